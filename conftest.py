@@ -6,3 +6,5 @@ _OF_PSYCOPG = ("backend", "connection", "explaining", "migrating", "replies", "s
 collect_ignore = (
     [] if find_spec("psycopg_pool") else [f"rag_kit/indexing/postgres/{name}.py" for name in _OF_PSYCOPG]
 )
+if not find_spec("mcp"):
+    collect_ignore.append("rag_kit/cli/mcp_server.py")

@@ -32,8 +32,11 @@ from rag_kit.evaluation.outputs import Output, Passage
 SECONDS = 0.2
 AT_ONCE = 32
 PASSAGES = 3
-METRICS = ("faithfulness", "context_recall", "context_precision", "ours_context_relevance", "ours_umbrela")
-CALLS = 2 + 1 + PASSAGES + 1 + PASSAGES
+METRICS = (
+    "faithfulness", "context_recall", "context_precision", "context_relevance",
+    "context_precision_without_reference",
+)  # fmt: skip
+CALLS = 2 + 1 + PASSAGES + 2 + PASSAGES
 """Calls a row, if everything is asked once."""
 
 _BUSY = 0.75
@@ -45,8 +48,7 @@ _REPLIES: dict[str, dict[str, Any]] = {
     "NLIStatementOutput": {"statements": [{**_STATEMENT, "verdict": 1}]},
     "ContextRecallOutput": {"classifications": [{**_STATEMENT, "attributed": 1}]},
     "ContextPrecisionOutput": {"reason": "It says so.", "verdict": 1},
-    "judge_sentences": {"sentences": [1]},
-    "judge_relevance": {"reason": "It says so.", "grade": 3},
+    "ContextRelevanceOutput": {"rating": 2},
 }
 
 

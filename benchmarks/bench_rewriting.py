@@ -27,7 +27,8 @@ from rag_kit.retrieval import (
     StepBackRetriever,
 )
 from rag_kit.retrieval.base import Request
-from rag_kit.retrieval.merging import Found, Merging, merge
+from rag_kit.retrieval.fusion import Merged, Search
+from rag_kit.retrieval.rewriting import merge
 
 MODEL, SEARCH = 0.2, 0.05
 CONCURRENT = 100
@@ -212,11 +213,11 @@ def _union() -> list[Row]:
             )
             for n in range(1000)
         ]
-        found = [Found(f"q{n}", "variant", "r", 1.0, documents[n * 200 : n * 200 + 200]) for n in range(5)]
-        how = Merging("q", "joined", k=10)
+        found = [Search(f"q{n}", "variant", documents=documents[n * 200 : n * 200 + 200]) for n in range(5)]
+        how = Merged("q", "joined")
         functions: dict[str, Callable[[], object]] = {
             "LangChain": lambda documents=documents: _unique_documents(documents),
-            "rag_kit": lambda found=found, how=how: merge(found, how),
+            "rag_kit": lambda found=found, how=how: merge(found, how, 10),
         }
         times = {key: min(each) for key, each in interleaved(functions, 3).items()}
         rows.append(

@@ -32,11 +32,10 @@ from evaluator_pairs import Asked
 from evaluator_vectors import Known
 
 from rag_kit.concurrency.steps import run
-from rag_kit.graphs.evaluators.base import Evaluator
+from rag_kit.graphs.evaluators.base import Evaluator, Thresholds
 from rag_kit.graphs.evaluators.fitting import fit_thresholds, roc_auc
 from rag_kit.graphs.evaluators.lexical import LexicalEvaluator
 from rag_kit.graphs.evaluators.llm import LLMEvaluator
-from rag_kit.graphs.evaluators.thresholds import Thresholds
 from rag_kit.models import chat_model
 
 RESULT = Path(__file__).resolve().parent / "results" / "evaluators.json"

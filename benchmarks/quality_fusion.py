@@ -25,8 +25,9 @@ from rag_kit.evaluation.sets.beir import CORPUS_ID
 from rag_kit.indexing import BM25Index, split
 from rag_kit.models import embedding_model
 from rag_kit.models.vector_cache import CachedEmbeddings
-from rag_kit.retrieval.fusion import FusionSettings, RankedList
-from rag_kit.retrieval.merging import fuse as fused
+from rag_kit.retrieval.convex import RankedList
+from rag_kit.retrieval.convex import fuse as fused
+from rag_kit.retrieval.fusion import reciprocal_rank_fusion
 
 SETS = (
     "scifact",
@@ -43,14 +44,21 @@ DEPTH = 100
 CHUNK = 1000
 
 
-def _fixed(fusion: str, dense: float = 0.5, **settings: object) -> Callable[[list[RankedList]], list[str]]:
+def _fixed(
+    fusion: str, dense: float = 0.5, *, rrf_k: float = 60, normalisation: str = "min-max"
+) -> Callable[[list[RankedList]], list[str]]:
     def fuse(lists: list[RankedList]) -> list[str]:
         weighed = [
             RankedList(one.keys, one.scores, weight, one.name, one.maximum)
             for one, weight in zip(lists, (1 - dense, dense), strict=True)
             if weight > 0
         ]
-        return [key for key, _ in fused(fusion, weighed, FusionSettings(**settings))]  # type: ignore[arg-type]
+        if fusion == "rrf":
+            weights = [one.weight for one in weighed]
+            pairs = reciprocal_rank_fusion([one.keys for one in weighed], weights=weights, k=rrf_k)
+        else:
+            pairs = fused(fusion, weighed, normalisation)
+        return [key for key, _ in pairs]
 
     return fuse
 

@@ -20,11 +20,8 @@ from pathlib import Path
 import numpy as np
 from quality_fusion import SETS, Case, Maker, p_value
 
-from rag_kit.retrieval.auto_fusion import LEAST, MOST, lead
-from rag_kit.retrieval.convex import combine
-from rag_kit.retrieval.fusion import RankedList
+from rag_kit.retrieval.convex import LEAST, MOST, Normalised, RankedList, combine, lead, normalise
 from rag_kit.retrieval.hybrid import _FIRST, _WEIGHT, _moved
-from rag_kit.retrieval.normalise import Normalised, normalise
 
 DEPTH = 100
 CENTRES, SLOPES = (0.4, 0.45, 0.5, 0.55), (0.0, 0.06, 0.12)

@@ -5,9 +5,17 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
-from rag_kit.evaluation import SearchSpace, load_dataset, tune
+from langchain_core.documents import Document
+
+from rag_kit.evaluation import load_dataset, tune
+from rag_kit.evaluation.ranking.pipelines import Parts
+from rag_kit.indexing import split
+from rag_kit.models import embedding_model
 
 #: Set, questions drawn, settings, embedding model.
 RUNS = (
@@ -15,6 +23,34 @@ RUNS = (
     ("cmrc2018_dev", 60, 10, "none"),
     ("scifact", 60, 10, "none"),
 )
+#: Fusions whose arms have weights.
+WEIGHTED = ("rrf", "convex", "convex-z", "convex-maximum")
+
+
+def retrievers(
+    documents: list[Document], embeddings: str | None, cache: Path
+) -> tuple[Callable[[dict[str, Any]], Any], dict[str, Any]]:
+    """What makes the retriever of a setting, and what may be set; indexes are made once for each chunk size."""
+    model = embedding_model(embeddings)
+
+    @lru_cache
+    def parts(size: int | None) -> Parts:
+        chunks = documents if size is None else split(documents, chunk_size=size, chunk_overlap=size // 10)
+        return Parts(chunks, embeddings=model, cache=cache)
+
+    def make(settings: dict[str, Any]) -> Any:
+        update: dict[str, Any] = {"k": 10}
+        if settings["pipeline"] in WEIGHTED:
+            update["weights"] = [settings["bm25_weight"], round(1 - settings["bm25_weight"], 6)]
+        made = parts(settings["chunk_size"]).build(settings["pipeline"])
+        return made.retriever.model_copy(update=update)
+
+    keyword, vectors = ["bm25", "rm3"], ["dense", "mmr", *WEIGHTED]
+    weight = {"float": [0.1, 0.9], "step": 0.1, "default": 0.6}
+    space: dict[str, Any] = {"pipeline": keyword, "chunk_size": [1000, 500, None]}
+    if model is not None:
+        space |= {"pipeline": ["hybrid", *keyword, *vectors], "bm25_weight": weight}
+    return make, space
 
 
 def main() -> int:
@@ -29,10 +65,9 @@ def main() -> int:
             if given.only not in (None, name):
                 continue
             whole = load_dataset(given.data / name)
-            space = SearchSpace.of_retrievers(
-                whole.documents(), embeddings=embeddings, chunk_sizes=(1000, 500, None), cache=out / "vectors"
-            )
-            result = tune(space, whole.sample(count, seed=0), "ndcg@10", out=out / name, n_trials=trials)
+            make, space = retrievers(whole.documents(), embeddings, out / "vectors")
+            questions = whole.sample(count, seed=0)
+            result = tune(make, questions, "ndcg@10", space=space, out=out / name, n_trials=trials)
             print(f"\n{name}\n{result}")
     return 0
 

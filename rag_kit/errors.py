@@ -5,7 +5,7 @@ Every message says what was given, what is allowed and what to do about it; no m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 
@@ -34,10 +34,6 @@ class FilterError(InvalidInputError):
     """A metadata filter is malformed, or asks for what the store cannot do."""
 
 
-class PromptError(InvalidInputError):
-    """A prompt file is wrong, or the values given to it are."""
-
-
 class MissingExtraError(RagKitError, ImportError):
     """An optional dependency is not installed.
 
@@ -55,7 +51,7 @@ class MissingExtraError(RagKitError, ImportError):
 
 
 class ConfigurationError(RagKitError):
-    """A setting, a model name or a key is missing or wrong."""
+    """A setting, a model name or a key is missing or wrong, or names what does not answer or cannot be read."""
 
 
 class ModelError(RagKitError):
@@ -63,39 +59,15 @@ class ModelError(RagKitError):
 
 
 class ModelUnreachableError(ModelError):
-    """The endpoint did not answer: connection refused or reset, time-out, 5xx."""
+    """The endpoint did not answer (connection refused or reset, time-out, 5xx), or kept answering 429."""
 
 
 class ModelUnauthorizedError(ModelError):
     """The endpoint refused the key (401, 403)."""
 
 
-class ModelRateLimitedError(ModelError):
-    """The endpoint kept answering 429 for as long as was allowed."""
-
-
 class ModelOutputError(ModelError):
-    """The model answered, but not with anything that fits the schema."""
-
-
-class NothingGeneratedError(RagKitError):
-    """``generate`` kept none of the questions that a model wrote.
-
-    Attributes:
-        dropped: Reason -> how many questions.
-    """
-
-    def __init__(self, message: str, dropped: Mapping[str, int] | None = None) -> None:
-        super().__init__(message)
-        self.dropped = dict(dropped or {})
-
-
-class CacheError(RagKitError):
-    """A cache file could not be read or written."""
-
-
-class ResultsLockedError(RagKitError):
-    """Another process is writing to a folder of results."""
+    """A model, reranker or router answered, but with nothing that can be used."""
 
 
 class TrackingError(RagKitError):
@@ -150,10 +122,6 @@ class StatementError(RagKitError):
         super().__init__(message)
 
 
-class ClusterError(RagKitError):
-    """A scheduler does not answer, or its workers cannot do the work."""
-
-
 class ReadError(RagKitError):
     """A source document could not be converted to text; the message names the file and why."""
 
@@ -174,8 +142,8 @@ class IndexMismatchError(DocumentIndexError):
     """The index was built with another embedding model or other settings."""
 
 
-class IndexLockedError(DocumentIndexError):
-    """Another process is writing to the index."""
+class LockedError(RagKitError):
+    """Another process is writing to the index or to the folder of results."""
 
 
 def did_you_mean(name: str, allowed: Iterable[str]) -> str:

@@ -9,6 +9,12 @@ import threading
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# How long an example takes says how busy the machine is.
+settings.register_profile("rag_kit", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("rag_kit")
+
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(Path(__file__).resolve().parent))

@@ -69,7 +69,7 @@ class AnswerPrinter:
         """
         STATUS.show("searching ...")
         state: dict[str, Any] = {}
-        stream, out, printed = AnswerStream(), AnswerWriter(), ""
+        stream, out, printed, explained = AnswerStream(), AnswerWriter(), "", not self.explained
         async for path, mode, value in self.graph.astream(
             {"question": given} if isinstance(given, str) else given,
             config,
@@ -85,12 +85,14 @@ class AnswerPrinter:
                     printed += text
             elif mode == "custom" and not printed:
                 self._step(value)
-            elif mode == "values" and not path:
-                if self.explained and value.get("documents") and not state.get("documents"):
+            elif mode == "values":
+                # a graph inside the graph has its passages before the answer, the graph around it only afterwards
+                if not printed and not explained and value.get("documents") and value.get("question"):
+                    explained = True
                     STATUS.clear()
                     say_passages(value["documents"], value["question"])
                     say()
-                state = value
+                state = state if path else value
         STATUS.clear()
         if "__interrupt__" in state:
             return state
@@ -100,6 +102,9 @@ class AnswerPrinter:
             # nothing was streamed, or what was is not what the graph settled on
             out.write(("\n\n" if printed.strip() else "") + state["answer"])
         out.end()
+        if not explained and state["documents"]:
+            say()
+            say_passages(state["documents"], state["question"])
         return state
 
     def _step(self, event: Mapping[str, Any]) -> None:

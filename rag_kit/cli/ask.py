@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rag_kit.cli import exits
 from rag_kit.cli.answering import AnswerPrinter, as_json, check, stoppable
 from rag_kit.cli.opening import call_arguments, open_retriever
-from rag_kit.cli.options import GRAPHS, add_options, add_search_options, chat_settings
+from rag_kit.cli.options import GRAPHS, add_answer_options, add_search_options, chat_settings
 from rag_kit.cli.output import STATUS, hint_once, say, say_json
 from rag_kit.errors import BudgetExceededError, InvalidInputError
 
@@ -28,19 +28,9 @@ def add_parser(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         "ask", help="answer a question, with citations", description=_DESCRIPTION
     )
-    add = parser.add_argument
-    add("question", nargs="?")
+    parser.add_argument("question", nargs="?")
     add_search_options(parser)
-    add("--graph", choices=sorted(GRAPHS), default="plain", help="which graph answers (default plain)")
-    add_options(parser, "--model", "--base-url", "--prompts", "--max-calls", "--max-tokens")
-    add("--language", choices=["auto", "en", "zh"], default="auto", help="language of the prompts")
-    add(
-        "--deadline",
-        type=float,
-        default=300.0,
-        metavar="SECONDS",
-        help="time allowed for an answer (default 300); with QUESTION, loading counts",
-    )
+    add_answer_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -59,7 +49,7 @@ def _run(arguments: argparse.Namespace, begun: float) -> int:
     in_session = arguments.question is None and _may_begin_session(arguments)
     if arguments.question is not None:
         check(arguments.question)
-    context = _context(arguments)
+    context = run_context(arguments)
     with open_retriever(arguments) as (index, retriever):
         from rag_kit import graphs
         from rag_kit.concurrency.pool import PoolExecutor
@@ -144,7 +134,7 @@ def _questions(given: str | None) -> Iterator[str]:
         raise InvalidInputError("no question was given: standard input is empty; write one a line.")
 
 
-def _context(arguments: argparse.Namespace) -> dict[str, Any]:
+def run_context(arguments: argparse.Namespace) -> dict[str, Any]:
     """The context of each run of the graph, from the arguments.
 
     Raises:

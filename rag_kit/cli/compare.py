@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rag_kit.evaluation import Results
-    from rag_kit.evaluation.comparing.comparison import Comparison
+    from rag_kit.evaluation.comparison import Comparison
     from rag_kit.evaluation.diagnosis import Diagnosis
 
 _DESCRIPTION = """Compare what `rag-kit evaluate --out` wrote for several pipelines on the same questions: differences
@@ -44,8 +44,8 @@ def add_parser(commands: Any) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--slice", action="append", metavar="TAG", dest="slices",
-        help="show scores by type, language, length or any tag too; may be given several times (default: those "
-        "three, in JSON and the report only)",
+        help="show scores by type, language or any tag too; may be given several times (default: those two, in JSON "
+        "and the report only)",
     )  # fmt: skip
     parser.add_argument(
         "--threshold", action="append", default=[], metavar="METRIC=VALUE", dest="thresholds",

@@ -7,13 +7,13 @@ import importlib.metadata
 import os
 import platform
 import sys
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from rag_kit import __version__
 from rag_kit._privacy import TELEMETRY_OFF
 from rag_kit.cli import exits
-from rag_kit.cli.options import add_options
+from rag_kit.cli.doctor_model import Finding, embedding_finding, examine_model, examined
+from rag_kit.cli.options import add_options, chat_settings
 from rag_kit.cli.output import STATUS, one_line, say_json, say_table
 
 _STYLES = {"ok": "green", "off": "dim", "bad": "red"}
@@ -22,10 +22,12 @@ EXTRAS = {
     "eval": ("ragas",),
     "studio": ("langgraph-cli", "langgraph-api"),
     "postgres": ("langchain-postgres", "psycopg"),
-    "sql": ("sqlglot",),
+    "chroma": ("langchain-chroma", "chromadb"),
+    "sql": ("sqlalchemy", "sqlglot"),
     "graph": ("ladybug",),
     "raptor": ("scikit-learn",),
     "minilm": ("onnxruntime", "tokenizers", "onnx"),
+    "fastembed": ("fastembed",),
     "ocr": ("tesserocr",),
     "jupyter": ("ipykernel", "nbclient"),
     "qdrant": ("langchain-qdrant", "qdrant-client"),
@@ -36,19 +38,9 @@ CORE = (
     "langchain",
     "langchain-core",
     "langchain-openai",
-    "langchain-chroma",
     "langgraph",
-    "chromadb",
     "openai",
 )
-
-
-class Finding(NamedTuple):
-    """One line of the report: ``state`` is ``ok``, ``off`` (fine, but not in use) or ``bad``."""
-
-    name: str
-    state: str
-    detail: str
 
 
 def add_parser(commands: Any) -> None:
@@ -56,22 +48,20 @@ def add_parser(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         "doctor",
         help="what is installed, configured and reachable",
-        description="Tell what is installed, configured and reachable. No secret is printed.",
+        description="Tell what is installed, configured and reachable. With --model: what the endpoint of that model "
+        "can do, by about ten short requests. No secret is printed.",
     )
-    add_options(parser, "--index", "--json")
+    add_options(parser, "--index", "--model", "--base-url", "--json")
     parser.add_argument("--no-network", action="store_true", help="do not ask the configured endpoint")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Examine and print; fails when something that is configured does not work."""
     STATUS.show("examining ...")
-    findings = [*_installed()]
-    findings.append(_try("prompt files", _prompts))
-    findings.append(_try("chat model", lambda: _chat_model(network=not arguments.no_network)))
-    findings.append(_try("embedding model", lambda: _embedding_model(network=not arguments.no_network)))
-    findings.append(_try("telemetry", _telemetry))
-    if arguments.index is not None:
-        findings.append(_try("index", lambda: _index(arguments.index)))
+    if arguments.model is not None:
+        findings = examine_model(arguments.model, **chat_settings(arguments))
+    else:
+        findings = _everything(arguments.index, network=not arguments.no_network)
     STATUS.clear()
     if arguments.json:
         say_json([finding._asdict() for finding in findings])
@@ -80,12 +70,15 @@ def run(arguments: argparse.Namespace) -> int:
     return exits.FAILED if any(finding.state == "bad" for finding in findings) else exits.OK
 
 
-def _try(name: str, examine: Callable[[], tuple[str, str]]) -> Finding:
-    """Run one examination; its failure is a finding, not the end."""
-    try:
-        return Finding(name, *examine())
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is the finding
-        return Finding(name, "bad", one_line(error))
+def _everything(index: str | None, *, network: bool) -> list[Finding]:
+    findings = [*_installed()]
+    findings.append(examined("prompt files", _prompts))
+    findings.append(examined("chat model", lambda: _chat_model(network=network)))
+    findings.append(embedding_finding(network=network))
+    findings.append(examined("telemetry", _telemetry))
+    if index is not None:
+        findings.append(examined("index", lambda: _index(index)))
+    return findings
 
 
 def _installed() -> list[Finding]:
@@ -146,27 +139,6 @@ def _reachable(url: str, model: Any, detail: str) -> tuple[str, str]:
     except openai.OpenAIError as error:
         return "bad", f"{detail}; {one_line(map_model_error(error, model=model))}"
     return "ok", f"{detail}; {url} answers"
-
-
-def _embedding_model(*, network: bool) -> tuple[str, str]:
-    """The configured embedding model; an endpoint is asked for the vector of one word."""
-    from rag_kit.models import embedding_model
-    from rag_kit.models.embedding import embedding_name
-    from rag_kit.models.failures import map_model_error
-
-    name = os.environ.get("RAG_KIT_EMBEDDING_MODEL") or None
-    remote = name is not None and name.startswith(("openai:", "azure_openai:"))
-    model = embedding_model(name, **({"timeout": 5.0, "max_retries": 0} if remote else {}))
-    if model is None:
-        return "off", "none: keyword search only (rag-kit models install minilm, or RAG_KIT_EMBEDDING_MODEL)"
-    detail = embedding_name(model)
-    if not remote or not network:
-        return "ok", detail
-    try:
-        dimensions = len(model.embed_query("ping"))
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is the finding
-        return "bad", f"{detail}; {one_line(map_model_error(error, model=model))}"
-    return "ok", f"{detail}; it answers, {dimensions} dimensions"
 
 
 def _telemetry() -> tuple[str, str]:

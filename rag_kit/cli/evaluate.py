@@ -15,13 +15,15 @@ from rag_kit.cli.output import hint, problem, say, say_json
 from rag_kit.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from rag_kit.evaluation import EvaluationSet, Results
+    from rag_kit.evaluation import EvaluationSet, Example, Results
+    from rag_kit.evaluation.metric import Metric
     from rag_kit.evaluation.runs.metering import Progress
 
 _DESCRIPTION = """Ask a pipeline every question of a set and score what it gives. With --out every finished step is
 kept: killed or stopped, the same command goes on from there; unchanged, it asks nobody anything."""
+_HOW_TO_ANSWER = "give --graph plain to have answers scored"
 #: Options that `evaluate` takes under the same name.
 _SETTINGS = ("out", "max_concurrency", "timeout", "max_calls", "max_tokens", "deadline")
 
@@ -36,7 +38,7 @@ def add_parser(commands: Any) -> None:
         "dataset",
         metavar="DATASET",
         type=Path,
-        help="set of questions: .jsonl, .json, .csv, .tsv, .parquet, or a folder (BEIR's layout)",
+        help="set of questions: .jsonl, .csv, .tsv, .parquet, or a folder (BEIR's layout)",
     )
     add(
         "--metric",
@@ -53,7 +55,6 @@ def add_parser(commands: Any) -> None:
         help="which column of the set is which field, such as answers=Solution or relevant=File; may be given several "
         "times (usual names are known)",
     )
-    add("--encoding", metavar="NAME", help="how the set is encoded (default: utf-8; Excel in China: gb18030)")
     add("--out", type=Path, metavar="DIR", help="folder of the results; a run goes on from what is there")
     add(
         "--min",
@@ -126,13 +127,13 @@ def run(arguments: argparse.Namespace) -> int:
     """
     from rag_kit.evaluation import evaluate
     from rag_kit.evaluation.runs.evaluating import take_examples
-    from rag_kit.evaluation.scorers import default_metrics, get_metrics
+    from rag_kit.evaluation.scorers import get_metrics
 
     minima = numbers(arguments.minima, "--min", "METRIC=VALUE, such as faithfulness=0.8")
     prices = json_value(arguments.prices, "--prices")
     named = None if arguments.metric is None else get_metrics(arguments.metric)
     examples = take_examples(_dataset(arguments))
-    metrics = default_metrics(examples) if named is None else named
+    metrics = _default_metrics(examples, arguments) if named is None else named
     unknown = sorted(set(minima) - {metric.name for metric in metrics})
     if unknown:
         raise InvalidInputError(f"--min names {unknown[0]!r}, which is no --metric of this run")
@@ -159,7 +160,7 @@ def run(arguments: argparse.Namespace) -> int:
                 hint(f"what is done is in {arguments.out}; the same command goes on from there")
             raise
     _show(results, arguments)
-    _hint_at_missing_values(results, answers=bool(arguments.graph) or ":" in arguments.pipeline)
+    _hint_at_missing_values(results, arguments)
     _hint_at_unmatched_ids(results)
     return _verdict(results, minima, arguments)
 
@@ -177,8 +178,6 @@ def _dataset(arguments: argparse.Namespace) -> EvaluationSet:
         settings["columns"] = pairs(arguments.column, "--column", "FIELD=NAME, such as answers=Solution")
         if arguments.dataset.is_dir():
             raise InvalidInputError("--column is for a file; the columns of a folder are known")
-    if arguments.encoding is not None:
-        settings["encoding"] = arguments.encoding
     return EvaluationSet.load(arguments.dataset, **settings)
 
 
@@ -202,17 +201,39 @@ def _check_folder(out: Path | None, ids: set[str]) -> None:
         )
 
 
-def _hint_at_missing_values(results: Results, *, answers: bool) -> None:
-    """A metric without a single value is easily overlooked in a table."""
+def _answers(arguments: argparse.Namespace) -> bool:
+    """Whether the pipeline may give answers; an index that is searched without a graph gives none."""
+    return bool(arguments.graph) or ":" in arguments.pipeline
+
+
+def _default_metrics(examples: Sequence[Example], arguments: argparse.Namespace) -> tuple[Metric, ...]:
+    """The metrics that need no model and that the set has gold for; of answers only where answers are given."""
+    from rag_kit.evaluation.scorers import default_metrics
+
+    metrics = default_metrics(examples)
+    kept = tuple(each for each in metrics if _answers(arguments) or "answer" not in each.output_needs)
+    left_out = [each.name for each in metrics if each not in kept]
+    if left_out and kept:
+        hint(
+            f"{', '.join(left_out)} left out: the index is searched and nothing is answered; {_HOW_TO_ANSWER}"
+        )
+    return kept or metrics
+
+
+def _hint_at_missing_values(results: Results, arguments: argparse.Namespace) -> None:
+    """A metric without a single value is easily overlooked in a table; one line for each reason."""
+    empty: dict[str, list[str]] = {}
     for metric in results.metrics:
         cells = list(results.cells(metric).values())
         if cells and not any(cell.status == "ok" for cell in cells):
             reason = cells[0].reason or cells[0].status.replace("_", " ")
-            if not answers and reason.endswith("gave no answer"):
-                reason += (
-                    "; without --graph the index is searched and nothing is answered: give --graph plain"
-                )
-            hint(f"{metric} has no value for any question: {reason}")
+            empty.setdefault(reason, []).append(metric)
+    for reason, metrics in empty.items():
+        advice = (
+            f"; {_HOW_TO_ANSWER}" if not _answers(arguments) and reason.endswith("gave no answer") else ""
+        )
+        if advice or arguments.json:  # the printed table says the rest
+            hint(f"no value for any question: {', '.join(metrics)}: {reason}{advice}")
 
 
 def _hint_at_unmatched_ids(results: Results) -> None:
@@ -236,7 +257,7 @@ def _hint_at_unmatched_ids(results: Results) -> None:
 
 
 def _verdict(results: Results, minima: dict[str, float], arguments: argparse.Namespace) -> int:
-    from rag_kit.evaluation.runs.quality import QualityError, assert_quality
+    from rag_kit.evaluation.runs.results import QualityError, assert_quality
 
     if stopped := results.manifest.get("stopped_by"):
         problem(str(stopped))

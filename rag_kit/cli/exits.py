@@ -21,12 +21,10 @@ INTERRUPTED = 130  #: Ctrl-C
 _BY_ERROR: tuple[tuple[type[BaseException], int], ...] = (
     (errors.IndexMissingError, NO_INDEX),
     (errors.IndexMismatchError, MISMATCH),
-    (errors.IndexLockedError, LOCKED),
-    (errors.ResultsLockedError, LOCKED),
+    (errors.LockedError, LOCKED),
     (errors.IndexFormatError, DAMAGED),
     (errors.ModelUnauthorizedError, UNAUTHORIZED),
     (errors.ModelUnreachableError, UNREACHABLE),
-    (errors.ModelRateLimitedError, UNREACHABLE),
     (errors.BudgetExceededError, BUDGET),
     (errors.InvalidInputError, USAGE),
     (errors.ConfigurationError, USAGE),

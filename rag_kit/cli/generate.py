@@ -11,7 +11,7 @@ from rag_kit.cli import exits
 from rag_kit.cli.opening import index_folder
 from rag_kit.cli.options import add_options, chat_settings
 from rag_kit.cli.output import hint, problem, say, say_json
-from rag_kit.errors import NothingGeneratedError
+from rag_kit.errors import ModelOutputError
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.generating import GeneratedSet
@@ -73,9 +73,9 @@ def run(arguments: argparse.Namespace) -> int:
         except KeyboardInterrupt:
             hint(f"what is done is kept beside {arguments.out}; the same command goes on from there")
             raise
-        except NothingGeneratedError as error:
+        except ModelOutputError as error:
             if arguments.json:
-                say_json({"questions": 0, "dropped": error.dropped, "error": str(error)})
+                say_json({"questions": 0, "error": str(error)})
             raise
     say_json(_as_json(found, arguments.out)) if arguments.json else say(found.report())
     hint(f"written to {arguments.out}")

@@ -10,14 +10,16 @@ from importlib import import_module
 
 from rag_kit import __version__
 from rag_kit.cli import exits
+from rag_kit.cli.examples import add_examples
 from rag_kit.cli.output import STATUS, one_line, problem, problem_at
-from rag_kit.errors import BranchError, PromptError
+from rag_kit.errors import BranchError, InvalidInputError
 
 #: Command -> module with ``add_parser(subparsers)`` and ``run(arguments) -> exit code``.
 COMMANDS = {
     "ingest": "ingest",
     "retrieve": "retrieve",
     "ask": "ask",
+    "mcp": "mcp",
     "verify": "maintain",
     "repair": "maintain",
     "reembed": "maintain",
@@ -31,9 +33,13 @@ COMMANDS = {
     "doctor": "doctor",
 }
 
+#: Option that prints a script for a shell, which then completes commands and options.
+COMPLETION = "--print-completion"
+
 _EPILOG = """exit codes: 0 done; 1 failed; 2 wrong arguments or settings; 3 no index; 4 index of another embedding
 model; 5 endpoint does not answer; 6 endpoint refused the key; 7 some files could not be read; 8 index is being
-written to; 9 a cap was reached; 10 index damaged; 130 interrupted. RAG_KIT_DEBUG=1 shows tracebacks."""
+written to; 9 a cap was reached; 10 index damaged; 130 interrupted. RAG_KIT_DEBUG=1 shows tracebacks. rag-kit
+--print-completion bash|zsh|fish prints a script for a shell."""
 
 
 def parser(command: str = "") -> argparse.ArgumentParser:
@@ -50,6 +56,12 @@ def parser(command: str = "") -> argparse.ArgumentParser:
     wanted = [COMMANDS[command]] if command in COMMANDS else COMMANDS.values()
     for module in dict.fromkeys(wanted):
         import_module(f"rag_kit.cli.{module}").add_parser(commands)
+    for name, added in commands.choices.items():
+        add_examples(added, name)
+    if command == COMPLETION:
+        import shtab
+
+        shtab.add_argument_to(top, COMPLETION)
     return top
 
 
@@ -87,7 +99,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             problem_at(error)
             return exits.exit_code(cause)
         # a prompt file may have several mistakes, each with its own line number
-        for line in str(cause).splitlines() if isinstance(cause, PromptError) else [one_line(cause)]:
+        for line in str(cause).splitlines() if isinstance(cause, InvalidInputError) else [one_line(cause)]:
             problem(line)
         return exits.exit_code(cause)
 

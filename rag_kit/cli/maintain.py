@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from rag_kit.cli import exits
-from rag_kit.cli.opening import index_embeddings, index_folder
+from rag_kit.cli.opening import index_folder
 from rag_kit.cli.options import add_options
 from rag_kit.cli.output import STATUS, Progress, say, say_json
 from rag_kit.errors import InvalidInputError
@@ -25,15 +25,7 @@ def add_parser(commands: Any) -> None:
             name, help=what, description=what.capitalize() + "."
         )
         add_options(parser, "--index", "--json")
-        if name == "repair":
-            add_options(parser, "--embedding-model")
-            parser.add_argument(
-                "--titles",
-                choices=["yes", "no"],
-                help="from now on search titles and headings with the texts below them, or do not; embeds these texts "
-                "again with the index's model (new indexes: yes)",
-            )
-        elif name == "reembed":
+        if name == "reembed":
             add_options(parser, "--wait", "--quiet")
             parser.add_argument(
                 "--embedding-model", required=True, metavar="NAME", help="minilm, or openai:NAME and others"
@@ -51,9 +43,8 @@ def run(arguments: argparse.Namespace) -> int:
         with DocumentIndex.open(folder, check=False) as index:
             report = index.verify()
     else:
-        model = index_embeddings(folder, arguments.embedding_model) if arguments.titles else None
-        with DocumentIndex.open(folder, mode="w", embeddings=model, check=False) as index:
-            report = index.repair(titles=arguments.titles and arguments.titles == "yes")
+        with DocumentIndex.open(folder, mode="w", check=False) as index:
+            report = index.repair()
     say_json(report.as_dict()) if arguments.json else say(str(report))
     return exits.OK if report.ok else exits.FAILED
 

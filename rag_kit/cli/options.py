@@ -19,7 +19,6 @@ GRAPHS = {
     "crag": "build_crag",
     "self-rag": "build_self_rag",
     "adaptive": "build_adaptive_rag",
-    "decomposed": "build_decomposed_rag",
 }
 
 _SHARED: dict[str, dict[str, Any]] = {
@@ -56,7 +55,11 @@ _SHARED: dict[str, dict[str, Any]] = {
     "--prompts": {"type": Path, "metavar": "DIR", "help": "folder with your own prompt files"},
     "--max-calls": {"type": int, "metavar": "N", "help": "model calls allowed"},
     "--max-tokens": {"type": int, "metavar": "N", "help": "tokens allowed, in and out"},
-    "--deadline": {"type": float, "metavar": "SECONDS", "help": "time allowed for the whole command"},
+    "--deadline": {
+        "type": float,
+        "metavar": "SECONDS",
+        "help": "time allowed for the whole command; of ask and mcp for an answer (default 300)",
+    },
     "--max-concurrency": {
         "type": int,
         "default": 8,
@@ -76,16 +79,34 @@ def add_options(parser: Any, *flags: str) -> None:
         parser.set_defaults(index=os.environ.get("RAG_KIT_INDEX") or None)
 
 
-def add_search_options(parser: Any) -> None:
-    """Add the options of everything that searches an index."""
+def add_pipeline_options(parser: Any) -> None:
+    """Add the options that name an index, and how it is searched."""
     parser.add_argument(
         "--pipeline",
         default="hybrid",
         metavar="NAME",
         help="bm25, dense, hybrid (default), or module:object, a retriever of your own (its code is run)",
     )
-    add_options(parser, "--index", "-k", "--filter", "--embedding-model", "--allow-degraded", "--json")
+    add_options(parser, "--index", "-k", "--filter", "--embedding-model", "--allow-degraded")
+
+
+def add_search_options(parser: Any) -> None:
+    """Add the options of a command that searches an index and prints what it found."""
+    add_pipeline_options(parser)
+    add_options(parser, "--json")
     parser.add_argument("--explain", action="store_true", help="show why each passage is there")
+
+
+def add_answer_options(parser: Any) -> None:
+    """Add the options of what answers: the graph, its model and its caps."""
+    parser.add_argument(
+        "--graph", choices=sorted(GRAPHS), default="plain", help="which graph answers (default plain)"
+    )
+    add_options(parser, "--model", "--base-url", "--prompts", "--max-calls", "--max-tokens", "--deadline")
+    parser.set_defaults(deadline=300.0)
+    parser.add_argument(
+        "--language", choices=["auto", "en", "zh"], default="auto", help="language of the prompts"
+    )
 
 
 def chat_settings(arguments: argparse.Namespace) -> dict[str, Any]:

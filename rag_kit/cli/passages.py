@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.cli.output import flat, say, say_table
@@ -51,23 +52,33 @@ def preview(document: Document) -> str:
 def plain(document: Document) -> dict[str, Any]:
     """A document as JSON."""
     from rag_kit.documents import PROVENANCE_KEY, get_provenance
-    from rag_kit.documents.plain import to_plain
+    from rag_kit.documents.identity import to_plain
 
     metadata = {**document.metadata, PROVENANCE_KEY: get_provenance(document)}
     value: dict[str, Any] = to_plain({"id": document.id, "text": document.page_content, "metadata": metadata})
     return value
 
 
-#: Event of a graph -> what is said of it; any other is named with its details.
+#: Event of a graph -> what is said of it, by the first text whose fields it has; any other is named with its details.
 _STEPS = {
-    "condensed": "The follow-up question was completed: “{search_query}”",
-    "retrieved": "Passages found: {passages}",
-    "graded": "The passages were graded: {action}",
-    "rewritten": "The question was rewritten: “{search_query}”",
-    "classified": "The question is of the kind {route}",
-    "hop": "Step {number} asks: “{question}”",
-    "cited": "The citations were checked: {status}",
-    "refused": "Refused: {reason}",
+    "condensed": ("The follow-up question was completed: “{search_query}”",),
+    "retrieved": ("Passages found: {passages}",),
+    "graded": ("The passages were graded: {action}", "Relevant passages: {relevant} of {passages}"),
+    "refined": ("Sentences of the passages: {kept} kept, {dropped} dropped",),
+    "rewritten": (
+        "The question was rewritten: “{search_query}”",
+        "The question was rewritten for the web: “{web_query}”",
+    ),
+    "generated": ("An answer was drafted", "Sentences were drafted: {candidates}"),
+    "graded_support": ("The passages support the draft: {supported}",),
+    "graded_usefulness": ("The draft answers the question: {useful}",),
+    "segment": ("Written: “{text}”",),
+    "no_web_search": ("No web search was given",),
+    "searched_web": ("Results of the web search for “{web_query}”: {results}",),
+    "classified": ("The question is of the kind {route}",),
+    "hop": ("Step {number} asks: “{question}”",),
+    "cited": ("The citations were checked: {status}",),
+    "refused": ("Refused: {reason}",),
 }
 
 
@@ -77,21 +88,22 @@ def step_text(event: Mapping[str, Any]) -> str:
     Example:
         >>> step_text({"event": "retrieved", "passages": 3})
         'Passages found: 3.'
-        >>> step_text({"event": "graded_support", "round": 1, "supported": [1, 2]})
-        'graded support: round 1, supported 1 2.'
-        >>> step_text({"event": "decomposed", "parts": ["tea in Ghent", "coffee in Ghent"]})
-        'decomposed: parts “tea in Ghent”, “coffee in Ghent”.'
+        >>> step_text({"event": "graded_support", "round": 1, "supported": True})
+        'The passages support the draft: yes.'
+        >>> step_text({"event": "split", "parts": ["tea in Ghent", "coffee in Ghent"]})
+        'split: parts “tea in Ghent”, “coffee in Ghent”.'
     """
-    name, details = str(event.get("event", "step")), {k: v for k, v in event.items() if k != "event"}
-    try:
-        text = _STEPS[name].format(**details)
-    except KeyError:
-        listed = ", ".join(f"{key.replace('_', ' ')} {_value(value)}" for key, value in details.items())
-        text = name.replace("_", " ") + (f": {listed}" if listed else "")
-    return shorten(text, 300) + "."
+    name, details = str(event.get("event", "step")), {k: _value(v) for k, v in event.items() if k != "event"}
+    for text in _STEPS.get(name, ()):
+        with suppress(KeyError):
+            return shorten(text.format(**details), 300) + "."
+    listed = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in details.items())
+    return shorten(name.replace("_", " ") + (f": {listed}" if listed else ""), 300) + "."
 
 
 def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if not isinstance(value, (list, tuple)):
         return str(value)
     if value and all(isinstance(each, str) for each in value):

@@ -10,7 +10,7 @@ from rag_kit.cli import exits
 from rag_kit.cli.options import add_options
 from rag_kit.cli.output import hint, problem, say, say_json, say_table
 from rag_kit.documents.clean import clean_text
-from rag_kit.errors import PromptError
+from rag_kit.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from rag_kit.prompts.format import PromptFile
@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
         library = PromptLibrary(arguments.folder)
         action = {"list": _list, "show": _show, "check": _check}[arguments.action]
         return action(library, arguments)
-    except PromptError as error:
+    except InvalidInputError as error:
         for line in str(error).splitlines():
             problem(line)
         return exits.USAGE
@@ -67,7 +67,7 @@ def _list(library: PromptLibrary, arguments: argparse.Namespace) -> int:
             continue
         try:
             row = _facts(library, library.read(name, language))
-        except PromptError as error:
+        except InvalidInputError as error:
             broken += 1
             row = {"name": name, "language": language, "error": str(error)}
         rows.append(row)

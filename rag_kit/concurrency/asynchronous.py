@@ -128,7 +128,7 @@ class _AsyncRun(Generic[T]):
                 )
         finally:
             try:
-                await _cancel_and_wait([task for task in branches if not task.done()])
+                await cancel_and_wait([task for task in branches if not task.done()])
             finally:
                 for branch in branches:
                     _retrieve(branch) if branch.done() else branch.add_done_callback(_retrieve)
@@ -181,17 +181,19 @@ class _AsyncRun(Generic[T]):
         try:
             done, _ = await asyncio.wait({inner}, timeout=self._plan.timeout)
         except asyncio.CancelledError:
-            await _cancel_and_wait([inner])
+            await cancel_and_wait([inner])
             raise
         if done:
             return inner.result()
-        await _cancel_and_wait([inner])
+        await cancel_and_wait([inner])
         raise self._plan.late(self._plan.names[index], whole=False)
 
 
-async def _cancel_and_wait(tasks: Sequence[asyncio.Task[Any]]) -> None:
+async def cancel_and_wait(tasks: Sequence[asyncio.Task[Any]]) -> None:
+    """Cancel tasks; one that refuses to end is left to itself after `GRACE_SECONDS`."""
     for task in tasks:
         task.cancel()
+        task.add_done_callback(_retrieve)
     if tasks:
         await asyncio.wait(tasks, timeout=GRACE_SECONDS)
 

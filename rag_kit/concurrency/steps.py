@@ -6,11 +6,19 @@ chooses the form: `run` calls the blocking one of each step, on no event loop at
 
 from __future__ import annotations
 
+import asyncio
+import threading
 import types
 from collections.abc import Awaitable, Callable, Coroutine, Generator
+from concurrent.futures import Future, wait
+from contextvars import copy_context
+from functools import partial
 from typing import Any, Generic, TypeVar
 
-from rag_kit.errors import InvalidInputError
+from rag_kit.concurrency.asynchronous import cancel_and_wait
+from rag_kit.concurrency.budget import Branch, check_abandoned, current_branch, tightest_deadline
+from rag_kit.concurrency.pool import shared_pool
+from rag_kit.errors import BranchTimeoutError, BudgetExceededError, InvalidInputError
 
 T = TypeVar("T")
 
@@ -113,3 +121,94 @@ def _checked(step: Any) -> Step[Any]:
             "(rag_kit.concurrency.steps.Step)"
         )
     return step
+
+
+def call_in_time(func: Callable[[], T], timeout: float | None = None) -> T:
+    """Call a function and wait no longer than allowed; its thread is abandoned then. Without a limit, call it here.
+
+    Args:
+        func: The function.
+        timeout: Seconds that it may take; the deadlines of active budgets hold as well.
+
+    Raises:
+        BranchTimeoutError: The time-out comes first.
+        BudgetExceededError: The deadline comes first.
+        Exception: What the function raises.
+
+    Example:
+        >>> call_in_time(lambda: 1, timeout=5)
+        1
+    """
+    limit = _limit(timeout)
+    if limit is None:
+        return func()
+    seconds, late = limit
+    pool, branch, lock = shared_pool(), Branch(current_branch.get()), threading.Lock()
+    pool.check_room()
+    context = branch.context(copy_context())
+    done: Future[T] = Future()
+    thread: list[threading.Thread] = []
+
+    def job() -> None:
+        with lock:
+            if branch.abandoned:
+                return
+            thread.append(threading.current_thread())
+        settle: partial[Any]
+        try:
+            settle = partial(done.set_result, context.run(func))
+        except BaseException as error:  # noqa: BLE001 - handed to the waiting caller
+            settle = partial(done.set_exception, error)
+        with lock:
+            thread.clear()
+            settle()
+
+    pool.submit(job, branch.depth)
+    try:
+        with pool.waiting():
+            wait([done], seconds)
+    finally:  # late, or interrupted
+        with lock:
+            if not done.done():
+                branch.abandon()
+                for each in thread:
+                    pool.abandon(each)
+    if not done.done():
+        raise late()
+    return done.result()
+
+
+async def acall_in_time(func: Callable[[], Awaitable[T]], timeout: float | None = None) -> T:
+    """As `call_in_time`; what is late is cancelled, and one second is waited for its end."""
+    limit = _limit(timeout)
+    if limit is None:
+        return await func()
+    seconds, late = limit
+
+    async def body() -> T:
+        return await func()
+
+    task = asyncio.create_task(body(), context=Branch(current_branch.get()).context(copy_context()))
+    try:
+        done, _ = await asyncio.wait({task}, timeout=seconds)
+    finally:
+        await cancel_and_wait([] if task.done() else [task])
+    if not done:
+        raise late()
+    return task.result()
+
+
+def _limit(timeout: float | None) -> tuple[float, Callable[[], Exception]] | None:
+    """Seconds that a call may take, and what makes the error of one that takes longer."""
+    check_abandoned()
+    nearest = tightest_deadline()
+    if nearest is not None and (timeout is None or nearest[0] < timeout):
+        late = partial(BudgetExceededError, "deadline", nearest[1])
+        if nearest[0] <= 0:
+            raise late()
+        return nearest[0], late
+    return (
+        None
+        if timeout is None
+        else (timeout, lambda: BranchTimeoutError(f"It took longer than {timeout:g} s."))
+    )

@@ -8,10 +8,9 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any
 
-from rag_kit.errors import InvalidInputError, ResultsLockedError
+from rag_kit.errors import InvalidInputError, LockedError
 
 #: Seconds between two times that the system is asked to bring the lines to the disk. A killed process loses nothing
 #: that was appended; a power cut loses what came since.
@@ -30,7 +29,7 @@ class AppendLog:
         lock: The lock file, which stays; default: beside the file.
 
     Raises:
-        ResultsLockedError: Another process, or another log of this one, holds the lock.
+        LockedError: Another process, or another log of this one, holds the lock.
         InvalidInputError: Nothing can be written there.
 
     Example:
@@ -56,7 +55,7 @@ class AppendLog:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._lock.acquire(timeout=0)
         except Timeout:
-            raise ResultsLockedError(
+            raise LockedError(
                 f"another run is writing to {str(path)!r}; wait until it has ended, or name another place"
             ) from None
         except OSError as error:
@@ -106,9 +105,7 @@ class AppendLog:
     def __enter__(self) -> AppendLog:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 
@@ -163,12 +160,11 @@ def _cut_half_line(path: Path) -> None:
     """A line that was cut off must not run into the next one."""
     with path.open("r+b") as file:
         end = at = file.seek(0, os.SEEK_END)
-        while at > 0:
+        last = -1
+        while at > 0 and last < 0:
             start = max(0, at - 65_536)
             file.seek(start)
-            if (found := file.read(at - start).rfind(b"\n")) >= 0:
-                at = start + found + 1
-                break
-            at = start
+            last = file.read(at - start).rfind(b"\n")
+            at = start if last < 0 else start + last + 1
         if at < end:
             file.truncate(at)

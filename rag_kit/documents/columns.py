@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.documents.filters import (
+    _MANY,
     _MISSING,
     Filter,
-    Predicate,
-    _condition,
     _scalar,
     _typed,
     validate_filter,
+    value_test,
 )
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class MetadataColumns:
                 column = self._column(key)
                 conditions = value if isinstance(value, Mapping) else {"$eq": value}
                 for operator, operand in conditions.items():
-                    mask &= column.mask(key, operator, operand)
+                    mask &= column.mask(operator, operand)
         return mask
 
     def _column(self, key: str) -> _Column:
@@ -139,61 +139,30 @@ class _Column:
             (self.places[name] for name in names), dtype=kind, count=len(names)
         )
 
-    def mask(self, key: str, operator: str, operand: Any) -> Mask:
+    def mask(self, operator: str, operand: Any) -> Mask:
+        import numpy as np
+
         if operator in _RANGES:
             return self._between(operator, _scalar(operand))
-        if operator == "$startswith":
-            return self._begins(operand)
-        if operator in ("$eq", "$ne"):
-            return self._among([operand], negate=operator == "$ne")
-        if operator in ("$in", "$nin"):
-            return self._among(operand, negate=operator == "$nin")
-        return self._by_value(key, _condition(key, operator, operand))
+        table = np.zeros(len(self.places), dtype=np.bool_)
+        if operator in ("$eq", "$ne", "$in", "$nin"):
+            wanted = {
+                _typed(_scalar(item)) for item in (operand if operator in ("$in", "$nin") else [operand])
+            }
+            table[[self.places[name] for name in wanted if name in self.places]] = True
+            table ^= operator in ("$ne", "$nin")
+        else:  # each distinct value is asked once
+            test = value_test(operator, operand)
+            table[:] = [test(value) for value in (*self.numbers, *self.strings, *self.others)]
+        result: Mask = table[self.codes]
+        return result
 
     def _between(self, operator: str, operand: Any) -> Mask:
         values, offset = (self.strings, len(self.numbers)) if isinstance(operand, str) else (self.numbers, 0)
         low, high = _RANGES[operator]
-        start = low(values, operand) if low else 0
-        stop = high(values, operand) if high else len(values)
-        return self._places(offset + start, offset + stop)
-
-    def _begins(self, prefix: str) -> Mask:
-        start = bisect_left(self.strings, prefix)
-        stop = bisect_right(self.strings, prefix, key=lambda text: text[: len(prefix)])
-        return self._places(len(self.numbers) + start, len(self.numbers) + stop)
-
-    def _places(self, start: int, stop: int) -> Mask:
+        start = offset + (low(values, operand) if low else 0)
+        stop = offset + (high(values, operand) if high else len(values))
         result: Mask = (self.codes >= start) & (self.codes < stop)
-        return result
-
-    def _among(self, operands: Any, *, negate: bool) -> Mask:
-        import numpy as np
-
-        wanted = {_typed(_scalar(operand)) for operand in operands}
-        places = [place for name in wanted if (place := self.places.get(name)) is not None]
-        if len(places) <= 1:
-            result: Mask = self.codes == places[0] if places else np.zeros(len(self.codes), dtype=np.bool_)
-        else:
-            table = np.zeros(len(self.places), dtype=np.bool_)
-            table[places] = True
-            result = table[self.codes]
-        return ~result if negate else result
-
-    def _by_value(self, key: str, passes: Predicate) -> Mask:
-        """Ask the filter itself about each distinct value; what it says of one scalar, it says of all."""
-        import numpy as np
-
-        of_number, of_string = passes({key: 0}), passes({key: ""})
-        table = np.fromiter(
-            (
-                *(of_number for _ in self.numbers),
-                *(of_string for _ in self.strings),
-                *(passes({key: value}) for value in self.others),
-            ),
-            dtype=np.bool_,
-            count=len(self.places),
-        )
-        result: Mask = table[self.codes]
         return result
 
 
@@ -203,7 +172,7 @@ def _identity(cell: Any) -> tuple[Any, Any]:
     if value is _MISSING:
         if cell is None:
             return ("none",), None
-        if isinstance(cell, (list, tuple, set, frozenset)):
+        if isinstance(cell, _MANY):
             return ("list", frozenset(_typed(_scalar(item)) for item in cell)), cell
         return ("other",), cell
     if isinstance(value, float) and value != value:

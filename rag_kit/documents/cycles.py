@@ -23,24 +23,20 @@ def endless(value: Any) -> str | None:
         >>> endless({"tags": tags})
         "['tags'][2]['again'] holds itself"
     """
-    return _look(value, "", set(), set())
+    return _look(value, "", {id(value)}, set())
 
 
 def _look(value: Any, place: str, above: set[int], seen: set[int]) -> str | None:
     """``above``: what holds this value; ``seen``: what was looked through, so that nothing is twice."""
     if len(above) > _MAX_DEPTH:
         return f"{place[:60]}... is nested deeper than {_MAX_DEPTH} levels"
-    me = id(value)
-    above.add(me)
-    items = value.items() if isinstance(value, Mapping) else enumerate(value)
-    for key, item in items:
-        if type(item) in _PLAIN or not isinstance(item, _CONTAINERS):
+    for key, item in value.items() if isinstance(value, Mapping) else enumerate(value):
+        if type(item) in _PLAIN or not isinstance(item, _CONTAINERS) or id(item) in seen:
             continue
-        where = f"{place}[{str(key)[:40]!r}]" if isinstance(key, str) else f"{place}[{key}]"
+        where = f"{place}[{key!r:.42}]"
         if id(item) in above:
             return f"{where} holds itself"
-        if id(item) not in seen and (found := _look(item, where, above, seen)):
+        if found := _look(item, where, above | {id(item)}, seen):
             return found
-    above.discard(me)
-    seen.add(me)
+        seen.add(id(item))
     return None

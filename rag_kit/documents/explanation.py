@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rag_kit.documents.clean import clean_text
 from rag_kit.documents.identity import document_key
 from rag_kit.documents.provenance import get_provenance
+from rag_kit.documents.tables import Markup, Table, tables_html
 from rag_kit.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -67,31 +68,16 @@ class Explanation:
         return str(self)
 
     def _repr_html_(self) -> str:
-        if not self._rows:
-            return "<p>no documents</p>"
-        body = "".join(
-            "<tr>"
-            + "".join(
-                f'<td style="text-align:left;vertical-align:top"><bdi>{cell}</bdi></td>'
-                for cell in (
-                    html.escape(row.rank),
-                    html.escape(row.score),
-                    html.escape(row.where),
-                    "<br>".join(html.escape(stage) for stage in row.stages),
-                    html.escape(row.text)
-                    + "".join(f"<br><em>{html.escape(note)}</em>" for note in row.notes),
-                )
-            )
-            + "</tr>"
+        names = ("rank", "score", "document", "how it was found", "text")
+        rows = [
+            (row.rank, row.score, row.where, _lines_of(row.stages), _lines_of((row.text, *row.notes)))
             for row in self._rows
-        )
-        notes = "".join(f"<p><em>{html.escape(note)}</em></p>" for note in self._notes)
-        # The two classes keep MathJax from reading formulas into "$".
-        return (
-            '<div class="tex2jax_ignore mathjax_ignore"><table><thead><tr><th>rank</th><th>score</th>'
-            "<th>document</th><th>how it was found</th><th>text</th></tr></thead>"
-            f"<tbody>{body}</tbody></table>{notes}</div>"
-        )
+        ]
+        return tables_html("", [Table(names, rows)], self._notes if rows else ["no documents"])
+
+
+def _lines_of(texts: Sequence[str]) -> Markup:
+    return Markup("<br>".join(f"<bdi>{html.escape(text)}</bdi>" for text in texts))
 
 
 def explain(documents: Sequence[Document], *, width: int = 100) -> Explanation:

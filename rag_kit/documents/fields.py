@@ -15,8 +15,6 @@ Fields = dict[str, bool]
 """Name of a field -> whether some document has a list there."""
 
 _MAX_LISTED = 40
-_CONTAINS = "$contains asks whether a list holds a value; it does not search inside a text"
-_FOLDER = "for a folder write {'file': {'$startswith': 'folder/'}}"
 
 
 def fields_of_filter(where: Filter | None) -> Fields:
@@ -79,23 +77,18 @@ def unknown_field(
         listed: Whether they may be named: not to who may see only some of the documents.
     """
     name = next(iter(missing))
-    if not listed:
-        return InvalidInputError(
-            f"The filter asks for {name!r:.80}, which no document has (or not as a list, as $contains asks). The "
-            "fields there are stay unnamed, since the retriever has a filter of its own. "
-            f"{_CONTAINS}; {_FOLDER}. Where a field may be missing, say so: {{'$exists': false}}."
-        )
     names = [clean_text(each)[:60] for each in islice(sorted(known), _MAX_LISTED)]
-    all_names = ", ".join(names) + (
-        f" and {len(known) - _MAX_LISTED} more" if len(known) > _MAX_LISTED else ""
-    )
-    if name in known:
-        return InvalidInputError(
-            f"The filter asks with $contains for {name!r:.80}, which is a list in no document. {_CONTAINS}; {_FOLDER}. "
-            f"The fields there are: {all_names}."
+    more = f" and {len(known) - _MAX_LISTED} more" if len(known) > _MAX_LISTED else ""
+    there = f"The fields there are: {', '.join(names)}{more}."
+    asked = f"The filter asks for {name!r:.80}, a field that no document has{did_you_mean(name, names)}."
+    if not listed:
+        asked = (
+            f"The filter asks for {name!r:.80}, which no document has (or not as a list, as $contains asks)."
         )
+        there = "The fields there are stay unnamed, since the retriever has a filter of its own."
+    elif name in known:
+        asked = f"The filter asks with $contains for {name!r:.80}, which is a list in no document."
     return InvalidInputError(
-        f"The filter asks for {name!r:.80}, a field that no document has{did_you_mean(name, names)}. "
-        f"The fields there are: {all_names}. {_CONTAINS}; {_FOLDER}. "
-        "Where a field may be missing, say so: {'$exists': false}."
+        f"{asked} {there} $contains asks whether a list holds a value; it does not search inside a text; for a folder "
+        "write {'file': {'$startswith': 'folder/'}}. Where a field may be missing, say so: {'$exists': false}."
     )

@@ -15,11 +15,12 @@ meaning of every operator that Chroma has is Chroma's:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
+from operator import ge, gt, le, lt
 from typing import Any
 
-from rag_kit.documents.plain import to_plain
+from rag_kit.documents.identity import to_plain
 from rag_kit.errors import FilterError
 
 Filter = Mapping[str, Any]
@@ -27,7 +28,8 @@ Predicate = Callable[[Mapping[str, Any]], bool]
 
 LOGICAL = ("$and", "$or", "$not")
 OPERATORS = ("$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in", "$nin", "$contains", "$startswith", "$exists")
-_ORDER = ("$gt", "$gte", "$lt", "$lte")
+_ORDER = {"$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
+_MANY = (list, tuple, set, frozenset)
 _MAX_DEPTH = 16
 _MAX_NODES = 1000
 _MISSING = object()
@@ -150,33 +152,34 @@ class _Checker:
         self._count(depth)
         if not isinstance(value, Mapping):
             _check_scalar(key, "$eq", value)
-            return
-        if not value:
+        elif not value:
             raise FilterError(
-                f"The condition on {key!r} is empty. Give a value or an operator: {_allowed()}."
+                f"The condition on {key!r} is empty. Give a value or one of {', '.join(OPERATORS)}."
             )
-        for operator, operand in value.items():
-            self._count(depth)
-            if operator not in OPERATORS:
-                raise FilterError(
-                    f"Unknown operator {operator!r} for {key!r}. Allowed: {_allowed()} ($contains asks whether a list "
-                    "holds a value, $startswith how a string begins)."
-                )
-            if operator in ("$in", "$nin"):
-                if not isinstance(operand, (list, tuple, set, frozenset)):
-                    raise FilterError(f"{operator} on {key!r} needs a list of values, not {_short(operand)}.")
-                self._count(depth, len(operand))
-                for item in operand:
-                    _check_scalar(key, operator, item)
-            elif operator == "$exists":
-                if not isinstance(operand, bool):
-                    raise FilterError(f"$exists on {key!r} needs true or false, not {_short(operand)}.")
-            elif operator == "$startswith" and not isinstance(operand, str):
-                raise FilterError(f"$startswith on {key!r} needs a string, not {_short(operand)}.")
-            else:
-                _check_scalar(key, operator, operand)
-                if operator in _ORDER and isinstance(operand, bool):
-                    raise FilterError(f"{operator} on {key!r} needs a number or a string, not a boolean.")
+        else:
+            for operator, operand in value.items():
+                self._count(depth, 1 + (len(operand) if isinstance(operand, _MANY) else 0))
+                _check_operand(key, operator, operand)
+
+
+def _check_operand(key: str, operator: Any, operand: Any) -> None:
+    if operator not in OPERATORS:
+        raise FilterError(
+            f"Unknown operator {operator!r} for {key!r}. Allowed: {', '.join(OPERATORS)} ($contains asks whether a "
+            "list holds a value, $startswith how a string begins)."
+        )
+    needs: dict[str, tuple[Any, str]] = {
+        "$in": (_MANY, "a list of values"),
+        "$exists": (bool, "true or false"),
+        "$startswith": (str, "a string"),
+    }
+    kind, what = needs.get("$in" if operator == "$nin" else operator, (object, ""))
+    if not isinstance(operand, kind):
+        raise FilterError(f"{operator} on {key!r} needs {what}, not {_short(operand)}.")
+    for item in operand if operator in ("$in", "$nin") else [operand]:
+        _check_scalar(key, operator, item)
+    if operator in _ORDER and isinstance(operand, bool):
+        raise FilterError(f"{operator} on {key!r} needs a number or a string, not a boolean.")
 
 
 def _check_scalar(key: str, operator: str, value: Any) -> None:
@@ -209,27 +212,25 @@ def _compile(where: Filter) -> Predicate:
     parts: list[Predicate] = []
     for key, value in where.items():
         if key in ("$and", "$or"):
-            inner = [_compile(part) for part in value]
-            parts.append(_all_of(inner) if key == "$and" else _any_of(inner))
+            parts.append(_joined([_compile(part) for part in value], all if key == "$and" else any))
         elif key == "$not":
             parts.append(_not(_compile(value)))
-        elif isinstance(value, Mapping):
-            parts.extend(_condition(key, operator, operand) for operator, operand in value.items())
         else:
-            parts.append(_condition(key, "$eq", value))
-    return parts[0] if len(parts) == 1 else _all_of(parts)
+            conditions = value if isinstance(value, Mapping) else {"$eq": value}
+            parts += [_on(key, value_test(operator, operand)) for operator, operand in conditions.items()]
+    return parts[0] if len(parts) == 1 else _joined(parts, all)
 
 
-def _all_of(parts: Sequence[Predicate]) -> Predicate:
-    return lambda metadata: all(part(metadata) for part in parts)
-
-
-def _any_of(parts: Sequence[Predicate]) -> Predicate:
-    return lambda metadata: any(part(metadata) for part in parts)
+def _joined(parts: Sequence[Predicate], which: Callable[[Iterable[bool]], bool]) -> Predicate:
+    return lambda metadata: which(part(metadata) for part in parts)
 
 
 def _not(part: Predicate) -> Predicate:
     return lambda metadata: not part(metadata)
+
+
+def _on(key: str, test: Callable[[Any], bool]) -> Predicate:
+    return lambda metadata: test(metadata.get(key))
 
 
 def _typed(value: Any) -> Any:
@@ -239,51 +240,26 @@ def _typed(value: Any) -> Any:
     return value if isinstance(value, (str, int, float)) else _MISSING
 
 
-def _condition(key: str, operator: str, operand: Any) -> Predicate:
+def value_test(operator: str, operand: Any) -> Callable[[Any], bool]:
+    """A function from a value (``None`` where there is none) to whether it passes one condition, which is right."""
     if operator == "$exists":
-        return lambda metadata: (metadata.get(key) is not None) is operand
-    if operator in ("$in", "$nin"):
-        wanted = {_typed(_scalar(item)) for item in operand}
-        if operator == "$in":
-            return lambda metadata: _typed(_scalar(metadata.get(key))) in wanted
-        return lambda metadata: _typed(_scalar(metadata.get(key))) not in wanted
-    value = _scalar(operand)
-    typed = _typed(value)
-    if operator == "$eq":
-        return lambda metadata: bool(_typed(_scalar(metadata.get(key))) == typed)
-    if operator == "$ne":
-        return lambda metadata: bool(_typed(_scalar(metadata.get(key))) != typed)
-    if operator == "$contains":
-        return lambda metadata: _contains(metadata.get(key), typed)
+        return lambda found: (found is not None) is operand
     if operator == "$startswith":
-        return lambda metadata: isinstance(found := metadata.get(key), str) and found.startswith(operand)
-    return _ordering(key, operator, value)
+        return lambda found: isinstance(found, str) and found.startswith(operand)
+    if operator in _ORDER:
+        value, compare = _scalar(operand), _ORDER[operator]
+        kinds = (str,) if isinstance(value, str) else (int, float)
 
+        def compares(found: Any) -> bool:
+            plain = _scalar(found)
+            return isinstance(plain, kinds) and not isinstance(plain, bool) and bool(compare(plain, value))
 
-def _contains(found: Any, typed: Any) -> bool:
-    if not isinstance(found, (list, tuple, set, frozenset)):
-        return False
-    return any(_typed(_scalar(item)) == typed for item in found)
-
-
-def _ordering(key: str, operator: str, value: Any) -> Predicate:
-    kinds: tuple[type, ...] = (str,) if isinstance(value, str) else (int, float)
-
-    def holds(metadata: Mapping[str, Any]) -> bool:
-        found = _scalar(metadata.get(key))
-        if not isinstance(found, kinds) or isinstance(found, bool):
-            return False
-        if operator == "$gt":
-            return bool(found > value)
-        if operator == "$gte":
-            return bool(found >= value)
-        return bool(found < value) if operator == "$lt" else bool(found <= value)
-
-    return holds
-
-
-def _allowed() -> str:
-    return ", ".join(OPERATORS)
+        return compares
+    wanted = {_typed(_scalar(item)) for item in (operand if operator in ("$in", "$nin") else [operand])}
+    if operator == "$contains":
+        return lambda found: isinstance(found, _MANY) and any(_typed(_scalar(one)) in wanted for one in found)
+    among = operator in ("$eq", "$in")
+    return lambda found: (_typed(_scalar(found)) in wanted) is among
 
 
 def _short(value: Any) -> str:

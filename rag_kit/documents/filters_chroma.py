@@ -48,10 +48,7 @@ def _leaf(key: str, operator: str, operand: Any, negated: bool) -> Clause:
     if key.startswith(("#", "chroma:")):
         raise FilterError(f"Chroma keeps the key {key!r} for itself. Filter by another metadata key.")
     if operator in ("$startswith", "$exists"):
-        asked = "how it begins" if operator == "$startswith" else "whether it exists"
-        raise FilterError(
-            f"Chroma cannot ask of {key!r} {asked}. Leave {operator} out, or filter the results."
-        )
+        raise FilterError(f"Chroma cannot ask {operator} of {key!r}. Leave it out, or filter the results.")
     if negated:
         if operator not in _NEGATED:
             raise FilterError(

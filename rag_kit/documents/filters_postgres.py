@@ -67,12 +67,9 @@ def _leaf(columns: Mapping[str, str], key: str, operator: str, operand: Any, neg
     kind, type_ = _column(columns, key)
     if operator == "$exists":
         return {key: {"$exists": bool(operand) != negated}}
-    if operator == "$startswith":
-        raise FilterError(f"PGVectorStore cannot ask how {key!r} begins. Filter the results.")
-    if operator == "$contains":
+    if operator in ("$startswith", "$contains"):
         raise FilterError(
-            f"PGVectorStore cannot ask whether a list contains a value ($contains on {key!r}). Filter the results, or "
-            "store one row for each value."
+            f"PGVectorStore cannot ask {operator} of {key!r}. Leave it out, or filter the results."
         )
     if operator in ("$ne", "$nin"):
         operator, negated = ("$eq" if operator == "$ne" else "$in"), not negated

@@ -63,13 +63,8 @@ def _leaf(models: Any, prefix: str, key: str, operator: str, operand: Any, negat
 
 
 def _positive(models: Any, path: str, key: str, operator: str, operand: Any) -> Clause:
-    if operator == "$exists":
-        raise FilterError(
-            f"Qdrant takes an empty list for a missing key, so it cannot say $exists on {key!r}. Leave it out, or "
-            "filter the results."
-        )
-    if operator == "$startswith":
-        raise FilterError(f"Qdrant cannot ask how {key!r} begins. Filter the results.")
+    if operator in ("$exists", "$startswith"):  # an empty list counts as missing there
+        raise FilterError(f"Qdrant cannot ask {operator} of {key!r}. Leave it out, or filter the results.")
     if operator == "$contains":
         return _equal(models, f"{path}[]", key, operand)
     no_list = models.IsEmptyCondition(is_empty=models.PayloadField(key=f"{path}[]"))

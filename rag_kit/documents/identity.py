@@ -1,9 +1,11 @@
-"""One identity for documents: a named metadata key, else ``Document.id``, else a hash of the text."""
+"""The identity of a document (a metadata key, its id, or a hash of its text), copies, and values as plain JSON."""
 
 from __future__ import annotations
 
 import copy
+import datetime
 import hashlib
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,6 +14,7 @@ from rag_kit.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
+
 
 _UUID = re.compile("[0-9a-fA-F]{8}(-?)[0-9a-fA-F]{4}(?:\\1[0-9a-fA-F]{4}){2}\\1[0-9a-fA-F]{12}")
 _SCALARS = (str, int, float, bool, type(None))
@@ -117,30 +120,19 @@ def _made_up_twice(rankings: Sequence[Sequence[Document]]) -> dict[str, str]:
         return {}  # no text has two ids
     first: dict[str, Document] = {}
     same: dict[str, str] = {}
-    twice: set[str] = set()  # texts that one list holds under several ids, which are several documents there
+    several: set[str] = (
+        set()
+    )  # texts that one list holds under several ids, which are several documents there
     for ranking in rankings:
         ids = {doc.page_content: doc.id for doc in ranking}
+        several.update(doc.page_content for doc in ranking if ids[doc.page_content] != doc.id)
         for doc in ranking:
-            text = doc.page_content
-            other = first.setdefault(text, doc)
-            if ids[text] != doc.id:
-                twice.add(text)
-            elif (
-                doc.id != other.id
-                and doc.id
-                and other.id
-                and text not in twice
-                and (
-                    _UUID.fullmatch(doc.id)
-                    and _UUID.fullmatch(other.id)
-                    and _agree(doc.metadata, other.metadata)
-                )
-            ):
-                same[doc.id] = other.id
-    if twice:
-        several = {doc.id for doc in everything if doc.page_content in twice}
-        return {key: other for key, other in same.items() if key not in several}
-    return same
+            other = first.setdefault(doc.page_content, doc)
+            made_up = all(_UUID.fullmatch(one.id or "") for one in (doc, other))
+            if doc.id != other.id and made_up and _agree(doc.metadata, other.metadata):
+                same[doc.id or ""] = other.id or ""
+    known = {doc.id for doc in everything if doc.page_content in several}
+    return {key: other for key, other in same.items() if key not in known}
 
 
 def _agree(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
@@ -170,3 +162,63 @@ def copy_value(value: Any) -> Any:
     if kind is list:
         return [copy_value(item) for item in value]
     return copy.deepcopy(value)
+
+
+_MAX_DEPTH = 32
+_PLAIN = frozenset({str, int, bool, type(None)})
+
+
+def to_plain(value: Any, *, _above: tuple[int, ...] = ()) -> Any:
+    """Turn a value into plain JSON data, as a copy.
+
+    Args:
+        value: Anything. numpy scalars and arrays become Python numbers and lists, sets sorted lists, dates
+            ISO strings, mappings dicts with string keys, not-a-number and infinities ``None``, bytes and
+            unknown objects strings. What contains itself, or is nested too deeply, ends in the name of its type.
+
+    Returns:
+        Only ``None``, ``bool``, ``int``, ``float``, ``str``, ``list`` and ``dict``.
+
+    Example:
+        >>> import datetime
+        >>> to_plain({"when": datetime.date(2026, 1, 2), "tags": {"b", "a"}, "at": (1, 2.5)})
+        {'when': '2026-01-02', 'tags': ['a', 'b'], 'at': [1, 2.5]}
+    """
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if kind is float:
+        return value if math.isfinite(value) else None
+    if len(_above) >= _MAX_DEPTH or id(value) in _above:
+        return kind.__name__
+    below = (*_above, id(value))
+    # most items are plain or finite floats, and a call for each would take most of the time
+    if isinstance(value, (list, tuple)):
+        return [item if type(item) in _PLAIN else to_plain(item, _above=below) for item in value]
+    if kind is dict or isinstance(value, Mapping):
+        return {
+            key if type(key) is str else str(key): item
+            if (kind := type(item)) in _PLAIN or (kind is float and item - item == 0.0)
+            else to_plain(item, _above=below)
+            for key, item in value.items()
+        }
+    if isinstance(value, (set, frozenset)):
+        items = [to_plain(item, _above=below) for item in value]
+        return sorted(items, key=lambda item: (str(type(item)), str(item)))
+    if isinstance(value, (datetime.datetime, datetime.date, datetime.time)):
+        return value.isoformat()
+    return _from_object(value, below)
+
+
+def _from_object(value: Any, above: tuple[int, ...]) -> Any:
+    """Subclasses of the plain types, numpy values (by ``tolist``, without importing numpy), the rest."""
+    if kind := next((base for base in (bool, int, float, str) if isinstance(value, base)), None):
+        return to_plain(str.__str__(value) if kind is str else kind(value), _above=above)
+    if isinstance(value, (bytes, bytearray)):
+        return bytes(value).decode("utf-8", errors="backslashreplace")
+    tolist = getattr(value, "tolist", None)
+    if callable(tolist):
+        converted = tolist()
+        if converted is not value:
+            return to_plain(converted, _above=above)
+    return str(value)

@@ -63,12 +63,11 @@ class Table:
 
     def html(self) -> str:
         """The table as an element; the first cell of a row is its header."""
-        head = "".join(
-            self._cell(f'<th scope="col" style="text-align:{self._side(place)}">', name)
-            for place, name in enumerate(self.header)
-        )
+        head = "".join(self._cell('th scope="col"', place, name) for place, name in enumerate(self.header))
         body = "".join(
-            "<tr>" + "".join(self._body_cell(place, value) for place, value in enumerate(row)) + "</tr>"
+            "<tr>"
+            + "".join(self._cell("td" if at else 'th scope="row"', at, value) for at, value in enumerate(row))
+            + "</tr>"
             for row in self.rows[: self.most]
         )
         caption = (
@@ -84,17 +83,10 @@ class Table:
         hidden = 0 if self.most is None else len(self.rows) - self.most
         return [self.more.format(hidden)] if hidden > 0 else []
 
-    def _side(self, place: int) -> str:
-        return "right" if place in self.right else "left"
-
-    def _body_cell(self, place: int, value: Any) -> str:
-        style = f'style="text-align:{self._side(place)};vertical-align:middle">'
-        return self._cell(f"<td {style}" if place else f'<th scope="row" {style}', value)
-
-    @staticmethod
-    def _cell(start: str, value: Any) -> str:
+    def _cell(self, tag: str, place: int, value: Any) -> str:
+        side = "right" if place in self.right else "left"
         inner = value if isinstance(value, Markup) else f"<bdi>{html.escape(one_line(value))}</bdi>"
-        return f"{start}{inner}</{start[1:3]}>"
+        return f'<{tag} style="text-align:{side};vertical-align:middle">{inner}</{tag[:2]}>'
 
 
 def tables_text(title: str, tables: Iterable[Table], notes: Iterable[str] = ()) -> str:
@@ -105,7 +97,9 @@ def tables_text(title: str, tables: Iterable[Table], notes: Iterable[str] = ()) 
 
 def tables_html(title: str, tables: Iterable[Table], notes: Iterable[str] = ()) -> str:
     """The same for Jupyter."""
-    head = "".join(f"<p><strong>{html.escape(one_line(line))}</strong></p>" for line in title.split("\n"))
+    head = "".join(
+        f"<p><strong>{html.escape(one_line(line))}</strong></p>" for line in title.split("\n") if line
+    )
     return _inert(head) + "".join(each.html() for each in tables if each.rows) + _inert(_notes(notes))
 
 

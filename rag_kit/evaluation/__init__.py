@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rag_kit._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from rag_kit.evaluation.comparing.comparison import compare as compare
+    from rag_kit.evaluation.comparison import compare as compare
     from rag_kit.evaluation.diagnosis import diagnose as diagnose
     from rag_kit.evaluation.examples import Example as Example
     from rag_kit.evaluation.generating import agenerate as agenerate
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from rag_kit.evaluation.ranking.benchmark import benchmark as benchmark
     from rag_kit.evaluation.ranking.benchmark import load_dataset as load_dataset
     from rag_kit.evaluation.reporting.writing import write_report as write_report
-    from rag_kit.evaluation.rgb.measuring import aabilities as aabilities
-    from rag_kit.evaluation.rgb.measuring import abilities as abilities
+    from rag_kit.evaluation.rgb import aabilities as aabilities
+    from rag_kit.evaluation.rgb import abilities as abilities
     from rag_kit.evaluation.runs.evaluating import aevaluate as aevaluate
     from rag_kit.evaluation.runs.evaluating import evaluate as evaluate
-    from rag_kit.evaluation.runs.quality import assert_quality as assert_quality
     from rag_kit.evaluation.runs.results import Results as Results
+    from rag_kit.evaluation.runs.results import assert_quality as assert_quality
     from rag_kit.evaluation.sets.evaluation_set import EvaluationSet as EvaluationSet
     from rag_kit.evaluation.tracking import log_results as log_results
     from rag_kit.evaluation.tuning.search import atune as atune

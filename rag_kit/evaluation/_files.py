@@ -5,23 +5,23 @@ Whatever cannot be read or written is an `InvalidInputError` that names the file
 
 from __future__ import annotations
 
-import codecs
 import csv
 import gzip
+import io
 import json
 import os
-import secrets
-import stat
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
 from rag_kit.documents.append_log import json_line
+from rag_kit.documents.atomic_file import replace_file
 from rag_kit.errors import InvalidInputError, MissingExtraError
+from rag_kit.indexing.readers.encodings import decode
+from rag_kit.indexing.readers.parts import Unreadable
 
 Record = tuple[str, dict[str, Any]]
 #: Characters of a line; a small file may unpack to a line without end.
@@ -30,15 +30,13 @@ MAX_LINE = 2**28
 
 def as_path(value: Any, what: str) -> Path:
     """A path that a user gave."""
-    right = isinstance(value, (str, Path)) and bool(str(value)) and "\0" not in str(value)
     try:
-        if right:
-            Path(value).is_file()  # asks the system
-            os.fsencode(value)
+        if not isinstance(value, (str, Path)) or not str(value) or "\0" in str(value):
+            raise ValueError
+        Path(value).is_file()  # asks the system
+        os.fsencode(value)
     except (OSError, ValueError):
-        right = False
-    if not right:
-        raise InvalidInputError(f"{what} is {value!a:.80}; give a path that a file can have")
+        raise InvalidInputError(f"{what} is {value!a:.80}; give a path that a file can have") from None
     return Path(value)
 
 
@@ -54,41 +52,33 @@ def first_few(values: Iterable[Any], limit: int = 5) -> str:
     return f"{', '.join(found[:limit]) or 'none'}{more}"
 
 
-def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
-    """Give ``(line number from 1, line with its end)`` of a text file, plain or ``.gz``."""
+def read_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Give ``(line number from 1, line with its end)`` of a UTF-8 file, plain or ``.gz``."""
+    number = 0
     try:
-        codec = codecs.lookup(encoding).name
-    except (LookupError, TypeError, ValueError) as error:
-        raise InvalidInputError(
-            f"encoding is {encoding!r:.60}, which Python does not know; give a name such as 'utf-8' or 'gb18030'"
-        ) from error
-    opened: Any = gzip.open if path.suffix == ".gz" else open
-    codec, number = "utf-8-sig" if codec == "utf-8" else codec, 0
-    try:
-        # bytes of another encoding become lone surrogates in their line, so that the line can be named
-        with opened(path, "rt", encoding=codec, errors="surrogateescape", newline="") as file:
+        with _opened(path) as file:
             while line := file.readline(MAX_LINE + 1):
                 number += 1
                 if len(line) > MAX_LINE:
                     raise InvalidInputError(
                         f"{path.name}:{number}: a line of more than {MAX_LINE:,} characters"
                     )
-                line.encode()
-                yield number, line
+                yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
     except UnicodeError as error:
-        raise InvalidInputError(
-            f"{path.name}:{max(number, 1)}: not valid {codec.removesuffix('-sig').upper()}; save it as UTF-8, or name "
-            "what it is in: encoding='gb18030' or 'utf-16' (--encoding gb18030)"
-        ) from error
+        raise InvalidInputError(f"{path.name}:{number}: not valid UTF-8; save it as UTF-8") from error
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InvalidInputError(
             f"{path.name}: not a complete gzip file after line {number} ({error})"
         ) from error
 
 
-def read_jsonl(path: Path, encoding: str = "utf-8") -> Iterator[Record]:
+def _opened(path: Path) -> Any:
+    return gzip.open(path) if path.suffix == ".gz" else path.open("rb")
+
+
+def read_jsonl(path: Path) -> Iterator[Record]:
     """Give ``("file:line", object)`` for every line of a JSON Lines file that is not blank."""
-    for number, line in read_lines(path, encoding):
+    for number, line in read_lines(path):
         if line.strip():
             where = f"{path.name}:{number}"
             try:
@@ -97,10 +87,12 @@ def read_jsonl(path: Path, encoding: str = "utf-8") -> Iterator[Record]:
                 raise InvalidInputError(
                     f"{where}: not valid JSON ({error}); give one object a line"
                 ) from error
-            yield where, _object(value, where)
+            if not isinstance(value, dict):
+                raise InvalidInputError(f"{where}: a JSON {type(value).__name__}; give one object a line")
+            yield where, value
 
 
-def read_records(path: Path, encoding: str = "utf-8") -> Iterator[Record]:
+def read_records(path: Path) -> Iterator[Record]:
     """Records of a file, each with its place; the form goes by the ending, Parquet and Excel are read by pandas."""
     if not path.is_file():
         kind = "a folder" if path.is_dir() else "not there"
@@ -111,10 +103,10 @@ def read_records(path: Path, encoding: str = "utf-8") -> Iterator[Record]:
             f"{path.name!r} has an ending that says nothing of its form; allowed are {', '.join(_READERS)}, a BEIR "
             "folder, or a folder of a Hugging Face data set"
         )
-    return _READERS[ending](path, encoding)
+    return _READERS[ending](path)
 
 
-def _read_sheet(path: Path, encoding: str) -> Iterator[Record]:
+def _read_sheet(path: Path) -> Iterator[Record]:
     try:
         import pandas as pd
     except ImportError as error:
@@ -143,8 +135,9 @@ def huggingface_records(source: Any, name: str | None, split: str | None) -> tup
     if isinstance(data, Mapping):
         split = next(iter(data)) if split is None and len(data) == 1 else split
         if split not in data:
-            has = f"the data set has {first_few(data)}"
-            raise InvalidInputError(f"split is {split!r}; {has}: name one with split=")
+            raise InvalidInputError(
+                f"split is {split!r}; the data set has {first_few(data)}: name one with split="
+            )
         data = data[split]
     if not hasattr(data, "features") or not hasattr(data, "info"):
         raise InvalidInputError(
@@ -155,8 +148,6 @@ def huggingface_records(source: Any, name: str | None, split: str | None) -> tup
 
 
 def _load_huggingface(folder: Path) -> Any:
-    if not folder.is_dir():
-        raise InvalidInputError(f"{str(folder)!r} is no folder; download the data set first")
     try:
         import datasets
     except ImportError as error:
@@ -164,7 +155,7 @@ def _load_huggingface(folder: Path) -> Any:
     try:
         if find_file(folder, "dataset_dict.json", "state.json"):
             return datasets.load_from_disk(str(folder))
-        return datasets.load_dataset(str(folder.resolve()), streaming=True)
+        return datasets.load_dataset(str(folder.resolve(strict=True)), streaming=True)
     except Exception as error:  # its own classes, pyarrow's, and those of a file's reader
         raise InvalidInputError(
             f"{folder.name!r} is no data set that can be read ({error}); give a file, a BEIR folder, or a folder "
@@ -174,8 +165,7 @@ def _load_huggingface(folder: Path) -> Any:
 
 def _labelled_rows(data: Any, name: str) -> Iterator[Record]:
     """Rows of a data set, with the names of its class labels."""
-    features = (data.features or {}).items()
-    names = {column: feature.names for column, feature in features if hasattr(feature, "names")}
+    names = {column: each.names for column, each in (data.features or {}).items() if hasattr(each, "names")}
     try:
         for number, row in enumerate(data, start=1):
             labels = {c: names[c][row[c]] for c in names if isinstance(row[c], int) and row[c] >= 0}
@@ -184,32 +174,17 @@ def _labelled_rows(data: Any, name: str) -> Iterator[Record]:
         raise InvalidInputError(f"{name} cannot be read ({error})") from error
 
 
-def _read_json(path: Path, encoding: str) -> Iterator[Record]:
-    """The objects of one list, of the only list in an object, or one a line."""
-    text = "".join(line for _, line in read_lines(path, encoding))
+def _read_csv(path: Path) -> Iterator[Record]:
+    """Rows below a header line, each placed by the line that it begins on; Excel's GB18030 is known by its bytes."""
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        if not text.lstrip().startswith("{"):
-            raise InvalidInputError(f"{path.name}: not valid JSON ({error})") from error
-        yield from read_jsonl(path, encoding)
-        return
-    if isinstance(value, dict):
-        found = [
-            each for each in value.values() if isinstance(each, list) and isinstance([*each, 0][0], dict)
-        ]
-        value = found[0] if len(found) == 1 else [value]
-    if not isinstance(value, list):
-        raise InvalidInputError(f"{path.name}: a JSON {type(value).__name__}; give a list of objects")
-    for number, record in enumerate(value, start=1):
-        where = f"{path.name}: item {number}"
-        yield where, _object(record, where)
-
-
-def _read_csv(path: Path, encoding: str) -> Iterator[Record]:
-    """Rows below a header line, each placed by the line that it begins on."""
-    lines = (line for _, line in read_lines(path, encoding))
-    first = next(lines, "")
+        with _opened(path) as file:
+            data = file.read(MAX_LINE + 1)
+        if len(data) > MAX_LINE:
+            raise ValueError(f"it has more than {MAX_LINE:,} bytes")
+        lines = io.StringIO(decode(data), newline="")
+    except (Unreadable, ValueError, EOFError, OSError, zlib.error) as error:
+        raise InvalidInputError(f"{path.name}: cannot be read ({error}); save it as UTF-8") from error
+    first = lines.readline()
     tabs = path.name.removesuffix(".gz").endswith((".tsv", ".tab"))
     delimiter = "\t" if tabs else max(",\t;|", key=first.count)
     blanks = f"{delimiter} " in first  # a header "Question, Answer": then blanks are no part of the cells
@@ -236,18 +211,11 @@ def _read_csv(path: Path, encoding: str) -> Iterator[Record]:
         ) from error
 
 
-_READERS: dict[str, Callable[[Path, str], Iterator[Record]]] = {
+_READERS: dict[str, Callable[[Path], Iterator[Record]]] = {
     **dict.fromkeys((".jsonl", ".ndjson"), read_jsonl),
-    ".json": _read_json,
     **dict.fromkeys((".csv", ".tsv", ".tab"), _read_csv),
     **dict.fromkeys((".parquet", ".xlsx"), _read_sheet),
 }
-
-
-def _object(value: Any, where: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise InvalidInputError(f"{where}: a JSON {type(value).__name__}; give an object")
-    return value
 
 
 def _unique(names: list[str], where: str) -> list[str]:
@@ -258,42 +226,27 @@ def _unique(names: list[str], where: str) -> list[str]:
 
 def check_target(path: Path | None) -> None:
     """Refuse a file that could not be written, before the work that it is for."""
-    if path is None:
-        return
-    existing = next(parent for parent in path.absolute().parents if parent.exists())
-    if path.is_dir() or not existing.is_dir():
-        why = "is a folder" if path.is_dir() else f"lies below {existing.name!r}, which is a file"
-        raise InvalidInputError(f"{str(path)!r} {why}; give the name of a file")
+    existing = next((each for each in path.absolute().parents if each.exists()), None) if path else None
+    if path and (path.is_dir() or not (existing and existing.is_dir())):
+        raise InvalidInputError(f"{str(path)!r} is a folder, or lies below a file; give the name of a file")
 
 
 def write_file(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     """Create or replace ``path`` in one step with what ``write`` puts into the open file.
 
     A device or a pipe is written to as it is: replaced, ``/dev/null`` would be a file from then on."""
-    # a name as long as the system allows has no room for what a draft's adds
-    draft = path.with_name(f".{path.name[:40]}.{secrets.token_hex(6)}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists() and not path.is_file() and not path.is_dir():
             with path.open("wb") as file:
                 write(file)
-            return
-        with draft.open("xb") as file:
-            if path.is_file():  # one that only its owner may read stays so
-                with suppress(OSError):  # some file systems have no such rights
-                    draft.chmod(stat.S_IMODE(path.stat().st_mode))
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
+        else:
+            replace_file(path, write)
     except OSError as error:
         raise InvalidInputError(
             f"{str(path)!r} cannot be written ({error.strerror or error}); name another place, or change its "
             "permissions"
         ) from error
-    finally:
-        with suppress(OSError):
-            draft.unlink(missing_ok=True)
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
-from rag_kit.documents.plain import to_plain
-from rag_kit.errors import InvalidInputError
+from pydantic import Field, model_validator
+
+from rag_kit.documents.identity import to_plain
+from rag_kit.evaluation.examples import as_fields, checked
 
 #: ``ok``: there is a value; ``undefined``: the metric has none for this answer (no statement, nothing cited);
 #: ``error``: it could not be computed (model, time-out, value out of range); ``not_applicable``: the question or
@@ -17,7 +18,7 @@ from rag_kit.errors import InvalidInputError
 Status = Literal["ok", "undefined", "error", "not_applicable"]
 
 
-@dataclass(frozen=True)
+@checked
 class Cell:
     """The score that one metric gives one question, or the reason why there is none.
 
@@ -38,27 +39,21 @@ class Cell:
         (0.75, None)
     """
 
-    value: float | None
+    value: Annotated[float, Field(allow_inf_nan=False)] | None
     status: Status = "ok"
     reason: str = ""
-    calls: int = 0
-    tokens: int = 0
-    seconds: float = 0.0
+    calls: Annotated[int, Field(ge=0)] = 0
+    tokens: Annotated[int, Field(ge=0)] = 0
+    seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     details: Mapping[str, Any] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        if self.status not in get_args(Status):
-            raise InvalidInputError(f"status is {self.status!r}; allowed are {', '.join(get_args(Status))}")
-        if (self.status == "ok") != (_is_finite(self.value)) or (
-            self.status != "ok" and self.value is not None
-        ):
-            raise InvalidInputError(
-                f"a cell that is {self.status} has the value {self.value!r:.80}; give a finite number where it is ok, "
-                "else none: Cell.undefined with a reason"
+    @model_validator(mode="after")
+    def _fits(self) -> Cell:
+        if (self.status == "ok") != (self.value is not None):
+            raise ValueError(
+                f"a cell that is {self.status} has the value {self.value}; Cell.undefined has none"
             )
-        for name in ("calls", "tokens", "seconds"):
-            if not _is_finite(number := getattr(self, name)) or number < 0:
-                raise InvalidInputError(f"{name} is {number!r:.80}; give a number from 0 on")
+        return self
 
     @classmethod
     def ok(cls, value: float, reason: str = "", **details: Any) -> Cell:
@@ -82,7 +77,7 @@ class Cell:
 
     def to_json(self) -> dict[str, Any]:
         """The cell as plain JSON; empty fields are left out."""
-        record = {name: to_plain(getattr(self, name)) for name in self.__dataclass_fields__}
+        record = to_plain(vars(self))
         record["seconds"] = round(self.seconds, 6)
         return {key: item for key, item in record.items() if item or key in ("value", "status")}
 
@@ -93,15 +88,7 @@ class Cell:
         Raises:
             InvalidInputError: If it is no such record.
         """
-        names = set(cls.__dataclass_fields__)
-        if not isinstance(record, Mapping) or not {"value", "status"} <= set(record) <= names:
-            raise InvalidInputError(f"{record!r:.200} is no cell; it needs value and status")
-        return cls(**record)
-
-
-def _is_finite(value: Any) -> bool:
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return number and abs(value) <= sys.float_info.max
+        return cls(**as_fields(record, "cell"))
 
 
 @dataclass(frozen=True)

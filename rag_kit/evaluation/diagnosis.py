@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from rag_kit.documents.tables import Table, tables_html, tables_text
-from rag_kit.errors import InvalidInputError, MissingExtraError
+from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.remedies import CASES, TABLE, Case, CaseName, Level, Text, case_of, text_of
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from rag_kit.evaluation.cells import Cell
     from rag_kit.evaluation.runs.results import Results
     from rag_kit.evaluation.runs.rows import Row
@@ -55,14 +53,8 @@ class Finding:
 class Diagnosis:
     """What `diagnose` found. ``print`` it, or leave it as the last expression of a Jupyter cell.
 
-    Attributes:
-        name: The pipeline.
-        rows: One finding for each question.
-        counts: Cause -> number of questions; only causes that occur.
-        unknown: Questions without a cause, because a score is missing.
-        thresholds: ``answer``, ``recall``, ``precision`` -> value from which on a score is high.
-        metrics: ``answer``, ``recall``, ``precision`` -> name of the metric.
-        language: Of the texts: ``en`` or ``zh``.
+    ``rows`` has a finding for each question; ``thresholds`` and ``metrics`` go by ``answer``, ``recall`` and
+    ``precision``; ``counts`` has the number of questions of each cause that occurs, ``unknown`` of those without one.
     """
 
     name: str
@@ -114,14 +106,6 @@ class Diagnosis:
             "rows": self._records(),
         }  # fmt: skip
 
-    def to_pandas(self) -> pd.DataFrame:
-        """One line for each question."""
-        try:
-            import pandas as pd
-        except ImportError:
-            raise MissingExtraError("eval", "Diagnosis.to_pandas") from None
-        return pd.DataFrame(self._records())
-
     def __str__(self) -> str:
         return tables_text(self._head(), self._tables())
 
@@ -141,7 +125,8 @@ class Diagnosis:
         return records
 
     def _say(self, text: Text | str, *values: Any) -> str:
-        return (text_of(text, *values) if isinstance(text, str) else text).of(self.language)
+        found = text_of(text, *values) if isinstance(text, str) else text
+        return found.zh if self.language == "zh" else found.en
 
     def _join(self, texts: tuple[Text, ...]) -> str:
         return "; ".join(map(self._say, texts))
@@ -194,13 +179,10 @@ def diagnose(
     Args:
         results: Of one run, or the folder of one.
         thresholds: One number for all three, or by ``answer``, ``recall``, ``precision``; default: 0.5 each.
-        answer: Metric that scores the answer; default: the first of `ROLES` that has a value.
-        recall: Metric that says how much of what is needed was retrieved; default: likewise.
-        precision: Metric that says how much of what was retrieved is needed, and whether it stands on top; likewise.
+        answer: Metric that scores the answer; default: the first of `ROLES` that has a value, as for the other two.
+        recall: Metric that says how much of what is needed was retrieved.
+        precision: Metric that says how much of what was retrieved is needed, and whether it stands on top.
         language: Of the texts; ``auto``: that of most questions.
-
-    Returns:
-        A finding for each row; ``main`` is the most frequent cause of a low answer score, ``case(cause)`` its remedies.
 
     Raises:
         InvalidInputError: If the results lack one of the metrics, or a threshold is out of range.
@@ -251,16 +233,15 @@ def diagnose_all(results: Mapping[str, Results], language: Any = "auto") -> dict
     return {name: replace(diagnose(run, language=language), name=name) for name, run in complete.items()}
 
 
-def _level(value: float, threshold: float) -> Level:
-    # ContextPrecision of a half comes out as 0.49999999995
-    return "high" if value >= threshold - 1e-9 else "low"
-
-
 def _find(row: Row, metrics: Mapping[Role, str], limits: Mapping[Role, float]) -> Finding:
     """The three scores against their thresholds, and the cause where all three are known."""
     cells = {role: row.cells.get(name) for role, name in metrics.items()}
     values = {role: cell.value if cell else None for role, cell in cells.items()}
-    levels = {role: None if v is None else _level(v, limits[role]) for role, v in values.items()}
+    levels: dict[Role, Level | None] = {
+        # ContextPrecision of a half comes out as 0.49999999995
+        role: None if value is None else "high" if value >= limits[role] - 1e-9 else "low"
+        for role, value in values.items()
+    }
     case = TABLE.get(tuple(levels.values()))
     unknown = [_reason(metrics[role], cell) for role, cell in cells.items() if values[role] is None]
     if row.example.answerable is False:
@@ -278,21 +259,15 @@ def _hints(row: Row) -> tuple[Text, ...]:
     from rag_kit.text.citations.decline import is_declined  # loads slowly
 
     output = row.output
-    found: list[Text] = []
-    if output.error is not None:
-        found.append(text_of("failed", output.error))
-    elif output.answer is not None and not output.answer.strip():
-        found.append(text_of("empty"))
-    if output.passages is not None and len(output.passages) < 2 and output.error is None:
-        retrieved = output.extra.get("retrieved")  # of CRAG, which hands on what its evaluator keeps
-        had = len(retrieved) if isinstance(retrieved, (list, tuple)) else 0
-        keys = ("one_kept", "aside") if had > len(output.passages) else ("one", "nothing")
-        found.append(text_of(keys[0] if output.passages else keys[1], had))
-    if output.status == "declined" or (output.answer and is_declined(output.answer)):
-        found.append(text_of("declined"))
-    if wrong := sum(item.get("status") not in _CITATION_OK for item in output.citations):
-        found.append(text_of("citations", wrong))
-    return tuple(found)
+    wrong = sum(item.get("status") not in _CITATION_OK for item in output.citations)
+    declined = output.status == "declined" or (output.answer and is_declined(output.answer))
+    found = {
+        "failed": output.error is not None,
+        "nothing": output.passages == () and output.error is None,
+        "declined": declined,
+        "citations": wrong,
+    }
+    return tuple(text_of(key, output.error if key == "failed" else wrong) for key in found if found[key])
 
 
 def _thresholds(given: Any) -> dict[Role, float]:

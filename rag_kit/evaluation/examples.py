@@ -2,15 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import field
+from typing import Annotated, Any, TypeVar, cast, dataclass_transform
 
-from rag_kit.documents.plain import to_plain
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, ValidationError
+from pydantic.dataclasses import dataclass
+
+from rag_kit.documents.identity import to_plain
 from rag_kit.errors import InvalidInputError
 
+T = TypeVar("T")
+#: Anything by name, copied as plain JSON.
+Plain = Annotated[Mapping[str, Any], BeforeValidator(lambda given: to_plain(given))]
 
-@dataclass(frozen=True)
+
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("give a text that is not blank")
+    return text
+
+
+_Text = Annotated[str, AfterValidator(_not_blank)]  # a pattern would refuse half of a surrogate pair
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+def checked(cls: type[T]) -> type[T]:
+    """A frozen dataclass of which Pydantic checks the fields; what does not fit is an `InvalidInputError`."""
+    made: Any = dataclass(frozen=True, config=ConfigDict(extra="forbid"))(cls)
+    names, create = tuple(made.__dataclass_fields__), made.__init__
+
+    def create_checked(self: Any, *args: Any, **fields: Any) -> None:
+        try:
+            create(self, *args, **fields)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            place = [
+                names[each] if n == 0 and type(each) is int else each for n, each in enumerate(first["loc"])
+            ]
+            own = fields.get("id", args[0] if args and names[0] == "id" else "")
+            raise InvalidInputError(
+                f"{cls.__name__} {own!r:.80}: {'.'.join(map(str, place))} is {first['input']!r:.120}; {first['msg']} "
+                f"(fields: {', '.join(names)})"
+            ) from error
+
+    made.__init__ = create_checked
+    return cast(type[T], made)
+
+
+@checked
 class GoldSpan:
     """A stretch of a document that answers the question.
 
@@ -21,11 +61,17 @@ class GoldSpan:
     """
 
     document: str
-    text: str
+    text: _Text
     start: int | None = None
 
 
-@dataclass(frozen=True)
+def _turn(given: Any) -> Any:
+    if not isinstance(given, Mapping) or not {"question", "answer"} <= set(given):
+        raise ValueError("a turn is an object with question and answer")
+    return dict(given)
+
+
+@checked
 class Example:
     """One question and its gold: whatever is known; a metric that wants more is not applicable.
 
@@ -51,35 +97,19 @@ class Example:
         ['spans']
     """
 
-    id: str
-    question: str
+    id: _Text
+    question: _Text
     reference: str | None = None
     answers: tuple[str, ...] = ()
     reference_contexts: tuple[str, ...] = ()
     relevant: Mapping[str, int] = field(default_factory=dict)
     spans: tuple[GoldSpan, ...] = ()
     answerable: bool | None = None
-    history: tuple[Mapping[str, str], ...] = ()
-    tags: Mapping[str, str] = field(default_factory=dict)
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.id, str) or not self.id.strip():
-            raise InvalidInputError(f"an example has the id {self.id!r:.80}; give a text that is not blank")
-        self._check(isinstance(self.question, str) and bool(self.question.strip()), "question", "a text")
-        self._check(isinstance(self.reference, str | None), "reference", "a text or None")
-        self._check(self.answerable in (None, True, False), "answerable", "true, false or null")
-        for name in ("relevant", "tags", "metadata"):
-            self._check(isinstance(getattr(self, name), Mapping), name, "names with values")
-        grades = all(isinstance(key, str) and type(grade) is int for key, grade in self.relevant.items())
-        self._check(grades, "relevant", "ids with whole-number grades, such as {'d1': 1}")
-        for name, (take, allowed) in _LISTS.items():
-            given = getattr(self, name)
-            items = list(map(take, given)) if isinstance(given, (list, tuple)) else [None]
-            self._check(None not in items, name, f"a list of {allowed}")
-            object.__setattr__(self, name, tuple(items))
-        object.__setattr__(self, "tags", {str(key): str(value) for key, value in self.tags.items()})
-        object.__setattr__(self, "metadata", to_plain(self.metadata))
+    history: tuple[Annotated[Mapping[str, str], BeforeValidator(_turn)], ...] = ()
+    tags: Annotated[Mapping[str, str], BeforeValidator(lambda given: _texts(given))] = field(
+        default_factory=dict
+    )
+    metadata: Plain = field(default_factory=dict)
 
     def missing(self, needs: set[str] | frozenset[str]) -> list[str]:
         """Names of the needed fields that are empty."""
@@ -87,9 +117,8 @@ class Example:
 
     def to_json(self) -> dict[str, Any]:
         """The example as plain JSON; what is not known is left out."""
-        record: dict[str, Any] = to_plain({name: getattr(self, name) for name in FIELDS if name != "spans"})
-        record["spans"] = [asdict(span) for span in self.spans]
-        return {key: value for key, value in record.items() if value not in (None, [], {}, "")}
+        record = vars(self) | {"spans": [vars(span) for span in self.spans]}
+        return {key: value for key, value in to_plain(record).items() if value not in (None, [], {}, "")}
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> Example:
@@ -98,46 +127,18 @@ class Example:
         Raises:
             InvalidInputError: If a field is unknown, missing, or has the wrong form.
         """
-        if not isinstance(record, Mapping) or not {"id", "question"} <= set(record):
-            raise InvalidInputError(f"{record!r:.80} is no example; give an object with id and question")
-        if unknown := sorted(set(map(str, record)) - set(FIELDS)):
-            raise InvalidInputError(
-                f"the example {record['id']!r} has the unknown field {unknown[0]!r}; allowed are {', '.join(FIELDS)}; "
-                "put your own values below metadata"
-            )
-        return cls(**record)
-
-    def _check(self, right: bool, name: str, allowed: str) -> None:
-        if not right:
-            raise InvalidInputError(
-                f"example {self.id!r:.80}: {name} is {getattr(self, name)!r:.120}; give {allowed}"
-            )
+        return cls(**as_fields(record, "example"))
 
 
-FIELDS = tuple(Example.__dataclass_fields__)
+FIELDS = tuple(vars(Example)["__dataclass_fields__"])
 
 
-def _span(item: Any) -> GoldSpan | None:
-    if isinstance(item, Mapping) and {"document", "text"} <= set(item) <= {"document", "text", "start"}:
-        item = GoldSpan(**item)
-    if not isinstance(item, GoldSpan):
-        return None
-    texts = isinstance(item.document, str) and isinstance(item.text, str) and item.text
-    return item if texts and (item.start is None or type(item.start) is int) else None
+def as_fields(record: Any, what: str) -> dict[str, Any]:
+    """A record as names with values; whether they are right says the class that they are for."""
+    if not isinstance(record, Mapping) or not all(isinstance(name, str) for name in record):
+        raise InvalidInputError(f"{record!r:.200} is no {what}; give an object")
+    return dict(record)
 
 
-def _turn(item: Any) -> dict[str, str] | None:
-    return dict(item) if isinstance(item, Mapping) and {"question", "answer"} <= set(item) else None
-
-
-def _text(item: Any) -> str | None:
-    return item if isinstance(item, str) else None
-
-
-#: Field -> how an item is read (``None``: it cannot be), and what is allowed.
-_LISTS: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "answers": (_text, "texts"),
-    "reference_contexts": (_text, "texts"),
-    "spans": (_span, "objects with document, text and start"),
-    "history": (_turn, "turns, each with question and answer"),
-}
+def _texts(given: Any) -> Any:
+    return {str(key): str(value) for key, value in given.items()} if isinstance(given, Mapping) else given

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -17,7 +16,7 @@ from rag_kit.concurrency import afan_out_map
 from rag_kit.concurrency.bridge import blocking, run_in_thread
 from rag_kit.concurrency.budget import budget_scope
 from rag_kit.documents.append_log import AppendLog, read_log
-from rag_kit.errors import BudgetExceededError, InvalidInputError, ModelOutputError, NothingGeneratedError
+from rag_kit.errors import BudgetExceededError, InvalidInputError, ModelOutputError
 from rag_kit.evaluation._files import as_path, check_target
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.generating_pieces import (
@@ -72,9 +71,6 @@ class GeneratedSet(EvaluationSet):
         lines += [f"  {n:>5} refused, {reason}: {REASONS[reason]}" for reason, n in self.dropped.items()]
         return "\n".join([*lines, *([f"ended early: {self.stopped_by}"] if self.stopped_by else [])])
 
-    def _repr_html_(self) -> str:
-        return f"{super()._repr_html_()}<pre>{html.escape(self.report())}</pre>"
-
 
 async def agenerate(
     documents: Any,
@@ -97,10 +93,10 @@ async def agenerate(
     `generate` is the same for scripts and Jupyter.
 
     A ``single_hop`` question is answered by one passage, a ``multi_hop`` question by two that speak of the same
-    things. The model is shown passages and writes; code then refuses what asks for nothing, is in another language,
-    points to "the passage", leaks its answer or rests on words that the passage does not hold, and the model, asked
-    anew, has to give the same answer from the passage. Gold ids are those of the passages that were shown, never what
-    a model wrote. Of each kind at most four passages a wanted question are shown, plus 16.
+    things. What asks for nothing, is in another language, points to "the passage", leaks its answer or rests on words
+    that the passage does not hold is refused; the model, asked anew, has to give the same answer from the passage.
+    Gold is what was shown, never what a model wrote. Of each kind at most four passages a wanted question are shown,
+    plus 16.
 
     Args:
         documents: LangChain documents, texts, a `DocumentIndex` (of which a chunk is a document), or a folder of files
@@ -123,7 +119,7 @@ async def agenerate(
     Raises:
         InvalidInputError: If an argument is not allowed, or there is nothing to ask about.
         ModelError: If the model cannot be reached or refuses the key; what was done is in the file.
-        NothingGeneratedError: If no question was kept; the message says what was refused and why.
+        ModelOutputError: If no question was kept; the message says what was refused and why.
         BudgetExceededError: If a cap was reached before a single question was looked at.
 
     Example:
@@ -139,8 +135,9 @@ async def agenerate(
         raise InvalidInputError(f"language is {language!r:.80}; allowed are auto, en and zh")
     numbers: tuple[Any, ...] = (n, per_passage, max_concurrency)
     if not all(type(each) is int and each >= 1 for each in numbers):
-        given = f"n is {n!r}, per_passage {per_passage!r} and max_concurrency {max_concurrency!r}"
-        raise InvalidInputError(f"{given}; give whole numbers of at least 1")
+        raise InvalidInputError(
+            f"n, per_passage, max_concurrency are {numbers!r:.80}; give whole numbers from 1"
+        )
     target = None if out is None else as_path(out, "out")
     writer = await run_in_thread(_Writer, documents, llm, target, language, per_passage, prompts)
     reached: BudgetExceededError | None = None
@@ -158,7 +155,7 @@ async def agenerate(
     found.usage = {"calls": budget.calls, "tokens": budget.tokens}
     if not found:
         first = next((f"\nThe first: {each}" for each in found.refused if each["question"]), "")
-        nothing = NothingGeneratedError(f"No question was kept: {found.report()}{first}", found.dropped)
+        nothing = ModelOutputError(f"No question was kept: {found.report()}{first}")
         raise reached if reached and not found.refused else nothing
     if target is not None:
         await run_in_thread(found.save, target)

@@ -77,16 +77,14 @@ def documents_of(source: Any) -> list[Document]:
     documents = list(found)
     if not documents or not all(isinstance(each, Document) for each in documents):
         raise InvalidInputError(
-            f"documents is {str(source)!r:.120}, which holds nothing readable; give Documents, texts, an index, or "
-            "a readable folder"
+            f"documents is {str(source)!r:.120}, which holds nothing readable; give Documents, texts, an index "
+            "(DocumentIndex.open), or a readable folder"
         )
     return documents
 
 
 def _files(folder: Path) -> Iterator[Document]:
     """Each file as one document; those that cannot be read are left out, and named in a warning."""
-    if (folder / "store.sqlite3").is_file():
-        raise InvalidInputError(f"{str(folder)!r} is an index; give DocumentIndex.open({str(folder)!r})")
     for file in iter_files([folder]).files if folder.exists() else ():
         try:
             parts = read(file.path, root=file.root)

@@ -65,6 +65,15 @@ class Metric:
         """
         return {}
 
+    def describe(self) -> dict[str, Any]:
+        """What the metric is, as plain JSON, for tables and comparisons."""
+        names = ("name", "source", "stage", "low", "high", "higher_is_better")
+        asks = self.needs_judge or self.needs_embeddings
+        return {name: getattr(self, name) for name in names} | {
+            "asks_judge": asks,
+            "settings": self.settings(),
+        }
+
     async def measure(self, example: Example, output: Output, judge: Judge | None = None) -> Cell:
         """The cell for one question: needs are checked, what it took is counted, an exception becomes an error.
 
@@ -97,9 +106,8 @@ class Metric:
             missing.append("the column of its reference can be read as answers: columns={'answers': ...}")
         if self.example_any and not any(_has(example, name) for name in self.example_any):
             missing.append(f"the example has neither {' nor '.join(sorted(self.example_any))}")
-        for key in sorted(self.metadata_needs):
-            if not _has(example, f"metadata.{key}"):
-                missing.append(f"the example's metadata have no {key}")
+        keys = sorted(key for key in self.metadata_needs if example.metadata.get(key) is None)
+        missing += [f"the example's metadata have no {key}" for key in keys]
         missing += [f"the pipeline gave no {name}" for name in output.missing(self.output_needs)]
         if judge is None and (self.needs_judge or self.needs_embeddings):
             given = "Judge('openai:...')" if self.needs_judge else "Judge('none', 'minilm')"

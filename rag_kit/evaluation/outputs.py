@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import field
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
 
 from rag_kit.documents import get_provenance
-from rag_kit.documents.plain import to_plain
+from rag_kit.documents.identity import to_plain
 from rag_kit.errors import InvalidInputError
+from rag_kit.evaluation.examples import as_fields, checked
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
-#: Most calls that one question can have taken: each is charged, and more is a mistake in counting.
-MOST_CALLS = 100_000
 #: Metadata that name the document which a passage was cut from.
 DOCUMENT_IDS = ("corpus_id", "parent_id", "doc_id", "source_id", "file")
 
 
-@dataclass(frozen=True)
+@checked
 class Passage:
     """One retrieved passage.
 
@@ -38,9 +38,6 @@ class Passage:
     text: str
     metadata: Mapping[str, Any] = field(default_factory=dict)
     provenance: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        _check(self, id=str, text=str, metadata=Mapping, provenance=Mapping)
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -60,7 +57,7 @@ class Passage:
         return cls(key, text, to_plain(metadata), get_provenance(document))
 
 
-@dataclass(frozen=True)
+@checked
 class Output:
     """What a pipeline gave for one question.
 
@@ -89,28 +86,12 @@ class Output:
     queries: tuple[str, ...] = ()
     messages: tuple[Mapping[str, Any], ...] = ()
     notes: tuple[str, ...] = ()
-    calls: int = 0
-    tokens: int = 0
-    seconds: float = 0.0
+    #: Each is charged, so that more than the greatest number is a mistake in counting.
+    calls: Annotated[int, Field(ge=0, le=100_000)] = 0
+    tokens: Annotated[int, Field(ge=0)] = 0
+    seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     error: str | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        _check(self, answer=str | None, status=str | None, error=str | None, extra=Mapping)
-        _check(self, calls=int, tokens=int, seconds=int | float)
-        if not 0 <= self.calls <= MOST_CALLS or self.tokens < 0 or not 0 <= self.seconds < math.inf:
-            raise InvalidInputError(
-                f"calls, tokens, seconds are {self.calls:.3g}, {self.tokens:.3g}, {self.seconds:.3g}; give numbers "
-                f"from 0, and at most {MOST_CALLS} calls"
-            )
-        for name, kind in _LISTS.items():
-            items = () if name == "passages" and self.passages is None else getattr(self, name)
-            if not isinstance(items, (list, tuple)) or not all(isinstance(each, kind) for each in items):
-                raise InvalidInputError(
-                    f"{name} of an output is {items!r:.80}; give a list of {kind.__name__}"
-                )
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, tuple(items))
 
     @property
     def contexts(self) -> list[str]:
@@ -155,7 +136,7 @@ class Output:
 
     def to_json(self) -> dict[str, Any]:
         """The output as plain JSON; empty fields are left out, an empty list of passages is kept."""
-        record = {name: to_plain(getattr(self, name)) for name in _FIELDS if name != "passages"}
+        record = to_plain(vars(self) | {"passages": None})
         record = {key: value for key, value in record.items() if value not in (None, [], {}, "", 0)}
         if self.passages is not None:
             record["passages"] = [to_plain(vars(passage)) for passage in self.passages]
@@ -173,25 +154,11 @@ class Output:
             >>> Output.from_json(output.to_json()) == output
             True
         """
-        if not isinstance(record, Mapping) or not set(record) <= set(_FIELDS):
-            raise InvalidInputError(f"{record!r:.200} is no output of a pipeline")
-        fields = dict(record)
-        if "passages" in fields:
-            fields["passages"] = tuple(Passage(**each) for each in fields["passages"])
-        return cls(**fields)
+        return cls(**as_fields(record, "output of a pipeline"))
 
 
-_FIELDS = tuple(Output.__dataclass_fields__)
-_LISTS = {"passages": Passage, "citations": Mapping, "queries": str, "messages": Mapping, "notes": str}
-_READ = {"answer", "documents", "context", "search_query", "usage", *_LISTS, "status", "question"}
-
-
-def _check(record: Passage | Output, **kinds: Any) -> None:
-    for name, kind in kinds.items():
-        value = getattr(record, name)
-        if not isinstance(value, kind) or isinstance(value, bool):
-            allowed = getattr(kind, "__name__", kind)
-            raise InvalidInputError(f"{name} of {type(record).__name__} is {value!r:.80}; give {allowed}")
+_READ = {"answer", "documents", "context", "search_query", "usage", "status", "question", "passages", "citations",
+         "queries", "messages", "notes"}  # fmt: skip
 
 
 def _of_mapping(value: Mapping[str, Any]) -> Output:
@@ -230,10 +197,11 @@ def _opened(item: Any) -> Any:
 def _passages(items: Any) -> tuple[Passage, ...]:
     from langchain_core.documents import Document
 
-    items = [items] if isinstance(items, str) else items
-    if not isinstance(items, (list, tuple)) or not all(isinstance(each, (Document, str)) for each in items):
+    given = items if isinstance(items, (list, tuple)) else [items]
+    found = [Document(each) if isinstance(each, str) else each for each in given]
+    if not all(isinstance(each, Document) for each in found):
         raise InvalidInputError(f"the documents are {items!r:.80}; give a list of Documents, or of texts")
-    return tuple(Passage.of(Document(each) if isinstance(each, str) else each) for each in items)
+    return tuple(map(Passage.of, found))
 
 
 def _is_message(value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Plots of a comparison as SVG, for Jupyter, files and pages: means with intervals, latency, complementarity."""
+"""Plots of a comparison as SVG, for Jupyter, files and pages: means with intervals, latency against quality."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from rag_kit.evaluation._files import as_path, check_target, write_file
 from rag_kit.evaluation.reporting.page import say
 
 if TYPE_CHECKING:
-    from rag_kit.evaluation.comparing.comparison import Comparison
-    from rag_kit.evaluation.comparing.scores import Score
+    from rag_kit.evaluation.comparison import Comparison
+    from rag_kit.evaluation.comparison_scores import Score
 
 #: Class of an element -> its colour where no style sheet of a page gives another one.
 COLOURS = {
@@ -51,10 +51,10 @@ class Plot:
     title: str
 
     def save(self, path: Path | str) -> Path:
-        """Write it as an SVG file; one that is there is replaced.
+        """Write it as a file whose name ends in ``.svg``; one that is there is replaced.
 
         Raises:
-            InvalidInputError: If the name does not end in ``.svg``, or nothing can be written there.
+            InvalidInputError: If the name does not end so, or nothing can be written there.
         """
         target = as_path(path, "path")
         if target.suffix.lower() != ".svg":
@@ -86,11 +86,10 @@ def scores_with_intervals(
     names = comparison.pipelines
     rows = [comparison.score(name, metric) for metric in chosen for name in names]
     left = min(165.0, max(map(_width, names)) + 10)
-    height = len(chosen) * (_ROW * (len(names) + 1) + 6) + 42
-    drawing = _Drawing(height, language)
+    drawing = _Drawing(len(chosen) * (_ROW * (len(names) + 1) + 6) + 42, language)
     right = WIDTH - max(_width(f"{row.n}/{row.total}") for row in rows) - 12
     across = _scale(rows, left + 6, right)
-    across.draw_across(drawing, 6, height - 34)
+    across.draw_across(drawing, 6, drawing.height - 34)
     y = 0.0
     for place, row in enumerate(rows):
         number = place % len(names)
@@ -106,7 +105,7 @@ def scores_with_intervals(
         if row.low is not None and row.high is not None:
             drawing.line(across(row.low), y - 4, across(row.high), y - 4, _series(number), stroke_width=2.2)
         drawing.marker(across(row.mean), y - 4, number, hollow=row.n < row.total)
-    drawing.say(4, height - 4, "svg_scores", font_size=_SMALL, level=f"{100 * comparison.level:g}")
+    drawing.say(4, drawing.height - 4, "svg_scores", font_size=_SMALL, level=f"{100 * comparison.level:g}")
     return drawing.plot(f"{', '.join(chosen)}: {', '.join(names)}")
 
 
@@ -116,21 +115,14 @@ def latency_against_quality(
     """Each pipeline by its typical latency and its mean; the line joins those that none beats in both.
 
     The line to the right reaches to the 95th percentile of the latency, the upright one is the interval of the mean.
-
-    Args:
-        comparison: What `compare` gave.
-        metric: Which; default: the first one.
-        language: ``en``, ``zh`` or ``both``.
-
-    Raises:
-        InvalidInputError: If the metric was not compared, or the language is another one.
+    ``metric`` is the first one by default; else as `scores_with_intervals`.
     """
-    chosen = _chosen(comparison, None if metric is None else [metric])[0]
+    (chosen,) = _chosen(comparison, [comparison.metrics[0] if metric is None else metric])
     rows = [comparison.score(name, chosen) for name in comparison.pipelines]
     known = [row for row in rows if row.mean is not None and row.p50_seconds is not None]
     bottom = 220.0
     drawing = _Drawing(bottom + 44 + 17 * len(rows), language)
-    slowest = max((row.p95_seconds or row.p50_seconds or 0.0 for row in known), default=0.0)
+    slowest = max((row.p95_seconds or 0.0 for row in known), default=0.0)
     across = _Scale(_ticks(0.0, 1.05 * slowest or 1e-6), 40, WIDTH - 12)
     upright = _scale(known, bottom, 24)
     across.draw_across(drawing, 24, bottom)
@@ -150,61 +142,12 @@ def latency_against_quality(
             drawing.say(58, y, "svg_none_of", name=_fit(row.pipeline, 200))
             continue
         x, mean = across(row.p50_seconds or 0), upright(row.mean or 0)
-        drawing.line(x, mean, across(row.p95_seconds or row.p50_seconds or 0), mean, _series(number))
+        drawing.line(x, mean, across(row.p95_seconds or 0), mean, _series(number))
         if row.low is not None and row.high is not None:
             drawing.line(x, upright(row.low), x, upright(row.high), _series(number))
         drawing.marker(x, mean, number)
         drawing.text(58, y, _fit(row.pipeline, WIDTH - 64))
     return drawing.plot(f"{chosen}: {', '.join(comparison.pipelines)}")
-
-
-def complementarity_heatmap(
-    comparison: Comparison, *, metric: str | None = None, language: str = "en"
-) -> Plot:
-    """Row by column: questions that the row's pipeline gets and the column's does not; outlined, what it gets in all.
-
-    A row that is dark throughout adds to every other one. Below: what the best set to combine gains step by step.
-
-    Args:
-        comparison: What `compare` gave.
-        metric: Which; default: the first one.
-        language: ``en``, ``zh`` or ``both``.
-
-    Raises:
-        InvalidInputError: If the metric was not compared, or the language is another one.
-    """
-    chosen = _chosen(comparison, None if metric is None else [metric])[0]
-    item = comparison.complementarity[chosen]
-    count = len(item.pipelines)
-    left = min(max(110.0, WIDTH - 44.0 * count), max(map(_width, item.pipelines)) + 34)
-    wide = min(64.0, (WIDTH - left - 4) / count)
-    steps = item.greedy[:8]
-    bottom = 24 + 26.0 * count
-    drawing = _Drawing(bottom + 42 + 16 * len(steps), language)
-    largest = max((v for i, row in enumerate(item.matrix) for j, v in enumerate(row) if i != j), default=0)
-    for i, row in enumerate(item.matrix):
-        y = 24 + 26.0 * i
-        drawing.text(4, y + 17, _fit(f"{i + 1}. {item.pipelines[i]}", left - 6))
-        drawing.text(left + wide * (i + 0.5), 16, str(i + 1), "muted", text_anchor="middle")
-        for j, value in enumerate(row):
-            shade = None if i == j else 0.55 * value / (largest or 1)  # ink stays readable on it
-            drawing.rect(left + wide * j + 1, y + 1, wide - 2, 24, shade)
-            looks = {"text_anchor": "middle", "font_size": min(_SIZE, wide / 2)}
-            drawing.text(left + wide * (j + 0.5), y + 17, str(value), "muted" if i == j else "ink", **looks)
-    got = {"metric": _fit(chosen, 140), "bound": f"{item.threshold:g}"}
-    drawing.say(4, bottom + 18, "svg_got", font_size=_SMALL, **got)
-    if item.union is not None:
-        shares = {"union": f"{item.union:.0%}", "single": f"{item.best_single or 0:.0%}"}
-        drawing.say(4, bottom + 34, "svg_union", font_size=_SMALL, **shares)
-    for place, step in enumerate(steps, start=1):
-        parts = {
-            "place": place,
-            "name": _fit(step.pipeline, 170),
-            "n": step.gain,
-            "share": f"{step.share:.0%}",
-        }
-        drawing.say(10, bottom + 35 + 16 * place, "svg_step", "ink", **parts)
-    return drawing.plot(f"{chosen}: {', '.join(item.pipelines)}")
 
 
 class _Drawing:
@@ -216,14 +159,6 @@ class _Drawing:
         self.height = height
         self._languages = ("en", "zh") if language == "both" else (language,)
         self._parts: list[str] = []
-
-    def rect(self, x: float, y: float, width: float, height: float, shade: float | None) -> None:
-        """A rectangle of a shade from 0 to 1; of ``None`` its outline."""
-        place = {"x": x, "y": y, "width": width, "height": height, "rx": 2}
-        if shade is None:
-            self._add("rect", "line", place, stroke=True)
-        else:
-            self._add("rect", "s1", place | {"opacity": shade})
 
     def line(self, x1: float, y1: float, x2: float, y2: float, colour: str, **looks: Any) -> None:
         """A straight line."""
@@ -330,9 +265,9 @@ def _fit(name: str, width: float) -> str:
 
 def _chosen(comparison: Comparison, metrics: Sequence[str] | None) -> list[str]:
     """Metrics to plot; ``None``: all."""
-    known = getattr(comparison, "metrics", ())
-    if not hasattr(comparison, "pipelines"):
+    if not hasattr(comparison, "complementarity"):
         raise InvalidInputError(f"comparison is a {type(comparison).__name__}; give what compare returned")
+    known = comparison.metrics
     chosen = known if metrics is None else metrics
     if not isinstance(chosen, (list, tuple)) or not chosen or not all(each in known for each in chosen):
         raise InvalidInputError(f"{metrics!r:.120} was not compared; give names out of {', '.join(known)}")

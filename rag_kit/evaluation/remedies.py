@@ -14,7 +14,6 @@ Level = Literal["high", "low"]
 #: The causes. ``model`` to ``retrieval`` are the four of a low answer score; the other three are of a good answer.
 CaseName = Literal["model", "noise", "coverage", "retrieval", "right", "right_noisy", "right_unsupported"]
 CASES: tuple[CaseName, ...] = get_args(CaseName)
-
 #: (answer, recall, precision) -> cause.
 TABLE: Mapping[tuple[Level | None, ...], CaseName] = {
     ("low", "high", "high"): "model",
@@ -26,8 +25,6 @@ TABLE: Mapping[tuple[Level | None, ...], CaseName] = {
     ("high", "low", "high"): "right_unsupported",
     ("high", "low", "low"): "right_unsupported",
 }
-
-
 _TEXTS: Mapping[str, Any] = json.loads((files(__package__) / "remedies.json").read_text("utf-8"))
 
 
@@ -37,10 +34,6 @@ class Text:
 
     en: str
     zh: str
-
-    def of(self, language: str) -> str:
-        """The text of a language; English for any other than Chinese."""
-        return self.zh if language == "zh" else self.en
 
 
 @dataclass(frozen=True)
@@ -67,12 +60,7 @@ class Case:
 
 
 def text_of(key: str, *values: Any) -> Text:
-    """A text of the kit with its places filled, in both languages.
-
-    Example:
-        >>> text_of("citations", 2)
-        Text(en='citations that do not hold: 2', zh='不成立的引用：2 处')
-    """
+    """A text of the kit with its places filled."""
     return Text(*(each.format(*values) for each in _TEXTS["words"][key]))
 
 

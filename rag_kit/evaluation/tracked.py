@@ -15,7 +15,7 @@ from typing import Any
 
 from rag_kit._redact import redact
 from rag_kit.concurrency import fan_out_map
-from rag_kit.documents.plain import to_plain
+from rag_kit.documents.identity import to_plain
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.runs.rows import Row, clean, digest
@@ -79,7 +79,7 @@ class Upload:
         fan_out_map(count, self.rows, max_concurrency=_AT_ONCE)
 
     def check_owner(self, fingerprint: Any) -> None:
-        """See that the experiment of this name has these results."""
+        """Refuse an experiment of this name that has other results."""
         if fingerprint != self.fingerprint:
             raise InvalidInputError(
                 f"{self.experiment!r:.120} has other results; give experiment= another name"
@@ -106,12 +106,7 @@ def _record(row: Row) -> dict[str, Any]:
 
 
 def storable(value: Any) -> Any:
-    """Plain JSON without what databases refuse: NUL, and halves of surrogate pairs.
-
-    Example:
-        >>> storable({"a": "x\\x00y", "b": ["\\ud800"]})
-        {'a': 'x\ufffdy', 'b': ['\ufffd']}
-    """
+    """Plain JSON without what databases refuse: NUL, and halves of surrogate pairs."""
     value = to_plain(value)
     if isinstance(value, str):
         return value.replace("\x00", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -136,11 +131,10 @@ def write_mlflow(client: Any, upload: Upload, tracked: Tracked) -> None:
         if run.data.tags.get(STATE) == "complete":
             return
         _log(client, run, upload, tracked)
-        files = _write_files(upload, Path(folder))
+        upload.results.save(Path(folder) / "results")
+        (Path(folder) / "results" / ".lock").unlink(missing_ok=True)
         client.log_artifacts(run_id, folder)
-        tracked.written += files
-        table = json.dumps([{"path": "rows.json", "type": "table"}])  # by this tag MLflow's pages find it
-        client.set_tag(run_id, "mlflow.loggedArtifacts", table, synchronous=True)
+        tracked.written += sum(each.is_file() for each in Path(folder).rglob("*"))
         client.set_terminated(run_id, "FINISHED")
         client.set_tag(run_id, STATE, "complete", synchronous=True)
 
@@ -165,23 +159,6 @@ def _log(client: Any, run: Any, upload: Upload, tracked: Tracked) -> None:
     metrics = [Metric(*each, start, 0) for each in values.items() if each[0] not in run.data.metrics]
     client.log_batch(run.info.run_id, metrics, params, synchronous=True)
     tracked.written += len(metrics) + len(params)
-
-
-def _write_files(upload: Upload, folder: Path) -> int:
-    """Write the folder of the results and a table of the rows; returns how many files these are."""
-    upload.results.save(folder / "results")
-    (folder / "results" / ".lock").unlink(missing_ok=True)
-    lines = []
-    for record in upload.rows:
-        passages = [each["id"] for each in record["output"].get("passages", ())]
-        line = {"id": record["key"], **record["asked"], **record["output"], "passages": passages}
-        for name, score in record["scores"].items():
-            line |= {f"{name}.{part}": value for part, value in score.items()}
-        lines.append({**line, "error": record["error"]})
-    columns = list(dict.fromkeys(name for line in lines for name in line))
-    table = {"columns": columns, "data": [[line.get(name) for name in columns] for line in lines]}
-    (folder / "rows.json").write_text(json.dumps(table, ensure_ascii=False), encoding="utf-8")
-    return sum(each.is_file() for each in folder.rglob("*"))
 
 
 @contextmanager

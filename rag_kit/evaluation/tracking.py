@@ -6,7 +6,6 @@ Importing this module imports none of the clients.
 from __future__ import annotations
 
 import os
-import re
 import time
 import uuid
 from datetime import UTC, datetime, timedelta
@@ -21,8 +20,7 @@ from rag_kit.evaluation.runs.rows import digest
 from rag_kit.evaluation.tracked import FINGERPRINT, STATE, Tracked, Upload, write_mlflow
 
 _TIMEOUT_MS = (5_000, 15_000)  # of LangSmith: to connect, to answer
-#: Seconds until the scores that LangSmith has taken must be there.
-_ARRIVAL_SECONDS = 30.0
+_ARRIVAL_SECONDS = 30.0  # until the scores that LangSmith has taken must be there
 
 
 def write_langsmith(client: Any, upload: Upload, tracked: Tracked) -> None:
@@ -175,7 +173,7 @@ def log_results(
     api_key: str | None = None,
     client: Any = None,
 ) -> Tracked:
-    """Write results to a tracker of experiments; written again, only what is missing is added.
+    """Write results to a tracker of experiments; written again, only what is missing is added (``written`` is 0).
 
     LangSmith and Phoenix get a dataset of the questions and an experiment with a run for each row and a score for
     each cell (its status where it has no value). MLflow gets a run: settings, the summary of each metric, files.
@@ -189,9 +187,6 @@ def log_results(
         api_key: Key, likewise. MLflow's client takes it from the environment only.
         client: A client of your own, with its address, key, time-outs and retries.
 
-    Returns:
-        Address and id of the experiment, and how many entries were written: 0 where everything was there.
-
     Raises:
         TrackingError: If the tracker is down, too slow, or refuses; its ``tracked`` has the counts until then.
         InvalidInputError: If an argument is not allowed, or the experiment's name belongs to other results.
@@ -201,14 +196,10 @@ def log_results(
         raise InvalidInputError(f"results is {results!r:.60}; give what evaluate returned, with rows")
     if not isinstance(to, str) or to not in _TRACKERS:
         raise InvalidInputError(f"to is {to!r:.60}; allowed are 'langsmith', 'mlflow' and 'phoenix'")
-    for name, value in (("dataset", dataset), ("experiment", experiment), ("url", url)):
+    for name, value in (("dataset", dataset), ("experiment", experiment), ("url", url), ("api_key", api_key)):
         line = isinstance(value, str) and value.isprintable() and value.strip() == value != ""
-        if value is not None and not line:
-            raise InvalidInputError(
-                f"{name} is {redact(repr(value)):.80}; give a line without blanks around it"
-            )
-    if api_key is not None and not (isinstance(api_key, str) and re.fullmatch(r"[!-~]+", api_key)):
-        raise InvalidInputError("api_key is no text of printable ASCII characters")
+        if value is not None and not (line and (name != "api_key" or value.isascii())):
+            raise InvalidInputError(f"{name} is no line of printable characters without blanks around it")
     if to == "mlflow" and (dataset or api_key):
         raise InvalidInputError("leave dataset and api_key out: MLflow's client reads MLFLOW_TRACKING_TOKEN")
     upload, tracked = Upload(results, dataset, experiment), Tracked(to, url or "its address")

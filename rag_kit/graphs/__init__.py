@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from rag_kit.graphs.chat import as_chat as as_chat
     from rag_kit.graphs.conversational.build import build_conversational_rag as build_conversational_rag
     from rag_kit.graphs.crag.build import build_crag as build_crag
-    from rag_kit.graphs.decomposed import build_decomposed_rag as build_decomposed_rag
     from rag_kit.graphs.evaluators.fitting import fit_thresholds as fit_thresholds
     from rag_kit.graphs.guards import Guards as Guards
     from rag_kit.graphs.plain import build_plain_rag as build_plain_rag

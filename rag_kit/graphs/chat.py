@@ -75,11 +75,7 @@ def _settings(schema: type[RagContext]) -> RagContext:
 
 
 def _input_of(messages: Sequence[AnyMessage]) -> dict[str, Any]:
-    """The input of the graph: the last question and the turns before it.
-
-    Raises:
-        InvalidInputError: No message is the user's.
-    """
+    """The input of the graph: the last question and the turns before it."""
     asked = [at for at, message in enumerate(messages) if isinstance(message, HumanMessage)]
     if not asked:
         raise InvalidInputError(

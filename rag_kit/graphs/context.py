@@ -39,14 +39,14 @@ class RunContext(BaseModel):
             InvalidInputError: A value that has the name of a setting is not allowed for it. It is not left out, since
                 a filter or a cap that is left out would be worse than an error.
         """
-        values = (
+        own = (
             given
             if isinstance(given, Mapping)
             else {name: getattr(given, name, None) for name in cls.model_fields}
         )
         known = {
             name: value
-            for name, value in values.items()
+            for name, value in own.items()
             if name in cls.model_fields and value is not None and not callable(value)
         }
         try:
@@ -61,11 +61,11 @@ class RunContext(BaseModel):
 def _explained(schema: type[BaseModel], error: ValidationError) -> str:
     problems = []
     for item in error.errors(include_url=False, include_input=False):
-        name = ".".join(map(str, item["loc"]))
-        if item["type"] == "extra_forbidden":
-            problems.append(f"{name!r} is no setting{did_you_mean(name, schema.model_fields)}")
-        else:
-            problems.append(f"{name}: {item['msg'][:1].lower()}{item['msg'][1:]}")
+        name, why = ".".join(map(str, item["loc"])), item["msg"]
+        unknown = f"{name!r} is no setting{did_you_mean(name, schema.model_fields)}"
+        problems.append(
+            unknown if item["type"] == "extra_forbidden" else f"{name}: {why[:1].lower()}{why[1:]}"
+        )
     return f"context is not valid: {'; '.join(problems)}. Allowed: {', '.join(schema.model_fields)}."
 
 

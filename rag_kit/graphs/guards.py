@@ -1,10 +1,10 @@
-"""Guards: functions of the user's that see each question, each passage and each answer, on every path."""
+"""Guards, functions of the user's that see questions, passages and answers; and the check of an answer's citations."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
@@ -12,9 +12,12 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from rag_kit.concurrency.bridge import acall_function, call_function
 from rag_kit.concurrency.steps import Step
-from rag_kit.documents.plain import to_plain
+from rag_kit.documents.identity import to_plain
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs.steps import bounded
+from rag_kit.graphs.state import AnswerCitation, Update
+from rag_kit.graphs.steps import ask, bounded
+from rag_kit.prompts import PromptTemplate, render_passages
+from rag_kit.text.citations.check import check_citations
 
 _SERIALIZER = JsonPlusSerializer()
 
@@ -114,24 +117,21 @@ async def _checked(guards: Sequence[TextGuard], text: str, what: str) -> str | R
         verdict = await _call(guard, text)
         if isinstance(verdict, Refusal):
             return verdict
-        if verdict is not None:
-            if not isinstance(verdict, str):
-                raise InvalidInputError(
-                    f"the {what} guard {_name(guard)} gave {type(verdict).__name__}; it must give None (pass), "
-                    "a text (taken instead) or a Refusal."
-                )
-            text = verdict
+        if verdict is not None and not isinstance(verdict, str):
+            raise InvalidInputError(
+                f"the {what} guard {_name(guard)} gave {type(verdict).__name__}; it must give None (pass), "
+                "a text (taken instead) or a Refusal."
+            )
+        text = text if verdict is None else verdict
     return text
 
 
 def _call(guard: Callable[..., Any], value: Any) -> Step[Any]:
     """Call a guard of either kind in either form; one that may block runs in a thread under ``ainvoke``."""
     return bounded(
-        Step(
-            _name(guard),
-            lambda config: call_function(guard, value, config),
-            lambda config: acall_function(guard, value, config),
-        )
+        _name(guard),
+        lambda config: call_function(guard, value, config),
+        lambda config: acall_function(guard, value, config),
     )
 
 
@@ -169,3 +169,85 @@ def _small(value: Any) -> Any:
     if isinstance(value, int) and not -(2**63) <= value < 2**64:
         return str(value)
     return value
+
+
+MAX_STATEMENTS = 100
+"""Statements that a language model is asked about; those beyond are checked by words."""
+
+Judged = Mapping[str, Literal["supported", "unsupported"]]
+
+
+def cited(
+    answer: str, documents: Sequence[Document], *, language: str | None = None, judged: Judged | None = None
+) -> Update:
+    """Check the answer's citations against the documents, numbered from 1 in the order given.
+
+    Example:
+        >>> passages = [Document("Paris is the capital of France.", metadata={"file": "fr.md", "page": 2})]
+        >>> found = cited("The capital of France is Paris. [1]", passages)
+        >>> found["status"], found["citations"][0]["quote"], found["citations"][0]["page"]
+        ('grounded', 'Paris is the capital of France.', 2)
+    """
+    report = check_citations(answer, [d.page_content for d in documents], language=language, judged=judged)
+    citations = []
+    for item in report.citations:
+        known = 1 <= item.number <= len(documents)
+        metadata = documents[item.number - 1].metadata if known else {}
+        citations.append(
+            AnswerCitation(
+                number=item.number,
+                statement=item.statement,
+                quote=item.quote,
+                status=item.status,
+                reason=item.reason,
+                score=item.score,
+                file=metadata.get("file"),
+                title=metadata.get("title"),
+                page=page_of(metadata),
+                heading=metadata.get("heading"),
+                source=metadata.get("source"),
+            )
+        )
+    return {"citations": citations, "uncited": list(report.uncited), "status": report.status}
+
+
+def page_of(metadata: Mapping[str, Any]) -> Any:
+    """The page, slide or sheet of a passage."""
+    return metadata.get("page", metadata.get("slide", metadata.get("sheet")))
+
+
+async def cited_by_model(
+    llm: Any, prompt: PromptTemplate, question: str, answer: str, documents: Sequence[Document], language: str
+) -> Update:
+    """What `cited` gives, by the verdicts of a language model: one call for all statements.
+
+    Where it has none for a statement, the words decide. A statement that the passages say in part is not supported.
+    ``notes`` say where no verdict came.
+    """
+    by_words = cited(answer, documents, language=language)
+    numbers: dict[str, list[int]] = {}
+    for one in by_words["citations"]:
+        if one["status"] != "missing_passage":
+            numbers.setdefault(one["statement"], []).append(one["number"])
+    asked = list(numbers)[:MAX_STATEMENTS]
+    if not asked:
+        return by_words
+    cites = [f"{statement} [{', '.join(map(str, numbers[statement]))}]" for statement in asked]
+    values = {
+        "question": question,
+        "passages": render_passages(documents),
+        "statements": render_passages([Document(text) for text in cites]),
+        "count": len(asked),
+    }
+    found = await ask(llm, prompt, values, fallback=lambda error: error)
+    if isinstance(found, Exception):
+        note = f"cite: no verdict of the model ({type(found).__name__}); the words decided"
+        return {**by_words, "notes": [note]}
+    judged: dict[str, Literal["supported", "unsupported"]] = {
+        asked[label.id - 1]: "supported" if label.support == "full" else "unsupported"
+        for label in found.labels
+        if 1 <= label.id <= len(asked)
+    }
+    missing = len(numbers) - len(judged)
+    notes = [f"cite: no verdict of the model on {missing} statements; the words decided"] if missing else []
+    return {**cited(answer, documents, language=language, judged=judged), "notes": notes}

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
+from types import TracebackType
 from typing import Any, TypeVar, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -49,6 +50,15 @@ _FINAL = (
     AttributeError,
     AssertionError,
     NameError,
+)
+
+
+#: Modules whose frames only carry a call on, from a node to what it calls; left out of tracebacks.
+_CARRIERS = (
+    "rag_kit.concurrency.",
+    "rag_kit.graphs.running",
+    "rag_kit.graphs.steps",
+    "rag_kit.models.clients",
 )
 
 
@@ -99,27 +109,21 @@ def node(
             ``BudgetExceededError`` is raised.
     """
 
-    def sync(state: Any, config: RunnableConfig) -> Any:
+    async def logic(state: Any) -> Any:
         context = run_context(schema)
-        meter = Meter()
+        before = None if first else _used(state)
+        used = Usage(calls=0, tokens=0, seconds=0.0)
+        update: Any = None
         try:
-            with metered(None if first else _used(state), context, capped=capped, meter=meter):
-                update = run(body(_seen(state), context), config)
+            with metered(before, context, used, capped=capped):
+                update = await body(_State(state) if isinstance(state, dict) else state, context)
         except BudgetExceededError as error:
-            update = _at_cap(on_cap, state, context, error)
-        return _counted(update, meter.used, first)
+            update = None if on_cap is None else on_cap(state, context, error)
+            if update is None:
+                raise
+        return _counted(update, used, first)
 
-    async def native(state: Any, config: RunnableConfig) -> Any:
-        context = run_context(schema)
-        meter = Meter()
-        try:
-            with metered(None if first else _used(state), context, capped=capped, meter=meter):
-                update = await arun(body(_seen(state), context), config)
-        except BudgetExceededError as error:
-            update = _at_cap(on_cap, state, context, error)
-        return _counted(update, meter.used, first)
-
-    return _Node(sync, native)
+    return _Node(logic)
 
 
 class _State(dict[str, Any]):
@@ -132,11 +136,6 @@ class _State(dict[str, Any]):
         )
 
 
-def _seen(state: Any) -> Any:
-    """The state as a node of the kit sees it; that of a user's own class is passed as it is."""
-    return _State(state) if isinstance(state, dict) else state
-
-
 def _used(state: Any) -> Any:
     return state.get("usage") if isinstance(state, dict) else getattr(state, "usage", None)
 
@@ -144,26 +143,36 @@ def _used(state: Any) -> Any:
 class _Node(Runnable[Any, Any]):
     """Both forms of a node. LangGraph opens the node's run itself; a ``RunnableLambda`` would open a second one."""
 
-    def __init__(
-        self,
-        sync: Callable[[Any, RunnableConfig], Any],
-        native: Callable[[Any, RunnableConfig], Awaitable[Any]],
-    ) -> None:
-        self._sync = sync
-        self._native = native
+    def __init__(self, logic: Callable[[Any], Logic[Any]]) -> None:
+        self._logic = logic
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        return self._sync(input, config or {})
+        try:
+            return run(self._logic(input), config or {})
+        except Exception as error:
+            _shorten(error)
+            raise
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        return await self._native(input, config or {})
+        try:
+            return await arun(self._logic(input), config or {})
+        except Exception as error:
+            _shorten(error)
+            raise
 
 
-def _at_cap(on_cap: OnCap | None, state: Any, context: Any, error: BudgetExceededError) -> Any:
-    update = None if on_cap is None else on_cap(state, context, error)
-    if update is None:
-        raise error
-    return update
+def _shorten(error: BaseException) -> None:
+    """Take the frames of `_CARRIERS` out of an error's traceback and its causes', so that the user's stand out."""
+    each: BaseException | None = error
+    while each is not None:
+        frames, trace = [], each.__traceback__
+        while trace is not None:
+            if not trace.tb_frame.f_globals.get("__name__", "").startswith(_CARRIERS):
+                frames.append(trace)
+            trace = trace.tb_next
+        for kept in reversed(frames):
+            trace = TracebackType(trace, kept.tb_frame, kept.tb_lasti, kept.tb_lineno)
+        each.__traceback__, each = trace, each.__cause__
 
 
 def _counted(update: Any, used: Usage, first: bool) -> Any:
@@ -210,57 +219,54 @@ def report(event: str, **details: Any) -> None:
     get_runtime().stream_writer({"event": event, **details})
 
 
-class Meter:
-    """Measures one node; `used` holds what it used."""
-
-    def __init__(self) -> None:
-        self.used = Usage(calls=0, tokens=0, seconds=0.0)
-
-
 @contextmanager
 def metered(
-    used: Mapping[str, Any] | None,
-    context: RagContext,
-    *,
-    capped: bool = True,
-    meter: Meter | None = None,
-) -> Iterator[Meter]:
+    before: Mapping[str, Any] | None, context: RagContext, used: Usage, *, capped: bool = True
+) -> Iterator[None]:
     """Run a node's body under what is left of the run's caps.
 
     The caps are kept in the state and not in a context variable, so that they hold across nodes, threads and a
     resume from a checkpoint; time spent waiting between nodes (an interrupt, a restart) is not counted.
 
     Args:
-        used: The state's ``usage``; None at the first node.
+        before: The state's ``usage``; None at the first node.
         context: The run's settings, with ``max_calls``, ``max_tokens`` and ``deadline`` (seconds).
+        used: Where to put what was used, also after an error.
         capped: Whether the caps hold; if not, the node is measured alone.
-        meter: Where to put what was used, for those who need it after an error too.
 
     Raises:
         BudgetExceededError: A cap is reached.
     """
-    meter = Meter() if meter is None else meter
-    before = {"calls": 0, "tokens": 0, "seconds": 0.0, **(used or {})}
-    max_calls, max_tokens, deadline = (
-        (context.max_calls, context.max_tokens, context.deadline) if capped else (None, None, None)
-    )
-    caps = {"calls": max_calls, "tokens": max_tokens, "deadline": deadline}
-    left_seconds = None if deadline is None else deadline - before["seconds"]
-    if left_seconds is not None and left_seconds <= 0:
-        raise BudgetExceededError("deadline", deadline or 0)
-    budget = Budget(
-        max_calls=None if max_calls is None else max(0, max_calls - before["calls"]),
-        max_tokens=None if max_tokens is None else max(0, max_tokens - before["tokens"]),
-        deadline=left_seconds,
-    )
+    left = caps_left(before, context) if capped else dict.fromkeys(("max_calls", "max_tokens", "deadline"))
+    if left["deadline"] is not None and left["deadline"] <= 0:
+        raise BudgetExceededError("deadline", context.deadline or 0)
+    budget = Budget(**left)
     start = time.perf_counter()
-    with use_budget(budget):
+    with use_budget(budget), naming_caps(context):
         try:
-            yield meter
-        except BudgetExceededError as error:
-            # the budget knows only what was left for this node; the caller knows the cap of the whole run
-            limit = caps.get(error.what)
-            raise BudgetExceededError(error.what, error.limit if limit is None else limit) from None
+            yield
         finally:
             seconds = time.perf_counter() - start
-            meter.used = Usage(calls=budget.calls, tokens=budget.tokens, seconds=seconds)
+            used |= Usage(calls=budget.calls, tokens=budget.tokens, seconds=seconds)
+
+
+def caps_left(used: Mapping[str, Any] | None, context: RagContext) -> dict[str, Any]:
+    """What a run may still use: ``max_calls``, ``max_tokens`` and ``deadline``; None where there is no cap."""
+    before = {"calls": 0, "tokens": 0, "seconds": 0.0, **(used or {})}
+    calls, tokens, deadline = context.max_calls, context.max_tokens, context.deadline
+    return {
+        "max_calls": None if calls is None else max(0, calls - before["calls"]),
+        "max_tokens": None if tokens is None else max(0, tokens - before["tokens"]),
+        "deadline": None if deadline is None else deadline - before["seconds"],
+    }
+
+
+@contextmanager
+def naming_caps(context: RagContext) -> Iterator[None]:
+    """An error names the cap that the caller set, not what was left of it for one node or an inner run."""
+    try:
+        yield
+    except BudgetExceededError as error:
+        caps = {"calls": context.max_calls, "tokens": context.max_tokens, "deadline": context.deadline}
+        limit = caps.get(error.what)
+        raise BudgetExceededError(error.what, error.limit if limit is None else limit) from None

@@ -61,10 +61,7 @@ AnswerStatus = Literal[
 
 
 def keep_last_turns(old: Sequence[Turn], new: Sequence[Turn]) -> list[Turn]:
-    """Append, and forget what is older than the last `MAX_TURNS` turns.
-
-    Raises:
-        InvalidInputError: One is no turn; a state that somebody edits is refused before it is kept.
+    """Append, and forget what is older than the last `MAX_TURNS` turns; refuse what is none (an edited state).
 
     Example:
         >>> keep_last_turns([], [{"question": "Why?"}])
@@ -72,12 +69,9 @@ def keep_last_turns(old: Sequence[Turn], new: Sequence[Turn]) -> list[Turn]:
         ...
         rag_kit.errors.InvalidInputError: history holds {'question': 'Why?'}; give turns, each a dict with question ...
     """
-    if isinstance(new, (str, bytes, Mapping)) or not isinstance(new, Sequence):
-        raise InvalidInputError(f"history is a {type(new).__name__}; give a list of turns.")
-    for turn in new:
-        if not isinstance(turn, Mapping) or not all(
-            isinstance(turn.get(key), str) for key in ("question", "answer")
-        ):
+    for turn in _listed(new):
+        texts = [turn.get(key) for key in ("question", "answer")] if isinstance(turn, Mapping) else [None]
+        if not all(isinstance(text, str) for text in texts):
             raise InvalidInputError(
                 f"history holds {turn!r:.80}; give turns, each a dict with question and answer (texts)."
             )
@@ -87,16 +81,12 @@ def keep_last_turns(old: Sequence[Turn], new: Sequence[Turn]) -> list[Turn]:
 def add_usage(old: Mapping[str, Any], new: Mapping[str, Any]) -> Usage:
     """Add up what nodes used, also of nodes that ran side by side.
 
-    Raises:
-        InvalidInputError: It is not what a node used; a state that somebody edits is refused before it is kept.
-
     Example:
         >>> add_usage({"calls": 1, "tokens": 9, "seconds": 0.5}, {"calls": 2, "tokens": 1, "seconds": 0.5})
         {'calls': 3, 'tokens': 10, 'seconds': 1.0}
     """
-    if not isinstance(new, Mapping) or not all(
-        isinstance(new.get(key), int | float) for key in ("calls", "tokens", "seconds")
-    ):
+    numbers = [new.get(key) for key in Usage.__annotations__] if isinstance(new, Mapping) else [None]
+    if not all(isinstance(number, int | float) for number in numbers):
         raise InvalidInputError(
             f"usage is {new!r:.80}; give a dict with calls, tokens and seconds (numbers)."
         )
@@ -108,34 +98,27 @@ def add_usage(old: Mapping[str, Any], new: Mapping[str, Any]) -> Usage:
 
 
 def add_items(old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
-    """Append, also from nodes that ran side by side; the first node of a run overwrites (`cleared`).
-
-    Raises:
-        InvalidInputError: It is no list; a text would be taken apart into its letters.
-    """
-    _check_list(new)
-    return [*old, *new]
+    """Append, also from nodes that ran side by side; the first node of a run overwrites (`cleared`)."""
+    return [*old, *_listed(new)]
 
 
 def as_documents(old: Sequence[Document], new: Sequence[Any]) -> list[Document]:
     """Take the new passages; those that come as plain JSON (a state edited in Studio or over HTTP) become Documents.
 
-    Raises:
-        InvalidInputError: It is no list, or one is neither a Document nor a dict with a ``page_content``.
-
     Example:
         >>> as_documents([], [{"page_content": "Text.", "metadata": {"file": "a.md"}}])[0].metadata
         {'file': 'a.md'}
     """
-    _check_list(new)
-    return [_as_document(item) for item in new]
+    return [_as_document(item) for item in _listed(new)]
 
 
-def _check_list(new: Any) -> None:
+def _listed(new: Any) -> Any:
+    """A list as it is; a text would be taken apart into its letters."""
     if isinstance(new, (str, bytes, Mapping)) or not isinstance(new, Sequence):
         raise InvalidInputError(
-            f"a key of the state that holds a list is given {new!r:.80}; give a list ([] for nothing)."
+            f"history or another list of the state (turns, passages, notes) is given {new!r:.80}; give a list."
         )
+    return new
 
 
 def _as_document(item: Any) -> Document:
@@ -196,15 +179,11 @@ class PlainRagState(RagState, total=False):
 Update = dict[str, Any]
 
 
-def cleared(question: str, language: str) -> Update:
-    """What the first node of a run sets: nothing of an earlier turn of the thread is left but its history.
-
-    A node that has a note already gives ``"notes": Overwrite([note])``; usage is overwritten by `first_node`.
-    """
+def cleared(question: str = "") -> Update:
+    """What the first node of a run sets: nothing of an earlier turn of the thread is left but its history."""
     return {
         "asked": question,
         "search_query": question,
-        "language": language,
         "documents": [],
         "answer": "",
         "citations": [],

@@ -2,54 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Literal, TypeVar, cast
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import merge_configs
 
 from rag_kit.concurrency import afan_out, fan_out
-from rag_kit.concurrency.bridge import run_in_thread
+from rag_kit.concurrency.bridge import acall_function, call_function, run_in_thread
 from rag_kit.concurrency.outcome import FanOut
-from rag_kit.concurrency.steps import Logic, Step, arun, run
+from rag_kit.concurrency.steps import Logic, Step, acall_in_time, arun, call_in_time, run
 from rag_kit.documents import Filter
 from rag_kit.errors import ModelError
 from rag_kit.models import astructured_call, atext_call, structured_call, text_call
-from rag_kit.models.ladder import RAISE
+from rag_kit.models.structured import RAISE
 from rag_kit.prompts import PromptTemplate
 from rag_kit.retrieval.compose import acall_retriever, call_retriever
-from rag_kit.retrieval.rerank.base import both_ways
 
 T = TypeVar("T")
 
 
 def ask(
-    llm: Runnable[Any, Any],
-    prompt: PromptTemplate,
-    values: Mapping[str, Any],
-    *,
-    fallback: Any = RAISE,
-    timeout: float | None = None,
+    llm: Runnable[Any, Any], prompt: PromptTemplate, values: Mapping[str, Any], *, fallback: Any = RAISE
 ) -> Step[Any]:
     """Ask a model for the object that the prompt's schema describes; its tokens are not streamed.
 
     The tokens of a grader or a rewriter are not the answer, so ``stream_mode="messages"`` leaves them out.
     """
-    options: dict[str, Any] = {"fallback": fallback, "timeout": timeout}
     return Step(
         prompt.title,
-        lambda config: structured_call(llm, prompt, values, config=quiet(config), **options),
-        lambda config: astructured_call(llm, prompt, values, config=quiet(config), **options),
+        lambda config: structured_call(llm, prompt, values, config=quiet(config), fallback=fallback),
+        lambda config: astructured_call(llm, prompt, values, config=quiet(config), fallback=fallback),
     )
 
 
 def write(
-    llm: Runnable[Any, Any],
-    prompt: PromptTemplate,
-    values: Mapping[str, Any],
-    *,
-    timeout: float | None = None,
-    stream: bool = True,
+    llm: Runnable[Any, Any], prompt: PromptTemplate, values: Mapping[str, Any], *, stream: bool = True
 ) -> Step[Any]:
     """Ask a model for text; its tokens are streamed, unless `stream` is off."""
 
@@ -58,62 +47,46 @@ def write(
 
     return Step(
         prompt.title,
-        lambda config: text_call(llm, prompt, values, config=streamed(config), timeout=timeout),
-        lambda config: atext_call(llm, prompt, values, config=streamed(config), timeout=timeout),
+        lambda config: text_call(llm, prompt, values, config=streamed(config)),
+        lambda config: atext_call(llm, prompt, values, config=streamed(config)),
     )
 
 
 def fetch(
     retriever: Runnable[Any, Any], query: str, *, k: int | None = None, filter: Filter | None = None
 ) -> Step[Any]:
-    """Call any LangChain retriever; a call that hangs is abandoned at the run's deadline.
-
-    Raises:
-        BudgetExceededError: When the step is carried out, and the deadline comes before the passages.
-    """
+    """Call any LangChain retriever; a call that hangs is abandoned at the run's deadline."""
     return bounded(
-        Step(
-            "retrieve",
-            lambda config: call_retriever(retriever, query, config=config, k=k, filter=filter),
-            lambda config: acall_retriever(retriever, query, config=config, k=k, filter=filter),
-        )
+        "retrieve",
+        partial(call_retriever, retriever, query, k=k, filter=filter),
+        partial(acall_retriever, retriever, query, k=k, filter=filter),
     )
 
 
-def bounded(step: Step[T]) -> Step[Any]:
-    """A step that is abandoned at the run's deadline: for code of others, which may hang.
+def bounded(
+    name: str, sync: Callable[..., Any], native: Callable[..., Any], *, timeout: float | None = None
+) -> Step[Any]:
+    """A step that is abandoned at its time-out or the run's deadline: for code of others, which may hang.
+
+    Args:
+        name: Its name in messages.
+        sync: Called with ``config=``.
+        native: The same, awaitable.
+        timeout: Seconds it may take; None: until the deadline.
 
     Raises:
         BudgetExceededError: When the step is carried out, and the deadline comes first.
+        BranchTimeoutError: The time-out does.
     """
-    options: Any = {"names": [step.name], "on_error": "skip"}
     return Step(
-        step.name,
-        lambda config: _only(fan_out([lambda: step.sync(config)], **options)),
-        lambda config: _awaited(afan_out([lambda: step.native(config)], **options)),
+        name,
+        lambda config: call_in_time(partial(sync, config=config), timeout),
+        lambda config: acall_in_time(partial(native, config=config), timeout),
     )
 
 
-async def _awaited(fan: Awaitable[FanOut[T]]) -> T:
-    return _only(await fan)
-
-
-def _only(fan: FanOut[T]) -> T:
-    """The value of the only branch; its error is raised as it is, so that a retry policy can read it."""
-    (outcome,) = fan.outcomes
-    if outcome.error is not None:
-        raise outcome.error
-    return cast("T", outcome.value)
-
-
 def compute(work: Callable[[], Any], *, name: str = "compute", thread: bool = False) -> Step[Any]:
-    """Call a function that has no asynchronous form.
-
-    Args:
-        work: The function.
-        name: Its name in messages.
-        thread: Whether it blocks on input, a lock or long enough to need a thread under ``ainvoke``.
-    """
+    """Call a function that has no asynchronous form; `thread`: it takes so long that ``ainvoke`` needs a thread."""
 
     async def native(config: RunnableConfig) -> Any:
         return await run_in_thread(work) if thread else work()
@@ -121,41 +94,32 @@ def compute(work: Callable[[], Any], *, name: str = "compute", thread: bool = Fa
     return Step(name, lambda config: work(), native)
 
 
-def beside(
-    branches: Sequence[Step[Any]],
-    *,
-    on_error: Literal["raise", "skip"] = "raise",
-    timeout: float | None = None,
-    max_concurrency: int | None = None,
-) -> Step[Any]:
-    """Do several steps side by side; answered by their ``FanOut``, in the order given."""
-    options: dict[str, Any] = {
-        "names": [branch.name for branch in branches],
-        "on_error": on_error,
-        "timeout": timeout,
-        "max_concurrency": max_concurrency,
-    }
+def beside(branches: Sequence[Step[Any]]) -> Step[FanOut[Any]]:
+    """Do several steps side by side; answered by their ``FanOut`` in the order given, failed ones with their errors."""
+    options: Any = {"names": [branch.name for branch in branches], "on_error": "skip"}
+    return Step(
+        "beside",
+        lambda config: fan_out([partial(branch.sync, config) for branch in branches], **options),
+        lambda config: afan_out([partial(branch.native, config) for branch in branches], **options),
+    )
 
-    def sync(config: RunnableConfig) -> Any:
-        return fan_out([lambda b=branch: b.sync(config) for branch in branches], **options)  # type: ignore[misc]
 
-    async def native(config: RunnableConfig) -> Any:
-        return await afan_out(
-            [lambda b=branch: b.native(config) for branch in branches],  # type: ignore[misc]
-            **options,
-        )
-
-    return Step("beside", sync, native)
+async def together(branches: Sequence[Step[Any]]) -> list[Any]:
+    """The values of steps done side by side; the first that failed raises its own error."""
+    if len(branches) == 1:
+        return [await branches[0]]
+    fan = await beside(branches)
+    for outcome in fan.outcomes:
+        if outcome.error is not None:
+            raise outcome.error
+    return fan.values
 
 
 def user_function(name: str, func: Callable[..., Any], *arguments: Any) -> Step[Any]:
-    """Call a user's function; under ``ainvoke`` it is awaited, or runs on a thread.
-
-    Raises:
-        InvalidInputError: When it is carried out: it is asynchronous and there is no event loop to run it in.
-    """
-    sync, native = both_ways(func, *arguments)
-    return Step(name, lambda config: sync(), lambda config: native())
+    """Call a user's function, which may be asynchronous, until the run's deadline; under ``ainvoke`` on a thread."""
+    return bounded(
+        name, lambda config: call_function(func, *arguments), lambda config: acall_function(func, *arguments)
+    )
 
 
 def from_config(name: str, read: Callable[[RunnableConfig], T]) -> Step[T]:
@@ -180,28 +144,14 @@ def inner(name: str, make: Callable[[], Logic[Any]]) -> Step[Any]:
     return Step(name, lambda config: run(make(), config), lambda config: arun(make(), config))
 
 
-def attempt(
-    step: Step[Any], allowed: Callable[[Exception], bool] = lambda error: isinstance(error, ModelError)
-) -> Step[Any]:
-    """A step that the run can do without: an error that is allowed, by default a model's, is handed back."""
-
-    def sync(config: RunnableConfig) -> Any:
-        try:
-            return step.sync(config)
-        except Exception as error:
-            if allowed(error):
-                return error
-            raise
-
-    async def native(config: RunnableConfig) -> Any:
-        try:
-            return await step.native(config)
-        except Exception as error:
-            if allowed(error):
-                return error
-            raise
-
-    return Step(step.name, sync, native)
+async def attempt(step: Step[Any], *allowed: type[Exception]) -> Any:
+    """Do a step that the run can do without: an error of these classes, by default a model's, is handed back."""
+    try:
+        return await step
+    except Exception as error:
+        if isinstance(error, allowed or (ModelError,)):
+            return error
+        raise
 
 
 def quiet(config: RunnableConfig) -> RunnableConfig:

@@ -74,12 +74,11 @@ def as_tool(
         Sources:
         [1] "The fan starts at 60 degrees."
     """
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
+    if not _NAME.fullmatch(name) or not description.strip():
         raise InvalidInputError(
-            f"name is {name!r}; a tool's name has 1 to 64 letters, digits, _ or -, a letter first."
+            f"name is {name!r}, description {description!r:.40}; a tool's name has 1 to 64 letters, digits, _ or -, a "
+            "letter first, and its description says what it knows, for models choose tools by it."
         )
-    if not isinstance(description, str) or not description.strip():
-        raise InvalidInputError("description is empty; say what the tool knows, models choose tools by it.")
     schema: Any = getattr(graph, "context_schema", None)
     if not hasattr(graph, "ainvoke") or schema is None or not hasattr(schema, "model_fields"):
         raise InvalidInputError(f"graph is a {type(graph).__name__}; give a graph of this package.")
@@ -90,11 +89,11 @@ def as_tool(
 
     def ask(question: str, config: RunnableConfig) -> tuple[str, dict[str, Any]]:
         _check(question)
-        return _told(graph.invoke({"question": question}, config, context=settings))
+        return _reply(graph.invoke({"question": question}, config, context=settings))
 
     async def aask(question: str, config: RunnableConfig) -> tuple[str, dict[str, Any]]:
         _check(question)
-        return _told(await graph.ainvoke({"question": question}, config, context=settings))
+        return _reply(await graph.ainvoke({"question": question}, config, context=settings))
 
     return StructuredTool.from_function(
         func=ask,
@@ -115,38 +114,26 @@ def _check(question: str) -> None:
         raise ToolException(str(error)) from None
 
 
-def _told(state: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+def _reply(state: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """The answer, what is to be known about it, and its sources; then the same as data."""
-    status = state.get("status", "")
+    status, citations = state.get("status", ""), list(state.get("citations") or [])
     parts = [str(state.get("answer", ""))]
     if status in _STATUS:
         parts.append(f"Note: {_STATUS[status]}")
-    lines = []
-    for citation in state.get("citations") or []:
-        line = f"[{citation['number']}] {_place(citation)}"
-        if line not in lines:
-            lines.append(line)
-    if lines:
+    if citations:
+        lines = dict.fromkeys(f"[{citation['number']}] {_place(citation)}" for citation in citations)
         parts.append("Sources:\n" + "\n".join(lines))
-    artifact = {
-        "status": status,
-        "citations": list(state.get("citations") or []),
-        "notes": list(state.get("notes") or []),
-    }
+    artifact = {"status": status, "citations": citations, "notes": list(state.get("notes") or [])}
     return "\n\n".join(parts), artifact
 
 
 def _place(citation: Mapping[str, Any]) -> str:
     """File, page, heading and quote on one line; control characters are made visible."""
-    where = [citation.get("file") or citation.get("title") or ""]
-    where += [f"page {citation['page']}"] if citation.get("page") is not None else []
-    where += [citation.get("heading") or ""]
+    page = citation.get("page")
+    where = [citation.get("file") or citation.get("title"), page and f"page {page}", citation.get("heading")]
     place = ", ".join(str(part) for part in where if part)
     quote = " ".join((citation.get("quote") or "").split())
-    quote = quote if len(quote) <= _MAX_QUOTE else quote[: _MAX_QUOTE - 1] + "…"
+    quote = quote if len(quote) <= _MAX_QUOTE else f"{quote[: _MAX_QUOTE - 1]}…"
+    text = ": ".join(part for part in (place, f'"{quote}"' if quote else "") if part)
     supported = citation.get("status") in ("supported", "undecided")
-    warning = "" if supported else " (does not support the statement)"
-    shown = f'"{quote}"' if quote else ""
-    return clean_text(
-        " ".join(part for part in (f"{place}:" if place and shown else place, shown) if part) + warning
-    )
+    return clean_text(text if supported else f"{text} (does not support the statement)")

@@ -6,17 +6,21 @@ import copy
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Any, Generic, Literal, get_args, get_type_hints
 
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel import Pregel
+from langgraph.store.base import BaseStore
 from langgraph.typing import StateT
 from typing_extensions import TypedDict, is_typeddict
 
-from rag_kit.concurrency.steps import Step
 from rag_kit.errors import InvalidInputError, did_you_mean
 from rag_kit.graphs.context import RagContext
+from rag_kit.graphs.guards import Guards
 from rag_kit.graphs.running import RETRY, Body, OnCap, node
 from rag_kit.graphs.state import QuestionInput, RagOutput, RagState, Update
 from rag_kit.graphs.steps import bounded
@@ -26,6 +30,29 @@ Output = Literal["answer", "full"]
 
 #: What a graph's first node leads to, where it has guards of questions and where it has none.
 READY, REFUSED = "ready", "refused"
+
+
+class GraphOptions(TypedDict, total=False):
+    """Keyword arguments that every builder of a graph takes.
+
+    Attributes:
+        prompts: Folder whose prompt files replace the packaged ones of the same name.
+        max_passage_chars: Characters of passages that go into a prompt (12,000); later passages that do not fit are
+            left out of it, and the run's ``notes`` say so.
+        guards: Functions that see each question, passage (of the web too), reply and answer; see `Guards`.
+        output: ``"answer"``: `invoke` gives back question, answer, status, citations, documents, notes and usage;
+            ``"full"``: the whole state.
+        checkpointer: Memory of threads, and what a run that waits for a person needs; leave it out for LangGraph
+            Studio, which brings its own.
+        store: LangGraph's long-term store, passed through.
+    """
+
+    prompts: Path | None
+    max_passage_chars: int
+    guards: Guards | None
+    output: Output
+    checkpointer: BaseCheckpointSaver[Any] | None
+    store: BaseStore | None
 
 
 class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
@@ -38,27 +65,34 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
     Args:
         state: The state's class.
         context: The class of a run's settings.
-        output: ``"answer"`` or ``"full"``.
         name: The graph's name.
+        options: What the builder was given, see `GraphOptions`.
         steps: LangGraph's recursion limit; None: LangGraph's own.
 
     Raises:
-        InvalidInputError: `output` is something else.
+        InvalidInputError: There is no such option, or ``output`` is something else.
     """
 
     def __init__(
         self,
         state: type[StateT],
         context: type[RagContext],
-        output: Output,
         name: str,
+        options: GraphOptions,
         steps: int | None = None,
     ) -> None:
+        allowed = GraphOptions.__annotations__
+        for option in set(options) - set(allowed):
+            raise InvalidInputError(
+                f"{option!r} is no option of this graph{did_you_mean(option, allowed)}; all graphs take: "
+                f"{', '.join(allowed)}."
+            )
+        output = options.get("output", "answer")
         if output not in get_args(Output):
             raise InvalidInputError(f"output is {output!r}; allowed: 'answer', 'full'.")
         gives: Any = state if output == "full" else RagOutput
         super().__init__(state, context_schema=context, input_schema=QuestionInput, output_schema=gives)
-        self._name, self._steps = name, steps
+        self._name, self._steps, self._options = name, steps, options
         self._settings = context
         self._kit_nodes: Mapping[str, Any] | None = None  # the nodes as the builder made them
 
@@ -74,23 +108,21 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         fetches: bool = False,
         defer: bool = False,
     ) -> None:
-        """Add a node of the kit.
+        """Add a node of the kit; `first`, `capped` and `on_cap` are those of `node`.
 
         Args:
             name: The node's name.
             body: The node, written once for ``invoke`` and ``ainvoke``.
             to: The one node that follows; or those that its ``Command`` names, each with the label of the edge.
-            first: See `node`, as for `capped` and `on_cap`.
-            capped: See `node`.
-            on_cap: See `node`.
+            first: Whether it begins the run.
+            capped: Whether the run's caps hold.
+            on_cap: What it gives at a cap.
             fetches: Whether it fetches from elsewhere, and is tried again.
             defer: Whether it waits for all branches.
         """
         wrapped = node(body, self._settings, first=first, capped=capped, on_cap=on_cap)
-        by_command: dict[str, str] | None = dict(to) if isinstance(to, Mapping) else None
-        self.add_node(
-            name, wrapped, retry_policy=RETRY if fetches else None, defer=defer, destinations=by_command
-        )
+        ends = dict(to) if isinstance(to, Mapping) else None
+        self.add_node(name, wrapped, retry_policy=RETRY if fetches else None, defer=defer, destinations=ends)
         if isinstance(to, str):
             self.add_edge(name, to)
 
@@ -123,15 +155,13 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         Raises:
             InvalidInputError: There is no such node, or it chooses the way by ``Command``; or the new name is taken.
         """
-        if name in self.nodes:
+        free = [each for each, spec in self.nodes.items() if not spec.ends]
+        if name in self.nodes or self._known(after) not in free:
             raise InvalidInputError(
                 f"there is a node {name!r} already; give another name, or replace it: replace_node()."
-            )
-        if self.nodes[self._known(after)].ends:
-            free = ", ".join(each for each, spec in self.nodes.items() if not spec.ends)
-            raise InvalidInputError(
-                f"the node {after!r} says itself what follows, so nothing can stand after it; possible: {free}. "
-                "Or replace it: replace_node()."
+                if name in self.nodes
+                else f"the node {after!r} says itself what follows, so nothing can stand after it; possible: "
+                f"{', '.join(free)}. Or replace it: replace_node()."
             )
         self.add_node(name, action, **options)
         following = {end for start, end in self.edges if start == after}
@@ -175,6 +205,10 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         compiled = super().compile(checkpointer, name=name or self._name, **options)
         return compiled if self._steps is None else compiled.with_config(recursion_limit=self._steps)
 
+    def built(self) -> CompiledStateGraph[StateT, Any, QuestionInput, Any]:
+        """Compile with the checkpointer and the store that the builder was given."""
+        return self.compile(self._options.get("checkpointer"), store=self._options.get("store"))
+
     def _known(self, name: str) -> str:
         if name not in self.nodes:
             meant = did_you_mean(name, self.nodes)
@@ -191,15 +225,14 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
             # also where it names only some keys, it sees what the run has used
             seen = _with_usage(seen)
             self._add_schema(seen)
+            if self._options.get("output") == "full":  # the whole state: keys of the user's own too
+                self.output_schema = _merged(self.output_schema, seen)
+                self._add_schema(self.output_schema)
         runnable = spec.runnable
 
         async def body(state: Any, context: RagContext) -> Update:
             given: Update = await bounded(
-                Step(
-                    name,
-                    lambda config: runnable.invoke(state, config),
-                    lambda config: runnable.ainvoke(state, config),
-                )
+                name, partial(runnable.invoke, state), partial(runnable.ainvoke, state)
             )
             return given
 
@@ -210,6 +243,12 @@ def _with_usage(schema: type[Any]) -> Any:
     used = get_type_hints(RagState, include_extras=True)["usage"]
     make: Any = TypedDict
     return make("NodeState", {**get_type_hints(schema, include_extras=True), "usage": used})
+
+
+def _merged(*schemas: type[Any]) -> Any:
+    make: Any = TypedDict
+    hints = [get_type_hints(schema, include_extras=True) for schema in schemas]
+    return make("FullState", {key: kind for each in hints for key, kind in each.items()})
 
 
 def uncompiled(graph: CompiledStateGraph[StateT, Any, Any, Any]) -> RagGraph[StateT]:
@@ -240,12 +279,8 @@ def uncompiled(graph: CompiledStateGraph[StateT, Any, Any, Any]) -> RagGraph[Sta
         )
     made = copy.copy(source)
     made.compiled = False
-    made.nodes = dict(source.nodes)
-    made.edges = set(source.edges)
-    made.waiting_edges = set(source.waiting_edges)
+    for name in ("nodes", "edges", "waiting_edges", "schemas", "channels", "managed"):
+        setattr(made, name, copy.copy(getattr(source, name)))
     made.branches = defaultdict(dict, {start: dict(ways) for start, ways in source.branches.items()})
-    made.schemas = dict(source.schemas)
-    made.channels = dict(source.channels)
-    made.managed = dict(source.managed)
     made._kit_nodes = dict(source.nodes)
     return made

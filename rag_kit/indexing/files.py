@@ -26,8 +26,7 @@ class SourceFile:
     file: str
 
 
-@dataclass(frozen=True, order=True)
-class FileProblem:
+class FileProblem(NamedTuple):
     """Something that was not taken, and why; ``file`` is its name as valid text."""
 
     path: Path
@@ -43,12 +42,7 @@ class FileListing(NamedTuple):
 
 
 def iter_files(
-    paths: Iterable[str | Path],
-    *,
-    exclude: Sequence[str | Path] = (),
-    suffixes: Iterable[str] | None = None,
-    hidden: bool = False,
-    max_files: int = 200_000,
+    paths: Iterable[str | Path], *, exclude: Sequence[str | Path] = (), max_files: int = 200_000
 ) -> FileListing:
     """List the files under paths, folders searched to their depths.
 
@@ -60,8 +54,6 @@ def iter_files(
     Args:
         paths: Files and folders. A file's root is the folder it lies in, unless a folder that was named too holds it.
         exclude: Files and folders to pass over, such as the index's own.
-        suffixes: Take only these (``[".pdf", ".md"]``); default: all, so that `read` can say what it does not know.
-        hidden: Take hidden files and folders too.
         max_files: Most files; a listing that would be longer is refused.
 
     Returns:
@@ -80,17 +72,17 @@ def iter_files(
     """
     if isinstance(paths, str | Path):
         paths = [paths]
-    given = [Path(os.path.abspath(path)) for path in paths]
-    missing = [str(path) for path in given if not os.path.lexists(path)]
-    if missing:
+    given = sorted(Path(os.path.abspath(path)) for path in paths)
+    if missing := [str(path) for path in given if not os.path.lexists(path)]:
         raise InvalidInputError(f"No such file or folder: {missing[0]!r}. Check the path.")
-    wanted = None if suffixes is None else {suffix.lower() for suffix in suffixes}
-    search = _Search({_real(path) for path in exclude}, wanted, hidden, max_files)
-    for folder in sorted(path for path in given if path.is_dir()):
-        search.folder(folder, folder)
-        search.links(folder)
-    for path in sorted(path for path in given if not path.is_dir()):
-        search.named(path)
+    search = _Search({os.path.realpath(path) for path in exclude}, max_files)
+    for folder in given:
+        if folder.is_dir():
+            search.folder(folder, folder)
+            search.links(folder)
+    for path in given:
+        if not path.is_dir():
+            search.link(path, path.parent)
     search.files.sort(key=lambda source: (os.fsencode(source.root), os.fsencode(source.file)))
     search.problems.sort()
     return FileListing(search.files, search.problems)
@@ -112,18 +104,11 @@ def printable_path(path: str) -> str:
     return data.replace(b"\\", b"\\\\").decode("utf-8", "backslashreplace")
 
 
-def _real(path: str | Path) -> str:
-    return os.path.realpath(path)
-
-
 class _Search:
-    def __init__(self, exclude: set[str], suffixes: set[str] | None, hidden: bool, max_files: int) -> None:
+    def __init__(self, exclude: set[str], max_files: int) -> None:
         self.files: list[SourceFile] = []
         self.problems: list[FileProblem] = []
-        self._exclude = exclude
-        self._suffixes = suffixes
-        self._hidden = hidden
-        self._max_files = max_files
+        self._exclude, self._max_files = exclude, max_files
         self._folders: set[tuple[int, int]] = set()  # device and inode, against circles
         self._taken: set[str] = set()  # real paths of the files
         self._links: list[Path] = []
@@ -135,70 +120,53 @@ class _Search:
             here, depth = pending.pop()
             try:
                 status = os.stat(here)
-                if not self._new(status) or _real(here) in self._exclude:
+                seen = (status.st_dev, status.st_ino)
+                if seen in self._folders or os.path.realpath(here) in self._exclude:
                     continue
+                self._folders.add(seen)
                 with os.scandir(here) as scan:
                     entries = sorted(scan, key=lambda entry: os.fsencode(entry.name), reverse=True)
             except OSError as error:
                 self._problem(here, root, f"the folder cannot be read ({error.strerror or error})")
                 continue
             for entry in entries:
-                if self._passed_over(entry.name):
-                    continue
                 path = Path(entry.path)
+                if entry.name in _IGNORED or entry.name.startswith("."):
+                    continue
                 if entry.is_symlink():
                     self._links.append(path)
-                elif entry.is_dir(follow_symlinks=False):
-                    if depth >= _MAX_DEPTH:
-                        self._problem(path, root, f"folders are nested more than {_MAX_DEPTH} deep")
-                    else:
-                        pending.append((path, depth + 1))
-                else:
+                elif not entry.is_dir(follow_symlinks=False):
                     self._take(path, root)
+                elif depth < _MAX_DEPTH:
+                    pending.append((path, depth + 1))
+                else:
+                    self._problem(path, root, f"folders are nested more than {_MAX_DEPTH} deep")
 
     def links(self, root: Path) -> None:
         """The links met under a root; a folder behind a link may bring more of them."""
-        steps = 0
-        while self._links and steps < self._max_files:
-            steps += 1
+        while self._links:
             batch, self._links = sorted(self._links), []
             for link in batch:
-                self._link(link, root)
+                self.link(link, root)
 
-    def _link(self, link: Path, root: Path) -> None:
+    def link(self, link: Path, root: Path) -> None:
+        """What a link leads to, or a file that was named itself."""
         try:
             target = Path(os.path.realpath(link, strict=True))
-            status = os.stat(target)
+            is_folder = stat.S_ISDIR(os.stat(target).st_mode)
         except OSError as error:
             circle = "Too many levels" in str(error)
             self._problem(link, root, "the link goes in a circle" if circle else "the link leads nowhere")
             return
-        if not target.is_relative_to(_real(root)):
-            self._problem(link, root, "the link leaves the folder; copy the file into it to have it read")
-        elif str(target) in self._exclude:
-            return
-        elif stat.S_ISDIR(status.st_mode):
-            self.folder(link, root)
-        else:
-            self._take(link, root)
-
-    def named(self, path: Path) -> None:
-        """A file that was named itself, link or not, hidden or not."""
-        root = path.parent
-        try:
-            real = os.path.realpath(path, strict=True)
-        except OSError as error:
-            self._problem(path, root, f"it cannot be resolved ({error.strerror or error})")
-            return
-        if path.is_symlink() and not Path(real).is_relative_to(_real(root)):
-            self._problem(path, root, "the link leaves the folder; name the file itself to have it read")
-        elif real not in self._exclude:
-            self._take(path, root)
+        if not target.is_relative_to(os.path.realpath(root)):
+            self._problem(
+                link, root, "the link leaves the folder; name the file itself, or copy it, to have it read"
+            )
+        elif str(target) not in self._exclude:
+            self.folder(link, root) if is_folder else self._take(link, root)
 
     def _take(self, path: Path, root: Path) -> None:
-        if self._suffixes is not None and path.suffix.lower() not in self._suffixes:
-            return
-        real = _real(path)
+        real = os.path.realpath(path)
         if real in self._exclude or real in self._taken:
             return
         try:
@@ -210,23 +178,13 @@ class _Search:
             self._problem(path, root, "it is no regular file but a pipe, socket or device")
         elif not os.access(path, os.R_OK):
             self._problem(path, root, "reading it is not permitted")
+        elif len(self.files) >= self._max_files:
+            raise InvalidInputError(
+                f"There are more than max_files={self._max_files} files under {root}. Name fewer, or raise it."
+            )
         else:
-            if len(self.files) >= self._max_files:
-                raise InvalidInputError(
-                    f"There are more than max_files={self._max_files} files under {root}. Name fewer, or raise it."
-                )
             self._taken.add(real)
             self.files.append(SourceFile(path, root, path.relative_to(root).as_posix()))
-
-    def _passed_over(self, name: str) -> bool:
-        return name in _IGNORED or (not self._hidden and name.startswith("."))
-
-    def _new(self, status: os.stat_result) -> bool:
-        key = (status.st_dev, status.st_ino)
-        if key in self._folders:
-            return False
-        self._folders.add(key)
-        return True
 
     def _problem(self, path: Path, root: Path, reason: str) -> None:
         name = path.relative_to(root).as_posix() if path != root else path.name

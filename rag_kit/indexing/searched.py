@@ -57,10 +57,8 @@ def embedded_text(text: str, metadata: Mapping[str, Any]) -> str:
     return _with_names(text, metadata, min(len(text) // 2, max(_NAMES, len(text) // _SHARE)))
 
 
-def embedded_row(text: str, metadata: str, *, titles: bool) -> str:
-    """As `embedded_text`, for a row of a store; its text alone without ``titles``, or where its JSON is damaged."""
-    if not titles:
-        return text
+def embedded_row(text: str, metadata: str) -> str:
+    """As `embedded_text`, for a row of a store; its text alone where its JSON is damaged."""
     try:
         fields = json.loads(metadata)
     except (ValueError, RecursionError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -16,7 +15,6 @@ from rag_kit.errors import FilterError
 if TYPE_CHECKING:
     from langchain_core.vectorstores import VectorStore
 
-_log = logging.getLogger(__name__)
 _columns: WeakKeyDictionary[VectorStore, Mapping[str, str]] = WeakKeyDictionary()
 
 
@@ -67,30 +65,24 @@ def _predicate(where: Filter) -> Callable[[Any], bool]:
 
 
 def _declared(store: VectorStore) -> Mapping[str, str]:
-    if (columns := postgres_columns(store)) is None:
-        raise FilterError(f"The columns of {type(store).__name__} cannot be read, so it cannot be filtered.")
-    return columns
+    """The declared metadata columns of a ``PGVectorStore`` and their types, read from the database once.
 
-
-def postgres_columns(store: VectorStore) -> Mapping[str, str] | None:
-    """The declared metadata columns of a ``PGVectorStore`` and their types.
-
-    They are read from the database once for each store.
-
-    Returns:
-        Name -> type; ``None`` where they cannot be read: a store of another class, an engine without its own loop,
-        or a database that does not answer.
+    Raises:
+        FilterError: They cannot be read: another class, an engine without its own loop, no answer of the database.
     """
     if store not in _columns:
-        inner = getattr(store, "_PGVectorStore__vs", None)
-        engine = getattr(store, "_engine", None)
-        if inner is None or getattr(engine, "_loop", None) is None or engine is None:
-            return None
-        try:
-            rows = engine._run_as_sync(_read_columns(inner))
-        except Exception as error:  # noqa: BLE001 - whatever the driver raises: the results are filtered here then
-            _log.warning("The columns of %s cannot be read: %s", type(store).__name__, type(error).__name__)
-            return None
+        inner, engine = getattr(store, "_PGVectorStore__vs", None), getattr(store, "_engine", None)
+        why = "it is of another class, or its engine has no loop of its own"
+        rows = None
+        if inner is not None and getattr(engine, "_loop", None) is not None:
+            try:
+                rows = engine._run_as_sync(_read_columns(inner))  # type: ignore[union-attr]
+            except Exception as error:  # noqa: BLE001 - whatever the driver raises: the results are filtered then
+                why = type(error).__name__
+        if rows is None or inner is None:
+            raise FilterError(
+                f"The columns of {type(store).__name__} cannot be read ({why}), so it cannot be filtered."
+            )
         declared = set(inner.metadata_columns)
         _columns[store] = {name: kind for name, kind in rows if name in declared}
     return _columns[store]

@@ -8,22 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable
 
-from rag_kit.concurrency import fan_out
 from rag_kit.concurrency.budget import charge_call, charge_tokens, check_budget, remaining_seconds
-from rag_kit.concurrency.steps import Step
-from rag_kit.errors import BranchTimeoutError, BudgetExceededError, ModelRateLimitedError
-
-from .calls import ModelCall
-from .clients import acall_runnable
-from .failures import RETRYABLE, Failure, classify, map_model_error, retry_after
-from .tokens import used_tokens
+from rag_kit.concurrency.steps import Step, call_in_time
+from rag_kit.errors import BranchTimeoutError, BudgetExceededError, ModelOutputError, ModelUnreachableError
+from rag_kit.models.calls import ModelCall
+from rag_kit.models.clients import acall_runnable
+from rag_kit.models.failures import RETRYABLE, Failure, classify, map_model_error, retry_after
 
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0
@@ -76,10 +75,10 @@ async def ask(call: ModelCall, runnable: Runnable[Any, Any], messages: list[Base
         # Jitter, so that branches that failed together don't come back together.
         seconds = asked if asked is not None else wait * random.uniform(0.75, 1.25)
         if seconds > LONGEST_PAUSE or (left is not None and seconds >= left):
-            if not isinstance(mapped, ModelRateLimitedError):
+            if kind is not Failure.RATE_LIMITED:
                 raise mapped
             allowed = LONGEST_PAUSE if left is None else min(left, LONGEST_PAUSE)
-            raise ModelRateLimitedError(
+            raise ModelUnreachableError(
                 f"{mapped} The server asks to wait {seconds:.1f} s; {allowed:.1f} s are allowed."
             )
         call.retries_left -= 1
@@ -101,8 +100,6 @@ def _limit(call: ModelCall) -> float | None:
 
 
 def _ask(call: ModelCall, runnable: Runnable[Any, Any], messages: list[BaseMessage]) -> Reply:
-    limit = _limit(call)
-
     def invoke() -> Reply:
         try:
             return Reply(runnable.invoke(messages, call.config))
@@ -111,15 +108,13 @@ def _ask(call: ModelCall, runnable: Runnable[Any, Any], messages: list[BaseMessa
         except Exception as error:  # noqa: BLE001 - handed on as a value, see the module's docstring
             return Reply(error=error)
 
-    if limit is None:
+    if _limit(call) is None:
         return invoke()
-    # A client's own time-out is for each read; only a branch that is given up ends on time.
-    (outcome,) = fan_out([invoke], timeout=limit, on_error="skip", names=["model"]).outcomes
-    if outcome.ok and outcome.value is not None:
-        return outcome.value
-    if isinstance(outcome.error, BranchTimeoutError):
-        return Reply(error=TimeoutError(f"no answer within {limit:g} s"))
-    raise outcome.error or TimeoutError(f"no answer within {limit:g} s")
+    try:
+        # A client's own time-out is for each read; only a call that is given up ends on time.
+        return call_in_time(invoke, call.timeout)
+    except BranchTimeoutError:
+        return Reply(error=TimeoutError(f"no answer within {call.timeout:g} s"))
 
 
 async def _aask(call: ModelCall, runnable: Runnable[Any, Any], messages: list[BaseMessage]) -> Reply:
@@ -130,3 +125,95 @@ async def _aask(call: ModelCall, runnable: Runnable[Any, Any], messages: list[Ba
         raise
     except Exception as error:  # noqa: BLE001 - handed on as a value, see the module's docstring
         return Reply(error=error)
+
+
+MAX_CHARS = 1_000_000
+"""Twice what today's models can write in one answer, thoughts included."""
+_WIDE = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]")
+_MESSAGE_OVERHEAD = 4
+
+
+def estimate_tokens(text: str) -> int:
+    """Estimate the tokens of a text: a token per CJK character, else one per four characters.
+
+    Good to about 30% for common tokenizers; used only where the provider reports no usage.
+
+    Example:
+        >>> estimate_tokens("retrieval-augmented"), estimate_tokens("检索增强")
+        (5, 4)
+    """
+    wide = 0 if text.isascii() else len(_WIDE.findall(text))
+    return wide + (len(text) - wide + 3) // 4
+
+
+def used_tokens(value: Any, sent: Iterable[Any]) -> int:
+    """Tokens in and out of one call.
+
+    Args:
+        value: What the model gave; the ``usage_metadata`` of a message is taken if it has any.
+        sent: The messages that were sent.
+    """
+    message = value.get("raw", value) if isinstance(value, dict) else value
+    usage = getattr(message, "usage_metadata", None) or {}
+    if reported := (usage.get("input_tokens") or 0) + (usage.get("output_tokens") or 0):
+        return int(reported)
+    # Counting the reported number of a server that reports zeros would make a cap useless.
+    tokens_in = sum(estimate_tokens(text_of(each)) + _MESSAGE_OVERHEAD for each in sent)
+    # The arguments of tool calls are output as well.
+    arguments = "".join(str(call.get("args")) for call in getattr(message, "tool_calls", []))
+    return tokens_in + estimate_tokens(text_of(message) + arguments)
+
+
+def text_of(message: Any) -> str:
+    """The text of a message (its text blocks, joined), of a string, or of whatever else a model gives."""
+    content = getattr(message, "content", message)
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        parts = (part.get("text") if isinstance(part, dict) else part for part in content)
+        return "".join(part for part in parts if isinstance(part, str))
+    return "" if content is None else str(content)
+
+
+def check_size(message: Any) -> None:
+    """Refuse an endless answer before anything reads it, whether it is text or the arguments of a tool call.
+
+    Raises:
+        ModelOutputError: It is longer than a million characters.
+
+    Example:
+        >>> check_size("x" * 2_000_000)
+        Traceback (most recent call last):
+            ...
+        rag_kit.errors.ModelOutputError: The model's answer has 2,000,000 characters; at most 1,000,000 are read. \
+Limit it (max_tokens=...), or use another model.
+    """
+    size = len(text_of(message))
+    for name in ("invalid_tool_calls", "tool_calls"):
+        size += sum(chars_in(call.get("args")) for call in getattr(message, name, None) or [])
+    if size > MAX_CHARS:
+        raise ModelOutputError(
+            f"The model's answer has {size:,} characters; at most {MAX_CHARS:,} are read. Limit it "
+            "(max_tokens=...), or use another model."
+        )
+
+
+def chars_in(value: Any) -> int:
+    """Characters of plain JSON, about; it may be nested to any depth.
+
+    Example:
+        >>> chars_in({"ab": ["c", 1, None]})
+        11
+    """
+    size, left = 0, [value]
+    while left:
+        each = left.pop()
+        if isinstance(each, str):
+            size += len(each)
+            continue
+        size += 2
+        if isinstance(each, dict):
+            left += [*each, *each.values()]
+        elif isinstance(each, list | tuple):
+            left += each
+    return size

@@ -21,8 +21,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.prompts import PromptTemplate, load_prompt
 from rag_kit.prompts.folders import VARIABLE
 
-from .endpoint import without_retries
-from .listening import has_handlers, has_listeners
+from .runnables import has_handlers, has_listeners, without_retries
 from .slots import Slot
 
 T = TypeVar("T")

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import ConfigurationError
 
-from .endpoint import base_url, model_name
 from .providers import BASE_URL, OPENAI, checked_name, make, options, split_name
 from .redact import host_of
+from .runnables import base_url, model_name
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel

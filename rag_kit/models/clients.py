@@ -13,8 +13,8 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from rag_kit.concurrency.bridge import call_client, run_in_thread
 from rag_kit.errors import ConfigurationError, RagKitError
 
-from .endpoint import INSIDE, parts_of
 from .failures import map_model_error
+from .runnables import INSIDE, parts_of
 
 T = TypeVar("T")
 # Where retrievers keep their models, and where models keep their asynchronous clients.

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import ConfigurationError
 
-from .endpoint import base_url, model_name
 from .providers import BASE_URL, OPENAI, checked_name, make, options, split_name
 from .redact import host_of
+from .runnables import base_url, model_name
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
 VARIABLE = "RAG_KIT_EMBEDDING_MODEL"
 OWN_BASE_URL = "RAG_KIT_EMBEDDING_BASE_URL"
+BATCH = "RAG_KIT_EMBEDDING_BATCH"
 EMBEDDED = "minilm"
 NONE = "none"
 TIMEOUT = 60.0
@@ -27,11 +28,13 @@ def embedding_model(name: str | None = None, **settings: Any) -> Embeddings | No
     """Make an embedding model by its name.
 
     Args:
-        name: ``"minilm"`` (embedded, English), ``"none"``, or any ``init_embeddings`` name, as in
+        name: ``"minilm"`` (embedded, English), ``"none"``, a local ONNX model as in
+            ``"fastembed:BAAI/bge-small-zh-v1.5"``, or any ``init_embeddings`` name, as in
             ``"openai:text-embedding-3-small"``. Default: the variable ``RAG_KIT_EMBEDDING_MODEL``, else
             ``"minilm"`` where it is installed, else none.
         **settings: For the model's constructor: ``base_url`` (default: the variables
-            ``RAG_KIT_EMBEDDING_BASE_URL``, ``RAG_KIT_BASE_URL``), ``api_key``, ``timeout``, ...
+            ``RAG_KIT_EMBEDDING_BASE_URL``, ``RAG_KIT_BASE_URL``), ``api_key``, ``timeout``, and of OpenAI-compatible
+            endpoints ``chunk_size``, the most texts of a request (default: the variable ``RAG_KIT_EMBEDDING_BATCH``).
 
     Returns:
         An ordinary LangChain ``Embeddings``; None means: search by keyword only, and say so once.
@@ -63,6 +66,10 @@ def embedding_model(name: str | None = None, **settings: Any) -> Embeddings | No
             f"The embedding model {name!r} is unknown. Write PROVIDER:MODEL, as in openai:text-embedding-3-small, or "
             "'minilm' (embedded), or 'none' (keyword search only)."
         )
+    if provider == "fastembed":
+        from rag_kit.models.fastembed import FastEmbedEmbeddings
+
+        return make(name, lambda: FastEmbedEmbeddings(model, **settings))
     chosen = options(provider, name, settings, OWN_BASE_URL, BASE_URL)
 
     def build() -> Embeddings:
@@ -74,10 +81,20 @@ def embedding_model(name: str | None = None, **settings: Any) -> Embeddings | No
 
             # Counting tokens would download a table from the network, and compatible servers want strings.
             plain = {"check_embedding_ctx_length": False, "timeout": TIMEOUT, "max_retries": RETRIES}
-            guarded = with_http_clients({**plain, **chosen})
+            guarded = with_http_clients({**plain, **_batch(), **chosen})
         return init_embeddings(model, provider=provider, **guarded)
 
     return make(name, build)
+
+
+def _batch() -> dict[str, int]:
+    """The most texts of a request, where the endpoint takes fewer than OpenAI's."""
+    text = os.environ.get(BATCH)
+    if not text:
+        return {}
+    if not text.strip().isdecimal() or int(text) < 1:
+        raise ConfigurationError(f"{BATCH}={text!r} is no number of texts; set a whole number of 1 or more.")
+    return {"chunk_size": int(text)}
 
 
 def recorded_embedding_model(recorded: str, **settings: Any) -> Embeddings | None:
@@ -139,6 +156,8 @@ def embedding_name(embeddings: Embeddings | None) -> str:
     cls = type(embeddings)
     if cls.__module__.startswith("rag_kit.models.minilm"):
         return EMBEDDED
+    if cls.__module__ == "rag_kit.models.fastembed":
+        return f"fastembed:{model_name(embeddings)}"
     package = cls.__module__.split(".")[0]
     known = model_name(embeddings)
     name = f"{cls.__module__}.{cls.__qualname__}" + (f":{known}" if known else "")

@@ -21,13 +21,12 @@ from rag_kit.errors import (
     BudgetExceededError,
     ModelError,
     ModelOutputError,
-    ModelRateLimitedError,
     ModelUnauthorizedError,
     ModelUnreachableError,
 )
 
-from .endpoint import base_url
 from .redact import SHORTEST, origin_of, secrets_of, short
+from .runnables import base_url
 
 
 class Failure(Enum):
@@ -59,7 +58,7 @@ _CLASSES: tuple[tuple[Failure, tuple[type[BaseException], ...]], ...] = (
         Failure.UNAUTHORIZED,
         (ModelUnauthorizedError, core.ModelAuthenticationError, core.ModelPermissionDeniedError),
     ),
-    (Failure.RATE_LIMITED, (ModelRateLimitedError, core.ModelRateLimitError)),
+    (Failure.RATE_LIMITED, (core.ModelRateLimitError,)),
     (Failure.TIMEOUT, (TimeoutError, core.ModelTimeoutError, BranchTimeoutError)),
     (
         Failure.OUTPUT,  # RecursionError: a client's own JSON parser, on an answer that is nested deeply
@@ -96,8 +95,9 @@ _HINTS = {
 }
 _ERRORS = {
     Failure.UNAUTHORIZED: ModelUnauthorizedError,
-    Failure.RATE_LIMITED: ModelRateLimitedError,
-    **dict.fromkeys((Failure.TIMEOUT, Failure.CONNECTION, Failure.SERVER), ModelUnreachableError),
+    **dict.fromkeys(
+        (Failure.RATE_LIMITED, Failure.TIMEOUT, Failure.CONNECTION, Failure.SERVER), ModelUnreachableError
+    ),
 }
 _KEY_HEADER = re.compile(r"(?i)auth|key|token|secret")
 

@@ -14,7 +14,7 @@ from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.runnables.config import merge_configs
 from langchain_core.runnables.configurable import DynamicRunnable
 
-from rag_kit.models.endpoint import base_url, model_name
+from rag_kit.models.runnables import base_url, model_name
 
 # Raise it when an entry of the same key would be read in another way.
 _VERSION = 1

@@ -15,7 +15,7 @@ from typing import Any
 
 from filelock import FileLock
 
-from rag_kit.errors import CacheError, InvalidInputError
+from rag_kit.errors import ConfigurationError, InvalidInputError
 
 _MAX_CHARS = 200_000
 _APPLICATION = 0x52574331  # "RWC1", at a fixed place in the head of the file
@@ -72,7 +72,7 @@ class JsonCache:
         """The values there are, by key; they count as used now.
 
         Raises:
-            CacheError: The file cannot be read.
+            ConfigurationError: The file cannot be read.
         """
         wanted = list(dict.fromkeys(keys))
         with self._connected("read") as connection:
@@ -103,7 +103,7 @@ class JsonCache:
         """Keep values, which must be plain JSON; those over 200,000 characters are left out.
 
         Raises:
-            CacheError: The file cannot be written.
+            ConfigurationError: The file cannot be written.
         """
         texts = {key: json.dumps(value) for key, value in values.items()}
         rows = [(key, text) for key, text in texts.items() if len(text) <= _MAX_CHARS]
@@ -122,7 +122,7 @@ class JsonCache:
         """Forget all values.
 
         Raises:
-            CacheError: The file cannot be written.
+            ConfigurationError: The file cannot be written.
         """
         with self._connected("written") as connection:
             connection.execute("DELETE FROM answers")
@@ -159,7 +159,7 @@ class JsonCache:
             try:
                 yield self._connection
             except (sqlite3.Error, ValueError, OverflowError) as error:  # the last two: counts that are none
-                raise CacheError(
+                raise ConfigurationError(
                     f"The cache {self.path.name!r} could not be {what}: {error}. If it is damaged, the next start "
                     "begins it anew."
                 ) from error

@@ -10,10 +10,10 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable, RunnableParallel, RunnableSequence
 from pydantic import BaseModel
 
+from .attempts import check_size, text_of
 from .json_schema import SchemaMismatchError, strict_schema
 from .parsing import UnreadableError, parse_text
 from .schema import Target
-from .tokens import check_size, text_of
 
 
 def bind(model: Any, method: str, target: Target) -> Runnable[Any, Any] | None:

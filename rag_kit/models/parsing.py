@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from rag_kit.prompts.tags import unescape_tags
+from rag_kit.prompts.rendering import unescape_tags
 
 from .json_schema import SchemaMismatchError
 from .json_text import MAX_TEXT, is_truncated, json_values, without_thinking

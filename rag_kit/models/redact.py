@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from rag_kit._redact import redact as without_shapes
 
-from .endpoint import parts_of
+from .runnables import parts_of
 
 MASK = "***"
 SHORTEST = 6

@@ -10,14 +10,13 @@ from langchain_core.runnables import Runnable, RunnableConfig
 
 from rag_kit.errors import ModelOutputError
 
-from .attempts import ask
+from .attempts import ask, text_of
 from .calls import MAX_RETRIES, ModelCall, formatted
 from .failures import map_model_error
 from .json_text import without_thinking
 from .native import refusal_of, salvage
 from .redact import secrets_of, short
 from .slots import Slot
-from .tokens import text_of
 
 
 def text_call(

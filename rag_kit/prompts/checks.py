@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from rag_kit.errors import PromptError
+from rag_kit.errors import InvalidInputError
 from rag_kit.prompts import folders
 from rag_kit.prompts.format import LANGUAGES, Problem, PromptFile, file_name_rule
 from rag_kit.prompts.front_matter import NAME
 from rag_kit.prompts.json_schema import without_wording
 from rag_kit.prompts.library import PromptLibrary
-from rag_kit.prompts.tags import TAG
+from rag_kit.prompts.rendering import TAG
 
 MIN_CHINESE = 0.6
 """At least this share of the letters of a Chinese body must be Chinese."""
@@ -35,10 +35,10 @@ def check_library(library: PromptLibrary, language: str | None = None) -> list[P
         The problems, sorted by file and line, each once.
 
     Raises:
-        PromptError: `language` is not known.
+        InvalidInputError: `language` is not known.
     """
     if language is not None and language not in LANGUAGES:
-        raise PromptError(f"language is {language!r}; allowed: {', '.join(LANGUAGES)}.")
+        raise InvalidInputError(f"language is {language!r}; allowed: {', '.join(LANGUAGES)}.")
     found: list[tuple[str | None, Problem]] = []  # the language that a problem belongs to, None: any
     for folder in filter(None, (library.packaged, library.folder)):
         for path in folders.prompt_files(folder):
@@ -67,7 +67,7 @@ def _check_name(library: PromptLibrary, name: str) -> list[tuple[str | None, Pro
             continue
         try:
             parsed, problems = library.inspect(name, tongue)
-        except PromptError as error:
+        except InvalidInputError as error:
             found.append((tongue, _from_error(error)))
             continue
         found += [(tongue, problem) for problem in problems]
@@ -82,7 +82,7 @@ def _check_name(library: PromptLibrary, name: str) -> list[tuple[str | None, Pro
     return found
 
 
-def _from_error(error: PromptError) -> Problem:
+def _from_error(error: InvalidInputError) -> Problem:
     """``file:line: message`` back into its parts."""
     match = re.match(r"(.+?):(\d+): (.*)", str(error), re.DOTALL)
     return Problem(match[1], int(match[2]), match[3]) if match else Problem("", 1, str(error))

@@ -6,7 +6,7 @@ import os
 import stat
 from pathlib import Path
 
-from rag_kit.errors import PromptError
+from rag_kit.errors import InvalidInputError
 from rag_kit.prompts.format import LANGUAGES, MAX_BYTES
 
 SUFFIX = ".prompt"
@@ -18,13 +18,13 @@ def packaged_folder() -> Path:
     """The folder of the prompts that come with rag_kit: package data in a wheel, ``prompts/`` in a checkout.
 
     Raises:
-        PromptError: Neither is there; the installation is incomplete.
+        InvalidInputError: Neither is there; the installation is incomplete.
     """
     here = Path(__file__).resolve().parent
     for folder in (here / "files", here.parent.parent / "prompts"):
         if folder.is_dir():
             return folder
-    raise PromptError(f"The packaged prompts are not at {here / 'files'}; install rag-kit again.")
+    raise InvalidInputError(f"The packaged prompts are not at {here / 'files'}; install rag-kit again.")
 
 
 def override_folder(folder: Path | str | None) -> Path | None:
@@ -34,7 +34,7 @@ def override_folder(folder: Path | str | None) -> Path | None:
         folder: The argument, or None to ask the environment.
 
     Raises:
-        PromptError: The folder does not exist.
+        InvalidInputError: The folder does not exist.
     """
     source = "folder"
     if folder is None:
@@ -44,7 +44,7 @@ def override_folder(folder: Path | str | None) -> Path | None:
         folder, source = given, VARIABLE
     path = Path(folder).expanduser()
     if not path.is_dir():
-        raise PromptError(
+        raise InvalidInputError(
             f"{source} is {str(path)!r}, which is no folder; name the folder that holds your prompts."
         )
     return path
@@ -54,7 +54,7 @@ def prompt_files(folder: Path) -> list[Path]:
     """Every ``*.prompt`` file directly in a folder, sorted by name.
 
     Raises:
-        PromptError: There are more than MAX_FILES.
+        InvalidInputError: There are more than MAX_FILES.
     """
     found = []
     with os.scandir(folder) as entries:
@@ -62,7 +62,7 @@ def prompt_files(folder: Path) -> list[Path]:
             if entry.name.endswith(SUFFIX) and not entry.name.startswith("."):
                 found.append(folder / entry.name)
                 if len(found) > MAX_FILES:
-                    raise PromptError(
+                    raise InvalidInputError(
                         f"{folder} holds more than {MAX_FILES} prompt files; name another folder."
                     )
     return sorted(found)
@@ -99,18 +99,18 @@ def read_bytes(path: Path, folder: Path) -> bytes:
         folder: The folder it must stay in.
 
     Raises:
-        PromptError: It is a link that leaves the folder, no regular file, or not readable.
+        InvalidInputError: It is a link that leaves the folder, no regular file, or not readable.
     """
     try:
         real = path.resolve(strict=True)
         if not real.is_relative_to(folder.resolve()):
-            raise PromptError(f"{path}:1: a link that leads out of {folder}; put the file itself there")
+            raise InvalidInputError(f"{path}:1: a link that leads out of {folder}; put the file itself there")
         if not stat.S_ISREG(real.stat().st_mode):  # opening a pipe would wait for ever
-            raise PromptError(f"{path}:1: not a regular file; a prompt must be a text file")
+            raise InvalidInputError(f"{path}:1: not a regular file; a prompt must be a text file")
         with real.open("rb") as stream:
             return stream.read(MAX_BYTES + 1)
-    except PromptError:
+    except InvalidInputError:
         raise
     except (OSError, RuntimeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise PromptError(f"{path}:1: cannot be read ({reason})") from error
+        raise InvalidInputError(f"{path}:1: cannot be read ({reason})") from error

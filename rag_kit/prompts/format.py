@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rag_kit.errors import PromptError
+from rag_kit.errors import InvalidInputError
 from rag_kit.prompts.body import Report, Section, parse_body
 from rag_kit.prompts.front_matter import NAME, FrontMatter, parse_front_matter
 
@@ -80,7 +80,7 @@ def parse_prompt(text: str, *, name: str, language: str, file: str | Path | None
         The parsed file.
 
     Raises:
-        PromptError: The text is wrong; one ``file:line: message`` for each problem, with what is allowed.
+        InvalidInputError: The text is wrong; one ``file:line: message`` for each problem, with what is allowed.
 
     Example:
         >>> text = '''---
@@ -99,7 +99,7 @@ def parse_prompt(text: str, *, name: str, language: str, file: str | Path | None
     where = str(file) if file is not None else f"{name}.{language}.prompt"
     parsed, problems = inspect_prompt(text.encode("utf-8", "surrogatepass"), name, language, where)
     if parsed is None:
-        raise PromptError("\n".join(map(str, problems)))
+        raise InvalidInputError("\n".join(map(str, problems)))
     return parsed
 
 

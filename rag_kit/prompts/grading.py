@@ -1,8 +1,8 @@
-"""What a judge fills in when it grades passages and nuggets, the small facts that an answer should hold."""
+"""What a judge fills in about citations and nuggets, the small facts that an answer should hold."""
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from rag_kit.prompts.reflection import Support
 
@@ -10,15 +10,6 @@ MAX_NUGGETS = 30
 MAX_NUGGET = 500
 MAX_REASON = 4_000
 MAX_LABELS = 100
-
-
-def _grade(value: Any) -> Any:
-    """A validator: a whole number from 0 to 3, also as text."""
-    if isinstance(value, str) and value.strip() in {"0", "1", "2", "3"}:
-        return int(value)
-    if isinstance(value, bool) or not isinstance(value, int | float) or value not in (0, 1, 2, 3):
-        raise ValueError(f"is {value!r}; a whole number from 0 to 3 is allowed")
-    return int(value)
 
 
 def _nugget(value: str) -> str:
@@ -47,25 +38,6 @@ def _at_most(limit: int) -> Any:
 
 class _Graded(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class PassageRelevance(_Graded):
-    """How relevant a passage is, on the scale of TREC's assessors.
-
-    Example:
-        >>> PassageRelevance(reason="It states the year.", grade="3").grade
-        3
-    """
-
-    reason: Annotated[str, AfterValidator(lambda value: value.strip()[:MAX_REASON])] = Field(
-        description="Why, in one short sentence."
-    )
-    grade: Annotated[
-        int, BeforeValidator(_grade), WithJsonSchema({"type": "integer", "enum": [0, 1, 2, 3]})
-    ] = Field(
-        description="0: has nothing to do with the question; 1: related, answers nothing; 2: answers in part or "
-        "hidden among other things; 3: is about the question and holds the answer."
-    )
 
 
 class CitedSupport(_Graded):

@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rag_kit.errors import PromptError, did_you_mean
+from rag_kit.errors import InvalidInputError, did_you_mean
 from rag_kit.prompts import folders
 from rag_kit.prompts.format import LANGUAGES, Problem, PromptFile, inspect_prompt, parse_prompt
 from rag_kit.prompts.front_matter import NAME
@@ -34,7 +34,7 @@ class PromptLibrary:
             other names are added. None: the environment variable ``RAG_KIT_PROMPTS``, if it is set.
 
     Raises:
-        PromptError: The folder does not exist.
+        InvalidInputError: The folder does not exist.
 
     Example:
         >>> library = PromptLibrary()
@@ -79,7 +79,7 @@ class PromptLibrary:
             A new template.
 
         Raises:
-            PromptError: There is no such prompt, or its file is wrong.
+            InvalidInputError: There is no such prompt, or its file is wrong.
         """
         from rag_kit.prompts.template import PromptTemplate
 
@@ -96,11 +96,11 @@ class PromptLibrary:
             The parsed file.
 
         Raises:
-            PromptError: There is no such prompt, or its file is wrong.
+            InvalidInputError: There is no such prompt, or its file is wrong.
         """
         parsed, problems = self.inspect(name, language)
         if parsed is None:
-            raise PromptError("\n".join(map(str, problems)))
+            raise InvalidInputError("\n".join(map(str, problems)))
         return parsed
 
     def inspect(self, name: str, language: str) -> tuple[PromptFile | None, list[Problem]]:
@@ -114,14 +114,14 @@ class PromptLibrary:
             The parsed file and no problems, or None and at least one.
 
         Raises:
-            PromptError: There is no such prompt, or its file cannot be read.
+            InvalidInputError: There is no such prompt, or its file cannot be read.
         """
         self._check_asked(name, language)
         packaged = folders.find(self.packaged, name, language)
         own = folders.find(self.folder, name, language) if self.folder is not None else None
         if own is None or self.folder is None:
             if packaged is None:
-                raise PromptError(self._unknown(name, language))
+                raise InvalidInputError(self._unknown(name, language))
             return _read(packaged, self.packaged)
         parsed, problems = _read(own, self.folder)
         if parsed is None:
@@ -144,9 +144,9 @@ class PromptLibrary:
             hint = (
                 " ('auto' must be resolved first: rag_kit.text.detect_language)" if language == "auto" else ""
             )
-            raise PromptError(f"language is {language!r}; allowed: {', '.join(LANGUAGES)}{hint}.")
+            raise InvalidInputError(f"language is {language!r}; allowed: {', '.join(LANGUAGES)}{hint}.")
         if not isinstance(name, str) or not NAME.fullmatch(name):
-            raise PromptError(
+            raise InvalidInputError(
                 f"{name!r} is no prompt name; allowed: lower-case letters, digits and _, a letter first. "
                 f"There are: {', '.join(self.names())}."
             )
@@ -220,7 +220,7 @@ def load_prompt(name: str, *, language: str = "en", folder: Path | str | None = 
         A new ``PromptTemplate``.
 
     Raises:
-        PromptError: There is no such prompt or folder, or the file is wrong (file, line, what is allowed).
+        InvalidInputError: There is no such prompt or folder, or the file is wrong (file, line, what is allowed).
 
     Example:
         >>> prompt = load_prompt("condense", language="en")
@@ -242,7 +242,7 @@ def prompt_from_text(text: str, *, name: str, language: str = "en") -> PromptTem
         A new ``PromptTemplate``.
 
     Raises:
-        PromptError: The text is wrong (line, what is allowed).
+        InvalidInputError: The text is wrong (line, what is allowed).
     """
     from rag_kit.prompts.template import PromptTemplate
 

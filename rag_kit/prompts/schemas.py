@@ -13,7 +13,7 @@ from rag_kit.prompts.adapting import Classification, NextHop
 from rag_kit.prompts.conversing import RelatedQuestions, UserFacts
 from rag_kit.prompts.filter_schema import SelfQuery
 from rag_kit.prompts.generating import GeneratedQuestions, QuestionCheck
-from rag_kit.prompts.grading import CitedSupport, NuggetLabels, Nuggets, PassageRelevance
+from rag_kit.prompts.grading import CitedSupport, NuggetLabels, Nuggets
 from rag_kit.prompts.keywords import Keywords
 from rag_kit.prompts.querying import DatabaseStatement
 from rag_kit.prompts.reflection import Critique, RetrieveNeeded, Usefulness
@@ -265,7 +265,6 @@ SCHEMAS: dict[str, type[BaseModel]] = {
         Critique,
         Usefulness,
         Keywords,
-        PassageRelevance,
         CitedSupport,
         Nuggets,
         NuggetLabels,

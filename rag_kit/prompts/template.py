@@ -15,12 +15,12 @@ from langchain_core.prompts import (
 from langchain_core.prompts import PromptTemplate as StringTemplate
 from pydantic import BaseModel, Field
 
-from rag_kit.errors import PromptError
+from rag_kit.errors import InvalidInputError
 from rag_kit.prompts.body import Section
 from rag_kit.prompts.format import PromptFile
+from rag_kit.prompts.rendering import RESERVED_TAGS, TAG, Markup, escape_tags
 from rag_kit.prompts.schemas import SCHEMAS
 from rag_kit.prompts.showing import render_html
-from rag_kit.prompts.tags import RESERVED_TAGS, TAG, Markup, escape_tags
 
 _MESSAGES: dict[str, Any] = {
     "system": SystemMessagePromptTemplate,
@@ -58,7 +58,7 @@ class TaggedTemplate(StringTemplate):
             return escape_tags(value, RESERVED_TAGS | self.own_tags)
         if isinstance(value, int | float):
             return str(value)
-        raise PromptError(
+        raise InvalidInputError(
             f"The value of {name!r} is {type(value).__name__}; a prompt takes text or a number. "
             "Render documents with render_passages(...), messages with render_history(...)."
         )
@@ -68,7 +68,7 @@ class PromptTemplate(ChatPromptTemplate):
     """A prompt file as a LangChain chat prompt; made by ``load_prompt``.
 
     It works wherever a ``ChatPromptTemplate`` does. Missing and extra values raise
-    ``PromptError``. Values are inserted literally: role markers, braces and HTML in
+    ``InvalidInputError``. Values are inserted literally: role markers, braces and HTML in
     them stay text, and tags that the prompt itself uses are escaped.
 
     Attributes:
@@ -149,7 +149,7 @@ class PromptTemplate(ChatPromptTemplate):
         """A copy with some values filled in.
 
         Raises:
-            PromptError: A name is not a variable of this prompt.
+            InvalidInputError: A name is not a variable of this prompt.
         """
         self._check_values({**dict.fromkeys(self.input_variables, ""), **kwargs})
         fields = {name: getattr(self, name) for name in type(self).model_fields}
@@ -167,7 +167,7 @@ class PromptTemplate(ChatPromptTemplate):
             The prompt, with a ``hash`` of its own in the metadata.
 
         Raises:
-            PromptError: The text is empty, or the prompt's system message holds values.
+            InvalidInputError: The text is empty, or the prompt's system message holds values.
 
         Example:
             >>> from rag_kit.prompts import load_prompt
@@ -177,10 +177,10 @@ class PromptTemplate(ChatPromptTemplate):
         """
         known = self.metadata or {}
         if not instructions.strip():
-            raise PromptError(f"The instructions for the prompt {self.title!r} are empty.")
+            raise InvalidInputError(f"The instructions for the prompt {self.title!r} are empty.")
         first, *rest = self.messages
         if not isinstance(first, SystemMessagePromptTemplate) or first.input_variables:
-            raise PromptError(
+            raise InvalidInputError(
                 f"The prompt {self.title!r} has no system message of fixed text to put instructions into."
             )
         # the task line says what is wanted of the embedded model, whatever the words around it
@@ -196,7 +196,7 @@ class PromptTemplate(ChatPromptTemplate):
         """The messages with the values filled in.
 
         Raises:
-            PromptError: Values are missing, extra, or not text.
+            InvalidInputError: Values are missing, extra, or not text.
         """
         self._check_values(kwargs)
         if self.partial_variables or not all(map(_is_of_a_file, self.messages)):
@@ -208,13 +208,13 @@ class PromptTemplate(ChatPromptTemplate):
         """As `format_messages`; there is nothing to wait for.
 
         Raises:
-            PromptError: Values are missing, extra, or not text.
+            InvalidInputError: Values are missing, extra, or not text.
         """
         return self.format_messages(**kwargs)
 
     def _validate_input(self, inner_input: Any) -> dict[str, Any]:
         if not isinstance(inner_input, dict) and len(self.input_variables) != 1:
-            raise PromptError(
+            raise InvalidInputError(
                 f"The prompt {self.title!r} takes a dict of values ({self._wanted()}), "
                 f"not {type(inner_input).__name__}."
             )
@@ -229,7 +229,7 @@ class PromptTemplate(ChatPromptTemplate):
             return
         parts = [f"missing: {', '.join(missing)}"] if missing else []
         parts += [f"not a variable of it: {', '.join(extra)}"] if extra else []
-        raise PromptError(
+        raise InvalidInputError(
             f"Wrong values for the prompt {self.title!r}: {'; '.join(parts)}. It takes {self._wanted()}."
         )
 

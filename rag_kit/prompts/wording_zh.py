@@ -81,11 +81,6 @@ WORDING: dict[str, dict[str, str]] = {
     "Keywords": {
         "keywords": "一到三个关键词或名称，最重要的排在最前。",
     },
-    "PassageRelevance": {
-        "reason": _WHY,
-        "grade": "0：与问题毫无关系；1：话题相关，但什么都没有回答；2：只回答了一部分，或者答案夹在其他内容之中；"
-        "3：谈的就是这个问题，并且包含答案。",
-    },
     "CitedSupport": {
         "reason": _WHY,
         "support": "段落说出了整条论断为 'full'，只说出一部分为 'partial'，否则为 'none'。",

@@ -10,7 +10,7 @@ from typing import Any
 from langchain_core.structured_query import StructuredQuery
 
 from rag_kit.documents import clean_text
-from rag_kit.retrieval.translators import to_directive
+from rag_kit.retrieval.stores import to_directive
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 
 from rag_kit.documents import PROVENANCE_KEY, Filter
 from rag_kit.documents.explanation import SITUATION
-from rag_kit.documents.plain import to_plain
+from rag_kit.documents.identity import to_plain
 from rag_kit.errors import InvalidInputError
 from rag_kit.query_construction.fields import MAX_FIELDS, DateFormat, FieldType, MetadataField, Schema
 from rag_kit.query_construction.sources import Source, source_of

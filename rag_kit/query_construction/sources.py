@@ -8,8 +8,7 @@ from itertools import count, islice
 from typing import Any
 
 from langchain_core.documents import Document
-from langchain_core.runnables import Runnable
-from langchain_core.runnables.base import RunnableBindingBase
+from langchain_core.runnables import Runnable, RunnableSequence
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from rag_kit.concurrency.bridge import run_in_thread
@@ -19,12 +18,13 @@ from rag_kit.indexing import BM25Index, DocumentIndex
 from rag_kit.indexing.store_filters import made_by
 from rag_kit.retrieval import BM25Retriever, VectorRetriever, index_retriever
 from rag_kit.retrieval.exact.store import ExactVectorStore
-from rag_kit.retrieval.own_filter import own_filter
+from rag_kit.retrieval.own_filter import inside, own_filter
 from rag_kit.retrieval.stores import native_filter
 
 Pages = Callable[[Filter | None], Iterable[Iterable[Document]]]
 _GROUP = 500
-_INSIDE = ("index", "vectorstore", "retriever", "base_retriever", "retrievers")
+# not the sources of a router: one of them has a part of the rows only
+_LISTED = ("index", "vectorstore", "documents", "retriever", "base_retriever", "retrievers")
 
 
 class Source:
@@ -89,12 +89,10 @@ def rows_behind(value: Any) -> Source | None:
         return rows_behind(value.vectorstore)
     if isinstance(value, VectorStore):
         return _of_store(value)
-    if isinstance(value, RunnableBindingBase):
-        return rows_behind(value.bound)
+    if isinstance(value, RunnableSequence):  # its later steps may hide rows
+        return None
     if isinstance(value, Runnable):
-        inside = [getattr(value, name, None) for name in _INSIDE]
-        parts = [one for part in inside for one in (part if isinstance(part, (list, tuple)) else [part])]
-        return next((found for one in parts if one is not None and (found := rows_behind(one))), None)
+        return next((found for part in inside(value, names=_LISTED) if (found := rows_behind(part))), None)
     if isinstance(value, (list, tuple)) and all(isinstance(item, Document) for item in value):
         return Source(partial(_rows_of_list, value))
     return None

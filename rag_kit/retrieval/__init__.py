@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from rag_kit.retrieval.base import RagKitRetriever as RagKitRetriever
     from rag_kit.retrieval.bm25 import BM25Retriever as BM25Retriever
     from rag_kit.retrieval.compression.retriever import CompressionRetriever as CompressionRetriever
-    from rag_kit.retrieval.conversational.retriever import ConversationalRetriever as ConversationalRetriever
-    from rag_kit.retrieval.decomposition.retriever import DecompositionRetriever as DecompositionRetriever
+    from rag_kit.retrieval.conversational import ConversationalRetriever as ConversationalRetriever
+    from rag_kit.retrieval.decomposition import DecompositionRetriever as DecompositionRetriever
     from rag_kit.retrieval.ensemble import EnsembleRetriever as EnsembleRetriever
     from rag_kit.retrieval.exact.retriever import ExactVectorRetriever as ExactVectorRetriever
     from rag_kit.retrieval.expansion.retriever import ExpansionRetriever as ExpansionRetriever
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from rag_kit.retrieval.raptor import RaptorRetriever as RaptorRetriever
     from rag_kit.retrieval.representations import MultiRepresentationRetriever as MultiRepresentationRetriever
     from rag_kit.retrieval.representations import index_retriever as index_retriever
-    from rag_kit.retrieval.rerank.cross_encoder import CrossEncoderReranker as CrossEncoderReranker
     from rag_kit.retrieval.rerank.pointwise import PointwiseReranker as PointwiseReranker
     from rag_kit.retrieval.rerank.retriever import RerankRetriever as RerankRetriever
+    from rag_kit.retrieval.rerank.scorers import CrossEncoderReranker as CrossEncoderReranker
     from rag_kit.retrieval.routing.retriever import RoutingRetriever as RoutingRetriever
     from rag_kit.retrieval.routing.source import Source as Source
     from rag_kit.retrieval.sparse.retriever import SparseRetriever as SparseRetriever

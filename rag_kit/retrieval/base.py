@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import html
+import math
 import operator
 import sys
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, cast
+from typing import Annotated, Any, ClassVar, cast
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
@@ -16,14 +17,14 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ensure_config
 from langchain_core.runnables.utils import ConfigurableFieldSpec, get_unique_config_specs
-from pydantic import ConfigDict, ValidationError, field_validator
+from pydantic import BeforeValidator, ConfigDict, ValidationError, ValidationInfo, field_validator
 
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.documents import Filter, clean_text, combine_filters, validate_filter
 from rag_kit.documents.fields import fields_of_filter
 from rag_kit.documents.provenance import compact_provenance, retriever_depth
 from rag_kit.errors import InvalidInputError
-from rag_kit.models.listening import callbacks_below, has_listeners, silent_manager
+from rag_kit.models.runnables import callbacks_below, has_listeners, silent_manager
 from rag_kit.retrieval.arguments import as_invalid_input, own_arguments, unknown_arguments
 from rag_kit.retrieval.filter_fields import check_fields, known_already
 
@@ -31,6 +32,41 @@ _COPIED = ("tags", "metadata", "configurable")
 _OF_ONE_RUN = ("run_name", "run_id")
 ALL = sys.maxsize
 _LANGCHAIN_ARGUMENTS = frozenset({"verbose", "run_id"})
+
+
+def check_count(name: str, value: Any) -> int:
+    """Check a number of documents: a whole number of at least 1."""
+    try:
+        count = 0 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        count = 0
+    if count < 1:
+        raise InvalidInputError(f"{name}={value!r} was given; it must be a whole number >= 1.")
+    return count
+
+
+def check_number(name: str, value: Any, *, above: float | None = None, most: float | None = None) -> float:
+    """Check a number: at least 0 (or above ``above``), at most ``most``."""
+    right = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    right = right and (value > above if above is not None else value >= 0) and (most is None or value <= most)
+    if not right:
+        low = f"above {above:g}" if above is not None else "from 0"
+        raise InvalidInputError(
+            f"{name}={value!r} was given; it must be a number {low}{'' if most is None else f' to {most:g}'}."
+        )
+    return float(value)
+
+
+def _checked(value: Any, info: ValidationInfo) -> Any:
+    return check_count(str(info.field_name), value)
+
+
+Count = Annotated[int, BeforeValidator(_checked)]
+"""A field for a number of documents, at least 1."""
+OptionalCount = Annotated[
+    int | None, BeforeValidator(lambda v, info: None if v is None else _checked(v, info))
+]
+"""A ``Count``, or ``None``."""
 
 
 @dataclass(frozen=True)
@@ -271,22 +307,3 @@ class RagKitRetriever(BaseRetriever):
         lines += [f"↳ {part.get_name()}" for part in self._parts()]
         items = "".join(f"<li>{html.escape(clean_text(line))}</li>" for line in lines)
         return f"<div><strong>{html.escape(clean_text(self.get_name()))}</strong><ul>{items}</ul></div>"
-
-
-def check_count(name: str, value: Any) -> int:
-    """Check a number of documents.
-
-    Raises:
-        InvalidInputError: If it is no whole number of at least 1.
-
-    Example:
-        >>> check_count("k", 3)
-        3
-    """
-    try:
-        count = 0 if isinstance(value, bool) else operator.index(value)
-    except TypeError:
-        count = 0
-    if count < 1:
-        raise InvalidInputError(f"{name}={value!r} was given; it must be a whole number >= 1.")
-    return count

@@ -22,6 +22,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 
 from rag_kit.concurrency import afan_out, fan_out
 from rag_kit.concurrency.outcome import describe_failure
+from rag_kit.concurrency.steps import Logic, Step
 from rag_kit.documents import Filter
 from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval.base import Request
@@ -34,36 +35,20 @@ Many = Mapping[str, T] | None
 
 @dataclass(frozen=True)
 class _Round:
-    """One search for all queries of a group.
-
-    Attributes:
-        resource: What is searched; kept, so that its identity stays its own.
-        k: Documents a query.
-        filter: The filter.
-        future: Gets what was found for each query; ``None`` if each call has to search for itself.
-    """
+    """One search for all queries of a group; the future gets what was found for each, or ``None``."""
 
     resource: object
     k: int
     filter: Filter | None
-    future: Any
+    future: Future[Any]
 
 
 class SearchGroup:
-    """Queries that one retriever is about to be asked.
-
-    Args:
-        queries: The queries.
-
-    Example:
-        >>> group = SearchGroup(["a", "b"])
-        >>> group.call(lambda: _current.get() is group)
-        True
-    """
+    """Queries that one retriever is about to be asked."""
 
     def __init__(self, queries: Sequence[str]) -> None:
         self.queries = tuple(dict.fromkeys(queries))
-        self._rounds: dict[tuple[int, bool], _Round] = {}
+        self._rounds: dict[int, _Round] = {}
         self._lock = threading.Lock()
 
     def call(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
@@ -82,10 +67,8 @@ class SearchGroup:
         finally:
             _current.reset(token)
 
-    def join(
-        self, resource: object, query: str, request: Request, make_future: Callable[[], Any], native: bool
-    ) -> tuple[Any, bool]:
-        """The round that a search belongs to, and whether it is this one that has to do it.
+    def join(self, resource: object, query: str, request: Request) -> tuple[Future[Any] | None, bool]:
+        """The future of the round that a search belongs to, and whether it is this one that has to do it.
 
         There is one round for what is searched. A call with another k or filter searches for itself: were there
         a round for each of them, five calls would search five times for five queries.
@@ -93,10 +76,9 @@ class SearchGroup:
         if len(self.queries) < 2 or query not in self.queries:
             return None, False
         with self._lock:
-            place = (id(resource), native)
-            found = self._rounds.get(place)
+            found = self._rounds.get(id(resource))
             if found is None:
-                found = self._rounds[place] = _Round(resource, request.k, request.filter, make_future())
+                found = self._rounds[id(resource)] = _Round(resource, request.k, request.filter, Future())
                 return found.future, True
         same = found.k == request.k and found.filter == request.filter
         return (found.future if same else None), False
@@ -106,13 +88,7 @@ _current: ContextVar[SearchGroup | None] = ContextVar("rag_kit_search_group", de
 
 
 def groups_of(searches: Sequence[tuple[object, str]]) -> list[SearchGroup]:
-    """The group of each (retriever, query): one for those with the same retriever.
-
-    Example:
-        >>> first, second, third = groups_of([(int, "a"), (str, "b"), (int, "c")])
-        >>> first is third, first.queries, second.queries
-        (True, ('a', 'c'), ('b',))
-    """
+    """The group of each (retriever, query): one for those with the same retriever."""
     queries: dict[int, list[str]] = {}
     for retriever, query in searches:
         queries.setdefault(id(retriever), []).append(query)
@@ -120,67 +96,36 @@ def groups_of(searches: Sequence[tuple[object, str]]) -> list[SearchGroup]:
     return [groups[id(retriever)] for retriever, _ in searches]
 
 
-def search_together(
+async def search_together(
     resource: object,
     query: str,
     request: Request,
-    many: Callable[[Sequence[str]], Many[T]],
-    one: Callable[[], T],
+    many: Callable[[Sequence[str]], Logic[Many[T]]],
+    one: Callable[[], Logic[T]],
 ) -> T:
-    """What a retriever over vectors searches with.
+    """What ``one`` finds for a query, or ``many`` for all queries of its group, in ``resource`` (a store, an index).
 
-    Args:
-        resource: What is searched: the store or the index.
-        query: The query of this call.
-        request: The request of this call; only its k and its filter may matter to what is found.
-        many: Searches for several queries; ``None`` if that cannot be had.
-        one: Searches for the query alone.
+    Of the request only k and filter may matter to what is found. ``many`` gives ``None`` if it cannot.
     """
     group = _current.get()
-    future, leads = (None, False) if group is None else group.join(resource, query, request, Future, False)
-    if group is None or future is None:
-        return one()
-    if leads:
-        found: Many[T] = None
-        try:
-            found = many(group.queries)
-        except Exception as error:  # noqa: BLE001 - each call searches for itself, and meets it if it stays
-            _tell(error)
-        finally:
-            future.set_result(found)
-    found = future.result()
-    return one() if found is None else found[query]
-
-
-async def asearch_together(
-    resource: object,
-    query: str,
-    request: Request,
-    many: Callable[[Sequence[str]], Awaitable[Many[T]]],
-    one: Callable[[], Awaitable[T]],
-) -> T:
-    """As ``search_together``, natively asynchronous."""
-    group = _current.get()
-    make = asyncio.get_running_loop().create_future
-    future, leads = (None, False) if group is None else group.join(resource, query, request, make, True)
+    future, leads = (None, False) if group is None else group.join(resource, query, request)
     if group is None or future is None:
         return await one()
+    done = future
     if leads:
         found: Many[T] = None
         try:
             found = await many(group.queries)
-        except Exception as error:  # noqa: BLE001 - as above
-            _tell(error)
+        except Exception as error:  # noqa: BLE001 - each call searches for itself, and meets it if it stays
+            what = describe_failure("the search for several queries", error)
+            _log.warning("%s; each query is searched by itself", what)
         finally:
-            future.set_result(found)  # also when this call is cancelled: the others go on alone
-    found = await asyncio.shield(future)
-    return await one() if found is None else found[query]
-
-
-def _tell(error: Exception) -> None:
-    _log.warning(
-        "%s; each query is searched by itself", describe_failure("the search for several queries", error)
+            done.set_result(found)  # also when this call is cancelled: the others go on alone
+    waiting: Step[Many[T]] = Step(
+        "together", lambda _: done.result(), lambda _: asyncio.shield(asyncio.wrap_future(done))
     )
+    found = await waiting
+    return await one() if found is None else found[query]
 
 
 def search_many(
@@ -206,7 +151,6 @@ def search_many(
         What each query found, in order, as separate calls would have.
 
     Raises:
-        InvalidInputError: If the queries are no list of strings.
         BranchError: If one of the calls failed.
 
     Example:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
@@ -13,10 +14,11 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from rag_kit.concurrency import afan_out, fan_out
 from rag_kit.concurrency.bridge import run_in_thread
+from rag_kit.concurrency.steps import Logic, Step, arun, run
 from rag_kit.models.clients import aembed_documents, aembed_query, embed_documents, embed_query
-from rag_kit.retrieval.base import Request
-from rag_kit.retrieval.batching import asearch_together, search_together
-from rag_kit.retrieval.embedded import embedded
+from rag_kit.retrieval.base import RagKitRetriever, Request
+from rag_kit.retrieval.batching import search_together
+from rag_kit.retrieval.vectors import embedded
 
 T = TypeVar("T")
 Vectors = Sequence[Sequence[float]]
@@ -29,111 +31,100 @@ _alike: dict[int, tuple[weakref.ref[Embeddings], bool]] = {}
 
 
 def embed_queries(embeddings: Embeddings, queries: Sequence[str]) -> Vectors | None:
-    """Embed queries in one request.
+    """Embed queries in one request; ``None`` if the model embeds questions in a way of its own, one at a time.
 
     LangChain's ``embed_documents`` takes several texts, but some models embed questions otherwise than
     documents. So the first time both are asked for one query, and compared. A model may also offer
     ``embed_queries``, which is then taken.
-
-    Args:
-        embeddings: The model.
-        queries: At least one.
-
-    Returns:
-        One vector each; ``None`` if the model embeds questions in a way of its own, one at a time.
 
     Example:
         >>> from langchain_core.embeddings import DeterministicFakeEmbedding
         >>> len(embed_queries(DeterministicFakeEmbedding(size=8), ["a", "b"]))
         2
     """
-    if callable(own := getattr(embeddings, "embed_queries", None)):
-        return _checked(embeddings, own(list(queries)), len(queries))
-    known = _known(embeddings)
-    if known is None:
-        tasks: list[Any] = [
-            partial(embed_documents, embeddings, list(queries)),
-            partial(embed_query, embeddings, queries[0]),
-        ]
-        return _compared(embeddings, len(queries), *fan_out(tasks).values)
-    if not known:
-        return None
-    return _checked(embeddings, embed_documents(embeddings, list(queries)), len(queries))
+    return run(embed_in_one(embeddings, list(queries)))
 
 
 async def aembed_queries(embeddings: Embeddings, queries: Sequence[str]) -> Vectors | None:
-    """As ``embed_queries``, by the model's own asynchronous methods where it has them."""
-    cls = type(embeddings)
-    if cls.aembed_documents is Embeddings.aembed_documents or hasattr(embeddings, "embed_queries"):
-        return await run_in_thread(embed_queries, embeddings, queries)
-    known = _known(embeddings)
-    if known is None:
-        tasks: list[Any] = [
-            partial(aembed_documents, embeddings, list(queries)),
-            partial(aembed_query, embeddings, queries[0]),
-        ]
-        return _compared(embeddings, len(queries), *(await afan_out(tasks)).values)
-    if not known:
+    """As ``embed_queries``, without blocking."""
+    return await arun(embed_in_one(embeddings, list(queries)))
+
+
+async def embed_in_one(embeddings: Embeddings, queries: list[str]) -> Vectors | None:
+    """As ``embed_queries``, in steps."""
+    own = getattr(embeddings, "embed_queries", None)
+    known = True if callable(own) else _known(embeddings)
+    if known is False:
         return None
-    return _checked(embeddings, await aembed_documents(embeddings, list(queries)), len(queries))
+    sync, native = (
+        partial(embed_documents, embeddings, queries),
+        partial(aembed_documents, embeddings, queries),
+    )
+    if callable(own):
+        sync, native = partial(own, queries), partial(run_in_thread, own, queries)
+    if known:
+        answer = await Step("embeddings", lambda _: sync(), lambda _: native())
+        embedded(answer, len(queries), embeddings)
+        return answer
+    one, aone = partial(embed_query, embeddings, queries[0]), partial(aembed_query, embeddings, queries[0])
+    tasks: list[Any] = [sync, one]
+    atasks: list[Any] = [native, aone]
+    both = await Step("embeddings", lambda _: fan_out(tasks), lambda _: afan_out(atasks))
+    return _compared(embeddings, len(queries), *both.values)
 
 
-def search_by_vector(
+async def search_by_vector(
     resource: object,
     embeddings: Embeddings,
     query: str,
     request: Request,
     search: Callable[[Sequence[str], Vectors], Mapping[str, T]],
 ) -> T:
-    """What a retriever over vectors finds for a query, embedded and searched with the other queries of its group.
+    """What ``search`` finds for a query, embedded and searched with the other queries of its group in ``resource``.
 
-    Args:
-        resource: What is searched: the store or the index.
-        embeddings: The model.
-        query: The query of this call.
-        request: The request of this call; only its k and its filter may matter to what is found.
-        search: Searches for queries by their vectors.
+    Embedding is what takes long and does not block; on an event loop the search runs on a thread. Of the request
+    only k and filter may matter to what is found.
     """
 
-    def many(queries: Sequence[str]) -> Mapping[str, T] | None:
-        vectors = embed_queries(embeddings, queries)
-        return None if vectors is None else search(queries, vectors)
-
-    def one() -> T:
-        return search([query], [embed_query(embeddings, query)])[query]
-
-    return search_together(resource, query, request, many, one)
-
-
-async def asearch_by_vector(
-    resource: object,
-    embeddings: Embeddings,
-    query: str,
-    request: Request,
-    search: Callable[[Sequence[str], Vectors], Mapping[str, T]],
-) -> T:
-    """As ``search_by_vector``; embedding is what takes long and does not block, the search runs on a thread."""
+    async def found(queries: Sequence[str], vectors: Vectors) -> Mapping[str, T]:
+        answer: Mapping[str, T] = await blocking("search", search, queries, vectors)
+        return answer
 
     async def many(queries: Sequence[str]) -> Mapping[str, T] | None:
-        vectors = await aembed_queries(embeddings, queries)
-        return None if vectors is None else await run_in_thread(search, queries, vectors)
+        vectors = await embed_in_one(embeddings, list(queries))
+        return None if vectors is None else await found(queries, vectors)
 
     async def one() -> T:
-        vector = await aembed_query(embeddings, query)
-        return (await run_in_thread(search, [query], [vector]))[query]
+        embedding: Step[Any] = Step(
+            "embedding", lambda _: embed_query(embeddings, query), lambda _: aembed_query(embeddings, query)
+        )
+        return (await found([query], [await embedding]))[query]
 
-    return await asearch_together(resource, query, request, many, one)
+    return await search_together(resource, query, request, many, one)
+
+
+def blocking(name: str, func: Callable[..., T], *arguments: Any) -> Step[T]:
+    """A step that calls a function, on an event loop on a thread."""
+    return Step(name, lambda _: func(*arguments), lambda _: run_in_thread(func, *arguments))
+
+
+class SteppedRetriever(RagKitRetriever):
+    """Base of the retrievers whose search is written once, in steps."""
+
+    @abstractmethod
+    def _found(self, query: str, request: Request) -> Logic[list[Document]]:
+        """As ``_retrieve``: a coroutine that awaits steps."""
+
+    def _retrieve(self, query: str, request: Request) -> list[Document]:
+        return run(self._found(query, request))
+
+    async def _aretrieve(self, query: str, request: Request) -> list[Document]:
+        return await arun(self._found(query, request))
 
 
 def _known(embeddings: Embeddings) -> bool | None:
     entry = _alike.get(id(embeddings))
     return entry[1] if entry is not None and entry[0]() is embeddings else None
-
-
-def _checked(embeddings: Embeddings, answer: Any, count: int) -> Vectors:
-    embedded(answer, count, embeddings)
-    vectors: Vectors = answer
-    return vectors
 
 
 def _compared(embeddings: Embeddings, count: int, several: Any, one: Any) -> Vectors | None:
@@ -159,18 +150,14 @@ def many_searcher(store: VectorStore) -> SearchMany | None:
         ``None`` if the store is unknown, or is a class made from a known one that searches otherwise.
     """
     if getattr(store, "takes_kit_filters", False):
-        return partial(_exact, store)
+        many: SearchMany = store.search_many  # type: ignore[attr-defined]
+        return many
     search = type(store).similarity_search_with_score
     if search is InMemoryVectorStore.similarity_search_with_score:
         return partial(_in_memory, store)
     if search.__module__.split(".")[0] == "langchain_chroma":
         return partial(_chroma, store)
     return None
-
-
-def _exact(store: Any, vectors: Vectors, k: int, where: Any) -> list[Hits]:
-    found: list[Hits] = store.search_many(vectors, k, where)
-    return found
 
 
 def _in_memory(store: Any, vectors: Vectors, k: int, where: Any) -> list[Hits]:

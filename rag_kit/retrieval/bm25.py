@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from langchain_core.documents import Document
 
 from rag_kit.concurrency.bridge import run_in_thread
-from rag_kit.documents import Filter
 from rag_kit.documents.provenance import first_stage
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25.index import BM25Index
@@ -17,6 +17,7 @@ from rag_kit.indexing.bm25.scoring import Variant
 from rag_kit.retrieval.arguments import unknown_arguments
 from rag_kit.retrieval.base import RagKitRetriever, Request
 
+_EPSILON = 0.25  # of rank_bm25, and of the variant "okapi"
 LONG = 20_000  # characters; analysing a longer query would hold up an event loop
 
 
@@ -60,8 +61,6 @@ class BM25Retriever(RagKitRetriever):
         cls,
         documents: Iterable[Document],
         *,
-        k: int = 4,
-        filter: Filter | None = None,
         ids: Sequence[str] | None = None,
         k1: float = DEFAULT_K1,
         b: float = DEFAULT_B,
@@ -75,8 +74,6 @@ class BM25Retriever(RagKitRetriever):
 
         Args:
             documents: The documents.
-            k: Most documents to return.
-            filter: Metadata filter for every call.
             ids: Ids in the index, see :meth:`BM25Index.add`.
             k1: How slowly repeats of a term stop counting.
             b: How much long documents are penalised, 0 to 1.
@@ -84,15 +81,10 @@ class BM25Retriever(RagKitRetriever):
             analyzer: Turns a text into terms; ``None`` for the default.
             preprocess_func: The same, under the name that langchain_community gives it.
             bm25_params: ``k1`` and ``b`` as a dict, as langchain_community takes them.
-            **fields: Further fields of a retriever: ``name``, ``tags``, ``metadata``...
-
-        Raises:
-            InvalidInputError: An argument is not allowed.
+            **fields: Fields of a retriever: ``k``, ``filter``, ``name``, ``tags``, ``metadata``...
         """
         settings = _settings(k1, b, variant, analyzer, preprocess_func, bm25_params)
-        return cls(
-            index=BM25Index.from_documents(documents, ids=ids, **settings), k=k, filter=filter, **fields
-        )
+        return cls(index=BM25Index.from_documents(documents, ids=ids, **settings), **fields)
 
     @classmethod
     def from_texts(
@@ -100,8 +92,6 @@ class BM25Retriever(RagKitRetriever):
         texts: Iterable[str],
         metadatas: Iterable[Mapping[str, Any]] | None = None,
         *,
-        k: int = 4,
-        filter: Filter | None = None,
         ids: Sequence[str] | None = None,
         k1: float = DEFAULT_K1,
         b: float = DEFAULT_B,
@@ -111,28 +101,68 @@ class BM25Retriever(RagKitRetriever):
         bm25_params: Mapping[str, Any] | None = None,
         **fields: Any,
     ) -> BM25Retriever:
-        """Index texts and search them.
-
-        Args:
-            texts: The texts.
-            metadatas: Metadata of each text.
-            k: Most documents to return.
-            filter: Metadata filter for every call.
-            ids: Ids in the index, see :meth:`BM25Index.add`.
-            k1: How slowly repeats of a term stop counting.
-            b: How much long documents are penalised, 0 to 1.
-            variant: ``"lucene"``, or ``"okapi"`` for rank_bm25's scores.
-            analyzer: Turns a text into terms; ``None`` for the default.
-            preprocess_func: The same, under the name that langchain_community gives it.
-            bm25_params: ``k1`` and ``b`` as a dict, as langchain_community takes them.
-            **fields: Further fields of a retriever: ``name``, ``tags``, ``metadata``...
-
-        Raises:
-            InvalidInputError: An argument is not allowed.
-        """
+        """Index texts, with the metadata of each, and search them; arguments as for :meth:`from_documents`."""
         settings = _settings(k1, b, variant, analyzer, preprocess_func, bm25_params)
         index = BM25Index.from_texts(texts, metadatas, ids=ids, **settings)
-        return cls(index=index, k=k, filter=filter, **fields)
+        return cls(index=index, **fields)
+
+    @classmethod
+    def from_rank_bm25(
+        cls, bm25: Any, documents: Iterable[Document], analyzer: Callable[[str], list[str]], **fields: Any
+    ) -> BM25Retriever:
+        """Take over an index of the package rank_bm25, with its scores.
+
+        Args:
+            bm25: The ``BM25Okapi``.
+            documents: The documents that it was built from, in the same order.
+            analyzer: What turned their texts into terms; queries go through it as well.
+            **fields: ``k``, ``filter``, ``name``, ``tags``...
+
+        Raises:
+            InvalidInputError: Another class or another ``epsilon``, or the documents have other terms than the index.
+
+        Example:
+            >>> from rank_bm25 import BM25Okapi
+            >>> notes = [Document("a cat"), Document("a dog"), Document("a bird")]
+            >>> theirs = BM25Okapi([note.page_content.split() for note in notes])
+            >>> [note.page_content for note in BM25Retriever.from_rank_bm25(theirs, notes, str.split).invoke("dog")]
+            ['a dog']
+        """
+        if type(bm25).__name__ != "BM25Okapi" or bm25.epsilon != _EPSILON:
+            raise InvalidInputError(
+                f"bm25 is a {type(bm25).__name__}, epsilon {getattr(bm25, 'epsilon', None)}; its scores are kept for "
+                f"a BM25Okapi with epsilon {_EPSILON}. Else build anew: BM25Retriever.from_documents(documents)."
+            )
+        documents = list(documents)
+        found = [Counter(analyzer(document.page_content)) for document in documents]
+        if found != bm25.doc_freqs:
+            raise InvalidInputError(
+                f"The terms of the {len(found)} documents are not those of the {len(bm25.doc_freqs)} in bm25; give "
+                "the documents in the same order, and the function that split them."
+            )
+        index = BM25Index.from_documents(documents, k1=bm25.k1, b=bm25.b, variant="okapi", analyzer=analyzer)
+        return cls(index=index, **fields)
+
+    @classmethod
+    def from_langchain(cls, retriever: Any, **fields: Any) -> BM25Retriever:
+        """Take over a ``BM25Retriever`` of langchain_community: its documents, ``k``, parameters and scores.
+
+        Args:
+            retriever: The retriever.
+            **fields: ``k``, ``filter``, ``name``, ``tags``...
+
+        Raises:
+            InvalidInputError: Something else was given, or as ``from_rank_bm25``.
+        """
+        if lacking := [
+            name for name in ("vectorizer", "docs", "preprocess_func") if not hasattr(retriever, name)
+        ]:
+            raise InvalidInputError(
+                f"retriever is a {type(retriever).__name__} without {', '.join(lacking)}; give the BM25Retriever of "
+                "langchain_community."
+            )
+        fields = {"k": retriever.k, **fields}
+        return cls.from_rank_bm25(retriever.vectorizer, retriever.docs, retriever.preprocess_func, **fields)
 
     def _retrieve(self, query: str, request: Request) -> list[Document]:
         hits = self.index.search(query, request.k, request.filter)

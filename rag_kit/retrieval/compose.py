@@ -45,21 +45,13 @@ def call_retriever(
     k: int | None = None,
     filter: Filter | None = None,
 ) -> list[Document]:
-    """Call a retriever of any kind.
-
-    Args:
-        retriever: Any runnable from a string to documents.
-        query: The query.
-        config: The whole config to pass on; ``request.child(...)`` inside a retriever.
-        k: Most documents; ``None`` leaves it to the retriever.
-        filter: Metadata filter; ANDed with what the retriever filters by itself.
+    """Call a runnable from a string to documents, with the whole ``config``.
 
     Returns:
-        The documents as the retriever gave them (not copied), filtered and cut.
+        The documents as it gave them (not copied); at most ``k``, those that pass the filter.
 
     Raises:
         InvalidInputError: If it returned something else than documents.
-        FilterError: If the filter is malformed.
 
     Example:
         >>> from langchain_core.runnables import RunnableLambda
@@ -101,13 +93,7 @@ async def acall_retriever(
 
 @dataclass(frozen=True)
 class _Plan:
-    """How to call one retriever.
-
-    Attributes:
-        kwargs: Arguments it takes.
-        k: Where to cut the result.
-        post_filter: What is left to filter afterwards.
-    """
+    """How to call one retriever: arguments it takes, where to cut, what is left to filter afterwards."""
 
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     k: int | None = None
@@ -149,7 +135,10 @@ def _plan(retriever: Runnable[Any, Any], k: int | None, where: Filter | None) ->
         first = _plan(retriever.first, None, where)
         return _Plan(first.kwargs, k, where or None)
     if isinstance(retriever, VectorStoreRetriever):
-        return _store_plan(retriever, k, where)
+        static = retriever.search_kwargs.get("filter")
+        native = native_filter(retriever.vectorstore, where, static=static) if where else None
+        given = {name: value for name, value in (("k", k), ("filter", native)) if value is not None}
+        return _Plan(given, k, None if native is not None else where or None)
     if isinstance(retriever, BaseRetriever):
         named = inspect.signature(retriever._get_relevant_documents).parameters
         kwargs = {name: value for name, value in given.items() if name in named}
@@ -182,16 +171,6 @@ def _alternatives(dynamic: DynamicRunnable[Any, Any]) -> list[Runnable[Any, Any]
     return [dynamic.default, *(other for other in others if isinstance(other, Runnable))]
 
 
-def _store_plan(retriever: VectorStoreRetriever, k: int | None, where: Filter | None) -> _Plan:
-    kwargs: dict[str, Any] = {} if k is None else {"k": k}
-    if not where:
-        return _Plan(kwargs, k)
-    native = native_filter(retriever.vectorstore, where, static=retriever.search_kwargs.get("filter"))
-    if native is None:
-        return _Plan(kwargs, k, where)
-    return _Plan({**kwargs, "filter": native}, k)
-
-
 def _native_async(retriever: Runnable[Any, Any]) -> bool:
     """Whether ``ainvoke`` waits without a thread of asyncio's own small pool."""
     if isinstance(retriever, RunnableBindingBase):
@@ -221,13 +200,11 @@ def _documents(retriever: Runnable[Any, Any], result: Any) -> list[Document]:
         inner = inner.bound
     if not isinstance(inner, BaseRetriever):
         result = [Document(page_content=item) if isinstance(item, str) else item for item in result]
-    for item in result:
-        if not isinstance(item, Document):
-            advice = ": Document(page_content=text)" if isinstance(item, str) else ""
-            raise InvalidInputError(
-                f"{_named(retriever)} returned a list that holds {type(item).__name__}; "
-                f"a retriever must return documents{advice}."
-            )
+    if wrong := [item for item in result if not isinstance(item, Document)]:
+        raise InvalidInputError(
+            f"{_named(retriever)} returned a list that holds {type(wrong[0]).__name__}; a retriever must return "
+            "documents: Document(page_content=text)."
+        )
     return list(result)
 
 

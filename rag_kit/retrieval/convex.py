@@ -1,62 +1,158 @@
-"""Convex combination: a weighted mean of normalised scores.
+"""Convex combination: a weighted mean of scores on one scale, with given weights or those that each query's scores say.
 
 Paper: Bruch, Gai, Ingber: An Analysis of Fusion Functions for Hybrid Retrieval, TOIS 2023 (arXiv 2210.11934).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
-from typing import TypeVar
+from dataclasses import dataclass
+from statistics import fmean, pstdev
+from typing import Literal, TypeVar, get_args
 
-from rag_kit.retrieval.fusion import (
-    FusedList,
-    FusionSettings,
-    RankedList,
-    check_weights,
-    first_places,
-    ordered,
-)
-from rag_kit.retrieval.normalise import Normalised, normalise
+from rag_kit.errors import InvalidInputError
+from rag_kit.retrieval.fusion import FusedList, first_places, ordered
 
 K = TypeVar("K", bound=Hashable)
+Normalisation = Literal["min-max", "z-score", "maximum"]
+NORMALISATIONS: tuple[str, ...] = get_args(Normalisation)
+
+# Of the fusion "auto"; docs/decisions/0011 has the figures.
+CENTRE = 0.45
+"""The dense side's weight where neither list stands out more."""
+SLOPE = 0.06
+"""How much one standard deviation more of a lead adds to the dense side's weight."""
+LEAST, MOST = 0.25, 0.75
+PLACE = 10
+"""The result with which the first one is compared."""
 
 
-def convex_combination(
-    lists: Sequence[Sequence[tuple[K, float | None]]],
+@dataclass(frozen=True)
+class RankedList:
+    """One branch's result, as a fusion sees it.
+
+    Attributes:
+        keys: Identities, best first; repeats are possible.
+        scores: The branch's own score of each, higher is better, or ``None`` where it gave none.
+        weight: The branch's weight, above 0.
+        name: What the branch is called in notes.
+        maximum: The highest score that the query can have, where the branch knows it.
+        depth: How many results were asked for, where what is not found scores 0 (keyword search).
+    """
+
+    keys: Sequence[str]
+    scores: Sequence[float | None]
+    weight: float
+    name: str = "a list"
+    maximum: float | None = None
+    depth: int | None = None
+
+
+@dataclass(frozen=True)
+class Normalised:
+    """Scores of one list on a common scale.
+
+    Attributes:
+        values: One a score, in their order.
+        absent: What a document counts that the list does not hold: as little as the list's last.
+        note: What stood in for evidence that was not there, or ``None``.
+    """
+
+    values: list[float]
+    absent: float
+    note: str | None = None
+
+
+def normalise(
+    scores: Sequence[float | None],
+    method: str = "min-max",
     *,
-    weights: Sequence[float] | None = None,
-    normalisation: str = "min-max",
-    maxima: Sequence[float | None] | None = None,
-) -> list[tuple[K, float]]:
-    """Fuse scored lists: an item's score is the weighted mean of its normalised scores.
+    maximum: float | None = None,
+    depth: int | None = None,
+) -> Normalised:
+    """Normalise the scores of one list, best first where some are ``None``.
 
-    An item that a list lacks gets what the list's last would (see ``normalise``). An item that a list holds
-    twice counts with its first score. Ties keep the order of first sight. Empty lists say nothing.
+    - ``"min-max"``: the lowest score becomes 0, the highest 1; equal scores all become 1.
+    - ``"z-score"``: mean 0, standard deviation 1; equal scores all become 0. A document that is absent counts
+      the list's lowest value, at most -1. With ``depth``, mean and deviation are those of the list filled up
+      with zeros to that length, and absence counts as 0 does: for keyword scores, where a list is short because
+      all other documents score 0.
+    - ``"maximum"``: divided by the highest score possible (BM25: the sum of the idf of the query's terms).
+      Without ``maximum``, scores within -1 and 1 are taken as they are (cosines); others are divided by the
+      list's best score, with a note. Negative scores stay negative.
 
-    Args:
-        lists: ``(key, score)`` pairs, best first.
-        weights: One number >= 0 a list; only their ratios matter. ``None`` for equal weights.
-        normalisation: ``"min-max"``, ``"z-score"`` or ``"maximum"``.
-        maxima: For ``"maximum"``, the highest score possible in each list, ``None`` where it is not known.
-
-    Returns:
-        ``(key, score)`` pairs, best first.
-
-    Raises:
-        InvalidInputError: If weights, normalisation or a score is not allowed.
+    A list with a score missing is scored by its ranks, from 1 down to near 0, with a note.
 
     Example:
-        >>> convex_combination([[("a", 12.0), ("b", 6.0)], [("b", 0.8), ("c", 0.4)]], weights=[3, 1])
-        [('a', 0.75), ('b', 0.25), ('c', 0.0)]
+        >>> normalise([9.0, 6.0, 3.0]).values
+        [1.0, 0.5, 0.0]
+        >>> normalise([9.0, 6.0, 3.0], "maximum", maximum=12.0).values
+        [0.75, 0.5, 0.25]
     """
-    shares = check_weights(weights, len(lists))
-    tops = list(maxima) if maxima is not None else [None] * len(lists)
-    firsts = [first_places([key for key, _ in pairs]) for pairs in lists]
-    tables = [
-        normalise([pairs[place][1] for place in first.values()], normalisation, maximum=top)
-        for pairs, first, top in zip(lists, firsts, tops, strict=True)
-    ]
-    return combine([list(first) for first in firsts], tables, shares)
+    check_normalisation(method)
+    if maximum is not None and not (math.isfinite(maximum) and maximum >= 0):
+        raise InvalidInputError(f"maximum={maximum!r} was given; it must be a number above 0.")
+    note = None
+    known = [float(score) for score in scores if score is not None]
+    if not all(map(math.isfinite, known)):
+        bad = next(score for score in known if not math.isfinite(score))
+        raise InvalidInputError(f"A retriever gave the score {bad!r}; scores must be finite numbers.")
+    if len(known) < len(scores):
+        note = "no scores, so its ranks were used"
+        known = [1 - place / len(scores) for place in range(len(scores))]
+        maximum = None
+    if not known:
+        return Normalised([], 0.0)
+    if method == "min-max":
+        values, absent = _min_max(known), 0.0
+    elif method == "z-score":
+        padding = max(0, (depth or 0) - len(known)) if note is None else 0
+        values = _z_scores([*known, *[0.0] * padding])
+        absent = values[-1] if padding else min(-1.0, min(values))
+        values = values[: len(known)]
+    else:
+        values, absent, guess = _by_maximum(known, maximum)
+        note = note or guess
+    return Normalised(values, absent, note)
+
+
+def check_normalisation(method: str) -> str:
+    """See that there is such a normalisation."""
+    if method not in NORMALISATIONS:
+        raise InvalidInputError(
+            f"normalisation={method!r} was given; allowed: {', '.join(map(repr, NORMALISATIONS))}."
+        )
+    return method
+
+
+def _min_max(scores: list[float]) -> list[float]:
+    low, high = min(scores), max(scores)
+    if not high > low:
+        return [1.0] * len(scores)
+    half = 2.0 if math.isinf(high - low) else 1.0  # the ends are near the limits of a float
+    return [(score / half - low / half) / (high / half - low / half) for score in scores]
+
+
+def _z_scores(scores: list[float]) -> list[float]:
+    size = max(map(abs, scores)) or 1.0
+    scaled = [score / size for score in scores]
+    mean, deviation = fmean(scaled), pstdev(scaled)
+    if not deviation > 1e-12:  # equal but for rounding
+        return [0.0] * len(scores)
+    return [(score - mean) / deviation for score in scaled]
+
+
+def _by_maximum(scores: list[float], maximum: float | None) -> tuple[list[float], float, str | None]:
+    if maximum:
+        return [score / maximum for score in scores], 0.0, None
+    if all(-1 <= score <= 1 for score in scores):
+        return list(scores), min(scores), None
+    best = max(scores)
+    if best <= 0:
+        return _min_max(scores), 0.0, "no highest possible score, so min-max was used"
+    note = "no highest possible score, so the best of the list stood in for it"
+    return [score / best for score in scores], min(0.0, min(scores) / best), note
 
 
 def combine(
@@ -76,39 +172,71 @@ def combine(
     return ordered(scores)
 
 
-def fuse_convex(lists: Sequence[RankedList], settings: FusionSettings) -> FusedList:
-    """The fusion ``"convex"`` of an ensemble."""
+def fuse(name: str, lists: Sequence[RankedList], normalisation: str = "min-max") -> FusedList:
+    """Fuse ranked lists by ``"convex"`` or ``"auto"``.
+
+    ``"auto"`` is a convex combination of z-scores, weighted by how clearly each list has decided: no labels are used,
+    and nothing is remembered between queries. It needs one list whose retriever gives ``max_score``
+    (`BM25Retriever`), and beside it one or several others with scores, the dense side. The branches' own weights
+    multiply the two sides' weights. A list that is empty says nothing. Anything else is fused by z-scores with the
+    branches' weights, and noted.
+    """
+    weights = [ranked.weight for ranked in lists]
+    auto = name == "auto"
+    normalisation = "z-score" if auto else normalisation
     firsts = [first_places(ranked.keys) for ranked in lists]
     tables = [
         normalise(
             [ranked.scores[place] for place in first.values()],
-            settings.normalisation,
-            maximum=ranked.maximum,
+            normalisation,
+            maximum=None if auto else ranked.maximum,
             depth=ranked.depth,
         )
         for ranked, first in zip(lists, firsts, strict=True)
     ]
-    total = sum(ranked.weight for ranked in lists)
-    weights = [ranked.weight / total for ranked in lists]
-    return described(firsts, tables, weights, lists, {"normalisation": settings.normalisation})
-
-
-def described(
-    firsts: Sequence[dict[str, int]],
-    tables: Sequence[Normalised],
-    weights: Sequence[float],
-    lists: Sequence[RankedList],
-    extra: dict[str, object],
-    notes: Sequence[str] = (),
-) -> FusedList:
-    """Fuse, and keep what a reader needs to follow it."""
-    said = [f"{ranked.name}: {table.note}" for ranked, table in zip(lists, tables, strict=True) if table.note]
+    notes = [f"{ranked.name}: {one.note}" for ranked, one in zip(lists, tables, strict=True) if one.note]
+    extra: dict[str, object] = {"normalisation": normalisation}
+    if auto:
+        filled = [number for number, ranked in enumerate(lists) if ranked.keys]
+        if reason := _unfit([lists[number] for number in filled]):
+            if len(filled) > 1:
+                notes.append(f"auto: {reason}; used z-scores with the retrievers' own weights")
+        else:
+            keyword = next(number for number in filled if lists[number].maximum)
+            others = [number for number in filled if number != keyword]
+            share = dense_share(tables[keyword], tables[max(others, key=lambda number: weights[number])])
+            extra["dense_share"] = round(share, 6)
+            for number in filled:
+                weights[number] *= 1 - share if number == keyword else share
+    total = sum(weights)
+    weights = [weight / total for weight in weights]
     return FusedList(
         combine([list(first) for first in firsts], tables, weights),
         normalised=[
-            dict(zip(first, table.values, strict=True)) for first, table in zip(firsts, tables, strict=True)
+            dict(zip(first, one.values, strict=True)) for first, one in zip(firsts, tables, strict=True)
         ],
-        weights=list(weights),
+        weights=weights,
         extra=extra,
-        notes=[*said, *notes],
+        notes=notes,
     )
+
+
+def lead(table: Normalised) -> float:
+    """How far a list's first result stands above its tenth, in standard deviations of the list."""
+    return table.values[0] - (table.values[PLACE - 1] if len(table.values) >= PLACE else table.absent)
+
+
+def dense_share(keyword: Normalised, dense: Normalised) -> float:
+    """The weight of the dense side, between 0.25 and 0.75; the keyword list has the rest."""
+    return min(MOST, max(LEAST, CENTRE + SLOPE * (lead(dense) - lead(keyword))))
+
+
+def _unfit(lists: Sequence[RankedList]) -> str | None:
+    """Why the lists that hold something cannot be weighed."""
+    if len(lists) < 2:
+        return "there is one list only"
+    if any(score is None for ranked in lists for score in ranked.scores):
+        return "a retriever gave no scores"
+    if sum(1 for ranked in lists if ranked.maximum) != 1:
+        return "exactly one retriever must state the highest score possible"
+    return None

@@ -13,18 +13,17 @@ from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.runnables import Runnable
 
-from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.documents import PROVENANCE_KEY, content_hash, copy_document, with_provenance
 from rag_kit.documents.provenance import peek_score
+from rag_kit.errors import ModelOutputError
 from rag_kit.retrieval.query_call import QueryCall
-from rag_kit.retrieval.refining import RefiningError
-from rag_kit.retrieval.showing import Shown
+from rag_kit.retrieval.refining import Part
 
 SCORE_KEY = "relevance_score"
 ORIGINAL_ID_KEY = "original_id"
 
 
-class DocumentCompressor(Shown):
+class DocumentCompressor(Part):
     """A LangChain ``BaseDocumentCompressor`` in the place of a reranker or a compressor of the kit.
 
     It may reorder, drop, shorten and split documents. What comes back is matched to what it was given, gets its
@@ -60,32 +59,19 @@ class DocumentCompressor(Shown):
     async def compressed(
         self, documents: Sequence[Document], call: QueryCall, *, stage: str, retriever: str
     ) -> list[Document]:
-        """Compress documents; a coroutine that does all waiting through ``call``.
-
-        Args:
-            documents: At least one, best first.
-            call: The call of the retriever; its notes say how many documents were dropped.
-            stage: ``"rerank"`` or ``"compress"``.
-            retriever: Name of the retriever.
+        """Compress documents, best first; the call's notes say how many were dropped.
 
         Raises:
             BranchError: The compressor failed.
-            RefiningError: It gave something else than a list of documents.
+            ModelOutputError: It gave something else than a list of documents.
         """
         given = [_marked(doc, place) for place, doc in enumerate(documents)]
         name = f"{stage}:{self.name}"
-        blocking = partial(self._call, self.compressor.compress_documents, given, call)
-        native = type(self.compressor).acompress_documents is not BaseDocumentCompressor.acompress_documents
-
-        def on_thread() -> Any:
-            return blocking(threaded=True)
-
-        async def without_blocking() -> Any:
-            if not native:
-                return await run_in_thread(on_thread)
-            return await self._call(self.compressor.acompress_documents, given, call)
-
-        found = await call.do(name, on_thread, without_blocking)
+        blocking = partial(self._call, self.compressor.compress_documents, given, call, threaded=True)
+        native = None
+        if type(self.compressor).acompress_documents is not BaseDocumentCompressor.acompress_documents:
+            native = partial(self._call, self.compressor.acompress_documents, given, call)
+        found = await call.do(name, blocking, native)
         return self._matched(found, documents, call, name, retriever)
 
     @staticmethod
@@ -102,7 +88,9 @@ class DocumentCompressor(Shown):
         self, found: Any, documents: Sequence[Document], call: QueryCall, name: str, retriever: str
     ) -> list[Document]:
         if not isinstance(found, Sequence) or isinstance(found, (str, bytes)):
-            raise RefiningError(f"{self.name} gave {type(found).__name__}; it must give a list of documents.")
+            raise ModelOutputError(
+                f"{self.name} gave {type(found).__name__}; it must give a list of documents."
+            )
         usable = [doc for doc in found if isinstance(doc, Document)]
         if wrong := len(found) - len(usable):
             call.note(f"{self.name} gave {wrong} of {len(found)} items that are no documents; left out")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -22,9 +23,17 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval.base import Request
 from rag_kit.retrieval.bounded import BranchingRetriever, raise_all_failed
 from rag_kit.retrieval.compose import acall_retriever, call_retriever
-from rag_kit.retrieval.fusion import FusedList, FusionSettings, RankedList, check_weights, first_places
-from rag_kit.retrieval.merging import Found, Merging, check_fusion, fuse, joined
-from rag_kit.retrieval.normalise import Normalisation
+from rag_kit.retrieval.convex import Normalisation, RankedList, fuse
+from rag_kit.retrieval.fusion import (
+    FusedList,
+    Merged,
+    Search,
+    check_fusion,
+    check_weights,
+    first_places,
+    joined,
+    reciprocal_rank_fusion,
+)
 
 _log = logging.getLogger(__name__)
 _DEPTH = 100
@@ -50,21 +59,19 @@ class EnsembleRetriever(BranchingRetriever):
         fusion: ``"rrf"``: ``weight / (rrf_k + rank)``, ranks from 1, summed over the branches.
             ``"convex"``: the weighted mean of normalised scores.
             ``"auto"``: as ``"convex"`` over z-scores, with weights that follow each query's scores (see
-            ``rag_kit.retrieval.auto_fusion``); for a keyword retriever and one or more others.
+            ``rag_kit.retrieval.convex.fuse``); for a keyword retriever and one or more others.
         rrf_k: See there; 60 as in the paper. ``c``, as in ``langchain_classic``, is taken too.
         normalisation: For ``"convex"``: ``"min-max"``, ``"z-score"`` or ``"maximum"``, the division by the
-            highest score possible (see ``rag_kit.retrieval.normalise``).
+            highest score possible (see ``rag_kit.retrieval.convex.normalise``).
         k: Most documents to return; ``None`` for all that the retrievers find with their own ``k``.
         fetch_k: How many each retriever is asked for; ``None`` for ``k`` with ``"rrf"`` and for 100 with the
             others, which need to see how scores fall off. Never fewer than ``k``.
         filter: Metadata filter; reaches every retriever (results of those that take none are filtered).
-        on_error: ``"skip"`` a branch that fails and report it, or ``"raise"``. If all fail, that raises
-        always. timeout: Seconds a branch may take.
+        on_error: ``"skip"`` a branch that fails and report it, or ``"raise"``; if all fail, that raises always.
+        timeout: Seconds a branch may take.
         max_concurrency: Most branches at a time; ``None`` for the config's ``max_concurrency``, else all.
-        id_key: Metadata key that identifies a document.
 
     Raises:
-        InvalidInputError: If weights, fusion or another argument is not allowed.
         BranchError: On call, if a branch failed (``on_error="raise"``) or all did.
 
     Example:
@@ -122,37 +129,38 @@ class EnsembleRetriever(BranchingRetriever):
 
     def _retrieve(self, query: str, request: Request) -> list[Document]:
         branches = self._branches(query)
-        calls = [partial(call_retriever, b.retriever, query, **self._arguments(b, request)) for b in branches]
+        calls = [partial(call_retriever, query=query, **self._arguments(b, request)) for b in branches]
         result = fan_out(calls, names=[b.name for b in branches], **self._policy(request))
         return self._fuse(query, request, branches, result)
 
     async def _aretrieve(self, query: str, request: Request) -> list[Document]:
         branches = self._branches(query)
-        calls = [
-            partial(acall_retriever, b.retriever, query, **self._arguments(b, request)) for b in branches
-        ]
+        calls = [partial(acall_retriever, query=query, **self._arguments(b, request)) for b in branches]
         result = await afan_out(calls, names=[b.name for b in branches], **self._policy(request))
         return await self._afuse(query, request, branches, result)
 
     async def _afuse(self, *arguments: Any) -> list[Document]:
         return self._fuse(*arguments)
 
-    def _branches(self, query: str) -> list[_Branch]:
+    def _branches(self, query: str) -> list[Search]:
         given = self.weights(query) if callable(self.weights) else self.weights
         weights = check_weights(given, len(self.retrievers))
         names = [retriever.get_name() for retriever in self.retrievers]
         repeated = {name for name, count in Counter(names).items() if count > 1}
         return [
-            _Branch(number, f"{name} #{number}" if name in repeated else name, retriever, weight)
+            Search(
+                query, None, retriever, weight, (), f"{name} #{number}" if name in repeated else name, number
+            )
             for number, (name, retriever, weight) in enumerate(
                 zip(names, self.retrievers, weights, strict=True), start=1
             )
             if weight > 0
         ]
 
-    def _arguments(self, branch: _Branch, request: Request) -> dict[str, Any]:
+    def _arguments(self, branch: Search, request: Request) -> dict[str, Any]:
         return {
-            "config": request.child(f"retriever_{branch.number}"),
+            "retriever": branch.retriever,
+            "config": request.child(f"retriever_{branch.branch}"),
             "k": self._depth(request),
             "filter": request.filter,
         }
@@ -169,7 +177,7 @@ class EnsembleRetriever(BranchingRetriever):
         }
 
     def _fuse(
-        self, query: str, request: Request, branches: Sequence[_Branch], result: FanOut[list[Document]]
+        self, query: str, request: Request, branches: Sequence[Search], result: FanOut[list[Document]]
     ) -> list[Document]:
         """Fuse the rankings of the branches that answered; failed and empty ones are named in the notes."""
         notes = [f"degraded: {line}" for line in result.degradations]
@@ -178,13 +186,13 @@ class EnsembleRetriever(BranchingRetriever):
         if not result.values:
             raise_all_failed(f"retrievers of {self.get_name()}", result)
         answered = [
-            Found(query, None, branch.name, branch.weight, outcome.value or [], branch.number)
+            replace(branch, documents=outcome.value or [])
             for branch, outcome in zip(branches, result.outcomes, strict=True)
             if outcome.ok
         ]
         further, remarks = self._further(query, request, answered)
         answered += further
-        notes += [f"{found.retriever} found nothing" for found in answered if not found.documents]
+        notes += [f"{found.name} found nothing" for found in answered if not found.documents]
         keys, fused = self._ranking(answered, self._depth(request))
         parts = self._new_parts(answered, keys, fused, request.k)
         ranking = fused[: request.k] if parts is None else [pair for pair in fused if pair[0] in parts]
@@ -192,9 +200,8 @@ class EnsembleRetriever(BranchingRetriever):
             answered,
             [first_places(list_keys) for list_keys in keys],
             ranking,
-            Merging(query, self.get_name(), request.k, extra=fused.extra),
+            Merged(query, self.get_name(), [*notes, *remarks, *fused.notes], fused.extra),
             f"fusion:{self.fusion}",
-            notes=[*notes, *remarks, *fused.notes],
             share=partial(_share, fused),
         )
         if parts is None:
@@ -203,7 +210,7 @@ class EnsembleRetriever(BranchingRetriever):
 
     def _new_parts(
         self,
-        answered: Sequence[Found],
+        answered: Sequence[Search],
         keys: Sequence[Sequence[str]],
         fused: Sequence[tuple[str, float]],
         k: int | None,
@@ -232,23 +239,25 @@ class EnsembleRetriever(BranchingRetriever):
         return parts
 
     def _further(
-        self, query: str, request: Request, answered: Sequence[Found]
-    ) -> tuple[list[Found], list[str]]:
+        self, query: str, request: Request, answered: Sequence[Search]
+    ) -> tuple[list[Search], list[str]]:
         """Further rankings that a subclass fuses with those of the retrievers, and notes on them."""
         return [], []
 
-    def _ranking(self, answered: Sequence[Found], depth: int | None) -> tuple[list[list[str]], FusedList]:
+    def _ranking(self, answered: Sequence[Search], depth: int | None) -> tuple[list[list[str]], FusedList]:
         """The keys of each answer's documents, and the fused keys with their scores."""
         keys = document_keys([found.documents for found in answered], self.id_key, hashed=False)
+        if self.fusion == "rrf":
+            weights = [found.weight for found in answered]
+            return keys, FusedList(reciprocal_rank_fusion(keys, weights=weights, k=self.rrf_k))
         ranked = []
         for found, list_keys in zip(answered, keys, strict=True):
             scores = [peek_score(doc) for doc in found.documents]
             maximum = _maximum(found.documents)
             # who states the highest score possible scores 0 what it does not find
             known = depth if maximum else None
-            ranked.append(RankedList(list_keys, scores, found.weight, found.retriever, maximum, known))
-        settings = FusionSettings(rrf_k=self.rrf_k, normalisation=self.normalisation)
-        return keys, fuse(self.fusion, ranked, settings)
+            ranked.append(RankedList(list_keys, scores, found.weight, found.name, maximum, known))
+        return keys, fuse(self.fusion, ranked, self.normalisation)
 
 
 def _shortened(document: Document, part: Document) -> Document:
@@ -258,16 +267,6 @@ def _shortened(document: Document, part: Document) -> Document:
     place = {name: part.metadata[name] for name in ("start", "end")}
     update = {"page_content": part.page_content, "metadata": {**document.metadata, **place}}
     return add_note(document.model_copy(update=update), "shortened: the rest stands in a passage above")
-
-
-class _Branch:
-    """A retriever that takes part in one call."""
-
-    def __init__(self, number: int, name: str, retriever: Retriever, weight: float) -> None:
-        self.number = number
-        self.name = name
-        self.retriever = retriever
-        self.weight = weight
 
 
 def _maximum(found: Sequence[Document]) -> float | None:

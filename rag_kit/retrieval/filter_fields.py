@@ -8,21 +8,17 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from langchain_core.documents import Document
-from langchain_core.runnables import RunnableConfig, RunnableSequence, RunnableWithFallbacks
-from langchain_core.runnables.base import RunnableBindingBase
-from langchain_core.runnables.configurable import DynamicRunnable
+from langchain_core.runnables import RunnableConfig
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from rag_kit.documents.fields import Fields, fields_of_filter, lacking, read_fields, unknown_field
 from rag_kit.indexing.store_filters import made_by
-from rag_kit.retrieval.own_filter import own_filter
+from rag_kit.retrieval.own_filter import MAX_DEPTH, inside, own_filter
 
 _log = logging.getLogger(__name__)
 _known: WeakKeyDictionary[Any, Fields] = WeakKeyDictionary()
-_MAX_DEPTH = 16
 _PAGE = 1_000
 _MAX_ROWS = 20_000  # rows of a foreign store that are read to find a field; with more it is not known
-_INSIDE = ("index", "vectorstore", "documents", "retriever", "base_retriever", "retrievers", "sources")
 
 
 class _NotKnownError(Exception):
@@ -43,11 +39,6 @@ def check_fields(retriever: Any, wanted: Fields, config: RunnableConfig | None =
 
     Nothing is refused where the documents cannot be listed (a foreign store, a retriever that is a function), and
     where there are none.
-
-    Args:
-        retriever: The retriever that the filter was given to.
-        wanted: The filter's fields (`rag_kit.documents.fields.fields_of_filter`).
-        config: The config of the call, where it may choose between retrievers.
 
     Raises:
         InvalidInputError: No document has one of the fields; the message lists the fields there are, unless the
@@ -71,41 +62,22 @@ def check_fields(retriever: Any, wanted: Fields, config: RunnableConfig | None =
 
 
 def _sources(retriever: Any, config: RunnableConfig | None, depth: int) -> Iterator[Any]:
-    """The indexes, stores and lists of documents that a retriever searches.
-
-    Raises:
-        _NotKnownError: One of them cannot be listed, or is not known.
-    """
-    if depth > _MAX_DEPTH:
+    """The indexes, stores and lists of documents that a retriever searches; raises if one cannot be listed."""
+    if depth > MAX_DEPTH:
         raise _NotKnownError
-    if isinstance(retriever, RunnableBindingBase):
-        yield from _sources(retriever.bound, config, depth + 1)
-    elif isinstance(retriever, DynamicRunnable):
-        yield from _sources(retriever.prepare(config)[0], config, depth + 1)
-    elif isinstance(retriever, RunnableWithFallbacks):
-        for one in (retriever.runnable, *retriever.fallbacks):
-            yield from _sources(one, config, depth + 1)
-    elif isinstance(retriever, RunnableSequence):
-        yield from _sources(retriever.first, config, depth + 1)
-    elif hasattr(retriever, "metadata_rows") or isinstance(retriever, InMemoryVectorStore):
+    listed = isinstance(retriever, list) and all(isinstance(each, Document) for each in retriever)
+    if listed or hasattr(retriever, "metadata_rows") or isinstance(retriever, InMemoryVectorStore):
         yield retriever
     elif isinstance(retriever, VectorStore):
         inner = getattr(retriever, "vectorstore", retriever)  # an ExactVectorStore is a view of another one
         if not made_by(inner, "langchain_chroma"):
             raise _NotKnownError
         yield inner
-    elif isinstance(retriever, list) and all(isinstance(each, Document) for each in retriever):
-        yield retriever
+    elif parts := inside(retriever, config):
+        for part in parts:
+            yield from _sources(part, config, depth + 1)
     else:
-        part = next(
-            (found for name in _INSIDE if (found := getattr(retriever, name, None)) is not None), None
-        )
-        if part is None:
-            raise _NotKnownError
-        several = isinstance(part, (list, tuple)) and not all(isinstance(each, Document) for each in part)
-        for one in part if several else [part]:
-            # a source of a router is no runnable; it has one
-            yield from _sources(one, config, depth + 1)
+        raise _NotKnownError
 
 
 def _fields(source: Any, wanted: Fields) -> Fields:

@@ -1,4 +1,4 @@
-"""Ranked lists, what all kinds of fusion share, and reciprocal rank fusion.
+"""Fuse ranked lists, with every search in the provenance.
 
 Paper: Cormack, Clarke, Büttcher: Reciprocal Rank Fusion outperforms Condorcet and individual rank learning
 methods, SIGIR 2009.
@@ -7,15 +7,22 @@ methods, SIGIR 2009.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from rag_kit.documents import add_note, with_provenance
+from rag_kit.documents.provenance import peek_provenance
 from rag_kit.errors import InvalidInputError
 
-K = TypeVar("K", bound=Hashable)
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
+    from langchain_core.runnables import Runnable
 
+K = TypeVar("K", bound=Hashable)
+FUSIONS = ("rrf", "convex", "auto")
 # Sums of the same shares in another order differ by rounding; closer scores than this are a tie.
 _TIE = 1e-12
 
@@ -73,22 +80,7 @@ def reciprocal_rank_fusion(
 
 
 def check_weights(weights: Sequence[float] | None, count: int) -> list[float]:
-    """Check the weights of a fusion.
-
-    Args:
-        weights: One number a list, >= 0, at least one above 0; ``None`` for 1 each.
-        count: How many lists there are.
-
-    Returns:
-        The weights as floats.
-
-    Raises:
-        InvalidInputError: If they are not allowed.
-
-    Example:
-        >>> check_weights([1, 0.5], 2)
-        [1.0, 0.5]
-    """
+    """The weights of a fusion as floats: one a list, >= 0, at least one above 0; ``None`` for 1 each."""
     if weights is None:
         return [1.0] * count
     if isinstance(weights, (str, bytes)) or not hasattr(weights, "__len__") or len(weights) != count:
@@ -107,56 +99,44 @@ def check_weights(weights: Sequence[float] | None, count: int) -> list[float]:
     return [float(weight) for weight in weights]
 
 
-def first_places(keys: Sequence[K]) -> dict[K, int]:
-    """Where each key first stands in a list, from 0, in that order.
+def check_fusion(name: str, rrf_k: float) -> None:
+    """See that there is such a fusion, and that the ``k`` of reciprocal rank fusion makes sense."""
+    if name not in FUSIONS:
+        raise InvalidInputError(f"fusion={name!r} was given; allowed: {', '.join(map(repr, FUSIONS))}.")
+    if rrf_k < 0:
+        raise InvalidInputError(f"rrf_k={rrf_k!r} was given; it must be >= 0 (60 is usual).")
 
-    Example:
-        >>> first_places(["a", "b", "a", "c"])
-        {'a': 0, 'b': 1, 'c': 3}
-    """
+
+def first_places(keys: Sequence[K]) -> dict[K, int]:
+    """Where each key first stands in a list, from 0, in that order."""
     places = dict(zip(keys, range(len(keys)), strict=True))
     if len(places) == len(keys):
         return places
     places.clear()
     for place, key in enumerate(keys):
-        if key not in places:
-            places[key] = place
+        places.setdefault(key, place)
     return places
 
 
-@dataclass(frozen=True)
-class RankedList:
-    """One branch's result, as a fusion sees it.
-
-    Attributes:
-        keys: Identities, best first; repeats are possible.
-        scores: The branch's own score of each, higher is better, or ``None`` where it gave none; fusion by rank
-            does not read them, and they may be left out.
-        weight: The branch's weight, above 0.
-        name: What the branch is called in notes.
-        maximum: The highest score that the query can have, where the branch knows it.
-        depth: How many results were asked for, where what is not found scores 0 (keyword search).
-    """
-
-    keys: Sequence[str]
-    scores: Sequence[float | None]
-    weight: float
-    name: str = "a list"
-    maximum: float | None = None
-    depth: int | None = None
-
-
-@dataclass(frozen=True)
-class FusionSettings:
-    """The parameters a fusion may use.
-
-    Attributes:
-        rrf_k: The ``k`` of reciprocal rank fusion.
-        normalisation: How a convex combination brings scores to one scale.
-    """
-
-    rrf_k: float = 60
-    normalisation: str = "min-max"
+def ordered(scores: dict[K, float]) -> list[tuple[K, float]]:
+    """Items by falling score; those whose scores differ by rounding only, in the order of the mapping."""
+    pairs = sorted(scores.items(), key=itemgetter(1), reverse=True)
+    before = math.inf
+    for _, score in pairs:
+        if 0 < before - score < _TIE:
+            break
+        before = score
+    else:
+        return pairs
+    places = {key: place for place, key in enumerate(scores)}
+    groups: list[list[tuple[K, float]]] = []
+    before = math.inf
+    for pair in pairs:
+        if not groups or before - pair[1] >= _TIE:
+            groups.append([])
+        groups[-1].append(pair)
+        before = pair[1]
+    return [pair for group in groups for pair in sorted(group, key=lambda one: places[one[0]])]
 
 
 class FusedList(list[tuple[str, float]]):
@@ -186,33 +166,103 @@ class FusedList(list[tuple[str, float]]):
         self.notes = list(notes)
 
 
-def ordered(scores: dict[K, float]) -> list[tuple[K, float]]:
-    """Items by falling score; ties in the order of the mapping.
+@dataclass(frozen=True)
+class Search:
+    """A text to search for, and what that found.
 
-    Example:
-        >>> ordered({"a": 1.0, "b": 2.0, "c": 1.0})
-        [('b', 2.0), ('a', 1.0), ('c', 1.0)]
+    Attributes:
+        query: The text; stands in the provenance.
+        role: What it is: ``"original"``, ``"variant"``, ``"passage"``...; ``None`` for the question as it is.
+        retriever: Asked instead of the inner retriever.
+        weight: Its weight in the fusion, above 0.
+        documents: What was found, best first.
+        name: Name of the retriever that was asked.
+        branch: Its number, from 1; 0 for its place among the lists.
+        route: The stage that led to this search, where there was one: its ``stage``, ``source``...
     """
-    return _settle_ties(sorted(scores.items(), key=itemgetter(1), reverse=True), scores)
+
+    query: str
+    role: str | None
+    retriever: Runnable[str, list[Document]] | None = None
+    weight: float = 1.0
+    documents: Sequence[Document] = ()
+    name: str = ""
+    branch: int = 0
+    route: Mapping[str, Any] = field(default_factory=dict)
 
 
-def _settle_ties(pairs: list[tuple[K, float]], first_seen: dict[K, float]) -> list[tuple[K, float]]:
-    """Put items whose scores differ by rounding only into the order in which they were first seen."""
-    unclear = False
-    before = math.inf
-    for _, score in pairs:
-        if 0 < before - score < _TIE:
-            unclear = True
-            break
-        before = score
-    if not unclear:
-        return pairs
-    order = {key: place for place, key in enumerate(first_seen)}
-    groups: list[list[tuple[K, float]]] = []
-    before = math.inf
-    for item in pairs:
-        if not groups or before - item[1] >= _TIE:
-            groups.append([])
-        groups[-1].append(item)
-        before = item[1]
-    return [item for group in groups for item in sorted(group, key=lambda pair: order[pair[0]])]
+@dataclass(frozen=True)
+class Merged:
+    """What all documents that several searches found have in common in the provenance.
+
+    Attributes:
+        question: What the user asked.
+        name: Name of the retriever that joins.
+        notes: Notes for each document; before the notes that its copies bring along.
+        extra: More for the last stage of each document.
+    """
+
+    question: str
+    name: str
+    notes: Sequence[str] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+def joined(
+    searches: Sequence[Search],
+    places: Sequence[Mapping[str, int]],
+    ranking: Iterable[tuple[str, float | None]],
+    how: Merged,
+    stage: str,
+    notes: Sequence[str] = (),
+    share: Callable[[int, str], Mapping[str, Any]] | None = None,
+) -> list[Document]:
+    """One document for each key of a ranking, with the stages of all copies that several searches found.
+
+    ``places`` holds, for each search, where the document of a key stands in it; ``share`` gives more for the stage
+    of a list (by number, from 0) and a key, such as the normalised score.
+    """
+    results = []
+    for rank, (key, score) in enumerate(ranking, start=1):
+        first: Document | None = None
+        stages: list[Mapping[str, Any]] = []
+        inner: list[str] = []
+        for number, (search, where) in enumerate(zip(searches, places, strict=True)):
+            if (place := where.get(key)) is None:
+                continue
+            doc = search.documents[place]
+            # A copy with an id is the better one to hand on.
+            if first is None or (doc.id and not first.id):
+                first = doc
+            before = peek_provenance(doc)
+            more = share(number, key) if share is not None else {}
+            stages += _stages(before, search, place + 1, search.branch or number + 1, more)
+            inner += before.get("notes", ())
+        if first is not None:
+            said: dict[str, Any] = {"retriever": how.name, "query": how.question, "sources": stages}
+            said |= {"notes": [*how.notes, *notes, *inner], **how.extra}
+            results.append(with_provenance(first, score=score, rank=rank, stage=stage, **said))
+    times = Counter(doc.page_content for doc in results)
+    if len(times) == len(results):
+        return results
+    # the ids may be meant: which field tells documents apart is the user's to say
+    return [
+        add_note(doc, f"same text under {count} ids; in Python id_key= makes them one")
+        if (count := times[doc.page_content]) > 1
+        else doc
+        for doc in results
+    ]
+
+
+def _stages(
+    before: Mapping[str, Any], search: Search, rank: int, branch: int, share: Mapping[str, Any]
+) -> list[Mapping[str, Any]]:
+    """A copy's own stages; the last one is what is fused, so it gets rank, weight and the query sent."""
+    plain = {"retriever": search.name, "query": search.query, "rank": rank, "score": before.get("score")}
+    own = [*(before.get("stages") or [{"stage": "retrieve", **plain}])]
+    if search.route:
+        own.append({**plain, **search.route})
+    last: dict[str, Any] = {**own[-1], "rank": rank, "weight": search.weight, "branch": branch, **share}
+    if search.role is not None:
+        last.update(query=search.query, role=search.role)
+    return [*own[:-1], last]

@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 from rag_kit.documents import combine_filters, content_hash, with_provenance
 from rag_kit.documents.provenance import peek_score
 from rag_kit.indexing.document_index.index import DocumentIndex
-from rag_kit.retrieval.expansion.legs import KeywordIndex, check_index, reader_of
+from rag_kit.retrieval.expansion.feedback import KeywordIndex, check_index, reader_of
 from rag_kit.retrieval.own_filter import own_filter
 from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.retrieval.refining import RefiningRetriever
@@ -34,19 +34,12 @@ class GraphRetriever(RefiningRetriever):
     Args:
         index: A ``BM25Index`` or a ``DocumentIndex``, whose terms join the passages.
         retriever: Finds the first results in the same index; ``None`` for hybrid search, without vectors for
-            search by keyword.
-        k: Most documents to return.
+            search by keyword. A filter of its own must be a mapping.
         fetch_k: First results that the walk begins at; ``None`` for 20, or ``k`` where that is more.
-        damping: Chance to go on to a neighbour rather than to begin again, above 0 and below 1. Less stays
-            nearer to the first results.
+        damping: Chance to go on to a neighbour rather than to begin again, above 0 and below 1.
         max_df: Most passages that a term may be in to join them, 2 or more.
         **more: ``filter``, ``timeout``, ``deadline``, ``id_key``, ...: see ``RefiningRetriever``. The walk
             touches no passage that the filters, those of ``retriever`` among them, do not let through.
-
-    Raises:
-        InvalidInputError: On construction, for arguments that are unknown or not allowed.
-        FilterError: On call, if ``retriever`` has a filter that cannot be read, such as a function.
-        BranchError: On call, if ``retriever`` fails.
 
     Example:
         >>> from rag_kit.indexing import BM25Index

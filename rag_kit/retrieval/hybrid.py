@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any, ClassVar, Protocol, Self, runtime_checkable
+from typing import Any, ClassVar, Self
 
 from langchain_core.documents import Document
 from pydantic import model_validator
 
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.concurrency.outcome import describe_failure
-from rag_kit.documents import Filter
-from rag_kit.errors import DocumentIndexError, InvalidInputError
+from rag_kit.errors import DocumentIndexError, InvalidInputError, LockedError
 from rag_kit.retrieval.base import Request
 from rag_kit.retrieval.ensemble import EnsembleRetriever, Weights
-from rag_kit.retrieval.merging import Found
+from rag_kit.retrieval.fusion import Search
 from rag_kit.text.language import detect_language
 
 # docs/decisions/0011
@@ -44,25 +43,6 @@ class QueryVectors:
     def get(self, query: str) -> Vector | None:
         """The vector of a query, if it is one of the last."""
         return self._vectors.get(query)
-
-
-@runtime_checkable
-class SearchesVectors(Protocol):
-    """What a retriever over vectors offers for feedback."""
-
-    query_vectors: QueryVectors
-
-    def reads(self, query: str) -> bool:
-        """Whether the embedding model reads the query's language."""
-        ...
-
-    def vectors_of(self, documents: Sequence[Document]) -> Sequence[Vector]:
-        """The vectors of documents that it found."""
-        ...
-
-    def nearest(self, query: str, vector: Vector, k: int, filter: Filter | None) -> list[Document]:
-        """The documents nearest to a vector, with their cosines in the provenance."""
-        ...
 
 
 class HybridRetriever(EnsembleRetriever):
@@ -100,7 +80,8 @@ class HybridRetriever(EnsembleRetriever):
 
     @model_validator(mode="after")
     def _second_searches_vectors(self) -> Self:
-        if len(self.retrievers) != 2 or not isinstance(self.retrievers[1], SearchesVectors):
+        needs = ("query_vectors", "reads", "vectors_of", "nearest")
+        if len(self.retrievers) != 2 or not all(hasattr(self.retrievers[1], name) for name in needs):
             raise InvalidInputError(
                 "retrievers must be a keyword retriever and one that searches by a vector, such as "
                 "[BM25Retriever, ExactVectorRetriever]; for any others use EnsembleRetriever."
@@ -108,10 +89,8 @@ class HybridRetriever(EnsembleRetriever):
         return self
 
     @property
-    def _dense(self) -> SearchesVectors:
-        dense = self.retrievers[1]
-        assert isinstance(dense, SearchesVectors)
-        return dense
+    def _dense(self) -> Any:
+        return self.retrievers[1]
 
     def _branches(self, query: str) -> list[Any]:
         branches = super()._branches(query)
@@ -121,8 +100,8 @@ class HybridRetriever(EnsembleRetriever):
         return await run_in_thread(self._fuse, *arguments)  # it searches
 
     def _further(
-        self, query: str, request: Request, answered: Sequence[Found]
-    ) -> tuple[list[Found], list[str]]:
+        self, query: str, request: Request, answered: Sequence[Search]
+    ) -> tuple[list[Search], list[str]]:
         dense = self._dense
         vector = dense.query_vectors.get(query)
         if vector is None or len(answered) < 2:
@@ -141,10 +120,10 @@ class HybridRetriever(EnsembleRetriever):
             return [], []
         try:
             documents = dense.nearest(query, moved, self._depth(request) or request.k, request.filter)
-        except DocumentIndexError as error:
+        except (DocumentIndexError, LockedError) as error:
             return [], [f"degraded: {describe_failure('feedback', error)}"]
-        name = f"{answered[1].retriever}, feedback"
-        return [Found(query, "feedback", name, _WEIGHT, documents, len(answered) + 1)], []
+        name = f"{answered[1].name}, feedback"
+        return [Search(query, "feedback", None, _WEIGHT, documents, name, len(answered) + 1)], []
 
 
 def reads(embeddings: object, query: str) -> bool:

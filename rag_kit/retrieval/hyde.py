@@ -9,18 +9,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
-from pydantic import BaseModel, field_validator, model_validator
+from pydantic import BaseModel, model_validator
 
 from rag_kit.errors import BranchError, InvalidInputError
 from rag_kit.models.clients import aembed_documents, embed_documents
 from rag_kit.prompts.schemas import Passages
-from rag_kit.retrieval.by_vector import VectorSearch
-from rag_kit.retrieval.embedded import embedded
+from rag_kit.retrieval.fusion import Search
 from rag_kit.retrieval.query_call import QueryCall
-from rag_kit.retrieval.rewriting import RewritingRetriever, check_rewrites
-from rag_kit.retrieval.searching import Search
-from rag_kit.retrieval.variants import texts_of
-from rag_kit.retrieval.vector import VectorRetriever
+from rag_kit.retrieval.rewriting import Rewrites, RewritingRetriever
+from rag_kit.retrieval.vector import VectorRetriever, VectorSearch
+from rag_kit.retrieval.vectors import embedded
 
 if TYPE_CHECKING:
     import numpy as np
@@ -62,14 +60,9 @@ class HyDERetriever(RewritingRetriever):
     task: ClassVar[str] = "hyde"
     answer_form: ClassVar[type[BaseModel]] = Passages
 
-    n: int = 1
+    n: Rewrites = 1
     mode: Literal["text", "vector"] = "text"
     embeddings: Embeddings | None = None
-
-    @field_validator("n", mode="before")
-    @classmethod
-    def _n_is_allowed(cls, value: Any) -> int:
-        return check_rewrites("n", value)
 
     @model_validator(mode="before")
     @classmethod
@@ -93,11 +86,9 @@ class HyDERetriever(RewritingRetriever):
 
     async def _rewrite(self, question: str, call: QueryCall) -> list[Search]:
         asked = [{"question": question, "number": number, "count": self.n} for number in range(1, self.n + 1)]
-        answers = await self._ask(asked, call)
-        written = [text[:MAX_PASSAGE_CHARS] for text in texts_of(answers, "passages")]
-        passages = self._usable(written, question, call, most=self.n, max_chars=MAX_PASSAGE_CHARS)
-        if answers and not passages:
-            call.note(f"degraded: {self.task}: the model gave no usable passage")
+        passages = await self._written(
+            asked, "passages", call, most=self.n, max_chars=MAX_PASSAGE_CHARS, cut=True
+        )
         if self.mode == "text" or not passages:
             return [Search(passage, "passage") for passage in passages]
         texts = [question, *passages] if self.include_original else passages
@@ -129,11 +120,9 @@ class HyDERetriever(RewritingRetriever):
         )
 
     def _embeddings(self) -> Embeddings | None:
-        store: VectorStore = self.retriever.vectorstore  # type: ignore[attr-defined]
-        return self.embeddings or store.embeddings
+        return self.embeddings or self.retriever.vectorstore.embeddings  # type: ignore[attr-defined]
 
     async def _steps(self, call: QueryCall) -> list[Document]:
-        question = call.query
         try:
             return await super()._steps(call)
         except BranchError as error:
@@ -143,8 +132,8 @@ class HyDERetriever(RewritingRetriever):
             model = type(self._embeddings()).__name__
             call.note(f"degraded: {self.task}: the search with the vector of {model} failed: {error}")
             call.note(f"degraded: {self.task}: searched with the question alone")
-            found = await self._search([Search(question, "original")], call)
-            return self._merge(question, call, found)
+            found = await self._search([Search(call.query, "original")], call)
+            return self._merge(call, found)
 
     def _embed(self, texts: list[str]) -> NDArray[np.float64]:
         embeddings = self._embeddings()

@@ -12,14 +12,13 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from pydantic import Field
 
-from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.documents import add_note
 from rag_kit.documents.provenance import first_stage
 from rag_kit.errors import InvalidInputError, ModelError
 from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.models.clients import aembed_query, embed_query
 from rag_kit.retrieval.base import RagKitRetriever, Request
-from rag_kit.retrieval.batching_vectors import asearch_by_vector, search_by_vector
+from rag_kit.retrieval.batching_vectors import SteppedRetriever, blocking, search_by_vector
 from rag_kit.retrieval.ensemble import EnsembleRetriever
 from rag_kit.retrieval.hybrid import HybridRetriever, QueryVectors, reads
 
@@ -28,22 +27,7 @@ Hits = list[tuple[Document, float]]
 
 
 class KeywordIndexRetriever(RagKitRetriever):
-    """BM25 over an index.
-
-    Args:
-        index: An open index.
-        k: Most documents to return.
-        filter: Metadata filter for every call.
-        note: Put into the provenance of every document.
-
-    Example:
-        >>> import tempfile
-        >>> index = DocumentIndex.create(tempfile.mkdtemp())
-        >>> _ = index.upsert([Document("The pump starts at 40 degrees.", id="pump")])
-        >>> [doc.id for doc in KeywordIndexRetriever(index=index).invoke("pump")]
-        ['pump']
-        >>> index.close()
-    """
+    """BM25 over an open index; ``note`` is put into the provenance of every document."""
 
     index: DocumentIndex
     note: str | None = None
@@ -56,23 +40,8 @@ class KeywordIndexRetriever(RagKitRetriever):
         return found if self.note is None else [add_note(document, self.note) for document in found]
 
 
-class DenseIndexRetriever(RagKitRetriever):
-    """Vector search over an index that was opened with its embedding model; scores are cosines.
-
-    Args:
-        index: An open index.
-        k: Most documents to return.
-        filter: Metadata filter for every call.
-
-    Example:
-        >>> import tempfile
-        >>> from langchain_core.embeddings import DeterministicFakeEmbedding
-        >>> index = DocumentIndex.create(tempfile.mkdtemp(), embeddings=DeterministicFakeEmbedding(size=8))
-        >>> _ = index.upsert([Document("lake", id="1"), Document("pump", id="2")])
-        >>> [doc.id for doc in DenseIndexRetriever(index=index, k=1).invoke("pump")]
-        ['2']
-        >>> index.close()
-    """
+class DenseIndexRetriever(SteppedRetriever):
+    """Vector search over an index that was opened with its embedding model; scores are cosines."""
 
     index: DocumentIndex
     query_vectors: QueryVectors = Field(default_factory=QueryVectors, exclude=True, repr=False)
@@ -91,32 +60,18 @@ class DenseIndexRetriever(RagKitRetriever):
         """The documents nearest to a vector, with their cosines in the provenance."""
         return first_stage(self.index.search_dense(vector, k, filter), "dense", "feedback", query)
 
-    def _retrieve(self, query: str, request: Request) -> list[Document]:
+    async def _found(self, query: str, request: Request) -> list[Document]:
         model = self.index.embeddings
         if model is None:
-            hits = self.index.search_dense(query, request.k, request.filter)  # says what is missing
+            # says what is missing
+            hits = await blocking("search", self.index.search_dense, query, request.k, request.filter)
         else:
             find = partial(self._nearest, request=request)
             known = _known_vector(model, query)
-            hits = (
-                search_by_vector(self.index, model, query, request, find)
-                if known is None
-                else find([query], [known])[query]
-            )
-        return first_stage(hits, "dense", self.get_name(), query)
-
-    async def _aretrieve(self, query: str, request: Request) -> list[Document]:
-        model = self.index.embeddings
-        if model is None:
-            hits = await self.index.asearch_dense(query, request.k, request.filter)
-        else:
-            find = partial(self._nearest, request=request)
-            known = _known_vector(model, query)
-            hits = (
-                await asearch_by_vector(self.index, model, query, request, find)
-                if known is None
-                else (await run_in_thread(find, [query], [known]))[query]
-            )
+            if known is None:
+                hits = await search_by_vector(self.index, model, query, request, find)
+            else:
+                hits = (await blocking("search", find, [query], [known]))[query]
         return first_stage(hits, "dense", self.get_name(), query)
 
     def _nearest(
@@ -141,25 +96,26 @@ def _known_vector(model: Embeddings, query: str) -> Sequence[float] | None:
 @contextmanager
 def embedded_once(retriever: Any, query: str) -> Iterator[None]:
     """Embed a query before several searches of one retriever need its vector at the same time."""
-    known = None
-    if (model := _model_for(retriever, query)) is not None:
-        with suppress(ModelError):  # then each search asks, and fails or is skipped by itself
-            known = (model, query, embed_query(model, query))
-    token = _embedded.set(known)
-    try:
+    model, vector = _model_for(retriever, query), None
+    with suppress(ModelError):  # then each search asks, and fails or is skipped by itself
+        vector = None if model is None else embed_query(model, query)
+    with _remembered(model, query, vector):
         yield
-    finally:
-        _embedded.reset(token)
 
 
 @asynccontextmanager
 async def aembedded_once(retriever: Any, query: str) -> AsyncIterator[None]:
     """As ``embedded_once``, without blocking."""
-    known = None
-    if (model := _model_for(retriever, query)) is not None:
-        with suppress(ModelError):  # then each search asks, and fails or is skipped by itself
-            known = (model, query, await aembed_query(model, query))
-    token = _embedded.set(known)
+    model, vector = _model_for(retriever, query), None
+    with suppress(ModelError):  # as above
+        vector = None if model is None else await aembed_query(model, query)
+    with _remembered(model, query, vector):
+        yield
+
+
+@contextmanager
+def _remembered(model: Embeddings | None, query: str, vector: Sequence[float] | None) -> Iterator[None]:
+    token = _embedded.set(None if model is None or vector is None else (model, query, vector))
     try:
         yield
     finally:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from pydantic import BaseModel, field_validator
+from pydantic import BaseModel
 
 from rag_kit.prompts.schemas import Queries
-from rag_kit.retrieval.comparisons import entity_queries, uncovered
+from rag_kit.retrieval.fusion import Search
 from rag_kit.retrieval.query_call import QueryCall
-from rag_kit.retrieval.rewriting import RewritingRetriever, check_rewrites
-from rag_kit.retrieval.searching import Search
-from rag_kit.retrieval.variants import texts_of
+from rag_kit.retrieval.rewriting import Rewrites, RewritingRetriever
+from rag_kit.text.comparisons import entity_queries, uncovered
 
 _MAX_CHARS = 500
 
@@ -43,20 +42,12 @@ class MultiQueryRetriever(RewritingRetriever):
     task: ClassVar[str] = "multi_query"
     answer_form: ClassVar[type[BaseModel]] = Queries
 
-    n: int = 3
+    n: Rewrites = 3
     entity_variants: bool = True
 
-    @field_validator("n", mode="before")
-    @classmethod
-    def _n_is_allowed(cls, value: Any) -> int:
-        return check_rewrites("n", value)
-
     async def _rewrite(self, question: str, call: QueryCall) -> list[Search]:
-        answers = await self._ask([{"question": question, "count": self.n}], call)
-        written = texts_of(answers, "queries")
-        variants = self._usable(written, question, call, most=self.n, max_chars=_MAX_CHARS)
-        if answers and not variants:
-            call.note(f"degraded: {self.task}: the model gave no usable query")
+        asked = [{"question": question, "count": self.n}]
+        variants = await self._written(asked, "queries", call, most=self.n, max_chars=_MAX_CHARS)
         if self.entity_variants and (pairs := entity_queries(question)):
             variants += uncovered(pairs, variants)
         return [Search(variant, "variant") for variant in variants]

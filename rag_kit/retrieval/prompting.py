@@ -1,9 +1,14 @@
-"""The prompts of a part that asks a model: one a language, read when the part is made."""
+"""What a part asks a model with, one prompt a language, and what is used of the answers: texts, numbers, grades."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from itertools import zip_longest
+from typing import Any, NamedTuple
 
 from langchain_core.prompts import BasePromptTemplate
 from langchain_core.retrievers import BaseRetriever
@@ -12,7 +17,12 @@ from langchain_core.runnables import Runnable
 from rag_kit.errors import InvalidInputError
 from rag_kit.prompts import load_prompt
 from rag_kit.prompts.format import LANGUAGES
-from rag_kit.text import detect_language
+from rag_kit.text import detect_language, fold
+
+# A number alone, or one within other words; there a sign would make it another number.
+_NUMBER = re.compile(r"([+-]?\d{1,6})|[^\d+-]*(\d{1,6})[^\d]*")
+
+_WINDOW = 2_000  # characters of a text that its script is read from
 
 
 class LanguagePrompts:
@@ -23,13 +33,6 @@ class LanguagePrompts:
         given: A prompt, one a language (``{"en": ..., "zh": ...}``), or ``None`` for the kit's own.
         needs: Variables that a prompt must take.
         language: ``"auto"`` goes by the question; else ``"en"`` or ``"zh"``.
-
-    Raises:
-        InvalidInputError: If a prompt is none, or lacks a variable, or the language is unknown.
-
-    Example:
-        >>> LanguagePrompts("step_back", None, ("question",)).choose("什么是检索？").metadata["language"]
-        'zh'
     """
 
     def __init__(self, name: str, given: Any, needs: tuple[str, ...], language: str = "auto") -> None:
@@ -59,11 +62,7 @@ class LanguagePrompts:
 
 
 def check_model(llm: Any) -> Runnable[Any, Any]:
-    """See that something can be asked as a chat model.
-
-    Raises:
-        InvalidInputError: If it is no runnable, or a retriever.
-    """
+    """See that something can be asked as a chat model."""
     if isinstance(llm, BaseRetriever):
         raise InvalidInputError(f"llm is the retriever {llm.get_name()}; from_llm takes the model first.")
     if not isinstance(llm, Runnable):
@@ -71,3 +70,161 @@ def check_model(llm: Any) -> Runnable[Any, Any]:
             f"llm is {type(llm).__name__}; it must be a chat model (or another runnable that takes messages)."
         )
     return llm
+
+
+def field_of(answer: Any, name: str) -> Any:
+    """A field of an answer that may be an object or a dict."""
+    return answer.get(name) if isinstance(answer, Mapping) else getattr(answer, name, None)
+
+
+def grade_score(grade: Any) -> float | None:
+    """How surely a passage passes, from 0 to 1; ``None`` if the grade holds no usable score.
+
+    Some models give how sure they are of their verdict instead; the verdict then decides the side.
+
+    Example:
+        >>> grade_score({"relevant": True, "score": 0.9}), grade_score({"relevant": False, "score": 0.9})
+        (0.9, 0.09999999999999998)
+    """
+    score, relevant = field_of(grade, "score"), field_of(grade, "relevant")
+    if not isinstance(score, (int, float)) or isinstance(score, bool) or not 0 <= score <= 1:
+        return None
+    if relevant is False and score >= 0.5:
+        return min(1.0 - float(score), 0.49)
+    if relevant is True and score < 0.5:
+        return 0.5
+    return float(score)
+
+
+class Chosen(NamedTuple):
+    """What could be used of the numbers that a model gave.
+
+    Attributes:
+        places: Positions from 0, each once, in the order given.
+        problems: What could not be used, for people: ``"1 out of range"``...
+    """
+
+    places: list[int]
+    problems: list[str]
+
+
+def read_numbers(given: Any, count: int) -> Chosen:
+    """Read a list of numbers 1 to ``count``, or of texts that hold one (``"[3]"``).
+
+    Numbers out of range, repeats and what is no number (true and false among it) are left out and counted.
+
+    Example:
+        >>> read_numbers([2, "[1]", 2, 9, True], 3)
+        Chosen(places=[1, 0], problems=['1 out of range', '1 repeated', '1 not a number'])
+    """
+    places: dict[int, None] = {}
+    problems = dict.fromkeys(("out of range", "repeated", "not a number"), 0)
+    items = given if isinstance(given, (list, tuple)) else ()
+    for item in items:
+        number = _number(item)
+        if number is None:
+            problems["not a number"] += 1
+        elif not 1 <= number <= count:
+            problems["out of range"] += 1
+        elif number - 1 in places:
+            problems["repeated"] += 1
+        else:
+            places[number - 1] = None
+    return Chosen(list(places), [f"{times} {what}" for what, times in problems.items() if times])
+
+
+def _number(item: Any) -> int | None:
+    if isinstance(item, dict):
+        item = next((item[key] for key in ("id", "number", "index") if key in item), None)
+    if isinstance(item, (int, float)) and not isinstance(item, bool):
+        return int(item) if item == item // 1 else None
+    found = _NUMBER.fullmatch(item.strip()) if isinstance(item, str) else None
+    return int(found[1] or found[2]) if found else None
+
+
+def usable_variants(
+    written: Iterable[str], question: str, *, most: int, max_chars: int
+) -> tuple[list[str], list[str]]:
+    """The first ``most`` texts that are worth a search, and for each dropped one a line that says why.
+
+    Texts are the same if they differ only in case, width, punctuation, spacing, or simplified against
+    traditional characters.
+
+    Example:
+        >>> usable_variants(["What is BM25?", "what is bm25", "BM25 ranking", "БМ25?"], "What is BM25?",
+        ...                 most=3, max_chars=200)
+        (['BM25 ranking'], ['repeats the question', 'repeats the question', 'another script'])
+    """
+    asked = folded(question)
+    seen = {asked}
+    script = script_of(question)
+    kept: list[str] = []
+    dropped: list[str] = []
+    for text in written:
+        text = " ".join(text.split()) if max_chars <= _WINDOW else text.strip()
+        key = folded(text)
+        if not key:
+            dropped.append("empty")
+        elif key in seen:
+            dropped.append("repeats the question" if key == asked else "repeats another")
+        elif len(text) > max_chars:
+            dropped.append(f"longer than {max_chars} characters")
+        elif script and (own := script_of(text)) and own != script:
+            dropped.append("another script")
+        elif len(kept) == most:
+            dropped.append("more than asked for")
+        else:
+            seen.add(key)
+            kept.append(text)
+    return kept, dropped
+
+
+def dropped_note(dropped: Sequence[str]) -> str:
+    """One line about what was dropped."""
+    counted = ", ".join(f"{count} {why}" for why, count in Counter(dropped).items())
+    return f"dropped {len(dropped)} that the model wrote: {counted}"
+
+
+def texts_of(answers: Sequence[Any], field: str) -> list[str]:
+    """The texts under a field of the answers: the first of each answer, then the second of each..."""
+    lists = []
+    for answer in answers:
+        value = field_of(answer, field)
+        lists.append([value] if isinstance(value, str) else [str(item) for item in value or []])
+    return [text for texts in zip_longest(*lists) for text in texts if text is not None]
+
+
+def script_of(text: str) -> str:
+    """The script of a text, by its sentences rather than by the names in it; ``""`` if there is no letter.
+
+    Example:
+        >>> script_of("Who wrote 红楼梦?"), script_of("GPT-4o 有什么区别？"), script_of("Кто?"), script_of("42")
+        ('LATIN', 'HAN', 'CYRILLIC', '')
+    """
+    if text.isascii():
+        return "LATIN" if any(char.isalpha() for char in text) else ""
+    if detect_language(text) == "zh":
+        return "HAN"
+    letters = Counter(_script(char) for char in text[:_WINDOW] if char.isalpha())
+    if letters.get("JAPANESE"):
+        return "JAPANESE"
+    han = letters.pop("HAN", 0)  # Chinese names in a sentence that is not Chinese
+    return max(letters, key=letters.__getitem__) if letters else "HAN" if han else ""
+
+
+@lru_cache(maxsize=4096)
+def _script(char: str) -> str:
+    word = unicodedata.name(char, "?").split()[0]
+    return {"HIRAGANA": "JAPANESE", "KATAKANA": "JAPANESE", "CJK": "HAN", "FULLWIDTH": "LATIN"}.get(
+        word, word
+    )
+
+
+_NOT_KEPT = {code: None for code in range(128) if not (chr(code).isalnum() or chr(code) in "+#")}
+
+
+def folded(text: str) -> str:
+    """What two versions of one text share: letters and digits alone, and signs that matter in names (C++, C#)."""
+    if text.isascii():
+        return text.lower().translate(_NOT_KEPT)
+    return "".join(char for char in fold(text) if char.isalnum() or char in "+#")

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any, ClassVar, Literal
 
 from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
-from pydantic import BaseModel, field_validator, model_validator
+from pydantic import BaseModel, model_validator
 
 from rag_kit.prompts.schemas import Passages
+from rag_kit.retrieval.fusion import Search
 from rag_kit.retrieval.query_call import QueryCall
-from rag_kit.retrieval.rewriting import RewritingRetriever, check_rewrites
-from rag_kit.retrieval.searching import Search
-from rag_kit.retrieval.variants import texts_of
+from rag_kit.retrieval.rewriting import Rewrites, RewritingRetriever
 from rag_kit.retrieval.vector import VectorRetriever
 
 MAX_PASSAGE_CHARS = 2_000
@@ -50,14 +49,9 @@ class Query2DocRetriever(RewritingRetriever):
     answer_form: ClassVar[type[BaseModel]] = Passages
 
     mode: Literal["sparse", "dense"] = "sparse"
-    repeat: int = 5
+    repeat: Rewrites = 5
     separator: str = "[SEP]"
     include_original: bool = False
-
-    @field_validator("repeat", mode="before")
-    @classmethod
-    def _repeat_is_allowed(cls, value: Any) -> int:
-        return check_rewrites("repeat", value)
 
     @model_validator(mode="before")
     @classmethod
@@ -73,17 +67,14 @@ class Query2DocRetriever(RewritingRetriever):
         return values
 
     async def _rewrite(self, question: str, call: QueryCall) -> list[Search]:
-        answers = await self._ask([{"question": question}], call)
-        written = [text[:MAX_PASSAGE_CHARS] for text in texts_of(answers, "passages")]
-        passages = self._usable(written, question, call, most=1, max_chars=MAX_PASSAGE_CHARS)
-        if answers and not passages:
-            call.note(f"degraded: {self.task}: the model gave no usable passage")
+        passages = await self._written(
+            [{"question": question}], "passages", call, max_chars=MAX_PASSAGE_CHARS, cut=True
+        )
         if not passages:
             return []
         call.extra["passage"] = passages[0]
-        return [Search(self._joined(question, passages[0]), "query2doc")]
-
-    def _joined(self, question: str, passage: str) -> str:
         if self.mode == "dense":
-            return f"{question} {self.separator} {passage}"
-        return " ".join([*[question] * self.repeat, passage])
+            joined = f"{question} {self.separator} {passages[0]}"
+        else:
+            joined = " ".join([*[question] * self.repeat, passages[0]])
+        return [Search(joined, "query2doc")]

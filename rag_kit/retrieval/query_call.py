@@ -5,29 +5,34 @@ from __future__ import annotations
 import logging
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Annotated, Any, ClassVar, TypeVar, cast
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 from langchain_core.vectorstores import VectorStore
-from pydantic import field_validator
+from pydantic import BaseModel, BeforeValidator, ValidationInfo, field_validator
 
 from rag_kit.concurrency import Budget, afan_out, fan_out, use_budget
-from rag_kit.concurrency.bridge import run_in_thread
+from rag_kit.concurrency.bridge import acall_function, call_function, run_in_thread
 from rag_kit.concurrency.outcome import FanOut, OnError, Outcome, describe_failure
 from rag_kit.concurrency.steps import Logic, Step, arun, run
 from rag_kit.concurrency.telling import tell_degraded
 from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError, RagKitError
 from rag_kit.models import astructured_call, atext_call, structured_call, text_call
+from rag_kit.models.identity import call_key
+from rag_kit.models.json_schema import SchemaMismatchError
+from rag_kit.models.schema import target_of
 from rag_kit.retrieval.base import Request
-from rag_kit.retrieval.bounded import BudgetedRetriever
+from rag_kit.retrieval.batching import groups_of
+from rag_kit.retrieval.bounded import BranchingRetriever, Seconds, raise_all_failed
 from rag_kit.retrieval.compose import acall_retriever, call_retriever
-from rag_kit.retrieval.rewrite_memory import MISSING, Memory
+from rag_kit.retrieval.fusion import Search
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
+_MISSING: Any = object()  # stands for an answer that is not in the cache
 
 
 @dataclass(frozen=True)
@@ -40,12 +45,7 @@ class Call:
 
 
 class QueryCall:
-    """The state of one call; models, searches and other slow things are asked through it.
-
-    Args:
-        owner: The retriever that was called; its caps, time-outs and ``on_error`` hold.
-        query: The query.
-        request: What the call asks for.
+    """The state of one call of a retriever; models, searches and other slow things are asked through it.
 
     Attributes:
         notes: Notes for every result.
@@ -62,7 +62,8 @@ class QueryCall:
         self._clock = Budget(deadline=owner.deadline)
         share = None if owner.deadline is None else owner.deadline * owner.model_share
         self._model_clock = Budget(deadline=share)
-        self._memory = Memory(getattr(owner, "cache", None))
+        self._new: dict[str, Any] = {}
+        self._served = 0
         self.notes: list[str] = []
         self.extra: dict[str, Any] = {}
         self.settled = False
@@ -74,7 +75,7 @@ class QueryCall:
 
     def report(self) -> list[str]:
         """All notes, with what the models were asked; what failed is logged, too."""
-        calls, served = self.budget.calls, self._memory.served
+        calls, served = self.budget.calls, self._served
         if calls or served:
             line = f"model: {calls} call{'' if calls == 1 else 's'}, {self.budget.tokens} tokens"
             cached = f", {served} answer{'' if served == 1 else 's'} from the cache"
@@ -87,12 +88,7 @@ class QueryCall:
     async def do(
         self, name: str, sync: Callable[[], T], native: Callable[[], Awaitable[T]] | None = None
     ) -> T:
-        """Do one thing, within the time-out and the deadline.
-
-        Args:
-            name: What it is, for messages.
-            sync: Does it, blocking.
-            native: Does it without blocking; ``None``: ``sync`` on a thread.
+        """Do one thing, within the time-out and the deadline; without ``native``, ``sync`` on a thread.
 
         Raises:
             BranchError: It failed or was late; its own error is the ``__cause__``.
@@ -101,12 +97,17 @@ class QueryCall:
         result = await self.do_all([Call(name, sync, native or partial(run_in_thread, sync))])
         return cast("T", self.value(result.outcomes[0]))
 
+    async def call(self, name: str, func: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a user's function, which may be asynchronous; raises as ``do``."""
+        native = partial(acall_function, func, *arguments)
+        return await self.do(name, partial(call_function, func, *arguments), native)
+
     async def do_all(self, calls: Sequence[Call], on_error: OnError = "skip") -> FanOut[Any]:
         """Do several things side by side; each has the time-out, and all of them what the deadline leaves."""
         return await self._done(calls, self.owner.timeout, self._clock, on_error)
 
     async def do_first(self, calls: Sequence[Call], timeout: float | None = None) -> FanOut[Any]:
-        """As ``do_all``, for what comes before the search, within the models' share of the deadline."""
+        """As ``do_all``, within the models' share of the deadline, for what comes before the search."""
         return await self._done(calls, timeout, self._model_clock)
 
     async def search(
@@ -120,6 +121,35 @@ class QueryCall:
             retriever.get_name(), sync, partial(acall_retriever, retriever, query, **settings)
         )
 
+    async def search_all(
+        self, retriever: Any, searches: Sequence[Search], k: int | None, *, first: int = 1
+    ) -> list[Search]:
+        """Search side by side, each search for ``k`` documents; what fails is noted, or raised (``on_error="raise"``).
+
+        If all fail, that raises, unless there were searches before (``first``: number of the first one).
+        """
+        asked = [search.retriever or retriever for search in searches]
+        groups = groups_of([(one, search.query) for one, search in zip(asked, searches, strict=True)])
+        calls = []
+        for number, (search, one, group) in enumerate(zip(searches, asked, groups, strict=True), start=first):
+            config = self.request.child(f"query_{number}")
+            settings: dict[str, Any] = {"config": config, "k": k, "filter": self.request.filter}
+            sync = partial(group.call, call_retriever, one, search.query, **settings)
+            native = partial(group.acall, acall_retriever, one, search.query, **settings)
+            source = search.route.get("source")
+            name = f"{one.get_name()}, query {number}" if source is None else f"source {source!r}"
+            calls.append(Call(name, sync, native))
+        result = await self.do_all(calls, on_error=self.owner.on_error)
+        if first == 1 and not result.values:
+            raise_all_failed(f"searches of {self.owner.get_name()}", result)
+        for line in result.degradations:
+            self.note(f"degraded: {line}")
+        return [
+            replace(search, name=one.get_name(), documents=outcome.value or [])
+            for search, one, outcome in zip(searches, asked, result.outcomes, strict=True)
+            if outcome.ok
+        ]
+
     async def ask(
         self,
         model: Any,
@@ -132,62 +162,50 @@ class QueryCall:
     ) -> list[Outcome[Any]]:
         """Ask a model, once for each set of values, side by side; what the cache knows is not asked again.
 
-        Of more sets than ``max_calls`` allows, the first ones are asked.
-
-        Args:
-            model: The chat model.
-            prompt: The prompt.
-            values: The prompt's variables; what it does not know is left out.
-            form: What the answer must fit if the prompt does not say it; ``str`` for plain text.
-            names: One name a set, for messages.
-            form_holds: ``form`` holds, whatever the prompt says.
-
-        Returns:
-            One outcome a set, in their order.
+        Of more sets than ``max_calls`` allows, the first ones are asked. Values that the prompt does not know are
+        left out. The answer must fit what the prompt says, else ``form`` (``str``: plain text); with
+        ``form_holds`` always ``form``.
 
         Raises:
             InvalidInputError: The prompt wants values that are not given: it would fail every time.
         """
         schema = form if form_holds else getattr(prompt, "result_schema", None) or form
-        known = [
-            {key: value for key, value in given.items() if key in prompt.input_variables} for given in values
-        ]
+        known = [{key: given[key] for key in given if key in prompt.input_variables} for given in values]
         config = self.request.child("model")
-        keys = self._memory.keys(model, prompt, known, schema, config)
-        recalled = await self._cached(partial(self._memory.read, keys, schema)) if any(keys) else None
-        answers = recalled or [MISSING] * len(keys)
-        missing = [at for at, answer in enumerate(answers) if answer is MISSING]
+        keys: list[str | None] = [None] * len(values)
+        answers = [_MISSING] * len(values)
+        if (cache := getattr(self.owner, "cache", None)) is not None:
+            keys = [call_key(model, prompt, each, schema, config) for each in known]
+            stored = await self._cached(partial(cache.get, [key for key in keys if key])) or {}
+            answers = [_recalled(stored.get(key), schema) for key in keys]
+        missing = [at for at, answer in enumerate(answers) if answer is _MISSING]
+        self._served += len(answers) - len(missing)
         cap = self.budget.max_calls
         room = len(missing) if cap is None else max(0, cap - self.budget.calls)
         settings: dict[str, Any] = {"timeout": self.owner.timeout, "config": config}
         calls = [
             _model_call(names[at], schema, (model, prompt, known[at]), settings) for at in missing[:room]
         ]
+        outcomes = [Outcome(name, answer) for name, answer in zip(names, answers, strict=True)]
         done = iter((await self.do_first(calls)).outcomes)
-        outcomes = []
-        for name, key, answer in zip(names, keys, answers, strict=True):
-            outcome = Outcome(name, answer) if answer is not MISSING else next(done, None)
-            if outcome is None:
-                outcome = Outcome(name, error=BudgetExceededError("calls", cap or 0))
+        for at in missing:
+            late = Outcome[Any](names[at], error=BudgetExceededError("calls", cap or 0))
+            outcomes[at] = outcome = next(done, late)
             if isinstance(outcome.error, InvalidInputError):
                 raise outcome.error
-            if outcome.ok:
-                self._memory.add(key, outcome.value)
-            outcomes.append(outcome)
+            if (key := keys[at]) is not None and outcome.ok:
+                value = outcome.value
+                self._new[key] = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
         return outcomes
 
     async def keep_answers(self) -> None:
-        """Write new answers to the cache, now that they were of use."""
-        if self._memory.new:
-            await self._cached(self._memory.write)
+        """Write new answers to the cache, now that they were of use; a useless one is to be asked for again."""
+        if self._new:
+            await self._cached(partial(self.owner.cache.put, self._new))  # type: ignore[attr-defined]
+            self._new = {}
 
     async def attempt(self, name: str, steps: Logic[T], instead: str) -> T | None:
-        """Take steps that may fail; ``None`` if they do, which is noted (``on_error="skip"``).
-
-        Args:
-            name: What they are, for the note.
-            steps: The steps.
-            instead: What happens if they fail, for the note.
+        """Take steps that may fail; ``None`` if so, which is noted (``on_error="skip"``), with what is done instead.
 
         Raises:
             RagKitError: What they raise, with ``on_error="raise"``.
@@ -203,6 +221,13 @@ class QueryCall:
             cause = error.__cause__ if isinstance(error, BranchError) and error.__cause__ else error
             self.note(f"degraded: {describe_failure(name, cause)}; {instead}")
             return None
+
+    def failures(self, outcomes: Sequence[Outcome[Any]]) -> list[Outcome[Any]]:
+        """Those that failed; raises the first one's error if all did, or with ``on_error="raise"``."""
+        failed = [outcome for outcome in outcomes if not outcome.ok]
+        if failed and (len(failed) == len(outcomes) or self.owner.on_error == "raise"):
+            self.value(failed[0])
+        return failed
 
     @staticmethod
     def value(outcome: Outcome[Any]) -> Any:
@@ -243,6 +268,16 @@ class QueryCall:
         return await step
 
 
+def _recalled(value: Any, schema: Any) -> Any:
+    """A stored answer in the form that is asked for; what does not fit is asked for anew."""
+    if value is None or schema is str:
+        return value if isinstance(value, str) and value else _MISSING
+    try:
+        return target_of(schema).accept(value)
+    except SchemaMismatchError:
+        return _MISSING
+
+
 def _model_call(name: str, schema: Any, given: tuple[Any, ...], settings: dict[str, Any]) -> Call:
     both: tuple[Any, Any] = (text_call, atext_call)
     if schema is not str:
@@ -251,11 +286,25 @@ def _model_call(name: str, schema: Any, given: tuple[Any, ...], settings: dict[s
     return Call(name, sync, native)
 
 
-class CallRetriever(BudgetedRetriever):
+def _cap(value: Any, info: ValidationInfo) -> Any:
+    Budget(
+        **{str(info.field_name): value}
+    )  # before a True is taken for a cap of 1, and a text for its number
+    return value
+
+
+Cap = Annotated[int | None, BeforeValidator(_cap)]
+
+
+class CallRetriever(BranchingRetriever):
     """Base of the retrievers that do everything through a ``QueryCall``, in steps that are written once."""
 
     # The models' share of a deadline; a slow model would leave no time for the search that follows.
     model_share: ClassVar[float] = 0.75
+
+    max_calls: Cap = None
+    max_tokens: Cap = None
+    deadline: Seconds = None
 
     @abstractmethod
     def _steps(self, call: QueryCall) -> Logic[list[Document]]:
@@ -271,11 +320,7 @@ class CallRetriever(BudgetedRetriever):
 
 
 class WrappingRetriever(CallRetriever):
-    """Base of the retrievers that ask one other retriever, and perhaps a model.
-
-    Args:
-        retriever: Any LangChain retriever, or another runnable from a string to documents.
-    """
+    """Base of the retrievers that ask one other retriever, and perhaps a model."""
 
     retriever: Runnable[str, list[Document]]
 

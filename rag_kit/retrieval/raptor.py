@@ -17,8 +17,8 @@ from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.document_index.vectors import Vectors, best, unit
 from rag_kit.indexing.raptor.tree import RaptorTree
 from rag_kit.indexing.searched import RAPTOR, REPRESENTATION
-from rag_kit.retrieval.base import RagKitRetriever, Request
-from rag_kit.retrieval.batching_vectors import asearch_by_vector, search_by_vector
+from rag_kit.retrieval.base import Request
+from rag_kit.retrieval.batching_vectors import SteppedRetriever, search_by_vector
 from rag_kit.retrieval.indexed import Hits, rows_retriever
 
 
@@ -40,7 +40,7 @@ class _Loaded(NamedTuple):
         return old if len(self.whole) < len(self.tree.nodes) else ""
 
 
-class RaptorRetriever(RagKitRetriever):
+class RaptorRetriever(SteppedRetriever):
     """Search passages, and summaries of clusters of passages (``build_raptor``), by vector.
 
     A question about the whole of something finds the summary of what is spread over many passages. A summary is
@@ -52,12 +52,8 @@ class RaptorRetriever(RagKitRetriever):
         index: An index with a tree, opened with its embedding model; without a tree, passages alone are found.
         mode: ``"collapsed"`` compares the question with all passages and summaries. ``"traversal"`` goes down the
             tree, on each level to the members of the nearest; it finds no passage that came after the tree.
-        k: Most documents to return.
         filter: Metadata filter for every call, on the fields of passages.
         fetch_k: How many the traversal goes on from on each level; default ``k``.
-
-    Raises:
-        InvalidInputError: An argument is not allowed, or the index has no vectors, or was opened without its model.
     """
 
     index: DocumentIndex
@@ -70,15 +66,9 @@ class RaptorRetriever(RagKitRetriever):
         super().model_post_init(context)
         rows_retriever(self.index, "dense")
 
-    def _retrieve(self, query: str, request: Request) -> list[Document]:
+    async def _found(self, query: str, request: Request) -> list[Document]:
         model: Any = self.index.embeddings
-        return search_by_vector(self.index, model, query, request, partial(self._find, request=request))
-
-    async def _aretrieve(self, query: str, request: Request) -> list[Document]:
-        model: Any = self.index.embeddings
-        return await asearch_by_vector(
-            self.index, model, query, request, partial(self._find, request=request)
-        )
+        return await search_by_vector(self.index, model, query, request, partial(self._find, request=request))
 
     def _find(
         self, queries: Sequence[str], vectors: Sequence[Sequence[float]], request: Request

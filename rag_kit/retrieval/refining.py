@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
@@ -11,15 +12,42 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 
 from rag_kit.concurrency.steps import Logic
-from rag_kit.documents import add_note, document_keys
-from rag_kit.errors import RagKitError
+from rag_kit.documents import add_note, document_keys, redact
 from rag_kit.retrieval.query_call import QueryCall, WrappingRetriever
 
 _log = logging.getLogger(__name__)
+_LONGEST = 60
+_SECRET = re.compile(r"key|token|secret|password|credential|header", re.IGNORECASE)
 
 
-class RefiningError(RagKitError):
-    """A reranker or compressor gave something that does not belong to the documents it was given."""
+class Part:
+    """A reranker, compressor or signal; shows its class and settings, of models and functions only the name.
+
+    Example:
+        >>> class Cut(Part):
+        ...     def __init__(self):
+        ...         self.share, self.call, self._cache = 0.5, len, {}
+        >>> Cut()
+        Cut(share=0.5, call=len)
+    """
+
+    def __repr__(self) -> str:
+        given = (f"{name}={_short(value)}" for name, value in vars(self).items() if _is_setting(name, value))
+        return redact(f"{type(self).__name__}({', '.join(given)})")
+
+
+def _is_setting(name: str, value: Any) -> bool:
+    private = name.startswith("_") or _SECRET.search(name) is not None
+    return not private and value is not None and name != "prompts"
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, Runnable):
+        return value.get_name()
+    if isinstance(value, (str, int, float, bool, list, tuple, dict, set, frozenset, Part)):
+        text = repr(value)
+        return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    return str(getattr(value, "__name__", type(value).__name__))
 
 
 class RefiningRetriever(WrappingRetriever):
@@ -27,17 +55,12 @@ class RefiningRetriever(WrappingRetriever):
 
     Args:
         retriever: Any LangChain retriever, or another runnable from a string to documents.
-        k: Most documents to return.
         fetch_k: How many documents the inner retriever is asked for. Never fewer than ``k``.
-        filter: Metadata filter; reaches the inner retriever.
         on_error: ``"skip"`` what fails and say so in the notes ("degraded: ..."), or ``"raise"`` it. A failing
             inner retriever raises always.
         timeout: Seconds that one model request, and the search, may take.
-        max_concurrency: Most model calls at a time; ``None`` for the config's ``max_concurrency``, else all.
-        max_calls: Most model calls, those of the inner retriever included.
-        max_tokens: Most tokens in and out of models; the call that goes over is kept, the next one is refused.
-        deadline: Seconds for the whole.
-        id_key: Metadata key that identifies a document.
+        **more: ``max_calls``, ``max_tokens``, ``deadline``, ``max_concurrency``, ``id_key``: see
+            ``RewritingRetriever``.
     """
 
     model_share: ClassVar[float] = 1.0  # the search comes first

@@ -6,26 +6,44 @@ import os
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
-from pydantic import BaseModel, PrivateAttr, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, PrivateAttr, ValidationInfo, field_validator, model_validator
 
 from rag_kit.concurrency.outcome import describe_failure
 from rag_kit.concurrency.steps import Logic
+from rag_kit.documents import document_keys
+from rag_kit.documents.provenance import peek_score
 from rag_kit.errors import InvalidInputError
 from rag_kit.models import JsonCache
 from rag_kit.models.identity import model_identity
 from rag_kit.retrieval.base import check_count
-from rag_kit.retrieval.fusion import check_weights
-from rag_kit.retrieval.merging import Found, Merging, check_fusion, merge
-from rag_kit.retrieval.prompting import LanguagePrompts, check_model
+from rag_kit.retrieval.convex import RankedList, fuse
+from rag_kit.retrieval.fusion import (
+    Merged,
+    Search,
+    check_fusion,
+    check_weights,
+    first_places,
+    joined,
+    reciprocal_rank_fusion,
+)
+from rag_kit.retrieval.prompting import LanguagePrompts, check_model, dropped_note, texts_of, usable_variants
 from rag_kit.retrieval.query_call import QueryCall, WrappingRetriever
-from rag_kit.retrieval.searching import Search, search_all
-from rag_kit.retrieval.variants import dropped_note, usable_variants
 
 MAX_REWRITES = 32
+
+
+def _few(value: Any, info: ValidationInfo) -> int:
+    if (count := check_count(str(info.field_name), value)) > MAX_REWRITES:
+        raise InvalidInputError(f"{info.field_name}={count} was given; at most {MAX_REWRITES} are allowed.")
+    return count
+
+
+Rewrites = Annotated[int, BeforeValidator(_few)]
+"""A field for a number of rewrites, 1 to 32."""
 
 
 class RewritingRetriever(WrappingRetriever):
@@ -45,26 +63,21 @@ class RewritingRetriever(WrappingRetriever):
         fusion: How several lists are fused; ``"rrf"``, ``"convex"`` or ``"auto"``.
         rrf_k: The ``k`` of reciprocal rank fusion.
         weights: One weight a search, in order, the question first if it is included; the last one holds for all
-            further ones, so ``[2, 1]`` counts the question twice as much as each rewrite. Searches of weight 0
-            are not made.
+            further ones, so ``[2, 1]`` counts the question twice as much as each rewrite. 0 leaves a search out.
         k: Most documents to return; ``None`` for all that the searches find with the retriever's own ``k``.
         fetch_k: How many each search is asked for; ``None`` for ``k``. Never fewer than ``k``.
-        filter: Metadata filter; reaches every search.
         on_error: ``"skip"`` what fails and report it, or ``"raise"`` it. If all searches fail, that raises always.
         timeout: Seconds that one model request, and one search, may take.
         max_concurrency: Most calls at a time; ``None`` for the config's ``max_concurrency``, else all.
         max_calls: Most model calls, those of the inner retriever included.
         max_tokens: Most tokens in and out; the call that goes over is kept, the next one is refused.
         deadline: Seconds for the whole. The model gets three quarters of them, so that time is left to search.
-        id_key: Metadata key that identifies a document.
         cache: A ``rag_kit.models.JsonCache``, or a path for one: what the model wrote for the same prompt, model,
-            endpoint and question is taken from there, at no call. ``None`` for no cache.
+            endpoint and question is taken from there, at no call.
 
     Raises:
-        InvalidInputError: On construction, for arguments that are unknown or not allowed.
-        ModelError: On call, if ``on_error="raise"`` and the model fails.
-        BudgetExceededError: The same, if a cap is reached.
-        BranchError: If a search fails (``on_error="raise"``) or all do.
+        RagKitError: On call, if the model or a search fails or a cap is reached (``on_error="raise"``), or all
+            searches fail.
     """
 
     task: ClassVar[str]
@@ -98,18 +111,7 @@ class RewritingRetriever(WrappingRetriever):
         k: int | None = 4,
         **settings: Any,
     ) -> Self:
-        """Make the retriever from a model and the retriever to search with.
-
-        Args:
-            llm: The model.
-            retriever: The retriever.
-            prompt: A prompt of one's own.
-            k: Most documents to return.
-            **settings: Any further argument of the class.
-
-        Raises:
-            InvalidInputError: For arguments that are unknown or not allowed.
-        """
+        """Make the retriever from a model and the retriever to search with; ``settings`` are any further arguments."""
         return cls(llm=llm, retriever=retriever, prompt=prompt, k=k, **settings)
 
     @field_validator("llm", mode="before")
@@ -157,7 +159,7 @@ class RewritingRetriever(WrappingRetriever):
         if rewritten or call.settled:
             await call.keep_answers()
         found = await self._search([*self._original(question, call, rewritten), *rewritten], call)
-        return self._merge(question, call, found)
+        return self._merge(call, found)
 
     async def _ask(
         self,
@@ -180,14 +182,14 @@ class RewritingRetriever(WrappingRetriever):
                 call.note(f"degraded: {describe_failure(outcome.name, outcome.error)}")
         return [outcome.value for outcome in outcomes if outcome.ok]
 
-    async def _search(self, searches: Sequence[Search], call: QueryCall, before: int = 0) -> list[Found]:
+    async def _search(self, searches: Sequence[Search], call: QueryCall, before: int = 0) -> list[Search]:
         """Make searches, after others; those that failed, or have weight 0, are left out."""
         weights = self._weights(before + len(searches))[before:]
         weighted = [
             replace(search, weight=weight) for search, weight in zip(searches, weights, strict=True) if weight
         ]
         k = call.request.fetch(self.fetch_k)
-        return await search_all(call, self.retriever, weighted, k, first=before + 1)
+        return await call.search_all(self.retriever, weighted, k, first=before + 1)
 
     def _weights(self, count: int) -> list[float]:
         """The weights of that many searches, the question's first if it is among them."""
@@ -211,38 +213,106 @@ class RewritingRetriever(WrappingRetriever):
             call.note(dropped_note(dropped))
         return kept
 
-    def _merge(
-        self, question: str, call: QueryCall, found: Sequence[Found], represent: str = ""
-    ) -> list[Document]:
-        how = Merging(
-            question=question,
-            name=self.get_name(),
-            k=call.request.k,
+    async def _written(
+        self,
+        values: Sequence[Mapping[str, Any]],
+        field: str,
+        call: QueryCall,
+        *,
+        most: int = 1,
+        max_chars: int,
+        cut: bool = False,
+    ) -> list[str]:
+        """Ask the model, and keep what is worth a search of the texts under a field of its answers.
+
+        Texts that are too long are dropped, or ``cut``.
+        """
+        answers = await self._ask(values, call)
+        texts = texts_of(answers, field)
+        if cut:
+            texts = [text[:max_chars] for text in texts]
+        usable = self._usable(texts, call.query, call, most=most, max_chars=max_chars)
+        if answers and not usable:
+            call.note(f"degraded: {self.task}: the model gave no usable {field}")
+        return usable
+
+    def _merge(self, call: QueryCall, found: Sequence[Search], represent: str = "") -> list[Document]:
+        queries = list(dict.fromkeys(one.query for one in found))
+        extra = {"technique": self.task, "queries": queries, **call.extra}
+        return merge(
+            found,
+            Merged(call.query, self.get_name(), call.report(), extra),
+            call.request.k,
             single=f"rewrite:{self.task}",
             fusion=self.fusion,
             rrf_k=self.rrf_k,
             id_key=self.id_key,
             represent=represent,
-            notes=call.report(),
-            extra={
-                "technique": self.task,
-                "queries": list(dict.fromkeys(one.query for one in found)),
-                **call.extra,
-            },
         )
-        return merge(found, how)
 
 
-def check_rewrites(name: str, value: Any) -> int:
-    """Check a number of rewrites.
+def merge(
+    searches: Sequence[Search],
+    how: Merged,
+    k: int,
+    *,
+    single: str = "merge",
+    fusion: str = "rrf",
+    rrf_k: float = 60,
+    id_key: str | None = None,
+    represent: str = "",
+    keys: Sequence[Sequence[str]] | None = None,
+) -> list[Document]:
+    """Join the results of searches; one alone keeps its order and its scores (stage ``single``), several are fused.
 
-    Raises:
-        InvalidInputError: If it is no whole number from 1 to 32.
+    ``represent`` is the role of searches whose best documents come first, in turn; ``keys`` are the identities of
+    the documents, where these are not the usual ones.
 
     Example:
-        >>> check_rewrites("n", 3)
-        3
+        >>> a, b = Document("a", id="a"), Document("b", id="b")
+        >>> found = [Search("q", "original", documents=[a, b]), Search("p", "variant", documents=[b])]
+        >>> [doc.id for doc in merge(found, Merged("q", "joined"), 2)]
+        ['b', 'a']
     """
-    if (count := check_count(name, value)) > MAX_REWRITES:
-        raise InvalidInputError(f"{name}={count} was given; at most {MAX_REWRITES} are allowed.")
-    return count
+    if keys is None:
+        keys = document_keys([search.documents for search in searches], id_key, hashed=False)
+    places = [first_places(of_one) for of_one in keys]
+    ranking: list[tuple[str, float | None]]
+    if len(searches) == 1:
+        documents = searches[0].documents
+        ranking = [(key, peek_score(documents[place])) for key, place in places[0].items()]
+        stage = single
+    else:
+        if fusion == "rrf":
+            fused = reciprocal_rank_fusion(keys, weights=[search.weight for search in searches], k=rrf_k)
+        else:
+            scores = [list(map(peek_score, search.documents)) for search in searches]
+            lists = zip(keys, scores, [search.weight for search in searches], strict=True)
+            fused = fuse(fusion, [RankedList(*one) for one in lists])
+        ranking = [*_represented(searches, places, fused, represent)]
+        stage = f"fusion:{fusion}"
+    return joined(
+        searches, places, ranking[:k], how, stage, [_nothing(s) for s in searches if not s.documents]
+    )
+
+
+def _represented(
+    searches: Sequence[Search],
+    places: Sequence[Mapping[str, int]],
+    ranking: list[tuple[str, float]],
+    role: str,
+) -> list[tuple[str, float]]:
+    """The best document of each search of a role, in turn, then the rest in the order of the fusion."""
+    first = dict.fromkeys(
+        next(iter(at)) for search, at in zip(searches, places, strict=True) if search.role == role and at
+    )
+    if not first:
+        return ranking
+    scores = dict(ranking)
+    return [(key, scores[key]) for key in first] + [pair for pair in ranking if pair[0] not in first]
+
+
+def _nothing(search: Search) -> str:
+    query = " ".join(search.query.split())
+    where = f" in {search.route['source']!r}" if search.route else ""
+    return f"nothing found for {query if len(query) <= 80 else query[:79] + '…'!r}{where}"

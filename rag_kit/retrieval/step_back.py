@@ -7,10 +7,9 @@ from typing import ClassVar
 from pydantic import BaseModel
 
 from rag_kit.prompts.schemas import Query
+from rag_kit.retrieval.fusion import Search
 from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.retrieval.rewriting import RewritingRetriever
-from rag_kit.retrieval.searching import Search
-from rag_kit.retrieval.variants import texts_of
 
 _MAX_CHARS = 500
 
@@ -41,9 +40,5 @@ class StepBackRetriever(RewritingRetriever):
     answer_form: ClassVar[type[BaseModel]] = Query
 
     async def _rewrite(self, question: str, call: QueryCall) -> list[Search]:
-        answers = await self._ask([{"question": question}], call)
-        written = texts_of(answers, "query")
-        usable = self._usable(written, question, call, most=1, max_chars=_MAX_CHARS)
-        if answers and not usable:
-            call.note(f"degraded: {self.task}: the model gave no usable question")
+        usable = await self._written([{"question": question}], "query", call, max_chars=_MAX_CHARS)
         return [Search(text, "step_back") for text in usable]

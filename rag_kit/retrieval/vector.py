@@ -12,22 +12,25 @@ from langchain_core.structured_query import Visitor
 from langchain_core.vectorstores import VectorStore
 
 from rag_kit.concurrency.bridge import call_client, run_in_thread
-from rag_kit.documents import Filter, compile_filter, with_provenance
+from rag_kit.concurrency.steps import Step
+from rag_kit.documents import compile_filter, with_provenance
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.store_filters import is_chroma
 from rag_kit.models.clients import connections_of
-from rag_kit.retrieval.base import RagKitRetriever, Request
-from rag_kit.retrieval.batching import asearch_together, search_together
-from rag_kit.retrieval.batching_vectors import aembed_queries, embed_queries, many_searcher
+from rag_kit.retrieval.base import Request
+from rag_kit.retrieval.batching import search_together
+from rag_kit.retrieval.batching_vectors import SteppedRetriever, blocking, embed_in_one, many_searcher
 from rag_kit.retrieval.stores import native_async, native_async_scores, native_filter
 
 _Scored = list[tuple[Document, float | None]]
 # A store whose filter language is unknown is searched deeper, and filtered here.
 _GROWTH = (4, 16, 64)
 _MAX_FETCH = 10_000
+# LangChain has no common name for the search by vector that also gives scores.
+_SCORED = ("similarity_search_with_score_by_vector", "similarity_search_by_vector_with_relevance_scores")
 
 
-class VectorRetriever(RagKitRetriever):
+class VectorRetriever(SteppedRetriever):
     """Search a vector store.
 
     The score in the provenance is the store's relevance (higher is better) where the store can tell it, else
@@ -77,57 +80,31 @@ class VectorRetriever(RagKitRetriever):
                 "the folder, and make it there: VectorRetriever(vectorstore=Chroma(persist_directory=folder, ...))."
             )
 
-    def _retrieve(self, query: str, request: Request) -> list[Document]:
-        found = search_together(
-            self.vectorstore,
-            query,
-            request,
-            partial(self._find_many, request=request),
-            partial(self._find, query, request),
-        )
+    async def _found(self, query: str, request: Request) -> list[Document]:
+        many, one = partial(self._for_many, request=request), partial(self._for_one, query, request)
+        found = await search_together(self.vectorstore, query, request, many, one)
         return self._finish(query, request, found)
 
-    async def _aretrieve(self, query: str, request: Request) -> list[Document]:
-        found = await asearch_together(
-            self.vectorstore,
-            query,
-            request,
-            partial(self._afind_many, request=request),
-            partial(self._afind, query, request),
-        )
-        return self._finish(query, request, found)
-
-    def _find(self, query: str, request: Request) -> _Scored:
-        found: _Scored = []
+    async def _for_one(self, query: str, request: Request) -> _Scored:
+        kept: _Scored = []
         for fetch, kwargs, passes in self._attempts(request):
-            found = self._search(query, fetch, kwargs)
-            if _enough(found, fetch, request.k, passes):
+            found = await self._searching(query, fetch, kwargs)
+            kept = found if passes is None else [pair for pair in found if passes(pair[0].metadata)]
+            if passes is None or len(found) < fetch or len(kept) >= request.k:
                 break
-        return _passing(found, passes)
+        return kept
 
-    async def _afind(self, query: str, request: Request) -> _Scored:
-        found: _Scored = []
-        for fetch, kwargs, passes in self._attempts(request):
-            found = await self._asearch(query, fetch, kwargs)
-            if _enough(found, fetch, request.k, passes):
-                break
-        return _passing(found, passes)
+    def _searching(self, *asked: Any) -> Step[_Scored]:
+        return Step("search", lambda _: self._search(*asked), lambda _: self._asearch(*asked))
 
-    def _find_many(self, queries: Sequence[str], request: Request) -> dict[str, _Scored] | None:
-        search = self._many_searcher(request)
-        embeddings = self.vectorstore.embeddings
-        if search is None or embeddings is None or (vectors := embed_queries(embeddings, queries)) is None:
-            return None
-        return dict(zip(queries, search(vectors), strict=True))
-
-    async def _afind_many(self, queries: Sequence[str], request: Request) -> dict[str, _Scored] | None:
-        search = self._many_searcher(request)
-        embeddings = self.vectorstore.embeddings
+    async def _for_many(self, queries: Sequence[str], request: Request) -> dict[str, _Scored] | None:
+        search, embeddings = self._many_searcher(request), self.vectorstore.embeddings
         if search is None or embeddings is None:
             return None
-        if (vectors := await aembed_queries(embeddings, queries)) is None:
+        vectors = await embed_in_one(embeddings, list(queries))
+        if vectors is None:
             return None
-        return dict(zip(queries, await run_in_thread(search, vectors), strict=True))
+        return dict(zip(queries, await blocking("search", search, vectors), strict=True))
 
     def _many_searcher(self, request: Request) -> Callable[[Any], list[Any]] | None:
         """Searches with several vectors; ``None`` where the store cannot, or results have to be filtered here."""
@@ -147,7 +124,7 @@ class VectorRetriever(RagKitRetriever):
         native = native_filter(self.vectorstore, request.filter, translator=self.structured_query_translator)
         if native is not None:
             return [(request.k, {"filter": native}, None)]
-        passes = _passes(request.filter)
+        passes = compile_filter(request.filter)
         return [(max(request.k, min(request.k * factor, _MAX_FETCH)), {}, passes) for factor in _GROWTH]
 
     def _search(self, query: str, fetch: int, kwargs: dict[str, Any]) -> _Scored:
@@ -201,15 +178,52 @@ def _relevant(raw: float | None, relevance: Callable[[float], float] | None) -> 
     return value if math.isfinite(value) else None
 
 
-def _passes(where: Filter) -> Callable[[dict[str, Any]], bool]:
-    return compile_filter(where)
+class VectorSearch(VectorRetriever):
+    """As ``VectorRetriever``, with a ready vector; the query stands in the provenance alone.
 
+    Args:
+        vector: The vector to search with.
+        store_filter: A filter in the store's own language that holds beside the kit's.
+    """
 
-def _passing(found: _Scored, passes: Callable[[dict[str, Any]], bool] | None) -> _Scored:
-    return found if passes is None else [pair for pair in found if passes(pair[0].metadata)]
+    _searches_by_text: ClassVar[bool] = False
 
+    vector: Sequence[float]
+    store_filter: Any = None
 
-def _enough(found: _Scored, fetch: int, k: int, passes: Callable[[dict[str, Any]], bool] | None) -> bool:
-    if passes is None or len(found) < fetch:
-        return True
-    return sum(passes(doc.metadata) for doc, _ in found) >= k
+    def _attempts(
+        self, request: Request
+    ) -> list[tuple[int, dict[str, Any], Callable[[dict[str, Any]], bool] | None]]:
+        own = {} if self.store_filter is None else {"filter": self.store_filter}
+        if request.filter is None:
+            return [(request.k, own, None)]
+        native = native_filter(self.vectorstore, request.filter, static=self.store_filter)
+        if native is not None:
+            return [(request.k, {"filter": native}, None)]
+        passes = compile_filter(request.filter)
+        return [(max(request.k, min(request.k * factor, _MAX_FETCH)), own, passes) for factor in _GROWTH]
+
+    def _search(self, query: str, fetch: int, kwargs: dict[str, Any]) -> list[tuple[Document, float | None]]:
+        store, vector = self.vectorstore, list(self.vector)
+        for name in _SCORED:
+            if hasattr(store, name):
+                return list(getattr(store, name)(vector, k=fetch, **kwargs))
+        return [(doc, None) for doc in store.similarity_search_by_vector(vector, k=fetch, **kwargs)]
+
+    async def _asearch(
+        self, query: str, fetch: int, kwargs: dict[str, Any]
+    ) -> list[tuple[Document, float | None]]:
+        store, vector = self.vectorstore, list(self.vector)
+        below = partial(self._search, query, fetch, kwargs)
+        for name in _SCORED:
+            if hasattr(store, f"a{name}"):
+                return list(
+                    await call_client(partial(getattr(store, f"a{name}"), vector, k=fetch, **kwargs), below)
+                )
+        scored = any(hasattr(store, name) for name in _SCORED)
+        native = type(store).asimilarity_search_by_vector is not VectorStore.asimilarity_search_by_vector
+        if native and not scored:
+            find = partial(store.asimilarity_search_by_vector, vector, k=fetch, **kwargs)
+            plain = partial(store.similarity_search_by_vector, vector, k=fetch, **kwargs)
+            return [(doc, None) for doc in await call_client(find, plain)]
+        return await run_in_thread(below)

@@ -1,8 +1,8 @@
-"""Embedding a query and texts within one call, and cosines."""
+"""Embedding a query and texts within one call, cosines, and a check of what an embedding model answered."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,14 +14,11 @@ from rag_kit.retrieval.query_call import Call, QueryCall
 
 if TYPE_CHECKING:
     import numpy as np
+    from numpy.typing import NDArray
 
 
 def check_embeddings(embeddings: Any) -> Embeddings:
-    """See that something is an embedding model.
-
-    Raises:
-        InvalidInputError: If not.
-    """
+    """See that something is an embedding model."""
     if not isinstance(embeddings, Embeddings):
         raise InvalidInputError(
             f"embeddings is {type(embeddings).__name__}; it must be a LangChain Embeddings, such as "
@@ -33,15 +30,7 @@ def check_embeddings(embeddings: Any) -> Embeddings:
 async def embed(
     embeddings: Embeddings, query: str, texts: Sequence[str], call: QueryCall, name: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Embed a query and texts, at the same time.
-
-    Returns:
-        The vector of the query (size,), and of the texts (number, size), as float64.
-
-    Raises:
-        BranchError: The model failed.
-        ModelOutputError: It gave vectors that do not fit together.
-    """
+    """Embed a query and texts, at the same time, into float64 of shapes (size,) and (number, size)."""
     import numpy as np
 
     result = await call.do_all(
@@ -74,3 +63,51 @@ def unit(vectors: np.ndarray) -> np.ndarray:
     finite = np.where(np.isfinite(vectors).all(axis=-1, keepdims=True), vectors, 0.0)
     norms = np.linalg.norm(finite, axis=-1, keepdims=True)
     return finite / np.where(norms > 0, norms, 1.0)
+
+
+def embedded(answer: Any, count: int, model: Any, *, dimension: int | None = None) -> NDArray[np.float64]:
+    """What an embedding model answered for ``count`` texts, as an array of shape ``(count, dimensions)``.
+
+    Raises:
+        ModelOutputError: It is not one vector of numbers for each text, all of one length.
+        InvalidInputError: The vectors have another length than those searched (``dimension``).
+
+    Example:
+        >>> embedded([[1, 0], None], 2, object())
+        Traceback (most recent call last):
+        rag_kit.errors.ModelOutputError: The embedding model object gave list of list of 2, NoneType for 2 texts...
+    """
+    import numpy as np
+
+    vectors: NDArray[np.float64] | None = None
+    try:
+        found = np.asarray(answer)
+        # an array of strings would be read as numbers without a word
+        if found.ndim == 2 and len(found) == count and found.shape[1] and found.dtype.kind in "fiu":
+            vectors = found.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        pass  # reported below
+    if vectors is None and isinstance(answer, Sized) and not len(answer) and not count:
+        vectors = np.zeros((0, 0))
+    if vectors is None or not np.isfinite(vectors).all():
+        raise ModelOutputError(
+            f"The embedding model {type(model).__name__} gave {_kinds(answer)} for {count} "
+            f"text{'' if count == 1 else 's'}; one vector of finite numbers each is needed, all of one length."
+        )
+    if dimension is not None and count and vectors.shape[1] != dimension:
+        raise InvalidInputError(
+            f"the query's vector has {vectors.shape[1]} dimensions, the documents' have {dimension}; it is of "
+            f"{type(model).__name__}: use the model that made the documents' vectors"
+        )
+    return vectors
+
+
+def _kinds(answer: Any) -> str:
+    """What came back, by types and sizes: texts that it holds are not shown."""
+    if isinstance(answer, (str, bytes)) or not isinstance(answer, Sequence):
+        return type(answer).__name__
+    rows = dict.fromkeys(
+        f"{type(row).__name__} of {len(row)}" if isinstance(row, Sequence) else type(row).__name__
+        for row in answer
+    )
+    return f"{type(answer).__name__} of {', '.join([*rows][:3])}"

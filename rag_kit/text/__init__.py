@@ -6,9 +6,7 @@ Importing this package loads no dictionary; the first Chinese text does.
 from __future__ import annotations
 
 from rag_kit.text.analysis import Analyzer, content_words, default_analyzer
-from rag_kit.text.fold import fold
-from rag_kit.text.language import detect_language
-from rag_kit.text.question import check_question
+from rag_kit.text.language import check_question, detect_language, fold
 from rag_kit.text.sentences import sentences
 
 __all__ = [

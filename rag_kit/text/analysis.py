@@ -10,8 +10,7 @@ from typing import Any, Literal
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.text._patterns import ASCII_RUNS, FIRST_UNSPACED, SPECIAL, unicode_runs
-from rag_kit.text.fold import fold
-from rag_kit.text.language import HAN
+from rag_kit.text.language import HAN, fold
 from rag_kit.text.segment import load_segmenter, prepare_segmenter
 from rag_kit.text.stop_words import CHINESE_EVIDENCE, ENGLISH, ENGLISH_EVIDENCE
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rag_kit.text.fold import fold
-from rag_kit.text.language import detect_language
+from rag_kit.text.language import detect_language, fold
 
 _MAX_ENTITIES = 8
 _MAX_CHARS = 60

@@ -1,10 +1,13 @@
-"""Which language a text is in, as far as the kit has rules for it."""
+"""Which language a text is in, a text folded for comparison, and what may be asked as a question."""
 
 from __future__ import annotations
 
 import re
-from typing import Literal
+import unicodedata
+from typing import Any, Literal
 
+from rag_kit.errors import InvalidInputError
+from rag_kit.text._traditional import SIMPLIFIED, TRADITIONAL
 from rag_kit.text.stop_words import ENGLISH_EVIDENCE
 
 Language = Literal["en", "zh"]
@@ -43,3 +46,79 @@ def detect_language(text: str) -> Language:
     if any(word.lower() in ENGLISH_EVIDENCE for word in words):
         return "zh" if han >= 2 * len(words) else "en"
     return "zh" if han * 4 >= len(words) else "en"
+
+
+_DROPPED = "\u00ad\u200b\u200c\u200d\u2060\ufeff"  # soft hyphen, zero-width marks: invisible, yet split words
+_AFTER_NFKC = {
+    **{ord(old): new for old, new in zip(TRADITIONAL, SIMPLIFIED, strict=True)},
+    **{ord(mark): "" for mark in _DROPPED},
+    0x2019: "'",
+    0x2018: "'",
+    0x02BC: "'",
+    0x2010: "-",
+    0x2011: "-",
+}
+
+
+def fold(text: str) -> str:
+    """Fold a text for matching: NFKC, case folding, traditional to simplified, no invisible marks.
+
+    Full-width letters become plain ones, ligatures are taken apart, curly apostrophes become straight. The
+    Chinese characters are mapped one by one, so the same word in either script gives the same string; folding
+    twice changes nothing.
+
+    Args:
+        text: Any text.
+
+    Returns:
+        The folded text. Its length may differ from the original's.
+
+    Example:
+        >>> fold("ＧＰＴ－４ 漢語 Straße")
+        'gpt-4 汉语 strasse'
+    """
+    if text.isascii():
+        return text.lower()
+    text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    folded = text.translate(_AFTER_NFKC)
+    if folded == text:
+        return folded
+    # Taking out an invisible mark can bring a letter and its accent together.
+    return unicodedata.normalize("NFKC", folded)
+
+
+#: About what embedding models read (8,000 tokens); longer is a document, and no question about one.
+MAX_QUESTION_CHARS = 32_000
+
+
+def check_question(question: Any, *, example: str = "'How ...?'") -> str:
+    """See that something can be asked.
+
+    Args:
+        question: What somebody gave as a question.
+        example: How to give one, for the message.
+
+    Returns:
+        The question, unchanged.
+
+    Raises:
+        InvalidInputError: It is no string, holds white space only, or more than `MAX_QUESTION_CHARS` characters.
+
+    Example:
+        >>> check_question("Who?")
+        'Who?'
+        >>> check_question("why " * 10_000)
+        Traceback (most recent call last):
+        ...
+        rag_kit.errors.InvalidInputError: question has 40,000 characters; at most 32,000 are allowed. ...
+    """
+    if not isinstance(question, str):
+        raise InvalidInputError(f"question is a {type(question).__name__}; give a text, as in {example}.")
+    if not question.strip():
+        raise InvalidInputError(f"question is empty; give a text, as in {example}.")
+    if len(question) > MAX_QUESTION_CHARS:
+        raise InvalidInputError(
+            f"question has {len(question):,} characters; at most {MAX_QUESTION_CHARS:,} are allowed. Ask for what "
+            "matters, and put long texts into the index."
+        )
+    return question

@@ -8,8 +8,7 @@ from typing import Any
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.text._patterns import HANGUL, KANA, UNSPACED
-from rag_kit.text.fold import fold
-from rag_kit.text.language import HAN
+from rag_kit.text.language import HAN, fold
 
 _SETTINGS_VERSION = 1
 _LONGEST = 8

@@ -272,7 +272,7 @@ async def test_hybrid_search_goes_on_where_the_store_fails(tmp_path: Path) -> No
         for calls, part in ((0, "dense"), (1, "feedback")):
             left[0] = calls
             found = retriever.invoke("pumps and valves")
-            assert len(found) == 3 and f"{part} failed: StoreFailedError" in str(get_provenance(found[0]))
+            assert len(found) == 3 and f"{part} failed: DocumentIndexError" in str(get_provenance(found[0]))
             left[0] = calls
             assert [doc.id for doc in await retriever.ainvoke("pumps and valves")] == [
                 doc.id for doc in found

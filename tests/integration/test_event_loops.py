@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,7 @@ from langchain_core.documents import Document
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 from support.openai_server import OpenAIServer, Recorded, Reply, text
 
-from rag_kit.evaluation import EvaluationSet, Example, Judge, abilities, aevaluate, evaluate, generate, tune
-from rag_kit.evaluation.outputs import Passage
+from rag_kit.evaluation import Example, Judge, abilities, aevaluate, evaluate, generate, tune
 from rag_kit.graphs import build_crag, build_plain_rag
 from rag_kit.models import astructured_call, atext_call, structured_call, text_call
 from rag_kit.models.extractive.model import ExtractiveChatModel
@@ -41,9 +41,6 @@ EXAMPLES = [
     )
 ]
 METRICS = ("answer_relevancy",)
-SET = EvaluationSet(
-    "facts", EXAMPLES[:3], corpus=[Passage(str(number), fact) for number, fact in enumerate(FACTS)]
-)
 VALUES = {"question": "When was the Mizar pump built?", "count": 2}
 DOUBT = {"question": VALUES["question"], "passages": FACTS[0]}
 
@@ -67,6 +64,17 @@ class Calls:
 
     def __init__(self, url: str, folder: Path) -> None:
         self.folder = folder
+        rgb = [
+            {
+                "id": number,
+                "query": each.question,
+                "answer": each.reference,
+                "positive": FACTS[:1],
+                "negative": FACTS,
+            }
+            for number, each in enumerate(EXAMPLES[:3])
+        ]
+        (folder / "en.json").write_text("\n".join(map(json.dumps, rgb)))
         self.llm = ChatOpenAI(model="m", base_url=url, api_key="sk-1")
         self.embeddings = OpenAIEmbeddings(  # type: ignore[call-arg]
             model="e", base_url=url, api_key="sk-1", check_embedding_ctx_length=False
@@ -102,7 +110,7 @@ class Calls:
             "evaluate 2": lambda: self.evaluated(
                 evaluate(self.asked, EXAMPLES[:4], METRICS, **self.settings(2))
             ),
-            "abilities": lambda: self.able(abilities(self.llm, SET, passages=1, noise_rates=[0.0])),
+            "abilities": lambda: self.able(abilities(self.llm, self.folder, passages=1, noise_rates=[0.0])),
             "tune": self.tuned,
         }
 

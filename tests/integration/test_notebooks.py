@@ -101,7 +101,7 @@ def test_notebooks_are_committed_with_their_outputs(runner: ModuleType, path: Pa
         "five_retrievers": 2,
         "good_index": 5,
         "graphs_compared": 5,
-        "which_retriever": 3,
+        "which_retriever": 2,
     }.get(path.stem, 0)
     for picture in pictures:
         width, height = struct.unpack(">II", picture[16:24])

@@ -120,7 +120,6 @@ def test_the_graphs_of_the_kit_are_served() -> None:
         "adaptive_rag",
         "conversational_rag",
         "crag",
-        "decomposed_rag",
         "plain_rag",
         "self_rag",
         "self_rag_reflect",

@@ -11,8 +11,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
-from rag_kit.graphs.evaluators.base import Evaluator, Grading
-from rag_kit.graphs.evaluators.thresholds import Thresholds
+from rag_kit.graphs.evaluators.base import Evaluator, Grading, Thresholds
 from rag_kit.graphs.steps import compute
 
 

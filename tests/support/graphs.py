@@ -15,12 +15,11 @@ from rag_kit.graphs import (
     build_adaptive_rag,
     build_conversational_rag,
     build_crag,
-    build_decomposed_rag,
     build_plain_rag,
     build_self_rag,
 )
 
-#: The seven graphs of the kit: name -> builder, which takes a retriever, a model and options.
+#: The six graphs of the kit: name -> builder, which takes a retriever, a model and options.
 BUILDERS: dict[str, Callable[..., Any]] = {
     "plain": build_plain_rag,
     "conversational": build_conversational_rag,
@@ -28,7 +27,6 @@ BUILDERS: dict[str, Callable[..., Any]] = {
     "self-rag": build_self_rag,
     "reflect": partial(build_self_rag, mode="reflect"),
     "adaptive": build_adaptive_rag,
-    "decomposed": build_decomposed_rag,
 }
 
 

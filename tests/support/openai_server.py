@@ -269,7 +269,9 @@ class _Handler(BaseHTTPRequestHandler):
         owner = self.server.owner
         length = int(self.headers.get("Content-Length") or 0)
         request = self._record(json.loads(self.rfile.read(length) or b"{}"))
-        given = (self.headers.get("Authorization") or "").removeprefix("Bearer ")
+        given = (self.headers.get("Authorization") or self.headers.get("api-key") or "").removeprefix(
+            "Bearer "
+        )
         if owner.key is not None and given != owner.key:
             reply = error(401, f"Incorrect API key provided: {given}. Bearer {given}", code="invalid_api_key")
             return self._json(401, reply.body)
@@ -287,7 +289,9 @@ class _Handler(BaseHTTPRequestHandler):
         self._reply(request, owner.take(request))
 
     def _record(self, body: dict[str, Any]) -> Recorded:
-        request = Recorded(self.command, self.path, dict(self.headers.items()), body, time.monotonic())
+        request = Recorded(
+            self.command, self.path.partition("?")[0], dict(self.headers.items()), body, time.monotonic()
+        )
         self.server.owner.requests.append(request)
         return request
 

@@ -95,8 +95,9 @@ class LangSmithServer:
                 self.examples[each["id"]] |= each
             return 200, {"count": len(body)}
         if method == "PATCH":
-            self.sessions[last] |= {name: value for name, value in body.items() if value is not None}
-            return 200, self.sessions[last]
+            changed = getattr(self, kind)[last]
+            changed |= {name: value for name, value in body.items() if value is not None}
+            return 200, changed
         kept: dict[str, dict[str, Any]] | None = getattr(self, kind, None)
         if kept is None:
             return 404, {"detail": f"no path {path}"}

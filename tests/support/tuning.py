@@ -16,7 +16,7 @@ from rag_kit.evaluation.metric import Metric
 SPACE = {
     "kind": ["plain", "good", "bad"],
     "x": {"float": [0, 1], "default": 0.1},
-    "n": {"int": [1, 50], "default": 1, "when": {"kind": "good"}},
+    "n": {"int": [1, 50], "default": 1},
 }
 
 
@@ -47,7 +47,7 @@ def questions(count: int = 60) -> list[Example]:
 def value(settings: dict, question: str) -> float:
     """What a setting is worth on a question: its own quality, and luck that is the question's."""
     base = {"plain": 0.4, "good": 0.55, "bad": 0.1}[settings["kind"]]
-    quality = base + 0.2 * settings["x"] + 0.002 * settings.get("n", 0)
+    quality = base + 0.2 * settings["x"] + 0.002 * settings.get("n", 0) * (settings["kind"] == "good")
     return min(1.0, max(0.0, quality + random.Random(question).uniform(-0.1, 0.1)))
 
 

@@ -33,7 +33,7 @@ def test_both_languages_have_the_same_pages() -> None:
 def test_links_lead_somewhere() -> None:
     """No link of README, the guide or the pages of figures is broken."""
     figures = [ROOT / "docs" / name for name in ("benchmarks.md", "scale.md")]
-    pages = [ROOT / "README.md", *figures, *GUIDE.rglob("*.md")]
+    pages = [ROOT / "README.md", ROOT / "README.zh.md", *figures, *GUIDE.rglob("*.md")]
     broken = [f"{page.name} -> {target}" for page in pages for target in links(page) if not target.exists()]
     assert not broken
 

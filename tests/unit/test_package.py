@@ -49,11 +49,11 @@ def test_public_names_are_there(module: str) -> None:
 
 
 def every_module() -> Iterator[ModuleType]:
-    """All modules; without its driver those of PostgreSQL cannot be imported."""
+    """All modules; those of PostgreSQL and of MCP cannot be imported without their packages."""
+    needed = {"rag_kit.indexing.postgres.": "psycopg_pool", "rag_kit.cli.mcp_server": "mcp"}
+    lacking = tuple(name for name, package in needed.items() if not importlib.util.find_spec(package))
     for found in pkgutil.walk_packages(rag_kit.__path__, "rag_kit."):
-        if importlib.util.find_spec("psycopg_pool") or not found.name.startswith(
-            "rag_kit.indexing.postgres."
-        ):
+        if not found.name.startswith(lacking):
             yield importlib.import_module(found.name)
 
 

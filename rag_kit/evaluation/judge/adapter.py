@@ -26,11 +26,7 @@ LANGUAGES = {"zh": "chinese"}
 
 
 def import_ragas() -> ModuleType:
-    """The module ``ragas.metrics.collections``; its first import takes seconds: call it on a thread.
-
-    Raises:
-        MissingExtraError: If Ragas, or something that it imports, is not installed.
-    """
+    """The module ``ragas.metrics.collections``; its first import takes seconds: call it on a thread."""
     turn_telemetry_off()
     try:
         with warnings.catch_warnings():
@@ -79,11 +75,7 @@ class Calls:
         self._asked: Counter[str] = Counter()
 
     async def ask(self, prompt: str, schema: type[BaseModel]) -> Any:
-        """The reply to a prompt of Ragas's.
-
-        Raises:
-            ModelError: If the judge cannot be reached, or its reply is wrong twice.
-        """
+        """The reply to a prompt of Ragas's."""
         if self.failure is not None:
             raise self.failure
 
@@ -194,23 +186,18 @@ async def adapted_prompts(metric: Any, judge: Judge, language: str) -> dict[str,
     Raises:
         ModelError: If the judge cannot be reached, or gives another number of translations, twice.
     """
-    found, named = {}, LANGUAGES[language]
+    found, named, llm = {}, LANGUAGES[language], ragas_llm(judge)
     for name, prompt in prompts_of(metric).items():
-        if getattr(prompt, "examples", None):
+        for attempt in (1, 2) if getattr(prompt, "examples", None) else ():
             try:
-                found[name] = await _adapted(prompt, named, ragas_llm(judge))
-            except ValueError as error:
-                raise ModelOutputError(
-                    f"the judge could not translate Ragas's prompt {name!r} to {named}: {error}; with "
-                    "Judge(language='en') the English one is sent"
-                ) from error
+                found[name] = await prompt.adapt(named, llm)
+                break
+            except RagKitError:
+                raise
+            except ValueError as error:  # another number of translations than of examples
+                if attempt == 2:
+                    raise ModelOutputError(
+                        f"the judge could not translate Ragas's prompt {name!r} to {named}: {error}; with "
+                        "Judge(language='en') the English one is sent"
+                    ) from error
     return found
-
-
-async def _adapted(prompt: Any, language: str, llm: Any) -> Any:
-    try:
-        return await prompt.adapt(language, llm)
-    except RagKitError:
-        raise
-    except ValueError:  # another number of translations than of examples
-        return await prompt.adapt(language, llm)

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.concurrency.budget import check_budget, remaining_seconds
-from rag_kit.errors import CacheError, ConfigurationError, InvalidInputError, ModelOutputError
+from rag_kit.errors import ConfigurationError, InvalidInputError, ModelOutputError
 from rag_kit.models.clients import aembed_bare
 from rag_kit.models.embedding import embedding_name, sending_text
-from rag_kit.models.endpoint import base_url
 from rag_kit.models.failures import RETRYABLE, classify, map_model_error, retry_after
 from rag_kit.models.identity import model_identity, plain_endpoint
 from rag_kit.models.json_cache import JsonCache
+from rag_kit.models.runnables import base_url
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -29,7 +29,6 @@ _log = logging.getLogger(__name__)
 # Raise it when an entry of the same key would be read in another way.
 _VERSION = 1
 _MAX_ENTRIES = 100_000
-_MAX_KEYS = 500
 _BATCH = 64
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
 _GREATEST = 1e100
@@ -42,9 +41,9 @@ def cache_key(kind: str, *parts: Any) -> str:
 
 
 def identity_of(model: Any) -> str | None:
-    """A hash over class, name, endpoint and settings of a model; ``None`` for what is no model.
+    """A hash over class, name, endpoint and settings of a model (its plain fields, where it bears no name).
 
-    A model that bears no name is identified by its class and its plain fields: two scripted models are two judges.
+    ``None`` for what is no model.
     """
     found = model_identity(model)
     if found is None:
@@ -89,10 +88,7 @@ class JudgeCache:
 
     async def get(self, keys: Sequence[str]) -> dict[str, Any]:
         """What is kept under the keys."""
-        found: dict[str, Any] = {}
-        for start in range(0, len(keys) if self.file else 0, _MAX_KEYS):
-            found |= await self._call("get", list(keys[start : start + _MAX_KEYS])) or {}
-        return found
+        return (await self._call("get", list(keys)) if self.file else None) or {}
 
     async def put(self, replies: Mapping[str, Any]) -> None:
         """Keep plain JSON."""
@@ -128,7 +124,7 @@ class JudgeCache:
     async def _call(self, name: str, given: Any) -> Any:
         try:
             return await run_in_thread(getattr(self.file, name), given)
-        except CacheError as error:
+        except ConfigurationError as error:
             if not self._failed:
                 self._failed = True
                 _log.warning("The judge goes on without its cache: %s", error)
@@ -196,12 +192,12 @@ def _checked(given: Any, count: int) -> list[list[float]]:
     """What an embedding model gave, as vectors that have a cosine."""
     try:
         vectors = [[float(number) for number in vector] for vector in given]
-    except (TypeError, ValueError, OverflowError) as error:
-        raise ModelOutputError(f"the embedding model gave what are no vectors: {error}") from None
+    except (TypeError, ValueError, OverflowError):
+        vectors = []
     if len(vectors) != count or len(set(map(len, vectors))) > 1 or not all(map(_is_vector, vectors)):
         raise ModelOutputError(
-            f"the embedding model gave {len(vectors)} vectors for {count} texts, of several lengths, or one that is "
-            "empty, all zero or not finite; with such a vector there is no cosine"
+            f"the embedding model gave {given!r:.80} for {count} texts: no list of as many vectors of one length, or "
+            "one that is empty, all zero or not finite; with such a vector there is no cosine"
         )
     return vectors
 

@@ -18,10 +18,10 @@ from rag_kit.models import astructured_call, atext_call, chat_model, embedding_m
 from rag_kit.models.calls import check_limits
 from rag_kit.models.chat import is_extractive
 from rag_kit.models.embedding import embedding_name
-from rag_kit.models.endpoint import base_url, model_name
 from rag_kit.models.identity import plain_endpoint
 from rag_kit.models.json_cache import JsonCache
 from rag_kit.models.json_schema import SchemaMismatchError
+from rag_kit.models.runnables import base_url, model_name
 from rag_kit.models.schema import target_of
 from rag_kit.models.slots import Slot
 from rag_kit.prompts import PromptTemplate
@@ -50,16 +50,14 @@ class Judge:
     requests are under way on an event loop; the judge may be used from several loops one after another.
 
     With a cache the same question is paid for once: the key holds the model's name, endpoint and settings, the
-    content of the prompt file, the values, the schema, and the how manieth repetition it is. Failures are never kept.
+    content of the prompt file, the values, the schema, and the number of the repetition. Failures are never kept.
 
     Args:
-        llm: A LangChain chat model, or the name of one (see ``chat_model``); ``None``: the configured one; ``"none"``:
-            none, for metrics that compare vectors alone. The embedded ``extractive`` is no language model and no judge.
-        embeddings: LangChain embeddings, or the name of some; ``None``: what ``embedding_model()`` finds, which may be
-            none: metrics that need vectors are then not applicable.
+        llm: A LangChain chat model, or the name of one; ``None``: the configured one; ``"none"``: none, for metrics
+            that compare vectors alone. The embedded ``extractive`` is no language model and no judge.
+        embeddings: LangChain embeddings, or the name of some; ``None``: what ``embedding_model()`` finds.
         language: Language of the prompts; ``"auto"``: that of the question that is judged.
         cache: File for replies and vectors, JSON in SQLite, readable for its owner alone; ``None``: none.
-        prompts: Folder whose prompt files win over the packaged ones.
         max_concurrency: Most requests at a time.
         timeout: Seconds for one request.
         max_retries: Most retries of one question after a rate limit, a server error, a time-out.
@@ -84,7 +82,6 @@ class Judge:
         *,
         language: Literal["auto", "en", "zh"] = "auto",
         cache: Path | str | JsonCache | None = None,
-        prompts: Path | str | None = None,
         max_concurrency: int = 16,
         timeout: float | None = 60.0,
         max_retries: int = 2,
@@ -110,7 +107,7 @@ class Judge:
         self._cache = JudgeCache(cache)
         self.slots = PerLoop(lambda: asyncio.Semaphore(max_concurrency))
         self._vectors = Vectors(self, self._cache)
-        self._library = PromptLibrary(prompts)
+        self._library = PromptLibrary()
         self._prompts: dict[tuple[str, str], PromptTemplate] = {}
 
     @property
@@ -169,7 +166,7 @@ class Judge:
         Raises:
             ModelError: If the model cannot be reached or gives no valid answer.
             BudgetExceededError: If a cap is reached.
-            PromptError: If there is no such prompt, or the values do not fit it.
+            InvalidInputError: If there is no such prompt, or the values do not fit it.
         """
         texts = {name: value for name, value in values.items() if isinstance(value, str)}
         spoken = next((texts[name] for name in _SPEAKING if name in texts), "\n".join(texts.values()))
@@ -254,7 +251,7 @@ def _chat_model(llm: Any) -> Any:
         raise ConfigurationError(NO_MODEL)
     if not hasattr(found, "ainvoke"):
         raise InvalidInputError(
-            f"llm is a {type(llm).__name__}; give a LangChain chat model, or a name such as 'openai:gpt-5.5'"
+            f"llm is a {type(llm).__name__}; give a LangChain chat model, or a name of one"
         )
     return found
 
@@ -263,7 +260,7 @@ def _embedding_model(given: Any) -> Embeddings | None:
     found = embedding_model(given) if given is None or isinstance(given, str) else given
     if found is not None and not hasattr(found, "aembed_documents"):
         raise InvalidInputError(
-            f"embeddings is a {type(given).__name__}; give LangChain embeddings, a name, or 'none'"
+            f"embeddings is a {type(given).__name__}; give LangChain embeddings, or a name"
         )
     return found
 

@@ -19,12 +19,7 @@ _SCORE = re.compile(r"(?:score)?\s*(-?\d{1,3})(?:_description)?")
 
 
 def needs_of(columns: Iterable[str], *, best_of: bool = False) -> dict[str, frozenset[str]]:
-    """The attributes of a `Metric` that say which fields must be there.
-
-    Example:
-        >>> needs_of(["response", "reference_topics"])["metadata_needs"]
-        frozenset({'reference_topics'})
-    """
+    """The attributes of a `Metric` that say which fields must be there."""
     found: dict[str, set[str]] = {
         where: set() for where in ("example_needs", "output_needs", "example_any", "metadata_needs")
     }
@@ -53,12 +48,7 @@ def read_column(name: str, example: Example, output: Output) -> Any:
 
 
 def unfence(text: str) -> str:
-    """What stands in a code fence, when the fence is all there is.
-
-    Example:
-        >>> unfence("```csv\\na,b\\n```")
-        'a,b'
-    """
+    """What stands in a code fence, when the fence is all there is."""
     fenced = _FENCED.fullmatch(text) if text.lstrip()[:3] in ("```", "~~~") else None
     return fenced[2] if fenced else text
 
@@ -151,13 +141,6 @@ def _topics(topics: Any) -> list[str]:
     return list(topics)
 
 
-def _schema(schema: Any) -> list[str] | None:
-    """``metadata["schema"]``: text, texts, or tables with their columns."""
-    if isinstance(schema, Mapping):
-        return [f"{table}: {json.dumps(columns, ensure_ascii=False)}" for table, columns in schema.items()]
-    return [schema] if isinstance(schema, str) else schema
-
-
 #: Column -> the attribute of a `Metric` that it belongs to, the fields that it needs there, and how it is read.
 _COLUMNS: dict[str, tuple[str, str, Callable[[Any, Any], Any]]] = {
     "user_input": ("output_needs", "", lambda one, output: one.question),
@@ -184,5 +167,5 @@ _COLUMNS: dict[str, tuple[str, str, Callable[[Any, Any], Any]]] = {
         lambda one, output: _topics(one.metadata["reference_topics"]),
     ),
     "rubrics": ("metadata_needs", "rubrics", lambda one, output: rubric(one.metadata["rubrics"])),
-    "schema": ("metadata_needs", "schema", lambda one, output: _schema(one.metadata.get("schema"))),
+    "schema": ("metadata_needs", "schema", lambda one, output: one.metadata.get("schema")),
 }  # fmt: skip

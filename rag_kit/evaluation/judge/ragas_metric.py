@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from rag_kit.concurrency.bridge import run_coroutine, run_in_thread
-from rag_kit.documents.plain import to_plain
+from rag_kit.documents.identity import to_plain
 from rag_kit.errors import InvalidInputError, MissingExtraError, ModelOutputError
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.judge import adapter
@@ -49,8 +49,7 @@ class RagasMetric(Metric):
     ``retrieved_contexts``, ``reference``, ``reference_contexts`` come from the example and the output, any other from
     the example's metadata; where one is missing, the cell is ``not_applicable`` and says which. In Chinese, the
     examples in the prompts are translated by the judge, once, as Ragas's ``adapt`` does it; ``details["prompts"]`` of
-    each cell says in which language they were sent. `ragas_table` says which faults of Ragas are caught. The attributes
-    ``low``, ``high`` and ``higher_is_better`` may be set, where a metric of one's own has others.
+    each cell says in which language they were sent. `ragas_table` says which faults of Ragas are caught.
 
     Args:
         metric: A name such as ``"faithfulness"``, the name of a class of Ragas's, the class, a ``partial`` of it, or an
@@ -69,11 +68,9 @@ class RagasMetric(Metric):
         if find_spec("ragas") is None:
             raise MissingExtraError("eval", "Ragas's metrics")
         if isinstance(metric, partial):
-            name = name or metric.keywords.get("name")
-            kept = {
-                key: each for key, each in metric.keywords.items() if key not in ("llm", "embeddings", "name")
-            }
-            metric, settings = metric.func, {**kept, **settings}
+            given = {key: each for key, each in metric.keywords.items() if key not in (*_PARTS, "name")}
+            name, metric = name or metric.keywords.get("name"), metric.func
+            settings = {**given, **settings}
         if "rubrics" in settings:
             settings["rubrics"] = rubric(settings["rubrics"])
         row = ROWS.get(metric) or CLASSES.get(metric) if isinstance(metric, str) else None
@@ -129,11 +126,7 @@ class RagasMetric(Metric):
         return {**known, "prompts": [], "sent": sent} if self.needs_judge else known
 
     async def prompts(self, judge: Judge, language: str) -> dict[str, Any]:
-        """The prompts of Ragas's that are sent in ``"en"`` or ``"zh"``, by attribute; translated once a judge.
-
-        Raises:
-            ModelError: If the judge cannot translate them.
-        """
+        """The prompts of Ragas's that are sent in ``"en"`` or ``"zh"``, by attribute; translated once a judge."""
         metric = await self._made_object()
         own = adapter.prompts_of(metric)
         if language not in adapter.LANGUAGES:
@@ -252,13 +245,13 @@ def _check_settings(made: Any, settings: Mapping[str, Any]) -> None:
 
 def _public(metric: Any) -> dict[str, Any]:
     """The settings of an object that decide its value: plain attributes, and the texts of its prompts."""
-    plain = {name: each.value if isinstance(each, Enum) else each for name, each in vars(metric).items()}
-    kinds = (str, int, float, list, tuple, dict)
-    prompts = {
+    values = {name: each.value if isinstance(each, Enum) else each for name, each in vars(metric).items()}
+    plain = {n: each for n, each in values.items() if isinstance(each, (str, int, float, list, tuple, dict))}
+    prompts = adapter.prompts_of(metric)
+    return plain | {
         name: [getattr(prompt, "instruction", ""), str(getattr(prompt, "examples", ""))]
-        for name, prompt in adapter.prompts_of(metric).items()
+        for name, prompt in prompts.items()
     }
-    return {**{name: each for name, each in plain.items() if isinstance(each, kinds)}, **prompts}
 
 
 def _cell(result: Any, reason: str, **details: Any) -> Cell:

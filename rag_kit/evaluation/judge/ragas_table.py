@@ -16,53 +16,34 @@ from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.metric import Stage
 from rag_kit.text.citations.decline import is_declined
 
-_MOST_PAIRS = 400_000_000  # of characters: ROUGE-L's table of words then takes 5 seconds
 _BINARY = ("verdict", "attributed", "noncommittal")
 
 
 @dataclass(frozen=True)
 class RagasRow:
-    """A class of Ragas's, as far as it can be used without importing Ragas, which takes seconds.
+    """A class of Ragas's, as far as it can be used without importing Ragas, which takes seconds."""
 
-    Attributes:
-        ragas_class: Its name in ``ragas.metrics.collections``.
-        stage: Which part of the pipeline it judges.
-        needs: Columns that an example or an output must have.
-        llm: Whether it asks a chat model.
-        embeddings: Whether it compares vectors.
-        low: Smallest possible value.
-        high: Greatest possible value.
-        higher_is_better: False for rates of errors.
-        settings: What the class is made with.
-        reads: Argument of ``ascore`` -> another column that it is given, where the names differ.
-        best_of: Whether each of the example's ``answers`` counts as a reference, and the best value is taken.
-        ahead: Columns whose vectors are fetched ahead, because Ragas embeds them without awaiting.
-        guard: Sees what Ragas is about to be given; a cell where Ragas would give a wrong value.
-        foreign: What to take instead, where the texts are not written in ASCII letters.
-    """
-
-    ragas_class: str
+    ragas_class: str  # its name in ragas.metrics.collections
     stage: Stage
-    needs: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()  # columns that an example or an output must have
     llm: bool = True
     embeddings: bool = False
     low: float = 0.0
     high: float = 1.0
     higher_is_better: bool = True
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    reads: Mapping[str, str] = field(default_factory=dict)
-    best_of: bool = False
-    ahead: tuple[str, ...] = ()
-    guard: Callable[[Mapping[str, Any]], Cell | None] = lambda given: None
-    foreign: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)  # what the class is made with
+    reads: Mapping[str, str] = field(
+        default_factory=dict
+    )  # argument of ascore -> another column that it is given
+    best_of: bool = False  # whether each of the example's answers counts as a reference
+    ahead: tuple[str, ...] = ()  # columns whose vectors are fetched ahead: Ragas embeds them without awaiting
+    guard: Callable[[Mapping[str, Any]], Cell | None] = lambda given: None  # a cell instead of a wrong value
+    foreign: str = ""  # what to take instead, where the texts are not written in ASCII letters
 
     def before(self, given: Mapping[str, Any]) -> Cell | None:
         """The cell where there is nothing that Ragas could compute: it raises where nothing was retrieved."""
-        if (
-            not self.llm
-            or self.stage not in ("retrieval", "generation")
-            or given.get("retrieved_contexts", True)
-        ):
+        judged = self.llm and self.stage in ("retrieval", "generation")
+        if not judged or given.get("retrieved_contexts", True):
             return self.guard(given)
         why = "no passage was retrieved"
         if not self.higher_is_better:
@@ -138,12 +119,6 @@ def _calls(given: Mapping[str, Any]) -> Cell | None:
     return None if due else Cell.undefined("no call was made, and none was expected")
 
 
-def _short(given: Mapping[str, Any]) -> Cell | None:
-    if len(given["reference"]) * len(given["response"]) <= _MOST_PAIRS:
-        return None
-    return Cell.error(f"ROUGE compares at most {_MOST_PAIRS:,} pairs of characters; cut the texts")
-
-
 def _tables(given: Mapping[str, Any]) -> Cell | None:
     import pandas
 
@@ -167,7 +142,7 @@ _SQL = {"response": "response_code", "reference": "reference_code", "reference_c
 _CSV = {"response": "response_code", "reference": "reference_table"}
 
 _NOISE = RagasRow("NoiseSensitivity", "generation", (*_ANSWERED, "reference"), higher_is_better=False)
-_ROUGE = RagasRow("RougeScore", "end_to_end", _PAIR, llm=False, guard=_short, foreign="ours_rouge_l")
+_ROUGE = RagasRow("RougeScore", "end_to_end", _PAIR, llm=False, foreign="ours_rouge_l")
 _DATA = RagasRow("DataCompyScore", "agent", _TABLE, llm=False, reads=_CSV, guard=_tables)
 _TOOLS = RagasRow("ToolCallAccuracy", "agent", _CALLS, llm=False)
 

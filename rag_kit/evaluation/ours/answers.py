@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.metric import Metric, Source, Stage
-from rag_kit.evaluation.ours.occurrence import occurs, plain, without_citations
+from rag_kit.text import fold
 from rag_kit.text.citations.decline import is_declined
 
 if TYPE_CHECKING:
@@ -14,6 +15,13 @@ if TYPE_CHECKING:
     from rag_kit.evaluation.judge.judge import Judge
     from rag_kit.evaluation.outputs import Output
 
+# The marks of citations hold numbers that the answer does not state.
+_CITATION = re.compile(r"[\[［【]\s{0,4}\d{1,4}(?:\s{0,4}[,，、;；–—~-]\s{0,4}\d{1,4}){0,20}\s{0,4}[\]］】]")
+_HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_SPACE_IN_HAN = re.compile(rf"(?<=[{_HAN}，。、；：！？])\s+|\s+(?=[{_HAN}，。、；：！？])")
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_WORD = re.compile(rf"[^\W{_HAN}]")
+_DECIMAL = re.compile(r"\d[.,]\d")
 #: Ends of a run that are neither an answer nor a decline: a guard stepped in, or a question was asked back.
 _NEITHER = {"refused": "a guard refused the question", "clarify": "the pipeline asked a question back"}
 _REASONS = {
@@ -49,7 +57,7 @@ class AnswerFound(Metric):
 
     async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
         """1 or 0, and which of the answers was found."""
-        said = plain(without_citations(output.answer or ""))
+        said = plain(_CITATION.sub("", output.answer or ""))
         wanted = {answer: plain(answer) for answer in example.answers}
         if not any(wanted.values()):
             return Cell.not_applicable("the example's answers are blank")
@@ -91,3 +99,40 @@ class Decline(Metric):
         right = declined != example.answerable
         kind = ("declined" if declined else "answered") + ("" if right else "_wrongly")
         return Cell.ok(float(right), _REASONS[kind], kind=kind)
+
+
+def plain(text: str) -> str:
+    """A text as it is compared: folded, blanks made one, none beside Chinese, no commas within numbers.
+
+    Example:
+        >>> plain("Ｔhe  Rhine:\\n1,230 km"), plain("長 城 在 北京")
+        ('the rhine: 1230 km', '长城在北京')
+    """
+    return _THOUSANDS.sub("", _SPACE_IN_HAN.sub("", " ".join(fold(text).split())))
+
+
+def occurs(wanted: str, text: str) -> bool:
+    """Whether ``wanted`` stands in ``text``, not as a part of a longer word or number.
+
+    Both are taken as ``plain`` gave them. Chinese has no blanks to look for: there any place counts.
+
+    Example:
+        >>> occurs("art", "a party"), occurs("art", "art, mostly"), occurs("3", "3.5 km"), occurs("长城", "万里长城在")
+        (False, True, False, True)
+    """
+    if not wanted:
+        return False
+    places = (match.start() for match in re.finditer(f"(?={re.escape(wanted)})", text))
+    return any(not _joined(text, place) and not _joined(text, place + len(wanted)) for place in places)
+
+
+def _joined(text: str, place: int) -> bool:
+    """Whether the characters before and at a place belong to one word or number."""
+    if not 0 < place < len(text):
+        return False
+    if _WORD.match(text[place - 1]) and _WORD.match(text[place]):
+        return True
+    # a decimal point: 3 is not found in 3.5, nor 5 in it
+    return bool(
+        _DECIMAL.match(text, max(place - 2, 0), place + 1) or _DECIMAL.match(text, place - 1, place + 2)
+    )

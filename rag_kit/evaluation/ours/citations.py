@@ -42,17 +42,11 @@ _DECLARED = re.compile(
 
 @dataclass(frozen=True)
 class Checked:
-    """One statement of an answer, with the verdicts on its citations.
-
-    Attributes:
-        text: The statement, without citation marks.
-        kind: See `Kind`.
-        supports: Cited number -> whether that passage supports the statement; without those that are undecided.
-    """
+    """One statement of an answer without its citation marks, with the verdict on each number that it cites."""
 
     text: str
     kind: Kind
-    supports: dict[int, bool]
+    supports: dict[int, bool]  # without those that are undecided
 
 
 def declared(statement: str) -> bool:
@@ -76,13 +70,12 @@ class Citations(Metric):
       rest on none.
     - F1: of the two; 0 for an answer that states something and cites nothing that supports it.
 
-    The details count the statements by kind: ``supported``, ``unsupported``, ``undecided`` (words do not
-    tell, as in two languages; left out of both shares), ``ungrounded`` (declared so) and ``missing``. An answer that
-    declines has nothing to cite: undefined. Without a judge, words, numbers, names and negations decide whether a
-    passage supports a statement (`rag_kit.text.citations.check.check_citations`): a right statement in quite other
-    words counts as unsupported. The judge is asked once for each citation; a part is no support. Where none of several
-    passages supports a statement alone, it is asked once more for all of them: if together they do, all are
-    right. Precision and recall are those of ALCE (Gao et al., 2023), with that check for an entailment model.
+    The details count the statements by `Kind`; undecided ones are in neither share. An answer that declines has
+    nothing to cite: undefined. Without a judge, words, numbers, names and negations decide whether a passage supports a
+    statement (`rag_kit.text.citations.check.check_citations`): a right statement in quite other words counts as
+    unsupported. The judge is asked once for each citation; a part is no support. Where none of several passages
+    supports a statement alone, it is asked once more for all of them. Precision and recall are those of ALCE (Gao et
+    al., 2023), with that check for an entailment model.
 
     Args:
         name: ``"ours_citations"`` (F1), ``"ours_citation_precision"`` or ``"ours_citation_recall"``, each also with
@@ -125,11 +118,9 @@ class Citations(Metric):
             verdicts = await _by_judge(example.question, claims, output.contexts, judge)
         else:
             verdicts = _by_words(answer, claims, output.contexts)
-        checked = [
-            _checked(statement, of_claim, output.status == "unsourced")
-            for statement, of_claim in zip(claims, verdicts, strict=True)
-        ]
-        return self._cell(checked[:MAX_STATEMENTS])
+        unsourced = output.status == "unsourced"
+        pairs = list(zip(claims, verdicts, strict=True))[:MAX_STATEMENTS]
+        return self._cell([_checked(statement, each, unsourced) for statement, each in pairs])
 
     def _cell(self, checked: Sequence[Checked]) -> Cell:
         kinds = Counter(one.kind for one in checked)
@@ -146,12 +137,9 @@ class Citations(Metric):
             return Cell.undefined("every statement is undecided or declared to rest on no passage", **details)
         if self._what == "precision" and precision is None:
             return Cell.undefined("the answer cites nothing", **details)
-        both = (precision or 0.0) + recall
-        values = {
-            "f1": 2 * (precision or 0.0) * recall / both if both else 0.0,
-            "precision": precision or 0.0,
-            "recall": recall,
-        }
+        precision = precision or 0.0
+        f1 = 2 * precision * recall / (precision + recall or 1.0)
+        values = {"f1": f1, "precision": precision, "recall": recall}
         reason = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
         return Cell.ok(values[self._what], reason, **details)
 

@@ -35,10 +35,8 @@ def _pattern() -> re.Pattern[str]:
 def tokens_of(text: str, unit: Unit = "characters") -> list[str]:
     """The tokens of a text; case, width and traditional against simplified characters do not matter.
 
-    Args:
-        text: The text.
-        unit: Whether Chinese is cut into ``"characters"`` or, by jieba, into ``"words"``. Words of other scripts,
-            numbers and marks are always one token; kana, Hangul and Thai are cut by character.
+    Chinese is cut into ``"characters"`` or, by jieba, into ``"words"``. Words of other scripts, numbers and marks are
+    always one token; kana, Hangul and Thai are cut by character.
 
     Example:
         >>> tokens_of("我们去公园，on 3.5 legs.")
@@ -81,12 +79,7 @@ class _Overlap(Metric):
         return await run_in_thread(self.compute, example.reference or "", output.answer or "")
 
     def compute(self, reference: str, answer: str) -> Cell:
-        """The cell of two texts.
-
-        Raises:
-            InvalidInputError: If they are too long.
-            MissingExtraError: If the library is not installed.
-        """
+        """The cell of two texts; `InvalidInputError` if they are too long."""
         wanted, given = tokens_of(reference, self.tokens), tokens_of(answer, self.tokens)
         if len(wanted) < self.least:
             return Cell.undefined(
@@ -149,11 +142,7 @@ class OursRouge(_Overlap):
         self.least = 2 if name == "ours_rouge_2" else 1
 
     def overlap(self, wanted: list[str], given: list[str]) -> float:
-        """rouge_score's value.
-
-        Raises:
-            InvalidInputError: If ROUGE-L would take too long.
-        """
+        """rouge_score's value."""
         from rouge_score.rouge_scorer import RougeScorer
 
         if self.name == "ours_rouge_l" and len(wanted) * len(given) > _MOST_PAIRS:

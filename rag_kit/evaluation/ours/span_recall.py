@@ -1,8 +1,4 @@
-"""Recall of gold spans: is what the reader must see in the text that came back?
-
-A ranking metric counts whole documents. A reader (a person or a model) has room for a number of characters, so this
-metric asks whether the answer's words lie wholly within one passage inside the first ``budget`` characters.
-"""
+"""Recall of gold spans: is what the reader must see in the first so many characters that came back?"""
 
 from __future__ import annotations
 
@@ -13,7 +9,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.examples import Example, GoldSpan
 from rag_kit.evaluation.metric import Metric, Source, Stage
-from rag_kit.evaluation.ours.occurrence import occurs, plain
+from rag_kit.evaluation.ours.answers import occurs, plain
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.judge.judge import Judge
@@ -34,8 +30,7 @@ class SpanRecall(Metric):
     Spans of the example's accepted answers are versions of one: any of them will do.
 
     Args:
-        budget: Characters that a reader sees, counted over the passages in ranked order; the last one is cut. None:
-            all.
+        budget: Characters that a reader sees, over the passages in ranked order; the last one is cut. None: all.
         documents: Document id -> text; spans with a ``start`` then count at that place only.
 
     Raises:
@@ -136,5 +131,4 @@ def _versions(example: Example) -> list[list[GoldSpan]]:
 
 def span_recall(name: str) -> Metric:
     """``ours_span_recall``, or ``ours_span_recall@3000`` with a budget of 3,000 characters."""
-    _, _, budget = name.partition("@")
-    return SpanRecall(int(budget) if budget else None)
+    return SpanRecall(int(name.partition("@")[2] or 0) or None)

@@ -18,7 +18,7 @@ from rag_kit.evaluation.ours.span_recall import SpanRecall
 from rag_kit.evaluation.ranking.metrics import qrels, require_ir_measures, retrieval_metrics
 from rag_kit.evaluation.sets.beir import read_beir
 from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
-from rag_kit.evaluation.statistics import column_intervals
+from rag_kit.evaluation.statistics import column_intervals, latency_percentiles
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -148,40 +148,32 @@ def benchmark(
     for name, source in sources.items():
         start = time.perf_counter()
         pipeline = parts.build(name, source)
-        built = time.perf_counter() - start
+        built = round(time.perf_counter() - start, 3)
         run = run_pipeline(pipeline, queries, known, depth=depth, spans=spans, progress=progress)
         scores = retrieval_metrics(run.rankings, {example.id: judged[example.id] for example in queries})
         values = {query: dict(row) for query, row in scores.per_query.items()}
         for query, share in run.span_hits.items():
             values[query][f"gold_span_recall@{_SPAN_BUDGET}"] = share
-        times = {"build_seconds": round(built, 3)}
         notes = {"settings": dict(pipeline.settings), "notes": _notes(run, len(documents))}
-        entries.append({"pipeline": name, **_cells(values, resamples), **_figures(run), **times, **notes})
+        cells = _cells(values, resamples)
+        entries.append({"pipeline": name, **cells, **_figures(run), "build_seconds": built, **notes})
         for query, row in values.items():
             taken = {"ms": round(run.seconds[query] * 1000, 3), "ranking": run.rankings[query]}
             rows.append({"pipeline": name, "query": query, **row, **taken})
     result = {
-        "dataset": data.name,
-        "pipelines": entries,
+        "dataset": data.name, "pipelines": entries,
         "counts": {
-            "documents": len(known),
-            "passages": len(documents),
-            "queries": len(data),
-            "queries_without_relevant_documents": len(data) - len(judged),
-            "queries_scored": len(queries),
+            "documents": len(known), "passages": len(documents), "queries": len(data),
+            "queries_without_relevant_documents": len(data) - len(judged), "queries_scored": len(queries),
             "queries_with_gold_span": sum(1 for example in queries if example.spans) if spans else 0,
         },
         "settings": {
-            "depth": depth,
-            "limit": limit,
-            "chunk_size": chunk_size,
+            "depth": depth, "limit": limit, "chunk_size": chunk_size,
             "chunk_overlap": None if chunk_size is None else chunk_size // 10,
             "interval": {"method": "percentile bootstrap", "level": _LEVEL, "n": resamples, "seed": _SEED},
         },
-        "fingerprint": data.fingerprint(),
-        "versions": _versions(),
-        "machine": machine,
-    }
+        "fingerprint": data.fingerprint(), "versions": _versions(), "machine": machine,
+    }  # fmt: skip
     if targets[1] is not None:
         write_jsonl(targets[1], rows)
     if targets[0] is not None:
@@ -199,52 +191,41 @@ def _span_recall(data: EvaluationSet, queries: Sequence[Example]) -> SpanRecall 
 
 
 def _cells(values: Mapping[str, Mapping[str, float]], resamples: int) -> dict[str, dict[str, float]]:
-    """Mean and interval of every metric; fewer queries may have gold spans, so that interval is drawn alone."""
+    """Mean and interval of every metric; only some queries may have gold spans."""
     import numpy as np
 
-    columns: dict[str, list[float]] = {}
-    for row in values.values():
-        for metric, value in row.items():
-            columns.setdefault(metric, []).append(value)
+    names = dict.fromkeys(metric for row in values.values() for metric in row)
     cells = {}
-    for count in {len(column) for column in columns.values()}:
-        together = [metric for metric, column in columns.items() if len(column) == count]
-        table = np.column_stack([columns[metric] for metric in together])
-        found = column_intervals(table, level=_LEVEL, n=resamples, seed=_SEED)
-        for metric, (low, high) in zip(together, found, strict=True):
-            mean = math.fsum(columns[metric]) / count
-            ends = (mean, mean) if low is None or high is None else (low, high)  # of one query alone
-            cells[metric] = {"value": round(mean, 6), "low": round(ends[0], 6), "high": round(ends[1], 6)}
-    return {metric: cells[metric] for metric in columns}
+    for metric in names:
+        column = np.array([row[metric] for row in values.values() if metric in row])
+        ((low, high),) = column_intervals(column[:, None], level=_LEVEL, n=resamples, seed=_SEED)
+        mean = math.fsum(column) / len(column)
+        ends = {"value": mean, "low": mean if low is None else low, "high": mean if high is None else high}
+        cells[metric] = {name: round(end, 6) for name, end in ends.items()}
+    return cells
 
 
 def _figures(run: PipelineRun) -> dict[str, Any]:
     """Times in milliseconds, numbers of passages, and the share of queries to which each arm brought some."""
-    import numpy as np
-
-    count, times = len(run.returned), np.array(list(run.seconds.values()))
-    p50, p95 = np.quantile(times, [0.5, 0.95]) * 1000
+    count, times = len(run.returned), list(run.seconds.values())
+    p50, p95 = (1000 * (each or 0.0) for each in latency_percentiles(times))
     mean = round(sum(run.returned.values()) / count, 2)
     return {
-        "p50_ms": round(float(p50), 3),
-        "p95_ms": round(float(p95), 3),
-        "queries_per_second": round(count / max(float(times.sum()), 1e-9), 1),
+        "p50_ms": round(p50, 3),
+        "p95_ms": round(p95, 3),
+        "queries_per_second": round(count / max(sum(times), 1e-9), 1),
         "passages_returned": {"mean": mean, "max": max(run.returned.values())},
         "arms": {arm: round(run.arms[arm] / count, 6) for arm in sorted(run.arms)},
     }
 
 
 def _notes(run: PipelineRun, passages: int) -> list[str]:
-    notes, most = [], max(run.returned.values())
-    if most < min(10, passages):
-        notes.append(f"returned at most {most} passages a query: metrics at a greater rank count only those")
-    if run.degraded:
-        notes.append(
-            f"{run.degraded} of {len(run.returned)} queries were answered without a part that failed"
-        )
-    if run.foreign:
-        notes.append(f"{run.foreign} passages belong to no document of the data set and were not counted")
-    return notes
+    most = max(run.returned.values())
+    short = f"returned at most {most} passages a query: metrics at a greater rank count only those"
+    degraded = f"{run.degraded} of {len(run.returned)} queries were answered without a part that failed"
+    foreign = f"{run.foreign} passages belong to no document of the data set and were not counted"
+    found = ((short, most < min(10, passages)), (degraded, run.degraded), (foreign, run.foreign))
+    return [note for note, holds in found if holds]
 
 
 def _versions() -> dict[str, str]:

@@ -20,13 +20,11 @@ if TYPE_CHECKING:
     from rag_kit.evaluation.judge.judge import Judge
     from rag_kit.evaluation.outputs import Output
 
+#: What the benchmark measures.
 DEFAULT_METRICS = ("ndcg@10", "recall@10", "recall@100", "mrr@10", "map", "hit_rate@1", "hit_rate@10")
-"""What the benchmark measures."""
-
 _MEASURES = {
-    **{"hit_rate": "Success", "map": "AP", "mrr": "RR", "precision": "P", "recall": "R"},
-    **{"ndcg": "nDCG", "ndcg_exp": "nDCG"},
-}
+    "hit_rate": "Success", "map": "AP", "mrr": "RR", "ndcg": "nDCG", "precision": "P", "recall": "R"
+}  # fmt: skip
 _NEEDS_CUTOFF = ("hit_rate", "precision", "recall")
 _PATTERN = re.compile(r"([a-z_]+)(?:@([1-9][0-9]{0,5}))?")
 _MOST_MISSED = 20
@@ -53,14 +51,14 @@ def retrieval_metrics(
     """Score rankings against relevance judgements.
 
     A query with a relevant document that the run lacks scores 0; a query without a relevant document
-    cannot be scored and is left out. nDCG has linear gains (trec_eval; Järvelin and Kekäläinen, 2002);
-    ``ndcg_exp`` takes ``2**grade - 1`` instead. ``map`` looks at the whole ranking.
+    cannot be scored and is left out. nDCG has linear gains (trec_eval; Järvelin and Kekäläinen, 2002). ``map`` looks
+    at the whole ranking.
 
     Args:
         run: Query id -> document ids, best first. Of a document that comes twice the first place counts.
         qrels: Query id -> document id -> grade; above 0 is relevant.
-        metrics: Names such as ``"ndcg@10"``; allowed are ndcg, ndcg_exp, recall, precision, mrr, map and
-            hit_rate, followed by ``@`` and a rank (recall, precision and hit_rate need one).
+        metrics: Names such as ``"ndcg@10"``; allowed are ndcg, recall, precision, mrr, map and hit_rate,
+            followed by ``@`` and a rank (recall, precision and hit_rate need one).
 
     Raises:
         InvalidInputError: If a metric is unknown or no query can be scored.
@@ -72,8 +70,9 @@ def retrieval_metrics(
         {'mrr@10': 0.5, 'hit_rate@1': 0.0}
     """
     require_ir_measures()
-    names = tuple(dict.fromkeys(metrics))
-    parts = {name: _parts(name) for name in names}
+    import ir_measures
+
+    names = {_measure(name): name for name in metrics}
     for label, given, inner in (("run", run, Iterable), ("qrels", qrels, Mapping)):
         if not isinstance(given, Mapping) or not all(isinstance(each, inner) for each in given.values()):
             raise InvalidInputError(
@@ -87,14 +86,10 @@ def retrieval_metrics(
         query: {doc: -float(rank) for rank, doc in enumerate(dict.fromkeys(run.get(query, ())), start=1)}
         for query in judged
     }
-    rows = {query: dict.fromkeys(names, 0.0) for query in judged}
-    exponential = [name for name in names if parts[name][0] == "ndcg_exp"]
-    _fill(rows, {name: parts[name] for name in names if name not in exponential}, judged, scored)
-    # The gains are mapped here: ir-measures mixes up plain and mapped nDCG asked for in one call, and
-    # its own exponential nDCG starts a perl script.
-    gains = {q: {doc: 2 ** max(grade, 0) - 1 for doc, grade in judged[q].items()} for q in judged}
-    _fill(rows, {name: parts[name] for name in exponential}, gains, scored)
-    return RetrievalScores(names, rows)
+    rows = {query: dict.fromkeys(names.values(), 0.0) for query in judged}
+    for cell in ir_measures.iter_calc(list(names), judged, scored) if names else ():
+        rows[cell.query_id][names[cell.measure]] = float(cell.value)
+    return RetrievalScores(tuple(names.values()), rows)
 
 
 def qrels(examples: Iterable[Example]) -> dict[str, dict[str, int]]:
@@ -110,40 +105,29 @@ def qrels(examples: Iterable[Example]) -> dict[str, dict[str, int]]:
 
 
 def require_ir_measures() -> None:
-    """Check that ir-measures is there, without the half second that importing it and SciPy takes.
-
-    Raises:
-        MissingExtraError: If it is not installed.
-    """
+    """Raise `MissingExtraError` where ir-measures is not installed, without the half second that importing it takes."""
     if find_spec("ir_measures") is None:
         raise MissingExtraError("eval", "Scoring a ranking (recall@10, ndcg@10, ...)")
 
 
-def _parts(name: Any) -> tuple[str, str | None]:
+def _check_name(name: Any) -> tuple[str, str | None]:
     """Name and rank of ``ndcg@10``."""
     match = _PATTERN.fullmatch(name) if isinstance(name, str) else None
     if match is None or match[1] not in _MEASURES or (match[1] in _NEEDS_CUTOFF and not match[2]):
         raise InvalidInputError(
-            f"unknown ranking metric {name!r:.80}; allowed are ndcg, ndcg@K, ndcg_exp@K, recall@K, precision@K, "
-            "mrr, mrr@K, map, map@K and hit_rate@K with a whole number K from 1"
+            f"unknown ranking metric {name!r:.80}; allowed are ndcg, ndcg@K, recall@K, precision@K, mrr, mrr@K, map, "
+            "map@K and hit_rate@K with a whole number K from 1"
         )
     return match[1], match[2]
 
 
-def _fill(
-    rows: dict[str, dict[str, float]],
-    metrics: Mapping[str, tuple[str, str | None]],
-    qrels: Mapping[str, Mapping[str, int]],
-    run: Mapping[str, Mapping[str, float]],
-) -> None:
+def _measure(name: Any) -> Any:
+    """The measure of ir-measures for a name."""
     import ir_measures
 
-    names = {}
-    for name, (base, cutoff) in metrics.items():
-        measure = getattr(ir_measures, _MEASURES[base])
-        names[measure @ int(cutoff) if cutoff else measure] = name
-    for cell in ir_measures.iter_calc(list(names), qrels, run) if names else ():
-        rows[cell.query_id][names[cell.measure]] = float(cell.value)
+    base, cutoff = _check_name(name)
+    measure = getattr(ir_measures, _MEASURES[base])
+    return measure @ int(cutoff) if cutoff else measure
 
 
 class RankingMetric(Metric):
@@ -174,7 +158,7 @@ class RankingMetric(Metric):
     output_needs = frozenset({"passages"})
 
     def __init__(self, name: str) -> None:
-        _parts(name)
+        _check_name(name)
         require_ir_measures()
         self.name = name
 
@@ -200,19 +184,12 @@ class RankingMetric(Metric):
 
 
 def ranked_ids(passages: Sequence[Passage], judged: Collection[str]) -> list[str]:
-    """Rank the judged ids (of chunks or documents) by the passages that stand for them.
+    """Rank the judged ids (of chunks or documents) by the passages that stand for them, best first, none twice.
 
     A passage is known by its own id where that is judged, else by the first id of its document that is judged and
     not yet taken; a document's id is what its metadata hold below ``corpus_id``, ``parent_id``, ``doc_id``,
     ``source_id`` or ``file``. So judgements may be about chunks, documents, or both. Where documents are judged,
     several passages of one document are one place, that of the best, as published tables score it.
-
-    Args:
-        passages: Best first.
-        judged: Ids that there is a grade for.
-
-    Returns:
-        Ids, best first, none twice.
 
     Example:
         >>> found = [Passage("x#1", "", {"doc_id": "x"}), Passage("x#2", "", {"doc_id": "x"}),

@@ -6,11 +6,11 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
@@ -48,12 +48,9 @@ class Pipeline:
 class Parts:
     """What the built-in pipelines share: one keyword index, one set of vectors, each made when asked for.
 
-    Args:
-        documents: What is indexed.
-        depth: Passages each retriever returns.
-        embeddings: The embedding model or its name; default: what ``embedding_model()`` finds.
-        cache: Folder that keeps vectors between runs.
-        progress: Called with ``(what, done, total)``.
+    Each retriever returns ``depth`` passages. ``embeddings`` is the model or its name (default: what
+    ``embedding_model()`` finds), ``cache`` a folder that keeps vectors between runs; ``progress`` is called with
+    ``(what, done, total)``.
     """
 
     def __init__(
@@ -83,7 +80,7 @@ class Parts:
         recipe, settings = RECIPES[name], dict[str, Any]()
         if "bm25" in recipe.arms:
             index = self.index
-            analyzer: dict[str, Any] = getattr(index.analyzer, "settings", dict)()
+            analyzer: Any = getattr(index.analyzer, "settings", dict)()
             settings["bm25"] = {"k1": index.k1, "b": index.b, "variant": index.variant, "analyzer": analyzer}
         if "dense" in recipe.arms:
             settings["embeddings"] = embedding_name(self.model)
@@ -128,17 +125,13 @@ class Parts:
         )
 
     def _as_retriever(self, name: str, value: Any) -> Any:
-        if isinstance(value, type):
-            raise InvalidInputError(
-                f"pipeline {name!r} is the class {value.__name__}; give an object of it, or a function from "
-                f"documents to one, such as {name}.from_documents"
-            )
-        if not isinstance(value, Runnable) and callable(value):
+        if not isinstance(value, (Runnable, type)) and callable(value):
             value = value(list(self.documents))
-        if not isinstance(value, Runnable):
+        if isinstance(value, type) or not isinstance(value, Runnable):
+            given = f"the class {value.__name__}" if isinstance(value, type) else f"a {type(value).__name__}"
             raise InvalidInputError(
-                f"pipeline {name!r} is a {type(value).__name__}; give a LangChain retriever, or a function that "
-                "takes the list of documents and returns one"
+                f"pipeline {name!r} is {given}; give an object that is a LangChain retriever, or a function from the "
+                f"list of documents to one, such as {name}.from_documents"
             )
         return value
 
@@ -168,13 +161,12 @@ def load_object(name: str) -> Any:
         raise InvalidInputError(f"{name!r}: {error}") from error
 
 
-@dataclass(frozen=True)
-class Recipe:
+class Recipe(NamedTuple):
     """How a pipeline is made from the shared parts; its settings are those beside the settings of its arms."""
 
     make: Callable[[Parts], Any]
     arms: tuple[str, ...] = ()
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = {}
 
 
 def _fused(kind: type[Any] = retrieval.EnsembleRetriever, **settings: Any) -> Recipe:
@@ -190,10 +182,6 @@ def _depth(parts: Parts) -> dict[str, Any]:
     return {"k": parts.depth, "fetch_k": parts.depth, "on_error": "raise"}
 
 
-def _rm3(parts: Parts) -> Any:
-    return retrieval.ExpansionRetriever.from_feedback(parts.index, k=parts.depth, on_error="raise")
-
-
 def _mmr(parts: Parts) -> Any:
     reranker = MMRReranker(parts.embedded[0])
     return retrieval.RerankRetriever(retriever=parts.dense, reranker=reranker, **_depth(parts))
@@ -206,7 +194,7 @@ def _indexed(kind: Any, parts: Parts, **settings: Any) -> Any:
 RECIPES: dict[str, Recipe] = {
     "bm25": Recipe(lambda parts: parts.bm25, ("bm25",)),
     "dense": Recipe(lambda parts: parts.dense, ("dense",)),
-    "hybrid": replace(_fused(HybridRetriever), settings={"fusion": "auto", "feedback": 0.45}),
+    "hybrid": _fused(HybridRetriever)._replace(settings={"fusion": "auto", "feedback": 0.45}),
     "auto": _fused(fusion="auto"),
     "rrf": _fused(fusion="rrf", rrf_k=60),
     "rrf-10": _fused(fusion="rrf", rrf_k=10),
@@ -214,7 +202,12 @@ RECIPES: dict[str, Recipe] = {
     "convex": _fused(fusion="convex", normalisation="min-max", weights=[0.5, 0.5]),
     "convex-z": _fused(fusion="convex", normalisation="z-score", weights=[0.5, 0.5]),
     "convex-maximum": _fused(fusion="convex", normalisation="maximum", weights=[0.7, 0.3]),
-    "rm3": Recipe(_rm3, settings={"fb_docs": 10, "fb_terms": 10, "original_weight": 0.5}),
+    "rm3": Recipe(
+        lambda parts: retrieval.ExpansionRetriever.from_feedback(
+            parts.index, k=parts.depth, on_error="raise"
+        ),
+        settings={"fb_docs": 10, "fb_terms": 10, "original_weight": 0.5},
+    ),
     "tfidf": Recipe(partial(_indexed, retrieval.SparseRetriever, name="tf-idf")),
     "trigram": Recipe(partial(_indexed, retrieval.TrigramRetriever, name="trigram")),
     "mmr": Recipe(_mmr, ("dense",), {"lambda_mult": 0.9}),
@@ -235,8 +228,8 @@ def pipeline_sources(pipelines: Sequence[str] | Mapping[str, object]) -> dict[st
     named = isinstance(pipelines, (Mapping, Sequence)) and not isinstance(pipelines, (str, bytes))
     if not named or not pipelines or not all(isinstance(name, str) for name in pipelines):
         raise InvalidInputError(
-            f"pipelines is {pipelines!r:.80}; give a list with at least one of "
-            f"{', '.join(RECIPES)}, or name -> retriever"
+            f"pipelines is {pipelines!r:.80}; give a list with at least one of {', '.join(RECIPES)}, or name -> "
+            "retriever"
         )
     sources = dict(pipelines) if isinstance(pipelines, Mapping) else dict.fromkeys(pipelines)
     if len(sources) != len(pipelines):
@@ -244,7 +237,7 @@ def pipeline_sources(pipelines: Sequence[str] | Mapping[str, object]) -> dict[st
     for name, source in sources.items():
         if source is None and name not in RECIPES and ":" not in name:
             raise InvalidInputError(
-                f"unknown pipeline {name!r}; allowed are {', '.join(RECIPES)} and module:object, "
-                "a retriever of your own or a function from documents to one"
+                f"unknown pipeline {name!r}; allowed are {', '.join(RECIPES)} and module:object, a retriever of your "
+                "own or a function from documents to one"
             )
     return sources

@@ -19,8 +19,8 @@ from rag_kit.evaluation.ranking.pipelines import Pipeline
 from rag_kit.evaluation.sets.beir import CORPUS_ID
 from rag_kit.retrieval.compose import call_retriever
 
+#: Queries asked before the clock runs: caches, lazy imports and dictionaries are not what is measured.
 _WARM_UP = 3
-"""Queries asked before the clock runs: caches, lazy imports and dictionaries are not what is measured."""
 
 Progress = Callable[[str, int, int], None]
 
@@ -51,8 +51,8 @@ def run_pipeline(
 
     Raises:
         RagKitError: If a call fails: the kit's own errors as they are, others with the query's id.
-        InvalidInputError: If the pipeline returns something else than documents of the data set, nothing at
-            all, or if one of its arms brought nothing to any query.
+        InvalidInputError: If the pipeline, or one of its arms, brought nothing to any query, or only documents of
+            another data set.
     """
     for example in examples[:_WARM_UP]:
         _ask(pipeline, example, depth)
@@ -98,18 +98,16 @@ def _note(
 
 def _check(pipeline: Pipeline, run: PipelineRun, count: int) -> None:
     """Refuse a run in which the pipeline, or an arm of it, found nothing, or only documents of another data set."""
-    returned = sum(run.returned.values())
+    name, returned = f"the pipeline {pipeline.name!r}", sum(run.returned.values())
     if returned == 0:
-        raise InvalidInputError(
-            f"the pipeline {pipeline.name!r} returned nothing for any of {count} queries; its index may be empty"
-        )
+        raise InvalidInputError(f"{name} returned nothing for any of {count} queries; its index may be empty")
     if run.foreign == returned:
         raise InvalidInputError(
-            f"none of the documents that the pipeline {pipeline.name!r} returned is of this data set; keep "
-            f"Document.id, or metadata[{CORPUS_ID!r}] where documents are split"
+            f"none of the documents that {name} returned is of this data set; keep Document.id, or "
+            f"metadata[{CORPUS_ID!r}] where documents are split"
         )
     if silent := [arm for arm in pipeline.arms if not run.arms[arm]]:
         raise InvalidInputError(
-            f"the pipeline {pipeline.name!r} ran, but {', '.join(silent)} brought no document to any of {count} "
-            "queries; a fusion with a silent arm is not what its name says"
+            f"{name} ran, but {', '.join(silent)} brought no document to any of {count} queries; a fusion with a "
+            "silent arm is not what its name says"
         )

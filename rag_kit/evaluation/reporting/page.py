@@ -8,7 +8,7 @@ import hashlib
 import html
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -18,18 +18,16 @@ _ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 _SECTIONS = ("answer", "scores", "plots", "comparison", "diagnosis", "questions", "about")
 
 
-def page(data: Mapping[str, Any], plots: Sequence[tuple[str, int | None, str]] = ()) -> str:
+def page(data: Mapping[str, Any], plots: Mapping[str, str]) -> str:
     """The HTML file of a report.
 
     Args:
         data: What :func:`rag_kit.evaluation.reporting.payload.report_payload` gave.
-        plots: Kind (its caption is the text ``plot_<kind>``), number of its metric in the comparison where it is
-            drawn there, and the SVG in both languages.
+        plots: Kind (its caption is the text ``plot_<kind>``) -> SVG in both languages.
     """
     language = data["language"]
     style, script = assets("css"), assets("js")
-    figures = "".join(_figure(*each, language) for each in plots if each[1] is None)
-    sections = [name for name in _SECTIONS if name != "plots" or figures]
+    sections = [name for name in _SECTIONS if name != "plots" or plots]
     values = {
         "lang": "zh-Hans" if language == "zh" else "en",
         "policy": html.escape(policy(style, script)),
@@ -40,9 +38,8 @@ def page(data: Mapping[str, Any], plots: Sequence[tuple[str, int | None, str]] =
         "contents": "\n".join(
             f'<li><a href="#{name}" data-text="{name}">{say(name, language)}</a></li>' for name in sections
         ),
-        "no_plots": "" if figures else "hidden",
-        "figures": figures,
-        "compared": "".join(_figure(*each, language) for each in plots if each[1] is not None),
+        "no_plots": "" if plots else "hidden",
+        "figures": "".join(_figure(kind, svg, language) for kind, svg in plots.items()),
         "texts": json.dumps(texts(), ensure_ascii=False).translate(_ESCAPES),
         "data": _packed(data),
     }
@@ -102,11 +99,8 @@ def _packed(data: Any) -> str:
     return base64.b64encode(gzip.compress(text.encode("utf-8"), mtime=0)).decode()
 
 
-def _figure(kind: str, metric: int | None, svg: str, language: str) -> str:
-    name = f"plot-{kind}" if metric is None else f"plot-{kind}-{metric}"
-    place = "" if metric is None else f' data-metric="{metric}" hidden'
+def _figure(kind: str, svg: str, language: str) -> str:
+    name = f"plot-{kind}"
     drawing = svg.replace("<svg ", f'<svg aria-labelledby="{name}" ', 1)
-    return (
-        f'<figure class="figure"{place}><figcaption id="{name}" data-text="plot_{kind}">'
-        f"{say(f'plot_{kind}', language)}</figcaption>{drawing}</figure>"
-    )
+    caption = f'<figcaption id="{name}" data-text="plot_{kind}">{say(f"plot_{kind}", language)}</figcaption>'
+    return f'<figure class="figure">{caption}{drawing}</figure>'

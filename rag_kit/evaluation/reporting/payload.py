@@ -7,14 +7,13 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from rag_kit.evaluation.comparison_scores import costs
 from rag_kit.evaluation.reporting.questions import Heads, cleaned, masked, plain, questions
 from rag_kit.evaluation.runs.results import higher_is_better, why_empty
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.cells import Summary
-    from rag_kit.evaluation.comparing.comparison import Comparison
+    from rag_kit.evaluation.comparison import Comparison
     from rag_kit.evaluation.diagnosis import Diagnosis
     from rag_kit.evaluation.runs.results import Results
 
@@ -64,30 +63,16 @@ def report_payload(
 
 
 def _pipeline(name: str, results: Results) -> dict[str, Any]:
-    outputs = [row.output for row in results.rows]
-    seconds = [output.seconds for output in outputs if output.error is None and output.seconds > 0]
-    p50, p95 = np.quantile(seconds, [0.5, 0.95]).tolist() if seconds else (None, None)
-    count = len(outputs) or 1
-    money = results.money()
-    return {
-        "name": cleaned(name),
-        "failed": sum(1 for output in outputs if output.error is not None),
-        "p50": p50,
-        "p95": p95,
-        "calls": sum(output.calls for output in outputs) / count,
-        "tokens": sum(output.tokens for output in outputs) / count,
-        "money": None if None in money or not money else sum(cost or 0.0 for cost in money) / count,
-        "manifest": plain(results.manifest),
-    }
+    failed = sum(row.output.error is not None for row in results.rows)
+    return {"name": cleaned(name), "failed": failed, **costs(results), "manifest": plain(results.manifest)}
 
 
 def _summaries(results: Results, comparison: Comparison | None) -> dict[str, dict[str, Any]]:
     """Metric -> mean, interval and counts: as the comparison computed them, else computed now."""
     found: dict[str, Summary] = {}
     if comparison is not None and comparison.level == 0.95:
-        pairs = zip(comparison.pipelines, comparison.results, strict=True)
-        rows = [id(row) for row in results.rows]
-        name = next((name for name, run in pairs if [id(row) for row in run.rows] == rows), None)
+        runs = zip(comparison.pipelines, comparison.results, strict=True)
+        name = next((name for name, run in runs if run.rows is results.rows), None)
         found = {score.metric: score for score in comparison.table if score.pipeline == name}
     if not set(results.metrics) <= set(found):
         found = {**results.summary(), **found}
@@ -146,17 +131,12 @@ def _shared(runs: Sequence[Results], key: str) -> str | None:
 
 
 def _comparison(comparison: Comparison) -> dict[str, Any]:
-    """What the page shows of a comparison; lists of ids that it does not need are left out."""
+    """What the page shows of a comparison."""
     record = comparison.to_json()
-    together = record["complementarity"]
-    return {
-        **{
-            key: record[key] for key in ("pipelines", "metrics", "level", "tests", "notes", "pairs", "slices")
-        },
-        "complementarity": {
-            name: {key: one[key] for key in ("n", "only", "nobody")} for name, one in together.items()
-        },
-    }
+    kept = ("pipelines", "metrics", "level", "tests", "notes", "pairs", "slices")
+    parts = ("n", "threshold", "only", "nobody", "union", "best_single", "greedy")
+    together = {name: {key: one[key] for key in parts} for name, one in record["complementarity"].items()}
+    return {**{key: record[key] for key in kept}, "complementarity": together}
 
 
 def _diagnosis(pipeline: int, one: Diagnosis) -> dict[str, Any]:
@@ -194,8 +174,8 @@ def _main_metric(metrics: Sequence[Mapping[str, Any]]) -> int | None:
 def _answer(
     pipelines: Sequence[Mapping[str, Any]],
     metrics: Sequence[Mapping[str, Any]],
-    comparison: Any,
-    diagnosis: Sequence[Mapping[str, Any]] | None,
+    comparison: Comparison | None,
+    diagnosed: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
     """The best pipeline by the main metric, the tests against the others, and its causes of wrong answers.
 
@@ -209,39 +189,39 @@ def _answer(
         if summary
         and summary["errors"] > pipelines[place]["failed"]  # where a pipeline fails, all its metrics do
     ]
-    names = [one["name"] for one in pipelines]
     number = _main_metric(metrics)
     if number is None:
         return {"metric": None, "best": None, "tests": [], "diagnosed": None, "failed": failed}
-    metric = metrics[number]
-    sign = 1 if metric["higher"] else -1
+    summaries, sign = metrics[number]["summary"], 1 if metrics[number]["higher"] else -1
+    known = [place for place, one in enumerate(summaries) if one and one["mean"] is not None]
+    order = sorted(known, key=lambda place: -sign * summaries[place]["mean"])
+    names = [one["name"] for one in pipelines]
 
-    def tested(order: Sequence[int]) -> list[dict[str, Any] | None]:
-        return [_test(names[order[0]], names[place], metric["name"], comparison, sign) for place in order[1:]]
+    def tests() -> list[dict[str, Any]]:
+        best, metric = names[order[0]], metrics[number]["name"]
+        found = [_test(best, names[place], metric, comparison, sign) for place in order[1:]]
+        return [{"pipeline": place, "test": test} for place, test in zip(order[1:], found, strict=True)]
 
-    known = [place for place, one in enumerate(metric["summary"]) if one and one["mean"] is not None]
-    order = sorted(known, key=lambda place: -sign * metric["summary"][place]["mean"])
-    tests = tested(order)
-    if beaten := [test for test in tests if test and test["better"] == test["other"]]:
-        order.insert(0, order.pop(order.index(names.index(beaten[0]["other"]))))  # on the shared questions
-        tests = tested(order)
-    return {
-        "metric": number, "best": order[0], "failed": failed,
-        "diagnosed": next((one for one in diagnosis or () if one["pipeline"] == order[0]), None),
-        "tests": [{"pipeline": place, "test": test} for place, test in zip(order[1:], tests, strict=True)],
-    }  # fmt: skip
+    for each in tests():  # on the shared questions, another one may do better than the one with the best mean
+        if each["test"] and each["test"]["better"] == names[each["pipeline"]]:
+            order.insert(0, order.pop(order.index(each["pipeline"])))
+            break
+    of_best = next((one for one in diagnosed if one["pipeline"] == order[0]), None)
+    return {"metric": number, "best": order[0], "tests": tests(), "diagnosed": of_best, "failed": failed}
 
 
-def _test(best: str, other: str, metric: str, comparison: Any, sign: int) -> dict[str, Any] | None:
+def _test(
+    best: str, other: str, metric: str, comparison: Comparison | None, sign: int
+) -> dict[str, Any] | None:
     """The test of the best against another, turned so that a positive difference speaks for the best."""
     for pair in comparison.pairs if comparison else ():
         two = [cleaned(pair.pipeline), cleaned(pair.other)]
         if cleaned(pair.metric) != metric or sorted(two) != sorted([best, other]) or pair.difference is None:
             continue
         turn = sign if two[0] == best else -sign
-        ends = sorted(turn * end for end in (pair.low, pair.high) if end is not None) or [None, None]
+        low, high = sorted(turn * end for end in (pair.low, pair.high) if end is not None) or (None, None)
         return {
-            "other": other, "better": None if pair.better is None else cleaned(pair.better), "n": pair.n,
-            "p": pair.p_adjusted, "difference": turn * pair.difference, "low": ends[0], "high": ends[1],
+            "better": None if pair.better is None else cleaned(pair.better), "p": pair.p_adjusted,
+            "difference": turn * pair.difference, "low": low, "high": high,
         }  # fmt: skip
     return None

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.documents import clean_text, redact
-from rag_kit.documents.plain import to_plain
+from rag_kit.documents.identity import to_plain
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.cells import Cell
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from rag_kit.evaluation.runs.results import Results
     from rag_kit.evaluation.runs.rows import Row
 
+#: Characters of one text; the rest is cut and counted. A page of 2,000 questions has to open on a phone.
 MAX_TEXT = 20_000
-"""Characters of one text; the rest is cut and counted. A page of 2,000 questions has to open on a phone."""
+#: Characters of one field of a pipeline's result that the kit does not know.
 MAX_EXTRA = 4_000
-"""Characters of one field of a pipeline's result that the kit does not know."""
 
 _CITED = (
     "number", "statement", "quote", "status", "reason", "score", "file", "source", "title", "page", "heading"

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from rag_kit.errors import InvalidInputError, RagKitError
 from rag_kit.evaluation._files import as_path, check_target, write_file
-from rag_kit.evaluation.comparing.comparison import Comparison, compare
+from rag_kit.evaluation.comparison import Comparison, compare
 from rag_kit.evaluation.diagnosis import Diagnosis, diagnose_all
 from rag_kit.evaluation.runs.results import Results
 
+_GIVE = "give what evaluate returned, a list of it, or Results.load(folder)"
 _MARK = b'<meta name="generator" content="rag_kit.report">'
 
 
@@ -21,7 +22,7 @@ def write_report(
     path: Path | str,
     *,
     comparison: Comparison | bool | None = None,
-    diagnosis: Diagnosis | Sequence[Diagnosis] | Mapping[str, Diagnosis] | bool | None = None,
+    diagnosis: Diagnosis | Mapping[str, Diagnosis] | bool | None = None,
     title: str | None = None,
     language: str = "en",
     overwrite: bool = False,
@@ -32,18 +33,14 @@ def write_report(
         results: One pipeline, several, name -> results, or what ``compare`` gave.
         path: The file. One that is a report already is replaced.
         comparison: What ``compare`` gave; ``None``: made where several pipelines can be compared; ``False``: none.
-        diagnosis: What ``diagnose`` gave: one, several, or name -> diagnosis; ``None``: made where there is a score
-            of the answer, one of recall and one of precision; ``False``: none.
+        diagnosis: What ``diagnose`` gave, or name -> diagnosis; ``None``: made where there is a score of the answer,
+            one of recall and one of precision; ``False``: none.
         title: Title of the page.
         language: ``"en"`` or ``"zh"``: the language the page starts in; the reader can switch.
         overwrite: Replace the file even if it is no report.
 
-    Returns:
-        The path.
-
     Raises:
-        InvalidInputError: If there are no results, an argument is of another kind, the path is a folder or cannot be
-            written, or it is a file that is no report.
+        InvalidInputError: If there are no results, an argument is of another kind, or nothing can be written there.
 
     Example:
         >>> import tempfile
@@ -96,16 +93,12 @@ def _named(results: Any) -> dict[str, Results]:
     """Name -> results; names that come again get a number behind them."""
     given = [results] if isinstance(results, Results) else results
     if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
-        raise InvalidInputError(
-            f"results is a {type(results).__name__}; give what evaluate returned, a list of it, or Results.load(folder)"
-        )
+        raise InvalidInputError(f"results is a {type(results).__name__}; {_GIVE}")
     pairs = given.items() if isinstance(given, Mapping) else [(None, one) for one in given]
     found: dict[str, Results] = {}
     for name, one in pairs:
         if not isinstance(one, Results):
-            raise InvalidInputError(
-                f"results holds a {type(one).__name__}; give what evaluate returned, or Results.load(folder)"
-            )
+            raise InvalidInputError(f"results holds a {type(one).__name__}; {_GIVE}")
         label = plain = str(one.name if name is None else name)
         number = 1
         while label in found:
@@ -135,37 +128,26 @@ def _diagnosed(results: Mapping[str, Results], given: Any) -> dict[str, Diagnosi
     """Name of a pipeline -> its diagnosis."""
     if given is None or given is False:
         return diagnose_all(results) if given is None else {}
-    several = list(given) if isinstance(given, (list, tuple)) else [given]
-    found = given if isinstance(given, Mapping) else {getattr(one, "name", ""): one for one in several}
+    found = dict(given) if isinstance(given, Mapping) else {getattr(given, "name", ""): given}
     for name, one in found.items():
         if not isinstance(one, Diagnosis) or name not in results:
             raise InvalidInputError(
-                f"diagnosis holds {one!r:.80} of {name!r:.80}, which is no pipeline of the report; give what diagnose "
-                f"gave for {', '.join(results)}"
+                f"diagnosis holds {one!r:.80} of {name!r:.80}, which is no pipeline of the report; give name -> what "
+                f"diagnose gave, for {', '.join(results)}"
             )
-    return dict(found)
+    return found
 
 
-def _plots(comparison: Comparison | None, data: Mapping[str, Any]) -> list[tuple[str, int | None, str]]:
-    """Kind, number of the metric where the plot is one of a metric, and the SVG in both languages."""
+def _plots(comparison: Comparison | None, data: Mapping[str, Any]) -> dict[str, str]:
+    """Kind -> SVG in both languages."""
     from rag_kit.evaluation import plots
 
     number = data["answer"]["metric"]
     if comparison is None or number is None:
-        return []
+        return {}
     name = data["metrics"][number]["name"]
     metric = name if name in comparison.metrics else comparison.metrics[0]
-    heatmaps = [
-        (
-            "complementarity",
-            place,
-            plots.complementarity_heatmap(comparison, metric=each, language="both").svg,
-        )
-        for place, each in enumerate(comparison.metrics)
-        if comparison.complementarity[each].n
-    ]
-    return [
-        ("scores", None, plots.scores_with_intervals(comparison, language="both").svg),
-        ("latency", None, plots.latency_against_quality(comparison, metric=metric, language="both").svg),
-        *heatmaps,
-    ]
+    return {
+        "scores": plots.scores_with_intervals(comparison, language="both").svg,
+        "latency": plots.latency_against_quality(comparison, metric=metric, language="both").svg,
+    }

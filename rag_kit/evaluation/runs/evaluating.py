@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import functools
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from rag_kit.concurrency.bridge import acall_function, run_coroutine, run_in_thread
+from rag_kit.concurrency.bridge import acall_function, blocking, run_in_thread
 from rag_kit.concurrency.budget import check_seconds
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation._files import as_path
@@ -20,7 +19,7 @@ from rag_kit.evaluation.runs.fingerprint import pipeline_hash
 from rag_kit.evaluation.runs.metering import Progress, RunBudget, read_prices, reporting
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.runs.rows import RunFolder, digest
-from rag_kit.evaluation.runs.run import Job, Limits, Run
+from rag_kit.evaluation.runs.run import Job, Run
 from rag_kit.evaluation.scorers import default_metrics, get_metrics
 from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
 from rag_kit.models.clients import acall_runnable
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 
     from rag_kit.evaluation.judge.judge import Judge
 
-P = ParamSpec("P")
 MakeInput = Callable[[Example], Any]
 Ask = Callable[[Example], Awaitable[Any]]
 
@@ -61,8 +59,8 @@ async def aevaluate(
 ) -> Results:
     """Ask a pipeline every example of a set and score what it gives.
 
-    `evaluate` works in scripts and in Jupyter, where an event loop runs already; `aevaluate` is for async code.
-    Whatever fails becomes a cell with a reason; it neither ends the run nor counts as a number.
+    `evaluate` works in scripts and in Jupyter; `aevaluate` is for async code. Whatever fails becomes a cell with a
+    reason; it neither ends the run nor counts as a number.
 
     With ``out`` every finished step is kept in that folder at once. Run again, only what is missing or was computed
     from something else is computed: the pipeline is asked again where its name or version, the question or the
@@ -72,8 +70,8 @@ async def aevaluate(
         pipeline: A LangChain Runnable or retriever, a compiled graph, a function from a question to whatever
             `Output.of` reads (async or not), or ``"module:object"``, whose code is run.
         dataset: An `EvaluationSet`, a list of Examples, or the path of a set.
-        metrics: Names, objects of the class `Metric`, and metrics of ``ragas.metrics.collections`` (objects, classes or
-            a ``partial`` of one), which ask `judge`; default: those that need no model and that the set has gold for.
+        metrics: Names, objects of the class `Metric`, and metrics of ``ragas.metrics.collections``, which ask `judge`;
+            default: those that need no model and that the set has gold for.
         judge: Whom metrics ask; without one, those that need it are not applicable.
         out: Folder of the results; ``None``: they are only returned.
         name: The pipeline's name in tables; default: its own.
@@ -97,7 +95,7 @@ async def aevaluate(
 
     Raises:
         InvalidInputError: If an argument is not allowed, or the folder holds something else.
-        ResultsLockedError: If another run writes to the folder.
+        LockedError: If another run writes to the folder.
         MissingExtraError: If a metric needs an extra that is not installed.
 
     Example:
@@ -114,7 +112,7 @@ async def aevaluate(
     """
     caps = {"max_calls": max_calls, "max_tokens": max_tokens, "deadline": deadline}
 
-    def prepare() -> tuple[Job, Limits, Path | None]:
+    def prepare() -> tuple[Job, Path | None]:
         """Check the arguments, read the set, import the metrics: on a thread, since it reads files."""
         for what, text in (("version", version), ("name", name)):
             right = text is None or (isinstance(text, str) and bool(text.strip()))
@@ -127,41 +125,30 @@ async def aevaluate(
         check_seconds("timeout", timeout)
         check_seconds("metric_timeout", metric_timeout)
         RunBudget(**caps)  # type: ignore[arg-type] # refuses what makes no sense
-        limits = Limits(max_concurrency, timeout, metric_timeout, retry_errors, caps, read_prices(prices))
-        asked = resolve(pipeline)
+        table, asked = read_prices(prices), resolve(pipeline)
         questions = EvaluationSet.load(dataset) if isinstance(dataset, (str, Path)) else dataset
         examples = take_examples(questions)
-        scorers = default_metrics(examples) if metrics is None else get_metrics(metrics)
         own_name = name or _name_of(asked)
         key = digest([own_name, version or [pipeline_hash(asked), make_input and pipeline_hash(make_input)]])
         job = Job(
             own_name, version, key, _ask_function(asked, make_input), make_input is not None,
-            questions.name if isinstance(questions, EvaluationSet) else None, examples, scorers, judge,
+            questions.name if isinstance(questions, EvaluationSet) else None, examples,
+            default_metrics(examples) if metrics is None else get_metrics(metrics), judge, table, caps,
+            max_concurrency, timeout, metric_timeout, retry_errors,
         )  # fmt: skip
-        return job, limits, None if out is None else as_path(out, "out")
+        return job, None if out is None else as_path(out, "out")
 
-    job, limits, path = await run_in_thread(prepare)
+    job, path = await run_in_thread(prepare)
     folder = None if path is None else await run_in_thread(RunFolder, path)
     try:
         with reporting(progress, job.name) as report:
-            return await Run(job, limits, folder, report).results()
+            return await Run(job, folder, report).results()
     finally:
         if folder is not None:
             folder.close()
 
 
-def _blocking(function: Callable[P, Coroutine[Any, Any, Results]]) -> Callable[P, Results]:
-    """The function with its arguments and its documentation, for code that awaits nothing."""
-
-    @functools.wraps(function)
-    def call(*args: P.args, **arguments: P.kwargs) -> Results:
-        return run_coroutine(function(*args, **arguments))
-
-    call.__name__ = call.__qualname__ = function.__name__.removeprefix("a")
-    return call
-
-
-evaluate = _blocking(aevaluate)
+evaluate = blocking(aevaluate, "evaluate")
 
 
 def _check(right: bool, name: str, value: Any, allowed: str) -> None:

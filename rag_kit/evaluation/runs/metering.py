@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -18,13 +19,8 @@ from rag_kit.concurrency import Budget
 from rag_kit.errors import BudgetExceededError, InvalidInputError
 from rag_kit.evaluation.runs.rows import Usage
 
-#: Model, or ``"*"``, -> ``input`` and ``output`` for a million tokens, ``call`` for a request.
+#: Model, or ``"*"``, -> ``input`` and ``output`` for a million tokens.
 Prices = dict[str, dict[str, float]]
-
-_ALLOWED = (
-    "give {'model': {'input': 0.15, 'output': 0.6}} for a million tokens each (and 'call' for a request), '*' for "
-    "any other model, or one number for a million tokens of any kind"
-)
 
 
 def read_prices(value: Any) -> Prices:
@@ -41,11 +37,12 @@ def read_prices(value: Any) -> Prices:
     table: Prices = {}
     for model, price in given.items():
         one = price if isinstance(price, Mapping) else {"input": price, "output": price}
-        right = isinstance(model, str) and one and set(one) <= {"input", "output", "call"}
-        if not right or not all(
-            type(each) in (int, float) and 0 <= each <= sys.float_info.max for each in one.values()
-        ):
-            raise InvalidInputError(f"the price of {model!r:.80} is {price!r:.80}; {_ALLOWED}")
+        numbers = all(type(each) in (int, float) and 0 <= each < math.inf for each in one.values())
+        if not isinstance(model, str) or not one or not set(one) <= {"input", "output"} or not numbers:
+            raise InvalidInputError(
+                f"the price of {model!r:.80} is {price!r:.80}; give {{'model': {{'input': 0.15, 'output': 0.6}}}} for "
+                "a million tokens each, '*' for any other model, or one number for a million tokens of any kind"
+            )
         table[model] = {name: float(number) for name, number in one.items()}
     return table
 
@@ -55,18 +52,18 @@ def cost(prices: Prices, usage: Mapping[str, Mapping[str, int]], took: Any) -> f
 
     Args:
         prices: By model.
-        usage: By model; where that is not known, ``calls`` and ``tokens`` of ``took`` count.
+        usage: By model; where that is not known, ``tokens`` of ``took`` count.
         took: An output or a cell.
 
     Example:
-        >>> usage = {"gpt-2026": {"calls": 1, "input_tokens": 1000, "output_tokens": 500}}
+        >>> usage = {"gpt-2026": {"input_tokens": 1000, "output_tokens": 500}}
         >>> cost({"gpt": {"input": 1.0, "output": 4.0}}, usage, None)
         0.003
     """
     if not prices:
         return None
-    if not usage and (took.tokens or took.calls):
-        usage = {"*": {"calls": took.calls, "input_tokens": took.tokens}}
+    if not usage and took.tokens:
+        usage = {"*": {"input_tokens": took.tokens}}
         if prices.get("*", {}).get("input") != prices.get("*", {}).get("output"):
             return None  # which of the tokens went in and which came out is not known
     total = 0.0
@@ -75,63 +72,46 @@ def cost(prices: Prices, usage: Mapping[str, Mapping[str, int]], took: Any) -> f
         names = [name for name in prices if model == name or model.startswith(f"{name}-")]
         if not (price := prices.get(max(names, key=len, default="*"))):
             return None
-        total += price.get("call", 0.0) * counts.get("calls", 0)
-        for kind in ("input", "output"):
-            total += price.get(kind, 0.0) * counts.get(f"{kind}_tokens", 0) / 1e6
+        total += sum(
+            price.get(kind, 0.0) * counts.get(f"{kind}_tokens", 0) / 1e6 for kind in ("input", "output")
+        )
     return total
 
 
 class UsageRecorder(BaseCallbackHandler):
-    """Requests and tokens by the model's name, and what a `RunBudget` refused meanwhile."""
+    """Requests, tokens by the model's name, and what a `RunBudget` refused meanwhile."""
 
     run_inline = True  # counting takes microseconds; a thread for it would take more
     only_models = True
 
     def __init__(self) -> None:
         super().__init__()
+        self.calls = 0
         self.usage: Usage = {}
         self.refused: list[BudgetExceededError] = []
-        self._names: dict[Any, str] = {}
         self._lock = threading.Lock()
-
-    @property
-    def calls(self) -> int:
-        """Requests so far."""
-        return sum(counts["calls"] for counts in self.usage.values())
 
     @property
     def tokens(self) -> int:
         """Tokens in and out so far."""
-        return sum(counts["input_tokens"] + counts["output_tokens"] for counts in self.usage.values())
-
-    def on_chat_model_start(self, serialized: Any, messages: Any, **kwargs: Any) -> None:
-        """Remember the model's name, for answers that do not give it."""
-        self._names[kwargs.get("run_id")] = (kwargs.get("metadata") or {}).get("ls_model_name", "unknown")
-
-    def on_llm_start(self, serialized: Any, prompts: Any, **kwargs: Any) -> None:
-        """As for chat models."""
-        self.on_chat_model_start(serialized, prompts, **kwargs)
+        return sum(sum(counts.values()) for counts in self.usage.values())
 
     def on_llm_end(self, response: LLMResult, **kwargs: Any) -> None:
         """Count a request that was answered."""
         generations = response.generations[0] if response.generations else []
         message = getattr(generations[0], "message", None) if generations else None
-        named = getattr(message, "response_metadata", {}).get("model_name")
-        self._count(kwargs.get("run_id"), named, getattr(message, "usage_metadata", None) or {})
+        used = getattr(message, "usage_metadata", None) or {}
+        name = str(getattr(message, "response_metadata", {}).get("model_name") or "unknown")
+        with self._lock:
+            self.calls += 1
+            for kind in ("input_tokens", "output_tokens") if used else ():
+                counts = self.usage.setdefault(name, {})
+                counts[kind] = counts.get(kind, 0) + int(used.get(kind) or 0)
 
     def on_llm_error(self, error: BaseException, **kwargs: Any) -> None:
         """A request that failed was one, too."""
-        self._count(kwargs.get("run_id"), None, {})
-
-    def _count(self, run_id: Any, named: Any, used: Mapping[str, Any]) -> None:
-        name = self._names.pop(run_id, "unknown")
         with self._lock:
-            counts = self.usage.setdefault(
-                str(named or name), {"calls": 0, "input_tokens": 0, "output_tokens": 0}
-            )
-            counts["calls"] += 1
-            for kind in ("input_tokens", "output_tokens"):
-                counts[kind] += int(used.get(kind) or 0)
+            self.calls += 1
 
 
 _recorder: ContextVar[UsageRecorder | None] = ContextVar("rag_kit_evaluation_usage", default=None)
@@ -189,37 +169,30 @@ class Progress:
 
 @contextmanager
 def reporting(progress: bool | Callable[[Progress], None], name: str) -> Iterator[Callable[[Progress], None]]:
-    """A function that shows a `Progress`: the user's own, or one that moves a bar."""
+    """A function that shows a `Progress`: the user's own, or one that moves a bar of tqdm's on stderr.
+
+    The bar draws nothing where stderr is no terminal (nor Jupyter), is missing or is closed.
+    """
     bar: Any = None
 
-    def report(state: Progress) -> None:
+    def draw(state: Progress) -> None:
         nonlocal bar
-        if callable(progress):
-            progress(state)
-        elif progress:
-            with suppress(OSError, ValueError):  # nobody looks any more: a broken pipe, a closed terminal
-                bar = bar if bar is not None else _bar(name, state)
-                bar.set_postfix_str(str(state), refresh=False)
-                bar.update(state.done - bar.n)
+        with suppress(OSError, ValueError):  # nobody looks any more: a broken pipe, a closed terminal
+            if bar is None:
+                from tqdm import tqdm
+
+                seen = sys.stderr is not None and ("ipykernel" in sys.modules or sys.stderr.isatty())
+                print(
+                    end="", file=sys.stderr if seen else None, flush=True
+                )  # fails before a bar is half made
+                tqdm.monitor_interval = 0  # its watching thread is not needed
+                bar = tqdm(total=state.total, initial=state.reused, desc=name, unit="q", disable=not seen)
+            bar.set_postfix_str(str(state), refresh=False)
+            bar.update(state.done - bar.n)
 
     try:
-        yield report
+        yield progress if callable(progress) else draw if progress else lambda state: None
     finally:
         with suppress(OSError, ValueError):
             if bar is not None:
                 bar.close()
-
-
-def _bar(name: str, state: Progress) -> Any:
-    """A tqdm bar on stderr, which draws nothing where that is no terminal (nor Jupyter), is missing or is closed."""
-    from tqdm import tqdm
-
-    seen = sys.stderr is not None and ("ipykernel" in sys.modules or sys.stderr.isatty())
-    if seen:
-        sys.stderr.write("")  # a bar that fails while it is made would leave half of itself
-        sys.stderr.flush()
-    tqdm.monitor_interval = 0  # its watching thread is not needed
-    return tqdm(
-        total=state.total, initial=state.reused, desc=name, unit="q", disable=not seen, mininterval=0.2,
-        dynamic_ncols=True,
-    )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rag_kit._redact import redact
 from rag_kit.documents.tables import Table, cut, one_line, tables_html, tables_text
-from rag_kit.errors import InvalidInputError, MissingExtraError, RagKitError
+from rag_kit.errors import InvalidInputError, MissingExtraError
 from rag_kit.evaluation._files import as_path
 from rag_kit.evaluation.cells import Cell, Summary
 from rag_kit.evaluation.runs.rows import PIPELINE, Row, RunFolder, read_manifest, read_rows
@@ -48,10 +49,12 @@ class Results:
     total: int | None = None
 
     def __post_init__(self) -> None:
-        for name, kind in (("rows", Row), ("metrics", str)):
-            items = getattr(self, name)
-            if not isinstance(items, (list, tuple)) or not all(isinstance(each, kind) for each in items):
-                raise InvalidInputError(f"{name} is {items!r:.120}; give a list of {kind.__name__}")
+        lists = isinstance(self.rows, list | tuple) and isinstance(self.metrics, list | tuple)
+        names = lists and all(isinstance(each, str) for each in self.metrics)
+        if not names or not all(isinstance(each, Row) for each in self.rows):
+            raise InvalidInputError(
+                f"rows is {self.rows!r:.120}, metrics {self.metrics!r:.80}; give lists of rows and of names"
+            )
         self.metrics = tuple(self.metrics or dict.fromkeys(name for row in self.rows for name in row.cells))
         self._by_id = {row.example.id: row for row in self.rows}
         if len(self._by_id) < len(self.rows):
@@ -82,9 +85,8 @@ class Results:
     @property
     def complete(self) -> bool:
         """Whether every example has a cell of every metric."""
-        return len(self.rows) == self.examples and all(
-            metric in row.cells for row in self.rows for metric in self.metrics
-        )
+        whole = len(self.rows) == self.examples
+        return whole and all(metric in row.cells for row in self.rows for metric in self.metrics)
 
     def summary(self, *, level: float = 0.95, n: int = 10_000, seed: int = 0) -> dict[str, Summary]:
         """Mean, interval and coverage of every metric; the arguments are those of the bootstrap interval."""
@@ -110,22 +112,19 @@ class Results:
     def money(
         self, part: Literal["pipeline", "judge"] = "pipeline", *, prices: Any = None
     ) -> list[float | None]:
-        """What each row cost, in the order of the rows; ``None`` where no price is known.
+        """What each row cost, its pipeline's requests or its metrics'; ``None`` where no price is known.
 
-        Args:
-            part: The pipeline's requests, or those of the metrics.
-            prices: As for ``evaluate``; default: those the run was given.
+        ``prices`` are as for ``evaluate``; default: those the run was given.
         """
         from rag_kit.evaluation.runs.metering import cost, read_prices
 
         table = read_prices(prices if prices is not None else self.manifest.get("prices"))
-
-        def price(row: Row) -> float | None:
+        found: list[float | None] = []
+        for row in self.rows:
             parts = {PIPELINE: row.output} if part == PIPELINE else row.cells
             costs = [cost(table, row.usage.get(name, {}), each) for name, each in parts.items()]
-            return None if None in costs else sum(filter(None, costs))
-
-        return [price(row) for row in self.rows]
+            found.append(None if None in costs else sum(filter(None, costs)))
+        return found
 
     def to_pandas(self) -> pd.DataFrame:
         """One line for each row: example, output, and for each metric value, status and reason.
@@ -145,14 +144,14 @@ class Results:
 
         Raises:
             InvalidInputError: If the folder holds something else.
-            ResultsLockedError: If a run is writing to it.
+            LockedError: If a run is writing to it.
         """
         path = as_path(folder, "folder")
         known = {each["name"]: each for each in self.manifest.get("metrics", []) if "name" in each}
         metrics = [known.get(name, {"name": name}) for name in self.metrics]
         own = {"name": self.name, "examples": self.examples, "metrics": metrics}
         with RunFolder(path) as opened:
-            opened.save(self.rows, {**self.manifest, **own})
+            opened.save(self.rows, self.manifest | own)
         return path
 
     @classmethod
@@ -165,8 +164,8 @@ class Results:
         path = as_path(folder, "folder")
         manifest = read_manifest(path)
         metrics = tuple(entry["name"] for entry in manifest.get("metrics") or ())
-        name = manifest.get("name") or path.name
-        return cls(name, read_rows(path), metrics, manifest, manifest.get("examples"))
+        total = manifest.get("examples")
+        return cls(manifest.get("name") or path.name, read_rows(path), metrics, manifest, total)
 
     def __str__(self) -> str:
         return tables_text(*_parts(self))
@@ -177,15 +176,14 @@ class Results:
     def _record(self, row: Row, money: float | None) -> dict[str, Any]:
         example, output = row.example, row.output
         record: dict[str, Any] = {name: getattr(example, name) for name in ("id", "question", "reference")}
-        record |= {name: getattr(output, name) for name in ("answer", "status", "error")}
+        names = ("answer", "status", "error", "seconds", "calls", "tokens")
+        record |= {name: getattr(output, name) for name in names} | {"money": money}
         record["passages"] = [passage.id for passage in output.passages or ()]
-        record |= {name: getattr(output, name) for name in ("seconds", "calls", "tokens")} | {"money": money}
         record |= {f"tag.{name}": value for name, value in example.tags.items()}
         for metric in self.metrics:
-            cell = row.cells.get(metric)
-            record[metric] = cell and cell.value
-            record[f"{metric}.status"] = cell.status if cell else "missing"
-            record[f"{metric}.reason"] = cell.reason if cell else ""
+            cell = row.cells.get(metric, Cell.not_applicable(""))
+            record[metric], record[f"{metric}.reason"] = cell.value, cell.reason
+            record[f"{metric}.status"] = cell.status if metric in row.cells else "missing"
         return record
 
 
@@ -196,11 +194,9 @@ def interval_text(low: float | None, high: float | None) -> str:
 
 def why_empty(results: Results, name: str) -> str | None:
     """The most frequent reason of a metric that was asked for and has no value at all; ``None`` where it has one."""
-    cells = [cell for row in results.rows if (cell := row.cells.get(name)) is not None]
-    if any(cell.value is not None for cell in cells):
-        return None
-    reasons = Counter(cell.reason for cell in cells if cell.reason)
-    return reasons.most_common(1)[0][0] if reasons else None
+    cells = [row.cells[name] for row in results.rows if name in row.cells]
+    reasons = Counter(cell.reason for cell in cells if cell.reason).most_common(1)
+    return reasons[0][0] if reasons and all(cell.value is None for cell in cells) else None
 
 
 def _parts(results: Results) -> tuple[str, list[Table], list[str]]:
@@ -212,22 +208,26 @@ def _parts(results: Results) -> tuple[str, list[Table], list[str]]:
         + [getattr(one, kind) for kind in kinds]
         for name, one in results.summary().items()
     ]
+    from rag_kit.evaluation.statistics import latency_percentiles  # loads numpy
+
     outputs = [row.output for row in results.rows]
     cells = [cell for row in results.rows for cell in row.cells.values()]
     failed = sum(output.error is not None for output in outputs)
-    title = f"{results.name}: {len(outputs)} questions" + (f", {failed} of them failed" if failed else "")
-    seconds = sorted(output.seconds for output in outputs if output.error is None) or [0.0]
-    p50, p95 = (seconds[int(share * (len(seconds) - 1))] for share in (0.5, 0.95))
-    reasons = {name: redact(cut(one_line(why_empty(results, name) or ""), 200)) for name in results.metrics}
-    notes = [f"{name} has no value: {why}" for name, why in reasons.items() if why]
+    p50, p95 = latency_percentiles([output.seconds for output in outputs if output.error is None])
+    empty: dict[str, list[str]] = {}
+    for name in results.metrics:
+        if why := why_empty(results, name):
+            empty.setdefault(redact(cut(one_line(why), 200)), []).append(name)
+    notes = [f"{', '.join(names)} without a value: {why}" for why, names in empty.items()]
     notes += [
-        f"Pipeline: p50 {p50:.2f} s, p95 {p95:.2f} s; {_took(outputs)}. Scoring: {_took(cells)}.",
+        f"Pipeline: p50 {p50 or 0:.2f} s, p95 {p95 or 0:.2f} s; {_took(outputs)}. Scoring: {_took(cells)}.",
         "Means and intervals stand on the n questions that have a value; a failed cell is never a number.",
     ]
-    if results.examples > len(results):
-        notes.append(f"{results.examples - len(results)} of {results.examples} questions were not asked yet.")
+    if missing := results.examples - len(results):
+        notes.append(f"{missing} of {results.examples} questions were not asked yet.")
     if stopped := results.manifest.get("stopped_by"):
         notes.append(f"The run was stopped: {stopped}")
+    title = f"{results.name}: {len(outputs)} questions" + (f", {failed} of them failed" if failed else "")
     return title, [Table(header, table, right=[1, *range(3, len(header))])], notes
 
 
@@ -236,13 +236,75 @@ def _took(parts: Sequence[Any]) -> str:
 
 
 def higher_is_better(results: Results, metric: str) -> bool:
-    """Whether more of a metric is better: by the run's manifest, else the metric itself; unknown ones: yes."""
-    for entry in results.manifest.get("metrics") or ():
-        if isinstance(entry, Mapping) and entry.get("name") == metric and "higher_is_better" in entry:
-            return bool(entry["higher_is_better"])
-    from rag_kit.evaluation.scorers import get_metric
+    """Whether more of a metric is better, by the run's manifest; where it does not say: yes."""
+    known = results.manifest.get("metrics") or ()
+    return all(each.get("higher_is_better", True) for each in known if each.get("name") == metric)
 
-    try:
-        return get_metric(metric).higher_is_better
-    except RagKitError:  # of the user's own, or of an extra that is not installed
-        return True
+
+class QualityError(AssertionError):
+    """Results do not reach the bar; ``failures`` says of each metric why."""
+
+    def __init__(self, message: str, failures: Mapping[str, str]) -> None:
+        super().__init__(message)
+        self.failures = dict(failures)
+
+
+def assert_quality(
+    results: Results,
+    thresholds: Mapping[str, float],
+    *,
+    rule: Literal["mean", "low"] = "mean",
+    min_coverage: float = 0.9,
+) -> None:
+    """Raise `QualityError` where a metric misses its threshold, for tests of your own.
+
+    Metrics of which less is better (rates of errors) must not be above theirs.
+
+    Args:
+        results: What ``evaluate`` gave, or ``Results.load``.
+        thresholds: Metric -> what it must reach.
+        rule: ``"mean"``, or ``"low"`` for the end of the 95% interval that is nearer to failing, since a mean that
+            stands on few examples proves little.
+        min_coverage: Share of the examples that must have a value, those left out to which the metric does not apply.
+
+    Raises:
+        QualityError: If one does not; the message has a line for each.
+        InvalidInputError: If a metric is not in the results, or an argument is not allowed.
+    """
+    given = {**thresholds, "min_coverage": min_coverage} if isinstance(thresholds, Mapping) else {}
+    numbers = all(type(each) in (int, float) and abs(each) <= sys.float_info.max for each in given.values())
+    right = isinstance(results, Results) and len(given) > 1 and numbers and 0 <= min_coverage <= 1
+    if not right or rule not in ("mean", "low"):
+        raise InvalidInputError(
+            f"results is a {type(results).__name__}, thresholds {thresholds!r:.80}, rule {rule!r:.80} and min_coverage "
+            f"{min_coverage!r:.80}; give what evaluate gave, {{'mrr': 0.8}}, 'mean' or 'low', and a number from 0 to 1"
+        )
+    summaries, failures, lines = (
+        results.summary(),
+        {},
+        [f"{results.name} does not reach what is asked of it:"],
+    )
+    for metric, threshold in thresholds.items():
+        results.cells(metric)  # refuses one that is not there
+        one = summaries[metric]
+        if why := _failure(one, threshold, rule, higher_is_better(results, metric), min_coverage):
+            failures[metric] = why
+            lines.append(f"{metric}: {why} (95% interval {interval_text(one.low, one.high)})")
+    if failures:
+        raise QualityError("\n".join(lines), failures)
+
+
+def _failure(one: Summary, threshold: float, rule: str, better: bool, min_coverage: float) -> str:
+    """Why a metric misses its threshold; empty where it does not."""
+    wanted = one.n + one.errors + one.missing
+    if one.mean is None:
+        return "no example has a value"
+    if one.n < min_coverage * wanted - 1e-9:
+        lacks = f"{one.errors} failed, {one.missing} not done"
+        return f"only {one.n} of {wanted} have a value ({lacks}); asked are {min_coverage:.0%}"
+    end = (one.low, "lower end") if better else (one.high, "upper end")
+    value, what = end if rule == "low" else (one.mean, "mean")
+    if value is None:
+        return "one example gives no interval"
+    misses = (threshold - value if better else value - threshold) > 1e-9  # of floating-point sums
+    return f"{what} {value:.3f} is {'below' if better else 'above'} {threshold:g}" if misses else ""

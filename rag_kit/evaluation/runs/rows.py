@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from rag_kit._redact import redact
 from rag_kit.documents.append_log import AppendLog, json_line, read_log
-from rag_kit.documents.plain import to_plain
+from rag_kit.documents.identity import to_plain
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation._files import write_file, write_json
 from rag_kit.evaluation.cells import Cell
@@ -40,7 +40,7 @@ _SECRET = re.compile(r"(?i)(api[_-]?key|secret|token|password|passwd|authorizati
 #: What reading a record of another form may raise.
 _ODD = (ValueError, TypeError, AttributeError, KeyError)
 Record = dict[str, Any]
-#: Model -> ``calls``, ``input_tokens``, ``output_tokens``.
+#: Model -> ``input_tokens``, ``output_tokens``.
 Usage = dict[str, dict[str, int]]
 
 
@@ -52,8 +52,8 @@ class Row:
         example: The question and its gold.
         output: What the pipeline gave; ``output.error`` says why it gave nothing.
         cells: Metric name -> its cell; a metric that was not reached yet is not there.
-        usage: ``"pipeline"`` or a metric's name -> model -> ``calls``, ``input_tokens``, ``output_tokens``, of
-            the requests that were really made.
+        usage: ``"pipeline"`` or a metric's name -> model -> ``input_tokens``, ``output_tokens``, of the requests
+            that were really made.
         keys: ``"pipeline"`` or a metric's name -> a hash of what it is computed from.
     """
 
@@ -62,12 +62,6 @@ class Row:
     cells: dict[str, Cell] = field(default_factory=dict)
     usage: dict[str, Usage] = field(default_factory=dict)
     keys: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
-
-    def add_cell(self, metric: str, cell: Cell, usage: Usage) -> None:
-        """Add a cell, and what it took by model."""
-        self.cells[metric] = cell
-        if usage:
-            self.usage[metric] = usage
 
     def to_json(self) -> Record:
         """The row as one line of ``rows.jsonl``."""
@@ -88,12 +82,12 @@ class Row:
         """
         try:
             cells = {name: Cell.from_json(cell) for name, cell in record.get("cells", {}).items()}
-            usage = {name: _usage(each) for name, each in record.get("usage", {}).items()}
-            keys = dict(record.get("keys", {}))
-            if not all(isinstance(key, str) for key in keys.values()):
-                raise TypeError("a key is no text")
-            output = Output.from_json(record["output"])
-            return cls(Example.from_json(record["example"]), output, cells, usage, keys)
+            known: dict[str, dict[str, Any]] = {
+                name: dict(record.get(name, {})) for name in ("usage", "keys")
+            }
+            return cls(
+                Example.from_json(record["example"]), Output.from_json(record["output"]), cells, **known
+            )
         except _ODD as error:
             raise InvalidInputError(f"{record!r:.200} is no row of results: {error}") from error
 
@@ -107,12 +101,6 @@ class Row:
         """All of them by their keys; what has no key is left out."""
         parts = (PIPELINE, *self.cells)
         return {self.keys[part]: self.record(part) for part in parts if part in self.keys}
-
-
-def _usage(value: Any) -> Usage:
-    if not all(type(count) is int for counts in value.values() for count in counts.values()):
-        raise TypeError("usage is no counts by model")
-    return dict(value)
 
 
 def digest(value: Any) -> str:
@@ -140,16 +128,14 @@ def clean(value: Any) -> Any:
         {'model': 'gpt', 'api_key': '***', 'note': 'Bearer ***'}
     """
     value = to_plain(value)
-    if isinstance(value, str):
-        return redact(value)
+    if isinstance(value, Mapping):
+        secret = {
+            key for key, item in value.items() if item and isinstance(item, str) and _SECRET.search(key)
+        }
+        return {key: "***" if key in secret else clean(item) for key, item in value.items()}
     if isinstance(value, list):
         return [clean(item) for item in value]
-    if isinstance(value, Mapping):
-        return {
-            key: "***" if isinstance(item, str) and item and _SECRET.search(key) else clean(item)
-            for key, item in value.items()
-        }
-    return value
+    return redact(value) if isinstance(value, str) else value
 
 
 class RunFolder:
@@ -160,7 +146,7 @@ class RunFolder:
 
     Raises:
         InvalidInputError: If it is a file, or a folder that holds something else.
-        ResultsLockedError: If another process, or another run of this one, writes to it.
+        LockedError: If another process, or another run of this one, writes to it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -182,7 +168,7 @@ class RunFolder:
         """What is known under a key, as ``read`` reads it, and what it took; ``None`` if nothing, or damaged."""
         try:
             record = self._known[key]
-            return read(record["value"]), _usage(record.get("usage", {}))
+            return read(record["value"]), dict(record.get("usage", {}))
         except _ODD:
             return None
 
@@ -218,16 +204,16 @@ class RunFolder:
 
 def _check_folder(path: Path) -> None:
     """Refuse a file, and a folder that holds other things than results."""
-    if path.exists() and not path.is_dir():
-        raise InvalidInputError(f"{str(path)!r} is a file; name a folder for the results")
-    names = {each.name for each in path.iterdir()} if path.is_dir() else set()
-    if (path / MANIFEST).is_file():
-        others = {name for name in (ROWS, LOG) if (path / name).is_dir()}
-    else:  # a run that was killed while it wrote its first file leaves the lock and that file's draft
-        others = {each for each in names - {LOCK} if not each.startswith(f".{MANIFEST}.")}
+    names = (
+        {each.name for each in path.iterdir()} if path.is_dir() else {path.name} if path.exists() else set()
+    )
+    if MANIFEST in names:
+        names = {name for name in (ROWS, LOG) if (path / name).is_dir()}
+    # a run that was killed while it wrote its first file leaves the lock and that file's draft
+    others = {each for each in names - {LOCK} if not each.startswith(f".{MANIFEST}.")}
     if others:
         raise InvalidInputError(
-            f"{str(path)!r} holds other things ({min(others)!r}); name a new folder, or one with results"
+            f"{str(path)!r} holds something else ({min(others)!r}); name a new folder, or one with results"
         )
 
 
@@ -246,19 +232,16 @@ def read_manifest(path: Path) -> dict[str, Any]:
     Raises:
         InvalidInputError: If there is none, it is damaged, or of another format.
     """
+    if not (path / MANIFEST).is_file():
+        raise InvalidInputError(f"there is no {MANIFEST} in {str(path)!r}; name a folder of results")
     try:
         value = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
-        metrics, examples, name = (value.get(each) for each in ("metrics", "examples", "name"))
-        names = [entry["name"] for entry in metrics or ()]
-        right = all(isinstance(each, str) for each in names) and isinstance(name, str | None)
-        right = right and isinstance(metrics, list | None) and isinstance(examples, int | None)
-    except (FileNotFoundError, NotADirectoryError):
-        raise InvalidInputError(
-            f"there is no {MANIFEST} in {str(path)!r}; name a folder of results"
-        ) from None
+        names = [value.get("name") or "", *(entry["name"] for entry in value.get("metrics") or ())]
+        right = value["format"] == FORMAT and all(isinstance(name, str) for name in names)
+        right = right and isinstance(value.get("examples"), int | None)
     except (OSError, RecursionError, *_ODD):
         right = False
-    if not right or value.get("format") != FORMAT:
+    if not right:
         raise InvalidInputError(
             f"the {MANIFEST} in {str(path)!r} is damaged, or not of format {FORMAT}; run the evaluation again"
         )

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import platform
-import subprocess
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
@@ -29,49 +28,36 @@ from rag_kit.evaluation.runs.rows import PIPELINE, Row, RunFolder, clean, digest
 if TYPE_CHECKING:
     from rag_kit.evaluation.judge.judge import Judge
 
-_PACKAGES = (
-    "rag-kit", "ragas", "ir-measures", "langchain-core", "langgraph", "langchain-openai", "openai", "numpy",
-    "sacrebleu", "rouge-score", "rapidfuzz", "datacompy",
-)  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Job:
-    """What is evaluated: a pipeline, a set, metrics. ``key`` is a hash of what identifies the pipeline."""
+    """What is evaluated: a pipeline, a set, metrics; the rest are arguments of `aevaluate`."""
 
     name: str
     version: str | None
-    key: str
+    key: str  # a hash of what identifies the pipeline
     ask: Callable[[Example], Awaitable[Any]]
     sees_all: bool  # of an example, and not the question and the history alone
     dataset: str | None
     examples: tuple[Example, ...]
     metrics: tuple[Metric, ...]
     judge: Judge | None
-
-
-@dataclass(frozen=True)
-class Limits:
-    """How it is evaluated; the fields, and the caps, are arguments of `aevaluate`."""
-
+    prices: Prices
+    caps: dict[str, Any]
     max_concurrency: int
     timeout: float | None
     metric_timeout: float | None
     retry_errors: bool
-    caps: dict[str, Any]
-    prices: Prices
 
 
 class Run:
-    """A run of `aevaluate`: what to do, how, the folder where it is kept, and who gets the progress."""
+    """A run of `aevaluate`: what to do, the folder where it is kept, and who gets the progress."""
 
-    def __init__(
-        self, job: Job, limits: Limits, folder: RunFolder | None, report: Callable[[Progress], None]
-    ) -> None:
-        self.job, self.limits, self.folder, self._report = job, limits, folder, report
+    def __init__(self, job: Job, folder: RunFolder | None, report: Callable[[Progress], None]) -> None:
+        self.job, self.folder, self._report = job, folder, report
         self._rows: dict[str, Row | None] = dict.fromkeys(example.id for example in job.examples)
         self.asked = self.scored = self.calls = self.tokens = 0
-        self.money: float | None = 0.0 if limits.prices else None
+        self.money: float | None = 0.0 if job.prices else None
         self.stopped: str | None = None
         self._started = time.monotonic()
 
@@ -98,7 +84,7 @@ class Run:
         self.keys = {metric.name: _metric_key(metric, judge) for metric in self.job.metrics}
         for example in self.job.examples:
             known = self._find(self._output_key(example), Output.from_json)
-            if known is not None and not (known[0].error and self.limits.retry_errors):
+            if known is not None and not (known[0].error and self.job.retry_errors):
                 self._add_row(example, *known)
         self.reused = self.finished = sum(map(self._is_done, self.rows))
         before: dict[str, Any] = {}
@@ -123,11 +109,11 @@ class Run:
         given = given_digest(example, output)
         keys = {name: f"{key}:{given}" for name, key in self.keys.items()}
         row = Row(example, output, keys={PIPELINE: self._output_key(example), **keys})
-        row.usage |= {PIPELINE: usage} if usage else {}
+        row.usage[PIPELINE] = usage
         for name, key in keys.items():
             known = self._find(key, Cell.from_json)
-            if known is not None and not (known[0].status == "error" and self.limits.retry_errors):
-                row.add_cell(name, *known)
+            if known is not None and not (known[0].status == "error" and self.job.retry_errors):
+                row.cells[name], row.usage[name] = known
         self._rows[example.id] = row
         return row
 
@@ -140,9 +126,9 @@ class Run:
         There are workers for as many examples as are asked and scored at a time, so that the judge, which has a limit
         of its own, needs never to wait for work, and outputs do not pile up.
         """
-        scored = max(self.limits.max_concurrency, getattr(self.job.judge, "max_concurrency", 1))
+        scored = max(self.job.max_concurrency, getattr(self.job.judge, "max_concurrency", 1))
         todo = iter([each for each in self.job.examples if not self._is_done(self._rows[each.id])])
-        asking = asyncio.Semaphore(self.limits.max_concurrency)
+        asking = asyncio.Semaphore(self.job.max_concurrency)
         self._tell()
 
         async def work() -> None:
@@ -158,10 +144,10 @@ class Run:
                     return
 
         try:
-            with use_budget(RunBudget(**self.limits.caps)):
-                await afan_out([work] * (self.limits.max_concurrency + scored))
+            with use_budget(RunBudget(**self.job.caps)):
+                await afan_out([work] * (self.job.max_concurrency + scored))
         except BudgetExceededError as error:
-            self._stop(error)
+            self.stopped = self.stopped or redact(str(error))
         except BranchError as error:
             raise error.__cause__ or error from None
 
@@ -176,13 +162,13 @@ class Run:
         self.asked += 1
         with recording() as recorder, use_budget(budget):
             answer = partial(_answer, self.job.ask, example)
-            done = await afan_out([answer], timeout=self.limits.timeout, on_error="skip")
+            done = await afan_out([answer], timeout=self.job.timeout, on_error="skip")
         if recorder.refused:  # whatever it gave, it gave it with less than it asked for
-            self._stop(recorder.refused[0])
+            self.stopped = self.stopped or redact(str(recorder.refused[0]))
             return None
         output, error = done.outcomes[0].value, done.outcomes[0].error
         if isinstance(error, BranchTimeoutError):
-            output = Output(error=f"TimeoutError: no answer within {self.limits.timeout:g} s")
+            output = Output(error=f"TimeoutError: no answer within {self.job.timeout:g} s")
         elif output is None:
             output = Output(error="no answer" if error is None else error_text(error))
         output = replace(
@@ -204,7 +190,7 @@ class Run:
         done = await afan_out([partial(self._measure, row, metric) for metric in missing], on_error="skip")
         for error in (outcome.error for outcome in done.outcomes):
             if isinstance(error, BudgetExceededError):
-                self._stop(error)
+                self.stopped = self.stopped or redact(str(error))
             elif error is not None:
                 raise error
         if self._is_done(row):
@@ -212,7 +198,7 @@ class Run:
             self._tell()
 
     async def _measure(self, row: Row, metric: Metric) -> None:
-        seconds = self.limits.metric_timeout
+        seconds = self.job.metric_timeout
         with recording() as recorder:
             try:
                 async with asyncio.timeout(seconds) as clock:
@@ -227,7 +213,7 @@ class Run:
         calls, tokens = max(cell.calls, recorder.calls), max(cell.tokens, recorder.tokens)
         counted = replace(cell, reason=reason, calls=calls, tokens=tokens, seconds=round(cell.seconds, 6))
         self._count(counted, cell, recorder)
-        row.add_cell(metric.name, counted, recorder.usage)
+        row.cells[metric.name], row.usage[metric.name] = counted, recorder.usage
         await self._keep(row, metric.name)
 
     async def _keep(self, row: Row, part: str) -> None:
@@ -240,28 +226,27 @@ class Run:
         self.calls += took.calls
         self.tokens += took.tokens
         if self.money is not None:
-            money = cost(self.limits.prices, recorder.usage, took)
+            money = cost(self.job.prices, recorder.usage, took)
             self.money = None if money is None else self.money + money
         try:
             charge_tokens(max(0, took.tokens - charged.tokens))
             for _ in range(took.calls - charged.calls):
                 charge_call()
         except BudgetExceededError as error:
-            self._stop(error)
-
-    def _stop(self, error: BaseException) -> None:
-        self.stopped = self.stopped or redact(str(error))
+            self.stopped = self.stopped or redact(str(error))
 
     def _make_manifest(self, judge: Any) -> dict[str, Any]:
-        """What the run is made with, as plain JSON: versions, settings, fingerprints, the commit; no key."""
-        job, started, limits = self.job, _now(), asdict(self.limits)
+        """What the run is made with, as plain JSON: versions, settings, fingerprints; no key."""
+        job, started = self.job, _now()
+        names = ("max_concurrency", "timeout", "metric_timeout", "retry_errors")
+        settings = job.caps | {name: getattr(job, name) for name in names}
         return {
             "name": job.name, "created": started, "started": started, "examples": len(job.examples),
             "dataset": {"name": job.dataset, "fingerprint": digest([each.to_json() for each in job.examples])},
             "pipeline": {"name": job.name, "version": job.version, "key": job.key},
-            "metrics": [_describe(metric, self.keys[metric.name]) for metric in job.metrics],
-            "judge": judge, "prices": limits.pop("prices") or None, "settings": limits.pop("caps") | limits,
-            "versions": _versions(), "commit": _commit(),
+            "metrics": [clean(metric.describe()) | {"key": self.keys[metric.name]} for metric in job.metrics],
+            "judge": judge, "prices": job.prices or None, "settings": settings,
+            "versions": _versions(),
         }  # fmt: skip
 
     def _end(self, status: str) -> None:
@@ -288,20 +273,10 @@ async def _answer(ask: Callable[[Example], Awaitable[Any]], example: Example) ->
     return output
 
 
-def _asks(metric: Metric) -> bool:
-    return metric.needs_judge or metric.needs_embeddings
-
-
-def _describe(metric: Metric, key: str) -> dict[str, Any]:
-    """What a metric is, for tables and comparisons."""
-    names = ("name", "source", "stage", "low", "high", "higher_is_better")
-    described = {name: getattr(metric, name) for name in names}
-    return {**described, "asks_judge": _asks(metric), "settings": clean(metric.settings()), "key": key}
-
-
 def _metric_key(metric: Metric, judge: dict[str, Any] | None) -> str:
     """A hash of a metric's name and settings, and of the part of the judge's fingerprint that decides it."""
-    settings, asked = metric.settings(), dict(judge or {}) if _asks(metric) else {}
+    settings, asks = metric.settings(), metric.needs_judge or metric.needs_embeddings
+    asked = dict(judge or {}) if asks else {}
     if not metric.needs_embeddings:
         asked.pop("embeddings", None)
     if (names := settings.get("prompts")) and asked.get("prompts"):  # it depends on no other
@@ -318,18 +293,7 @@ def _now() -> str:
 def _versions() -> dict[str, str]:
     """Versions of the packages that decide results; those that are not installed are left out."""
     found = {"python": platform.python_version()}
-    for name in _PACKAGES:
+    for name in ("rag-kit", "ragas", "ir-measures", "langchain-core", "langgraph", "openai", "numpy"):
         with suppress(PackageNotFoundError):
             found[name] = version(name)
     return found
-
-
-def _commit() -> dict[str, Any] | None:
-    """The commit of the working folder and whether tracked files differ from it; ``None`` outside of git."""
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=5, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    commit, _, changed = done.stdout.strip().partition("-")
-    return {"commit": commit, "changed": bool(changed)}

@@ -35,8 +35,16 @@ def read_beir(folder: Path | str, split: str = "test") -> tuple[str, list[Exampl
         key: text_of(record.get("text"), f"{where}: 'text'")
         for where, key, record in _records(files[1], "_id")
     }
-    qrels = _read_qrels(qrels_file, corpus, queries)
-    gold = _read_gold(qa_file, corpus, queries) if qa_file else {}
+    qrels = _read_qrels(qrels_file, queries)
+    gold = _read_gold(qa_file, corpus) if qa_file else {}
+    named = dict.fromkeys(document for grades in qrels.values() for document in grades)
+    unknown = [f"query {key}" for key in {**qrels, **gold} if key not in queries]
+    unknown += [f"document {key}" for key in named if key not in corpus]
+    if unknown or not any(grade > 0 for grades in qrels.values() for grade in grades.values()):
+        raise InvalidInputError(
+            f"{folder.name!r} has judgements of what it does not hold ({first_few(unknown)}), or of no relevant "
+            "document; remove these lines or add the missing records"
+        )
     examples = [
         _example(key, text, qrels.get(key, {}), gold.get(key, {}), corpus) for key, text in queries.items()
     ]
@@ -90,50 +98,40 @@ def _example(
     return Example(key, question, reference_contexts=contexts, relevant=grades, tags=tags, **gold)
 
 
-def _read_qrels(
-    path: Path, corpus: Mapping[str, Passage], queries: Mapping[str, str]
-) -> dict[str, dict[str, int]]:
+def _read_qrels(path: Path, queries: Mapping[str, str]) -> dict[str, dict[str, int]]:
     qrels: dict[str, dict[str, int]] = {}
-    dangling: list[str] = []
-    for order, (number, line) in enumerate(read_lines(path)):
+    for number, line in read_lines(path):
         where, cells = f"{path.name}:{number}", line.rstrip("\r\n").split("\t")
-        if not line.strip():
-            continue
-        if len(cells) != 3:
-            raise InvalidInputError(
-                f"{where}: {len(cells)} columns; give query id, document id and grade, parted by tabs"
-            )
-        query, document, grade = cells
-        if order == 0 and query not in queries and not grade.lstrip("-").isdigit():
-            continue  # the header
-        if not re.fullmatch(r"\s*-?\d{1,9}\s*", grade):
-            raise InvalidInputError(f"{where}: the grade {grade!r:.40} is not a whole number")
-        dangling += [f"query {query} (line {number})"] if query not in queries else []
-        dangling += [f"document {document} (line {number})"] if document not in corpus else []
-        if qrels.setdefault(query, {}).setdefault(document, int(grade)) != int(grade):
-            raise InvalidInputError(f"{where}: query {query!r} and document {document!r} have two grades")
-    _refuse_dangling(path, dangling)
-    if not any(grade > 0 for grades in qrels.values() for grade in grades.values()):
-        raise InvalidInputError(
-            f"{path.name} names no relevant document; there is nothing to measure against"
+        header = (
+            len(cells) == 3
+            and number == 1
+            and cells[0] not in queries
+            and not cells[-1].lstrip("-").isdigit()
         )
+        if header or not line.strip():
+            continue
+        if len(cells) != 3 or not re.fullmatch(r"\s*-?\d{1,9}\s*", cells[2]):
+            raise InvalidInputError(
+                f"{where}: {line[:80]!r}; give query id, document id and a whole number as grade, parted by tabs"
+            )
+        query, document, grade = cells[0], cells[1], int(cells[2])
+        if qrels.setdefault(query, {}).setdefault(document, grade) != grade:
+            raise InvalidInputError(f"{where}: query {query!r} and document {document!r} have two grades")
     return qrels
 
 
-def _read_gold(
-    path: Path, corpus: Mapping[str, Passage], queries: Mapping[str, str]
-) -> dict[str, dict[str, Any]]:
+def _read_gold(path: Path, corpus: Mapping[str, Passage]) -> dict[str, dict[str, Any]]:
     """Query id -> the fields of its example that the gold answers give."""
     gold: dict[str, dict[str, Any]] = {}
-    dangling: list[str] = []
     for where, key, record in _records(path, "id"):
         answers = _take_list(record, "answers", str, where)
         doc_ids = _take_list(record, "doc_ids", str, where)
         starts = _take_list(record, "answer_starts", int, where)
-        if key not in queries:
-            dangling.append(f"query {key} ({where})")
-        dangling.extend(f"document {doc} ({where})" for doc in doc_ids if doc not in corpus)
-        found = [corpus[doc] for doc in doc_ids if doc in corpus]
+        if unknown := [each for each in doc_ids if each not in corpus]:
+            raise InvalidInputError(
+                f"{where} names documents that the corpus does not hold: {first_few(unknown)}"
+            )
+        found = [corpus[each] for each in doc_ids]
         long = next((record[n] for n in ("reference", "long_answer") if isinstance(record.get(n), str)), None)
         gold[key] = {
             "reference": long or next(iter(answers), None),
@@ -142,16 +140,7 @@ def _read_gold(
             "answerable": bool(answers),
             "metadata": record,
         }
-    _refuse_dangling(path, dangling)
     return gold
-
-
-def _refuse_dangling(path: Path, dangling: list[str]) -> None:
-    if dangling:
-        raise InvalidInputError(
-            f"{path.name} names what the set does not hold: {first_few(dangling)}; "
-            "remove these lines or add the missing records"
-        )
 
 
 def _take_list(record: dict[str, Any], key: str, kind: type, where: str) -> list[Any]:

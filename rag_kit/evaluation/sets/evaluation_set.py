@@ -7,7 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 from rag_kit.documents.tables import Table
 from rag_kit.errors import InvalidInputError
@@ -16,7 +16,7 @@ from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.outputs import Passage
 from rag_kit.evaluation.sets.beir import read_beir
 from rag_kit.evaluation.sets.feedback import feedback_examples
-from rag_kit.evaluation.sets.records import SavedRecords, corpus_passages, read_examples
+from rag_kit.evaluation.sets.records import corpus_passages, part_saved, read_examples
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -53,9 +53,9 @@ class EvaluationSet(Sequence[Example]):
         if not isinstance(name, str) or not name.strip():
             raise InvalidInputError(f"name is {name!r:.80}; give a text that is not blank")
         self.name = name
-        if not isinstance(examples, Iterable):
-            raise InvalidInputError(f"examples is a {type(examples).__name__}; give a list of examples")
-        self.examples: tuple[Example, ...] = tuple(examples)
+        self.examples: tuple[Example, ...] = (
+            tuple(examples) if isinstance(examples, Iterable) else (examples,)
+        )
         self._places: dict[str, int] = {}
         for place, example in enumerate(self.examples):
             if not isinstance(example, Example):
@@ -73,11 +73,7 @@ class EvaluationSet(Sequence[Example]):
     def __iter__(self) -> Iterator[Example]:
         return iter(self.examples)
 
-    @overload
-    def __getitem__(self, key: int | str) -> Example: ...
-    @overload
-    def __getitem__(self, key: slice) -> EvaluationSet: ...
-    def __getitem__(self, key: int | str | slice) -> Example | EvaluationSet:
+    def __getitem__(self, key: int | str | slice) -> Any:
         """The example of an id or a place; a slice is a set."""
         if isinstance(key, slice):
             return self._of(self.examples[key])
@@ -98,7 +94,7 @@ class EvaluationSet(Sequence[Example]):
 
     def filter(self, wanted: Callable[[Example], object] | None = None, **tags: str) -> EvaluationSet:
         """The examples that a function says yes to, and that have these tags."""
-        if wanted is not None and not callable(wanted):
+        if not callable(wanted) and wanted is not None:
             raise InvalidInputError(
                 f"wanted is {wanted!r:.80}; give a function of an example, or tags by name"
             )
@@ -122,41 +118,24 @@ class EvaluationSet(Sequence[Example]):
             InvalidInputError: If there are not so many.
         """
         if type(n) is not int or not 0 <= n <= len(self):
-            raise InvalidInputError(
-                f"n is {n!r}; {self.name!r} has {len(self)} examples: give 0 to {len(self)}"
-            )
+            raise InvalidInputError(f"n is {n!r}; {self.name!r} has {len(self)} examples: give 0 to as many")
         drawn = set(sorted(self._places, key=lambda key: _rank(key, seed))[:n])
         return self._of(example for example in self.examples if example.id in drawn)
 
-    def split(
-        self, share: float, seed: int = 0, *, by: str | Callable[[Example], object] | None = None
-    ) -> tuple[EvaluationSet, EvaluationSet]:
+    def split(self, share: float, seed: int = 0) -> tuple[EvaluationSet, EvaluationSet]:
         """Two parts, the first with the given share of the examples; the same ids and seed give the same parts.
-
-        Args:
-            share: More than 0, less than 1.
-            seed: Of the draw.
-            by: Tag or function; examples with the same value stay together, so that no question of a document is
-                in one part while its sister is in the other. The share then holds as nearly as groups allow.
 
         Raises:
             InvalidInputError: If the share is out of range or a part would be empty.
         """
-        if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share < 1:
-            raise InvalidInputError(f"share is {share!r}; give a number between 0 and 1, such as 0.7")
-        groups = self.slices(by or (lambda example: example.id))
-        first: set[str] = set()
-        for value in sorted(groups, key=lambda value: _rank(value, seed)):
-            left = round(share * len(self)) - len(first)
-            if abs(left - len(groups[value])) < abs(left):
-                first.update(example.id for example in groups[value])
-        if not first or len(first) == len(self):
+        right = type(share) in (int, float) and 0 < share < 1
+        if not right or not 0 < round(share * len(self)) < len(self):
             raise InvalidInputError(
-                f"a share of {share} of {len(self)} examples in {len(groups)} groups leaves one part empty; "
-                "give more examples or another share"
+                f"share is {share!r}; give a number between 0 and 1 that leaves none of two parts of {len(self)} empty"
             )
-        rest = self.filter(lambda example: example.id not in first)
-        return self.filter(lambda example: example.id in first), rest
+        first = self.sample(round(share * len(self)), seed)
+        drawn = {example.id for example in first}
+        return first, self.filter(lambda example: example.id not in drawn)
 
     def fingerprint(self) -> str:
         """SHA-256 of all examples and the corpus, whatever their order; the name is no part of it."""
@@ -184,20 +163,18 @@ class EvaluationSet(Sequence[Example]):
         *,
         columns: ColumnNames | None = None,
         name: str | None = None,
-        encoding: str = "utf-8",
         split: str | None = None,
     ) -> EvaluationSet:
         """Read a set; its form is known by the name of the file or by what is in the folder. Nothing is fetched.
 
         Args:
-            path: A file (``.jsonl``, ``.json``, ``.csv``, ``.tsv``, ``.parquet``, ``.xlsx``; the first four also
-                ``.gz``), a BEIR folder, or a folder of a Hugging Face data set. Cells of a CSV are parted by what
-                its header has most of: comma, semicolon, tab or ``|``.
+            path: A file (``.jsonl``, ``.csv``, ``.tsv``, ``.parquet``, ``.xlsx``; the first three also ``.gz``), a BEIR
+                folder, or a folder of a Hugging Face data set. Cells of a CSV are parted by comma, semicolon, tab or
+                ``|``, whatever its header has most of.
             columns: Field of `Example` -> name in the file, for what has another name than usual; ``None`` as a name
                 leaves a field out. ``"tags"`` may be a list of columns. Names that are no field become metadata.
             name: The set's name; the file's where it is not given.
-            encoding: The file's encoding; spreadsheets in China often write ``"gb18030"``.
-            split: Which split of a folder.
+            split: Which split of a folder. A BEIR folder is read without ``columns``.
 
         Raises:
             InvalidInputError: If it is none of these, or not right; the message names file and line, or the row.
@@ -206,16 +183,11 @@ class EvaluationSet(Sequence[Example]):
         if not path.is_dir():
             if split is not None:
                 raise InvalidInputError(f"{path.name!r} is read without a split; split is for a folder")
-            return cls._made(files.read_records(path, encoding), columns, name, path.name)
-        beir = files.find_file(path, "queries.jsonl", "queries.jsonl.gz")
-        if encoding != "utf-8" or (beir and (columns or name)):
-            raise InvalidInputError(
-                f"{path.name!r} is a folder, read without encoding, and one of BEIR's without columns and name"
-            )
-        if not beir:
+            return cls._made(files.read_records(path), columns, name, path.name)
+        if not files.find_file(path, "queries.jsonl", "queries.jsonl.gz"):
             return cls.from_huggingface(path, columns=columns, name=name, split=split)
         found, examples, corpus = read_beir(path, split or "test")
-        return cls(found, examples, corpus=corpus)
+        return cls(name or found, examples, corpus=corpus)
 
     @classmethod
     def from_pandas(
@@ -245,30 +217,25 @@ class EvaluationSet(Sequence[Example]):
         return cls._made(records, columns, label, label)
 
     @classmethod
-    def from_feedback(
-        cls, path: Path | str, *, name: str | None = None, encoding: str = "utf-8", keep_unrated: bool = False
-    ) -> EvaluationSet:
-        """Read an export of runs with the thumbs that users gave them.
+    def from_feedback(cls, path: Path | str, *, name: str | None = None) -> EvaluationSet:
+        """Read an export of runs with the thumbs that users gave them; runs without one are left out.
 
-        An answer with a thumb up becomes the reference, one with a thumb down does not: it is kept under
-        ``metadata["rejected"]``. What a user wrote as the right answer counts more than any thumb. Runs that asked
-        the same are one example; where thumbs on the same answer disagree, it is no reference. The tag
-        ``feedback`` is ``up``, ``down``, ``mixed`` or ``none``.
+        An answer with a thumb up becomes the reference, one with a thumb down is kept under ``metadata["rejected"]``.
+        What a user wrote as the right answer counts more than any thumb. Runs that asked the same are one example;
+        where thumbs on the same answer disagree, it is no reference. The tag ``feedback`` is ``up``, ``down`` or
+        ``mixed``.
 
         Args:
-            path: JSON Lines, JSON or CSV; rows with ``inputs``, ``outputs`` and a thumb: ``score``, ``thumbs``,
-                ``rating`` or ``feedback`` (up or down, 1 or 0 or -1, true or false), or LangSmith's
-                ``feedback_stats``.
+            path: JSON Lines or CSV; rows with ``inputs``, ``outputs`` and a thumb: ``score``, ``thumbs``, ``rating``
+                or ``feedback`` (up or down, 1 or 0 or -1, true or false).
             name: The set's name; the file's where it is not given.
-            encoding: The file's encoding.
-            keep_unrated: Keep runs without a thumb, as examples without a reference.
 
         Raises:
             InvalidInputError: If a row holds no question or a thumb that is none; the message names file and line.
         """
         path = files.as_path(path, "path")
-        records = files.read_records(path, encoding)
-        return cls(name or _stem(path.name), feedback_examples(records, path.name, keep_unrated))
+        records = files.read_records(path)
+        return cls(name or _stem(path.name), feedback_examples(records, path.name))
 
     def save(self, path: Path | str) -> Path:
         """Write the set as JSON Lines, as a whole or not at all; `load` gives back an equal one.
@@ -296,10 +263,11 @@ class EvaluationSet(Sequence[Example]):
     def _made(
         cls, records: Iterable[files.Record], columns: ColumnNames | None, name: str | None, source: str
     ) -> EvaluationSet:
-        saved = SavedRecords(records)
-        found = list(read_examples(saved.examples(), columns, source))
-        corpus = saved.passages if saved.passages or "corpus" in saved.header else None
-        return cls(name or saved.header.get("name") or _stem(source), found, corpus=corpus)
+        header: dict[str, Any] = {}
+        passages: list[Passage] = []
+        found = list(read_examples(part_saved(records, header, passages), columns, source))
+        corpus = passages if passages or "corpus" in header else None
+        return cls(name or header.get("name") or _stem(source), found, corpus=corpus)
 
     def __repr__(self) -> str:
         corpus = "" if self.corpus is None else f", {len(self.corpus)} passages"

@@ -15,26 +15,16 @@ from rag_kit.evaluation.sets.records import made_id, message, plain_cell, spelle
 from rag_kit.text import detect_language, fold
 from rag_kit.text.citations.decline import is_declined
 
-_UP = frozenset({"up", "thumbs_up", "thumbs-up", "positive", "like", "liked", "good", "yes", "true", "correct",
-                 "helpful", "1", "+1", "1.0", "👍", "赞", "点赞", "好", "满意", "有用"})  # fmt: skip
-_DOWN = frozenset({"down", "thumbs_down", "thumbs-down", "negative", "dislike", "disliked", "bad", "no", "false",
-                   "incorrect", "unhelpful", "0", "-1", "0.0", "-1.0", "👎", "踩", "差", "不好", "不满意",
-                   "没用"})  # fmt: skip
+_UP = frozenset({"up", "thumbs_up", "positive", "like", "liked", "good", "yes", "true", "correct", "1", "+1", "1.0",
+                 "👍", "赞", "点赞", "好", "满意", "有用"})  # fmt: skip
+_DOWN = frozenset({"down", "thumbs_down", "negative", "dislike", "disliked", "bad", "no", "false", "incorrect", "0",
+                   "-1", "0.0", "-1.0", "👎", "踩", "差", "不好", "不满意", "没用"})  # fmt: skip
 _THUMBS = ("thumbs", "thumb", "feedback", "user_feedback", "user_score", "score", "rating", "vote", "value")
 _CORRECTIONS = ("correction", "corrected_answer", "correct_answer", "expected", "reference", "ground_truth")
 _COMMENTS = ("comment", "comments", "explanation", "note")
-_INPUTS = ("inputs", "input", "question", "query")
-_OUTPUTS = ("outputs", "output", "answer", "response")
-_QUESTION = ("question", "input", "query", "user_input", "prompt", "messages")
-_ANSWER = ("answer", "output", "result", "response", "text", "content", "messages")
+_QUESTION = ("inputs", "question", "input", "query", "user_input", "prompt", "messages")
+_ANSWER = ("outputs", "answer", "output", "result", "response", "text", "content", "messages")
 _CITATION = re.compile(r"\s*\[\d{1,4}\](?!\()")
-_FEEDBACK = {
-    (True, True): "mixed",
-    (True, False): "up",
-    (False, True): "down",
-    (False, False): "none",
-}
-_SKINS = re.compile("[\U0001f3fb-\U0001f3ff\ufe0f]")
 
 
 @dataclass
@@ -60,7 +50,8 @@ class _Case:
             "also_liked": [answer for answer in good if answer != reference],
             "corrected": bool(self.corrections),
         }
-        feedback = _FEEDBACK[bool(self.liked), bool(self.rejected)]
+        both = "mixed" if self.liked and self.rejected else ""
+        feedback = both or ("up" if self.liked else "down" if self.rejected else "none")
         return Example(
             made_id(self.question, *(f"{turn['question']}\n{turn['answer']}" for turn in self.history)),
             self.question,
@@ -72,10 +63,10 @@ class _Case:
         )
 
 
-def feedback_examples(records: Iterable[Record], source: str, keep_unrated: bool) -> list[Example]:
+def feedback_examples(records: Iterable[Record], source: str) -> list[Example]:
     """The examples of an export; see `EvaluationSet.from_feedback`."""
     cases: dict[str, _Case] = {}
-    table = not source.removesuffix(".gz").lower().endswith(("json", "jsonl"))
+    table = not source.removesuffix(".gz").lower().endswith("jsonl")
     for where, record in records:
         run = {name: plain_cell(cell) for name, cell in record.items()}
         if table:
@@ -84,25 +75,22 @@ def feedback_examples(records: Iterable[Record], source: str, keep_unrated: bool
         case = cases.setdefault(made_id(fold(question).strip(), fold(str(history))), _Case(question, history))
         if run_id := _first(run, ("run_id", "trace_id", "id")):
             case.runs.append(str(run_id))
-        answer = _answered(_first(run, _OUTPUTS), where)
+        answer = _answered(_first(run, _ANSWER), where)
         for rating in _ratings(run):
             case.comments += [str(comment)] if (comment := _first(rating, _COMMENTS)) else []
             if wished := _first(rating, _CORRECTIONS):
                 case.corrections.append(text_of(_answered(wished, where), f"{where}: the correction"))
-            thumb = _thumb(_first(rating, _THUMBS), where)
-            case.liked.update([answer] if thumb in ("up", "mixed") else [])
-            case.rejected.update([answer] if thumb in ("down", "mixed") else [])
+            if (liked := _is_liked(_first(rating, _THUMBS), where)) is not None:
+                (case.liked if liked else case.rejected)[answer] += 1
     rated = [case for case in cases.values() if case.liked or case.rejected or case.corrections]
-    if not rated and not keep_unrated:
-        raise InvalidInputError(
-            f"{source} holds no run with a thumb; it needs one of {', '.join(_THUMBS)}, or say keep_unrated=True"
-        )
-    return [case.example() for case in (cases.values() if keep_unrated else rated)]
+    if not rated:
+        raise InvalidInputError(f"{source} holds no run with a thumb; it needs one of {', '.join(_THUMBS)}")
+    return [case.example() for case in rated]
 
 
 def _asked(run: Mapping[str, Any], where: str) -> tuple[str, list[dict[str, str]]]:
     """Question and earlier turns of a run."""
-    inputs, history = _first(run, _INPUTS), run.get("history")
+    inputs, history = _first(run, _QUESTION), run.get("history")
     if isinstance(inputs, Mapping):
         history = _first(inputs, ("history", "chat_history")) or history
         inputs = _first(inputs, _QUESTION)
@@ -135,36 +123,29 @@ def _answered(outputs: Any, where: str) -> str:
     return _CITATION.sub("", str(found or "")).strip()
 
 
-def _ratings(run: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
+def _ratings(run: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The ratings of a run, one mapping each; those of automatic evaluators only where no person rated it."""
-    stats, thumbs = run.get("feedback_stats"), _first(run, _THUMBS)
-    entries: list[Mapping[str, Any]] = []
-    if isinstance(stats, Mapping):  # LangSmith's summary: key -> n and the mean "avg" of its scores
-        means = {key: each.get("avg") for key, each in stats.items() if isinstance(each, Mapping)}
-        words: dict[float, str] = {1: "up", 0: "down", -1: "down"}
-        entries = [
-            {"key": key, "score": words.get(mean, "mixed")}
-            for key, mean in means.items()
-            if isinstance(mean, (int, float))
-        ]
-    if not entries and isinstance(thumbs, list):
+    thumbs = _first(run, _THUMBS)
+    if isinstance(thumbs, list):
         entries = [item if isinstance(item, Mapping) else {"score": item} for item in thumbs]
-    elif not entries:
+    else:
         known = isinstance(thumbs, Mapping) and {*_THUMBS, *_CORRECTIONS, *_COMMENTS} & set(thumbs)
         entries = [{**run, **dict.fromkeys(_THUMBS), **thumbs} if known else run]
-    keys = [str(each.get("key")).casefold() for each in entries]
-    people = [each for each, key in zip(entries, keys, strict=True) if "user" in key or "thumb" in key]
+    people = [each for each in entries if re.search("user|thumb", str(each.get("key")).casefold())]
     return people or entries
 
 
-def _thumb(value: Any, where: str) -> str | None:
-    if value is None:
-        return None
-    word = _SKINS.sub("", str(value)).strip().casefold()
-    if word in _UP or word in _DOWN or value == "mixed":
-        return "up" if word in _UP else "down" if word in _DOWN else "mixed"
+def _is_liked(thumb: Any, where: str) -> bool | None:
+    word = (
+        str(thumb)
+        .strip("\ufe0f\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff ")
+        .casefold()
+        .replace("s-", "s_")
+    )
+    if thumb is None or word in _UP or word in _DOWN:
+        return None if thumb is None else word in _UP
     raise InvalidInputError(
-        f"{where}: the thumb is {value!r:.80}; give up or down, 1 or 0 or -1, true or false (turn stars into these)"
+        f"{where}: the thumb is {thumb!r:.80}; give up or down, 1 or 0 or -1, true or false (turn stars into these)"
     )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from rag_kit.documents.plain import to_plain
+from rag_kit.documents.identity import to_plain
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation._files import Record, first_few
 from rag_kit.evaluation.examples import FIELDS, Example
@@ -89,51 +89,45 @@ def _listed(column: Any) -> list[str]:
 
 
 def _checked(columns: Mapping[str, Any] | None) -> dict[str, Any]:
-    if not isinstance(columns, Mapping | None):
-        raise InvalidInputError(f"columns is {columns!r:.80}; give field -> name of its column, or None")
-    for field, name in (columns or {}).items():
-        if field not in FIELDS:
-            raise InvalidInputError(f"columns names the field {field!r:.80}; allowed are {', '.join(FIELDS)}")
-        if not isinstance(name, str | None) and not (field == "tags" and isinstance(name, list | tuple)):
-            raise InvalidInputError(f"columns[{field!r}] is {name!r:.80}; give the name of a column")
+    for field, name in (
+        columns if isinstance(columns, Mapping) else {"": columns} if columns else {}
+    ).items():
+        several = field == "tags" and isinstance(name, list | tuple)
+        if field not in FIELDS or not (several or isinstance(name, str | None)):
+            raise InvalidInputError(
+                f"columns[{field!r:.80}] is {name!r:.80}; give the name of a column, for the fields that are allowed: "
+                f"{', '.join(FIELDS)}"
+            )
     return dict(columns or {})
 
 
-class SavedRecords:
-    """The records of a set: those that `EvaluationSet.save` adds, its header and its corpus, parted from examples."""
-
-    def __init__(self, records: Iterable[Record]) -> None:
-        self._records = records
-        self.header: dict[str, Any] = {}
-        self.passages: list[Passage] = []
-
-    def examples(self) -> Iterator[Record]:
-        """The records of examples."""
-        for where, record in self._records:
-            kind, content = next(iter(record.items())) if len(record) == 1 else ("", None)
-            if kind not in ("evaluation_set", "passage") or not isinstance(content, Mapping):
-                yield where, record
-            elif kind == "evaluation_set":
-                self.header.update(content)
-            else:
-                try:
-                    self.passages.append(Passage(**content))
-                except (TypeError, InvalidInputError) as error:
-                    raise InvalidInputError(f"{where}: no passage ({error}); give id and text") from error
+def part_saved(
+    records: Iterable[Record], header: dict[str, Any], passages: list[Passage]
+) -> Iterator[Record]:
+    """The records of examples; those that `EvaluationSet.save` adds go into its header and its corpus."""
+    for where, record in records:
+        kind, content = next(iter(record.items())) if len(record) == 1 else ("", None)
+        if kind not in ("evaluation_set", "passage") or not isinstance(content, Mapping):
+            yield where, record
+        elif kind == "evaluation_set":
+            header.update(content)
+        else:
+            try:
+                passages.append(Passage(**content))
+            except InvalidInputError as error:
+                raise InvalidInputError(f"{where}: no passage ({error}); give id and text") from error
 
 
 def corpus_passages(corpus: Iterable[Passage | Document | str]) -> tuple[Passage, ...]:
     """Passages, documents or texts as the corpus of a set."""
     from langchain_core.documents import Document
 
-    if not isinstance(corpus, Iterable) or isinstance(corpus, str):
-        raise InvalidInputError(f"corpus is a {type(corpus).__name__}; give a list of passages")
     found: dict[str, Passage] = {}
-    for place, item in enumerate(corpus):
+    for item in [None] if isinstance(corpus, str) or not isinstance(corpus, Iterable) else corpus:
         each = Document(page_content=item) if isinstance(item, str) else item
         if not isinstance(each, (Passage, Document)):
             raise InvalidInputError(
-                f"corpus[{place}] is a {type(item).__name__}; give passages, documents or texts"
+                f"the corpus is {corpus!r:.80}; give a list of passages, documents or texts"
             )
         passage = each if isinstance(each, Passage) else Passage.of(each)
         passage = Passage(passage.id, passage.text, to_plain(passage.metadata))  # provenance is of a search
@@ -273,14 +267,14 @@ def turns_of(cell: Any, where: str) -> list[dict[str, str]]:
         role, text = message(pair)
         if isinstance(pair, Mapping) and {"question", "answer"} <= set(pair):
             turns.append({name: str(pair[name]) for name in ("question", "answer")})
-        elif role == "question":
-            turns.append({"question": text, "answer": ""})
-        elif role == "answer" and turns:
-            turns[-1]["answer"] = f"{turns[-1]['answer']}\n{text}".strip()
         elif role is None:
             raise InvalidInputError(
                 f"{where}: a turn is {pair!r:.80}; give question and answer, or role and content"
             )
+        elif role == "question":
+            turns.append({"question": text, "answer": ""})
+        elif role == "answer" and turns:
+            turns[-1]["answer"] = f"{turns[-1]['answer']}\n{text}".strip()
     return turns
 
 

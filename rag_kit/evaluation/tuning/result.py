@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -13,16 +14,14 @@ from typing import Any
 from rag_kit.documents.tables import Table, tables_html, tables_text
 from rag_kit.errors import InvalidInputError, MissingExtraError
 from rag_kit.evaluation._files import write_json
-from rag_kit.evaluation.comparing.comparison import Comparison, compare
+from rag_kit.evaluation.comparison import Comparison, compare
 from rag_kit.evaluation.runs.results import Results
-from rag_kit.evaluation.statistics import sign_flip_test
-from rag_kit.evaluation.tuning.parameter import label, quiet
+from rag_kit.evaluation.tuning.space import label, quiet
 
 FILE = "study.log"
 _NAME = "rag_kit"
 _FEW = 30  # questions below which only great differences can be told from noise
 _LISTED = 10  # settings in the table
-_LEVEL = 0.05  # one-sided chance at which a setting is called worse
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class Trial:
 
     number: int
     settings: Mapping[str, Any]
-    state: str
+    state: str = "unfinished"
     reason: str = ""
     scores: Mapping[str, float] = field(default_factory=dict, repr=False)
     asked: int = 0
@@ -84,9 +83,13 @@ class TuningResult:
         return found
 
     @cached_property
+    def _records(self) -> dict[str, dict[str, Any]]:
+        return read_records(self.folder, self.study)
+
+    @cached_property
     def trials(self) -> tuple[Trial, ...]:
         """The settings tried, in order; the first is the default."""
-        return read_trials(self.study)
+        return trials_of(self._records)
 
     @cached_property
     def setup(self) -> Mapping[str, Any]:
@@ -102,7 +105,7 @@ class TuningResult:
     @property
     def usage(self) -> dict[str, Any]:
         """Questions asked, calls, tokens and seconds of all sittings."""
-        return total_usage(self.study.user_attrs)
+        return {**total_usage(self._records), "seconds": self.study.user_attrs.get("elapsed", 0.0)}
 
     @cached_property
     def best_trial(self) -> Trial:
@@ -122,9 +125,9 @@ class TuningResult:
     @cached_property
     def set_aside(self) -> Comparison | None:
         """`compare` of ``best`` with ``default`` over the questions set aside; ``None`` where they were not asked."""
-        total, records = self.setup["counts"]["set_aside"], self.study.user_attrs
+        total = self.setup["counts"]["set_aside"]
         names = {who: record_name(getattr(self, who), "set_aside") for who in ("best", "default")}
-        asked = [records.get(name, {}).get("asked") for name in names.values()]
+        asked = [self._records.get(name, {}).get("asked") for name in names.values()]
         if not total or self.best == self.default or asked != [total, total]:
             return None
         runs = {who: Results.load(self.folder / name) for who, name in names.items()}
@@ -153,20 +156,16 @@ class TuningResult:
 
     @property
     def notes(self) -> list[str]:
-        """Warnings: few questions, questions left out, several winners judged."""
-        counts = self.setup["counts"]
-        judged = sum(name.endswith("-set_aside") for name in self.study.user_attrs) - 1
-        few = counts["search"] < _FEW or 0 < counts["set_aside"] < _FEW
-        notes = {
-            f"{counts['left_out']} questions lack what the metric reads and were left out.": counts[
-                "left_out"
-            ],
-            f"{counts['search']} questions to search with and {counts['set_aside']} set aside are few: only great "
-            "differences can be told from noise.": few,
-            f"{judged} settings were judged on the questions set aside, one after the other; each further look makes "
-            "the verdict weaker.": judged > 1,
-        }
-        return [note for note, holds in notes.items() if holds]
+        """Warnings: few questions, questions left out."""
+        counts, notes = self.setup["counts"], []
+        if counts["left_out"]:
+            notes.append(f"{counts['left_out']} questions lack what the metric reads and were left out.")
+        if counts["search"] < _FEW or 0 < counts["set_aside"] < _FEW:
+            notes.append(
+                f"{counts['search']} questions to search with and {counts['set_aside']} set aside are few: only great "
+                "differences can be told from noise."
+            )
+        return notes
 
     def to_json(self) -> dict[str, Any]:
         """Everything as plain JSON."""
@@ -189,11 +188,8 @@ class TuningResult:
         return tables_html(self.verdict, [self._table()], [self._ending(), *self.notes])
 
     def _ending(self) -> str:
-        """One line: why the search ended, after how many settings, calls and seconds."""
-        states = [trial.state for trial in self.trials]
-        counts = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
         took = f"{self.usage['calls']} model calls, {self.usage['seconds']:.0f} s"
-        return f"ended: {self.stopped}; {len(states)} settings ({counts}); {took}"
+        return f"ended: {self.stopped}; {len(self.trials)} settings; {took}"
 
     def _table(self) -> Table:
         """Rows of the best settings, complete ones first; the default setting is always among them."""
@@ -202,10 +198,10 @@ class TuningResult:
         listed = ranked[:_LISTED]
         if self.trials[0] not in listed:
             listed[-1] = self.trials[0]
-        rows: list[list[Any]] = []
-        for t in listed:
-            settings = ", ".join(f"{name}={value!r}" for name, value in t.settings.items())
-            rows.append(["default" if t.number == 0 else t.number, t.value, t.state, settings])
+        rows = [
+            ["default" if t.number == 0 else t.number, t.value, t.state, label(dict(t.settings))]
+            for t in listed
+        ]
         return Table(["setting", self.setup["metric"], "state", "values"], rows, right=[0, 1], width=120)
 
 
@@ -228,46 +224,50 @@ def open_study(path: Path, direction: str | None = None) -> Any:
         ) from error
 
 
-def read_trials(study: Any) -> tuple[Trial, ...]:
-    """The finished trials of a study in order, and the one that a cap has ended, if one has."""
-    records = dict(study.user_attrs)
-    trials: list[Trial] = []
-    for number, each in enumerate(study.get_trials(deepcopy=False)):
-        name = record_name(each.user_attrs["settings"], "search")
-        trials.append(Trial(number, **{**records.pop(name, {}), **each.user_attrs}))
-    left = [record for name, record in records.items() if name.endswith("-search")]
-    trials += [Trial(len(trials) + n, state="unfinished", **record) for n, record in enumerate(left)]
-    return tuple(trials)
+def record_name(settings: Mapping[str, Any], part: str) -> str:
+    """Name of the folder that keeps the answers of a setting on a part of the questions."""
+    return f"{hashlib.sha256(label(dict(settings)).encode()).hexdigest()[:16]}-{part}"
 
 
-def best_of(trials: tuple[Trial, ...], higher_is_better: bool) -> Trial:
+def record_of(results: Results) -> dict[str, Any]:
+    """What the results of a setting say: its scores, and what they took."""
+    parts: list[Any] = [each for row in results.rows for each in (row.output, *row.cells.values())]
+    return {
+        "settings": json.loads(results.manifest["pipeline"]["version"]),
+        "scores": results.values(results.metrics[0]), "asked": len(results),
+        "calls": sum(each.calls for each in parts), "tokens": sum(each.tokens for each in parts),
+    }  # fmt: skip
+
+
+def read_records(folder: Path, study: Any) -> dict[str, dict[str, Any]]:
+    """The records of a search by their names: of finished trials from the study, of the others from their folders."""
+    found = {
+        record_name(trial.user_attrs["settings"], "search"): dict(trial.user_attrs)
+        for trial in study.get_trials(deepcopy=False)
+    }
+    for path in sorted(folder.glob("*-s*")):
+        if path.name not in found:
+            try:
+                found[path.name] = record_of(Results.load(path))
+            except (InvalidInputError, LookupError, ValueError, TypeError):
+                continue  # killed before its first row: whatever can be read of it is when it is asked again
+    return found
+
+
+def trials_of(records: Mapping[str, Mapping[str, Any]]) -> tuple[Trial, ...]:
+    """The finished trials in order, and those that a cap or a kill has ended."""
+    searched = [each for name, each in records.items() if name.endswith("-search")]
+    ordered = sorted(searched, key=lambda each: "state" not in each)
+    return tuple(Trial(number, **each) for number, each in enumerate(ordered))
+
+
+def best_of(trials: Sequence[Trial], higher_is_better: bool) -> Trial:
     """The complete trial with the best mean; the default one where none is complete."""
     complete = [trial for trial in trials if trial.state == "complete"]
     sign = 1.0 if higher_is_better else -1.0
     return max(complete, key=lambda trial: sign * (trial.value or 0.0), default=trials[0])
 
 
-def worse_than(best: Mapping[str, float], own: Mapping[str, float], higher_is_better: bool) -> str:
-    """Why a setting is significantly worse than the best one on the questions of both; empty if it is not."""
-    shared = [key for key in own if key in best]
-    sign = 1.0 if higher_is_better else -1.0
-    differences = [sign * (own[key] - best[key]) for key in shared]
-    if not differences or sum(differences) >= 0:
-        return ""
-    p = sign_flip_test(differences) / 2  # the test is two-sided and symmetric
-    if p > _LEVEL:
-        return ""
-    means = " against ".join(f"{statistics.fmean(each[key] for key in shared):.3g}" for each in (own, best))
-    return f"worse than the best setting on the {len(shared)} questions so far: {means}, p = {p:.2g}"
-
-
-def record_name(settings: Mapping[str, Any], part: str) -> str:
-    """Name of the record, and of the folder, that keeps the scores of a setting on a part of the questions."""
-    return f"{hashlib.sha256(label(dict(settings)).encode()).hexdigest()[:16]}-{part}"
-
-
-def total_usage(records: Mapping[str, Any]) -> dict[str, Any]:
-    """Questions asked, calls, tokens and seconds of all sittings, from the attributes of the study."""
-    scored = [each for name, each in records.items() if name.endswith(("-search", "-set_aside"))]
-    total = {kind: sum(record[kind] for record in scored) for kind in ("asked", "calls", "tokens")}
-    return {**total, "seconds": records.get("elapsed", 0.0)}
+def total_usage(records: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
+    """Questions asked, calls and tokens of all sittings."""
+    return {kind: sum(each[kind] for each in records.values()) for kind in ("asked", "calls", "tokens")}

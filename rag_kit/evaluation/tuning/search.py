@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.concurrency.bridge import blocking, run_in_thread
 from rag_kit.documents.append_log import AppendLog
-from rag_kit.documents.plain import to_plain
+from rag_kit.documents.identity import to_plain
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.metric import Metric
 from rag_kit.evaluation.runs.evaluating import take_examples
+from rag_kit.evaluation.runs.rows import digest
 from rag_kit.evaluation.scorers import get_metric
 from rag_kit.evaluation.tuning.result import FILE, TuningResult, open_study
 from rag_kit.evaluation.tuning.sitting import Sitting
@@ -26,11 +25,11 @@ if TYPE_CHECKING:
 
 
 async def atune(
-    make_pipeline: Callable[[dict[str, Any]], Any] | SearchSpace,
+    make_pipeline: Callable[[dict[str, Any]], Any],
     dataset: Iterable[Example],
     metric: str | Metric,
     *,
-    space: SearchSpace | Mapping[str, Any] | None = None,
+    space: SearchSpace | Mapping[str, Any],
     out: Path | str,
     judge: Judge | None = None,
     n_trials: int = 50,
@@ -38,7 +37,6 @@ async def atune(
     max_seconds: float | None = None,
     set_aside: float = 0.3,
     pruning: Any = "paired",
-    sampler: Any = None,
     max_concurrency: int = 8,
     timeout: float | None = None,
     seed: int = 0,
@@ -49,18 +47,18 @@ async def atune(
     `tune` is the same for scripts and Jupyter.
 
     The questions are cut in two. Settings are tried on the first part, the default one first, the others as Optuna's
-    TPE proposes them (Bergstra et al., 2011). Each is asked block after block of questions, and is given up where
-    ``pruning`` says so. The winner and the default setting are then asked the second part, which no setting has
-    seen: ``result.verdict`` says what was gained, and whether that can be told from noise. A setting with values on
-    fewer than four fifths of the questions that the default has values on cannot win.
+    TPE proposes them (Bergstra et al., 2011), block after block of questions. The winner and the default setting are
+    then asked the second part, which no setting has seen: ``result.verdict`` says what was gained, and whether that
+    can be told from noise. A setting with values on fewer than four fifths of the questions that the default has
+    values on cannot win.
 
     Everything is written to ``out`` as it comes: an Optuna study, and the scores of each setting as ``evaluate`` keeps
-    them. The same call with the same folder goes on where it was killed, and asks nothing again that has a score;
-    with a larger ``n_trials`` or cap it goes on where it ended.
+    them. The same call goes on where it was killed, and asks nothing again that has a score; with a larger
+    ``n_trials`` or cap it goes on where it ended.
 
     Args:
         make_pipeline: Makes the pipeline of a setting (blocking, or a coroutine function): anything that ``evaluate``
-            takes. Or a space that makes its own: `SearchSpace.of_retrievers`; then ``space`` is left out.
+            takes.
         dataset: The questions: an ``EvaluationSet``, or a list of examples.
         metric: What is compared, by name, or an object.
         space: What may be changed: a `SearchSpace`, or plain data of one.
@@ -73,7 +71,6 @@ async def atune(
         set_aside: Share of the questions for the second part; 0 for none.
         pruning: ``"paired"``: a setting is given up when it is worse than the best one on the same questions
             (sign-flip test, one-sided 5%); ``"none"``; or a pruner of Optuna's.
-        sampler: A sampler of Optuna's that proposes settings; default: TPE, whose proposals follow from ``seed``.
         max_concurrency: Questions asked at a time.
         timeout: Seconds for one question.
         seed: Of the cut and of TPE's proposals.
@@ -94,9 +91,11 @@ async def atune(
         raise InvalidInputError(
             f"pruning is {pruning!r:.80}; allowed are 'paired', 'none' and a pruner of Optuna's"
         )
-    if sampler is not None and not callable(getattr(sampler, "sample_relative", None)):
-        raise InvalidInputError(f"sampler is {sampler!r:.80}; give a sampler of Optuna's, or None")
-    the_space, make = await run_in_thread(_space_of, make_pipeline, space)
+    if not callable(make_pipeline) or isinstance(make_pipeline, type):
+        raise InvalidInputError(
+            f"make_pipeline is {make_pipeline!r:.80}; give a function from a setting (a dict)"
+        )
+    the_space = space if isinstance(space, SearchSpace) else await run_in_thread(SearchSpace, space)
     the_metric = await run_in_thread(get_metric, metric)
     given = take_examples(dataset)
     examples = [example for example in given if not example.missing(the_metric.example_needs)]
@@ -105,15 +104,14 @@ async def atune(
             f"none of the {len(given)} examples has what {the_metric.name} reads "
             f"({', '.join(sorted(the_metric.example_needs))}); give examples with it, or another metric"
         )
-    parts = split_examples(examples, set_aside, seed)
-    texts = sorted(json.dumps(example.to_json(), sort_keys=True) for example in examples)
+    parts = _parts(examples, set_aside, seed)
     counts = {"search": len(parts[0]), "set_aside": len(parts[1]), "left_out": len(given) - len(examples)}
     header = {  # what must be the same for a search to be resumed
-        "version": 4, "metric": the_metric.name, "metric_settings": to_plain(the_metric.settings()),
+        "version": 5, "metric": the_metric.name, "metric_settings": to_plain(the_metric.settings()),
         "higher_is_better": the_metric.higher_is_better,
         "judge": None if judge is None else to_plain(judge.fingerprint()),
-        "space": the_space.to_json(), "default": the_space.default, "identity": to_plain(the_space.identity),
-        "questions": hashlib.sha256("\n".join(texts).encode()).hexdigest(), "counts": counts,
+        "space": the_space.parameters, "default": the_space.default,
+        "questions": digest(sorted(digest(example.to_json()) for example in examples)), "counts": counts,
         "set_aside": set_aside, "seed": seed,
         "pruning": pruning if isinstance(pruning, str) else type(pruning).__name__,
     }  # fmt: skip
@@ -121,9 +119,9 @@ async def atune(
     log = await run_in_thread(AppendLog, folder / FILE)
     try:
         search = Sitting(
-            make=make, space=the_space, metric=the_metric, parts=parts, folder=folder,
+            make=make_pipeline, space=the_space, metric=the_metric, parts=parts, folder=folder,
             study=await run_in_thread(_opened, log, folder, header), n_trials=n_trials, caps=caps,
-            pruning=pruning, sampler=sampler, seed=seed, progress=progress,
+            pruning=pruning, seed=seed, progress=progress,
             arguments={"judge": judge, "timeout": timeout, "max_concurrency": max_concurrency},
         )  # fmt: skip
         return await search.run()
@@ -139,46 +137,23 @@ async def atune(
 tune = blocking(atune, "tune")
 
 
-def split_examples(
-    examples: Sequence[Example], set_aside: float, seed: int
-) -> tuple[list[Example], list[Example]]:
-    """The questions to search with and those set aside; any beginning of either is mixed by type as the whole is.
+def _parts(examples: Sequence[Example], set_aside: float, seed: int) -> tuple[list[Example], list[Example]]:
+    """The questions to search with and those set aside, in the order of a draw; the same words stay on one side."""
 
-    The same examples and seed give the same parts in any order. Questions with the same words stay on one side.
-    """
-    same_words: dict[str, list[Example]] = defaultdict(list)
-    for example in sorted(examples, key=lambda example: example.id):
-        same_words[" ".join(example.question.casefold().split())].append(example)
-    types: dict[str, list[tuple[float, list[Example]]]] = defaultdict(list)
-    for group in same_words.values():
-        draw = hashlib.sha256(f"{seed}\n{group[0].id}".encode("utf-8", "backslashreplace")).digest()
-        types[group[0].tags.get("type", "")].append((int.from_bytes(draw[:6], "big") / 256**6, group))
-    placed = [
-        ((place + draw) / len(members), group)
-        for members in types.values()
-        for place, (draw, group) in enumerate(sorted(members, key=lambda item: item[0]))
-    ]
-    parts: tuple[list[Example], list[Example]] = ([], [])
-    for _, group in sorted(placed, key=lambda item: item[0]):
-        parts[len(parts[1]) < round(set_aside * len(examples))].extend(group)
-    if len(parts[0]) < 2 or (set_aside and len(parts[1]) < 2):
+    def drawn(example: Example) -> str:
+        return digest([seed, " ".join(example.question.casefold().split())])
+
+    ordered = sorted(examples, key=lambda each: (drawn(each), each.id))
+    cut = len(ordered) - round(set_aside * len(ordered))
+    while 0 < cut < len(ordered) and drawn(ordered[cut]) == drawn(ordered[cut - 1]):
+        cut += 1
+    searched, aside = ordered[:cut], ordered[cut:]
+    if len(searched) < 2 or (set_aside and len(aside) < 2):
         raise InvalidInputError(
-            f"{len(examples)} questions with set_aside={set_aside:g} leave {len(parts[0])} to search with and "
-            f"{len(parts[1])} to judge the winner with; each part needs at least 2, and 30 to tell anything"
+            f"{len(examples)} questions with set_aside={set_aside:g} are too few: the part to search with and the "
+            "part to judge the winner with need at least 2 each, and 30 to tell anything"
         )
-    return parts
-
-
-def _space_of(make_pipeline: Any, space: Any) -> tuple[SearchSpace, Callable[[dict[str, Any]], Any]]:
-    """The space, and what makes the pipeline of a setting."""
-    if isinstance(make_pipeline, SearchSpace) and make_pipeline.make is not None and space is None:
-        return make_pipeline, make_pipeline.make
-    if not callable(make_pipeline) or isinstance(make_pipeline, type) or space is None:
-        raise InvalidInputError(
-            f"make_pipeline is {make_pipeline!r:.120} and space {space!r:.80}; give a function from a setting (a dict) "
-            "to a pipeline with space={'k': {'int': [1, 20]}}, or SearchSpace.of_retrievers(documents) alone"
-        )
-    return (space if isinstance(space, SearchSpace) else SearchSpace(space)), make_pipeline
+    return searched, aside
 
 
 def _opened(log: AppendLog, folder: Path, header: Mapping[str, Any]) -> Any:

@@ -11,7 +11,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +22,18 @@ from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.metric import Metric
 from rag_kit.evaluation.runs.evaluating import aevaluate, resolve
 from rag_kit.evaluation.runs.results import Results
+from rag_kit.evaluation.statistics import sign_flip_test
 from rag_kit.evaluation.tuning import result
-from rag_kit.evaluation.tuning.parameter import Parameter, label, quiet
 from rag_kit.evaluation.tuning.result import Trial, TuningResult, record_name
-from rag_kit.evaluation.tuning.space import SearchSpace
+from rag_kit.evaluation.tuning.space import SearchSpace, label, quiet
 
 _STARTUP = 8  # settings drawn at random before TPE's model of the space is believed
 _ATTEMPTS = 25  # proposals of a sampler until one is new
 _FEWEST = 8  # questions before a setting may be given up
 _FAILURES = 5  # settings in a row; then the cause is hardly the settings
 _MIN_COVERAGE = 0.8  # share of the questions that the default has a value for
+_LEVEL = 0.05  # one-sided chance at which a setting is called worse
+_STATES = {"complete": "COMPLETE", "pruned": "PRUNED", "failed": "FAIL"}
 
 
 class _Ended(Exception):
@@ -45,7 +46,7 @@ class _Failed(Exception):
 
 @dataclass
 class Sitting:
-    """One sitting of a search. Scores lie in folders that ``evaluate`` resumes, finished trials in the study."""
+    """One sitting of a search. Answers lie in folders that ``evaluate`` resumes, finished trials in the study."""
 
     make: Callable[[dict[str, Any]], Any]
     space: SearchSpace
@@ -56,7 +57,6 @@ class Sitting:
     n_trials: int
     caps: Mapping[str, float | None]
     pruning: Any
-    sampler: Any
     seed: int
     progress: bool | Callable[[str], None]
     arguments: Mapping[str, Any]
@@ -72,15 +72,25 @@ class Sitting:
             await self._judge_winner()
         except (_Ended, _Failed) as reason:
             ended = f"{ended}; the winner could not be judged on all questions set aside: {reason}"
-        if self._records.get("ended") != ended:
-            await run_in_thread(self.study.set_user_attr, "ended", ended)
+        if ended != self._ended:
+            for name, value in (("elapsed", round(self._used["seconds"], 3)), ("ended", ended)):
+                await run_in_thread(self.study.set_user_attr, name, value)
         return TuningResult(self.folder, self.study)
 
     def _read(self) -> None:
         """Read what earlier sittings wrote; from then on, the study is only written to."""
-        self._records = dict(self.study.user_attrs)
-        self._trials = result.read_trials(self.study)
-        self._began = time.monotonic() - self._records.get("elapsed", 0.0)
+        self._records = result.read_records(self.folder, self.study)
+        before = self.study.user_attrs
+        self._ended = before.get("ended")
+        self._began = time.monotonic() - before.get("elapsed", 0.0)
+
+    @property
+    def _trials(self) -> tuple[Trial, ...]:
+        return result.trials_of(self._records)
+
+    @property
+    def _best(self) -> Trial:
+        return result.best_of(self._trials, self.metric.higher_is_better)
 
     @property
     def _used(self) -> dict[str, Any]:
@@ -89,11 +99,7 @@ class Sitting:
     @property
     def _seconds_left(self) -> float | None:
         cap = self.caps["seconds"]
-        return None if cap is None else max(0.0, cap - self._used["seconds"])
-
-    @property
-    def _best(self) -> Trial:
-        return result.best_of(self._trials, self.metric.higher_is_better)
+        return None if cap is None else max(0.0, cap - time.monotonic() + self._began)
 
     def _asked(self, settings: Mapping[str, Any], part: str) -> int:
         return int(self._records.get(record_name(settings, part), {}).get("asked", 0))
@@ -119,16 +125,16 @@ class Sitting:
             known = self.study.get_trials(deepcopy=False)
             memory = optuna.create_study(direction=self.study.direction.name.lower())
             memory.add_trials(known)  # a copy: proposals leave no trace in the file
+            finite = all(getattr(each, "step", 1) for each in self.space.distributions.values())
             tried = {label(trial.user_attrs["settings"]) for trial in known}
             for attempt in range(_ATTEMPTS + 1):
                 text = f"{self.seed}/{number}/{attempt}"
                 seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
-                tpe = optuna.samplers.TPESampler(seed=seed, n_startup_trials=_STARTUP)
-                memory.sampler = self.sampler or tpe
-                if attempt == _ATTEMPTS and self.space.is_finite:  # it repeats itself: is a setting left?
+                memory.sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=_STARTUP)
+                if attempt == _ATTEMPTS and finite:  # it repeats itself: is a setting left?
                     memory.sampler = optuna.samplers.BruteForceSampler(seed=seed)
-                asked = memory.ask()
-                settings = self.space.pick(partial(Parameter.suggest, trial=asked))
+                asked = memory.ask(self.space.distributions)
+                settings = self.space.setting(asked.params)
                 if label(settings) not in tried:
                     return settings
                 if attempt < _ATTEMPTS:  # the last sampler would stop a study that it has seen the end of
@@ -156,27 +162,28 @@ class Sitting:
             if number == 0:
                 raise InvalidInputError(f"the default setting {settings!r:.300}: {error}") from error
             state, reason = "failed", str(error)
-        trial = self.space.trial(
-            settings, value=steps[ends[-1]] if state == "complete" else None, intermediate_values=steps,
-            state={"complete": "COMPLETE", "pruned": "PRUNED", "failed": "FAIL"}[state],
-            user_attrs={"settings": settings, "state": state, "reason": reason},
-        )  # fmt: skip
-        await run_in_thread(self._add, trial)
-        self._report(number)
-        return self._trials[number]
+        await run_in_thread(self._add, settings, state, reason, steps)
+        trial = self._trials[number]
+        self._report(trial)
+        return trial
 
-    def _add(self, trial: Any) -> None:
+    def _add(self, settings: dict[str, Any], state: str, reason: str, steps: dict[int, float]) -> None:
+        """Write a finished trial to the study, with the scores that it is compared by."""
+        name, nothing = record_name(settings, "search"), {"scores": {}, "asked": 0, "calls": 0, "tokens": 0}
+        record = self._records.pop(name, nothing) | {"settings": settings, "state": state, "reason": reason}
+        value = list(steps.values())[-1] if state == "complete" else None
+        trial = self.space.trial(
+            settings, value=value, intermediate_values=steps, state=_STATES[state], user_attrs=record
+        )
         with quiet():
             self.study.add_trial(trial)
-        self._trials = result.read_trials(self.study)
+        self._records[name] = record
+        self.study.set_user_attr("elapsed", round(self._used["seconds"], 3))
 
-    def _report(self, number: int) -> None:
-        trial, best, used = self._trials[number], self._best, self._used
-        values = ["-" if each.value is None else f"{each.value:.4f}" for each in (trial, best)]
-        line = (
-            f"setting {number} of {self.n_trials}: {trial.state}, {self.metric.name} {values[0]} on {trial.asked} "
-            f"questions; best {values[1]} (setting {best.number}); {used['calls']} calls, {used['seconds']:.0f} s"
-        )
+    def _report(self, trial: Trial) -> None:
+        own, best = (f"{each.value or 0:.4f} (setting {each.number})" for each in (trial, self._best))
+        took = f"{self._used['calls']} calls, {self._used['seconds']:.0f} s"
+        line = f"{trial.state}: {own} on {trial.asked} questions; best {best} of {self.n_trials}; {took}"
         if callable(self.progress):
             self.progress(line)
         elif self.progress:
@@ -198,13 +205,11 @@ class Sitting:
         self, settings: dict[str, Any], scores: Mapping[str, float], steps: Mapping[int, float]
     ) -> str:
         """Why the pruning rule gives a setting up; empty if it does not."""
-        if self.pruning == "none":
-            return ""
-        if self.pruning == "paired":
-            return result.worse_than(self._best.scores, scores, self.metric.higher_is_better)
-        with quiet():
-            trial = self.space.trial(settings, state="RUNNING", intermediate_values=dict(steps))
-            given_up = self.pruning.prune(self.study, trial)
+        if isinstance(self.pruning, str):
+            worse = self.pruning == "paired"
+            return _worse_than(self._best.scores, scores, self.metric.higher_is_better) if worse else ""
+        trial = self.space.trial(settings, state="RUNNING", intermediate_values=dict(steps))
+        given_up = self.pruning.prune(self.study, trial)
         return f"Optuna's {type(self.pruning).__name__} gave it up" if given_up else ""
 
     async def _judge_winner(self) -> None:
@@ -222,34 +227,21 @@ class Sitting:
         self, pipeline: Any, settings: dict[str, Any], part: str, end: int, *, retry_errors: bool
     ) -> Results:
         """Evaluate a setting on these questions; those with a score from before are not asked again."""
-        examples = self.parts[part == "set_aside"][:end]
+        examples, name = self.parts[part == "set_aside"][:end], record_name(settings, part)
         calls = self._calls_left(settings, part, end)
         try:
             results = await aevaluate(
-                pipeline, examples, [self.metric], out=self.folder / record_name(settings, part), name="tuned",
-                version=record_name(settings, ""), max_calls=calls, deadline=self._seconds_left,
-                progress=False, retry_errors=retry_errors, **self.arguments,
+                pipeline, examples, [self.metric], out=self.folder / name, name="tuned", version=label(settings),
+                max_calls=calls, deadline=self._seconds_left, progress=False, retry_errors=retry_errors,
+                **self.arguments,
             )  # fmt: skip
         except BudgetExceededError as error:
             raise _Ended(str(error)) from error
-        await run_in_thread(self._save, settings, part, results)
+        if len(results.rows) >= self._asked(settings, part):  # else a beginning of what was asked before
+            self._records[name] = result.record_of(results)
         if len(results.rows) < len(examples):
             raise _Ended(str(results.manifest.get("stopped_by") or "a cap was reached"))
         return results
-
-    def _save(self, settings: dict[str, Any], part: str, results: Results) -> None:
-        """Write scores and usage so far to the study; a beginning of what an earlier sitting asked changes nothing."""
-        if len(results.rows) < self._asked(settings, part):
-            return
-        each: list[Any] = [one for row in results.rows for one in (row.output, *row.cells.values())]
-        record = {
-            "settings": settings, "scores": results.values(self.metric.name), "asked": len(results.rows),
-            "calls": sum(one.calls for one in each), "tokens": sum(one.tokens for one in each),
-        }  # fmt: skip
-        seconds = round(self._used["seconds"], 3)
-        for name, value in ((record_name(settings, part), record), ("elapsed", seconds)):
-            self._records[name] = value
-            self.study.set_user_attr(name, value)
 
     async def _pipeline(self, settings: dict[str, Any]) -> Any:
         """The pipeline of a setting."""
@@ -291,11 +283,25 @@ class Sitting:
 
 
 def _blocks(count: int) -> list[int]:
-    """Where a setting may be given up: after so many questions, each time twice as many, the last time all."""
+    """After how many questions a setting may be given up: each time twice as many, the last time all."""
     ends = [count]
     while (half := math.ceil(ends[0] / 2)) >= _FEWEST:
         ends.insert(0, half)
     return ends
+
+
+def _worse_than(best: Mapping[str, float], own: Mapping[str, float], higher_is_better: bool) -> str:
+    """Why a setting is significantly worse than the best one on the questions of both; empty if it is not."""
+    shared = [key for key in own if key in best]
+    sign = 1.0 if higher_is_better else -1.0
+    differences = [sign * (own[key] - best[key]) for key in shared]
+    if not differences or sum(differences) >= 0:
+        return ""
+    p = sign_flip_test(differences) / 2  # the test is two-sided and symmetric
+    if p > _LEVEL:
+        return ""
+    means = " against ".join(f"{statistics.fmean(each[key] for key in shared):.3g}" for each in (own, best))
+    return f"worse than the best setting on the {len(shared)} questions so far: {means}, p = {p:.2g}"
 
 
 def _plain(reason: str) -> str:

@@ -2,43 +2,25 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
-from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.store.base import BaseStore
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs.adaptive.clarifying import ClarifyingNodes
 from rag_kit.graphs.adaptive.classifier import Classifier, RuleClassifier
 from rag_kit.graphs.adaptive.context import MAX_CLARIFICATIONS, MAX_HOPS, AdaptiveContext
-from rag_kit.graphs.adaptive.hopping import HoppingNodes
 from rag_kit.graphs.adaptive.nodes import AdaptiveNodes
 from rag_kit.graphs.adaptive.single import single_node
 from rag_kit.graphs.adaptive.state import AdaptiveState
-from rag_kit.graphs.answering import Answering, check_parts
 from rag_kit.graphs.crag.build import build_crag
-from rag_kit.graphs.guards import Guards
-from rag_kit.graphs.prompting import GraphPrompts
 from rag_kit.graphs.state import QuestionInput
-from rag_kit.graphs.wiring import READY, REFUSED, Output, RagGraph
-from rag_kit.text.analysis import warm_up
+from rag_kit.graphs.wiring import READY, REFUSED, GraphOptions, RagGraph
 
 AdaptiveRag = CompiledStateGraph[AdaptiveState, Any, QuestionInput, Any]
 
-PROMPTS = (
-    "condense",
-    "classify_question",
-    "clarify_question",
-    "direct_answer",
-    "next_hop",
-    "answer",
-    "answer_from_hops",
-)
 #: Steps of the longest run: each clarification takes three, each hop three; and the rest, with room for CRAG's own.
 STEPS = 3 * MAX_CLARIFICATIONS + 3 * MAX_HOPS + 20
 
@@ -50,12 +32,7 @@ def build_adaptive_rag(
     classifier: Classifier | Literal["model", "rule"] = "model",
     evaluator: Any = None,
     web_search: Any = None,
-    prompts: Path | None = None,
-    max_passage_chars: int = 12_000,
-    guards: Guards | None = None,
-    output: Output = "answer",
-    checkpointer: BaseCheckpointSaver[Any] | None = None,
-    store: BaseStore | None = None,
+    **options: Unpack[GraphOptions],
 ) -> AdaptiveRag:
     """Build Adaptive-RAG: a classifier judges what a question needs, and it is answered in that way.
 
@@ -79,19 +56,13 @@ def build_adaptive_rag(
             questions that gives a ``Classification`` or the name of a route; a coroutine function too.
         evaluator: CRAG's evaluator of passages; see `build_crag`.
         web_search: CRAG's web search; None: nothing ever leaves.
-        prompts: Folder whose prompt files replace the packaged ones of the same name.
-        max_passage_chars: Characters of passages that go into a prompt.
-        guards: Functions that see each question, reply, passage and answer; see `Guards`.
-        output: ``"answer"``: `invoke` gives back question, answer, status, citations, documents, notes and usage;
-            ``"full"``: the whole state, with ``route`` and ``hops``.
-        checkpointer: Memory of threads, and what a question back needs; leave it out for LangGraph Studio.
-        store: LangGraph's long-term store, passed through.
+        **options: Those of all graphs: prompts, guards, output, checkpointer and others; see `GraphOptions`.
 
     Returns:
         A compiled graph. Per-run settings are `AdaptiveContext`.
 
     Raises:
-        PromptError: A prompt file is wrong.
+        InvalidInputError: A prompt file is wrong.
         InvalidInputError: A part is of the wrong kind.
 
     Example:
@@ -106,46 +77,31 @@ def build_adaptive_rag(
         >>> graph.invoke({"question": "When does it start?"})["answer"]
         'What does "it" refer to?'
     """
-    check_parts(retriever, llm)
     if classifier not in ("model", "rule") and not callable(classifier):
         raise InvalidInputError(
             f"classifier is {classifier!r}; give 'model', 'rule' or a function of a question and earlier ones."
         )
-    judge = RuleClassifier() if classifier == "rule" else None if classifier == "model" else classifier
-    assert not isinstance(judge, str)
-    guards = guards or Guards()
-    loaded = GraphPrompts(PROMPTS, prompts)
-    warm_up()
-    answering = Answering(llm, loaded, guards, max_passage_chars)
-    crag = build_crag(
-        retriever,
-        llm,
-        evaluator=evaluator,
-        web_search=web_search,
-        prompts=prompts,
-        max_passage_chars=max_passage_chars,
-        guards=guards,
-        output="full",
+    judge: Any = (
+        {"model": None, "rule": RuleClassifier()}[classifier] if isinstance(classifier, str) else classifier
     )
-    nodes = AdaptiveNodes(judge, answering)
-    asking = ClarifyingNodes(llm, loaded, guards)
-    hops = HoppingNodes(retriever, answering)
+    nodes = AdaptiveNodes(retriever, llm, options, classifier=judge)
+    inner: GraphOptions = {**options, "output": "full", "checkpointer": None, "store": None}
+    crag = build_crag(retriever, llm, evaluator=evaluator, web_search=web_search, **inner)
 
-    graph = RagGraph(AdaptiveState, AdaptiveContext, output, "adaptive_rag", STEPS)
-    refused = {END: REFUSED} if guards.question else {}
-    withheld = {END: REFUSED} if guards.answer else {}
+    graph = RagGraph(AdaptiveState, AdaptiveContext, "adaptive_rag", options, STEPS)
+    withheld = {END: REFUSED} if nodes.guards.answer else {}
     ways = {"direct": "talk", "single": "one step", "next_hop": "several steps", "ask_back": "unclear"}
     graph.add_edge(START, "begin")
-    graph.add_step("begin", nodes.begin, {"classify": READY, **refused}, first=True)
+    graph.add_step("begin", nodes.begin, {"classify": READY, **nodes.refusing}, first=True)
     graph.add_step("classify", nodes.classify, ways)
     graph.add_step("direct", nodes.direct, {"single": "cannot", "finish": "answered"})
     graph.add_node("single", single_node(crag))
-    graph.add_step("ask_back", asking.ask_back, {"clarify": "can wait", "finish": "cannot wait", **withheld})
-    graph.add_step("clarify", asking.clarify, {"classify": "reply", "single": "no reply", **refused})
-    graph.add_step("next_hop", hops.next_hop, {"search_hop": "goes on", "conclude": "enough, or max_hops"})
-    graph.add_step("search_hop", hops.search_hop, "answer_hop", fetches=True)
-    graph.add_step("answer_hop", hops.answer_hop, "next_hop")
-    graph.add_step("conclude", hops.conclude, "finish")
+    graph.add_step("ask_back", nodes.ask_back, {"clarify": "can wait", "finish": "cannot wait", **withheld})
+    graph.add_step("clarify", nodes.clarify, {"classify": "reply", "single": "no reply", **nodes.refusing})
+    graph.add_step("next_hop", nodes.next_hop, {"search_hop": "goes on", "conclude": "enough, or max_hops"})
+    graph.add_step("search_hop", nodes.search_hop, "answer_hop", fetches=True)
+    graph.add_step("answer_hop", nodes.answer_hop, "next_hop")
+    graph.add_step("conclude", nodes.conclude, "finish")
     graph.add_step("finish", nodes.finish, END)
     graph.add_edge("single", "finish")
-    return graph.compile(checkpointer, store=store)
+    return graph.built()

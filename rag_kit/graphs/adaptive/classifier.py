@@ -11,7 +11,7 @@ from rag_kit.concurrency.bridge import acall_function, call_function
 from rag_kit.concurrency.steps import Step
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.adaptive.state import Route
-from rag_kit.graphs.steps import bounded
+from rag_kit.graphs.steps import bounded, compute
 from rag_kit.prompts.adapting import Classification
 from rag_kit.text.complexity import question_kind
 
@@ -63,19 +63,15 @@ def route_of(found: Classification) -> Route | None:
     return _ROUTES.get(found.complexity) if found.intent == "question" else None
 
 
-def called(classifier: Classifier, question: str, earlier: Sequence[str]) -> Step[Any]:
+def classified_by(classifier: Classifier, question: str, earlier: Sequence[str]) -> Step[Classification]:
     """Call a classifier of either kind in either form; one that may block runs in a thread under ``ainvoke``."""
+    if isinstance(classifier, RuleClassifier):
+        return compute(lambda: classifier(question, earlier), name="classify")
 
-    def sync(config: RunnableConfig) -> Any:
-        return _read(call_function(classifier, question, earlier))
-
-    async def native(config: RunnableConfig) -> Any:
-        if isinstance(classifier, RuleClassifier):
-            return sync(config)
+    async def native(config: RunnableConfig) -> Classification:
         return _read(await acall_function(classifier, question, earlier))
 
-    step = Step("classify", sync, native)
-    return step if isinstance(classifier, RuleClassifier) else bounded(step)
+    return bounded("classify", lambda config: _read(call_function(classifier, question, earlier)), native)
 
 
 def _read(found: Any) -> Classification:

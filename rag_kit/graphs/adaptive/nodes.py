@@ -1,148 +1,269 @@
-"""The nodes of the adaptive graph that begin it, choose the way, answer without looking up, and end it."""
+"""The nodes of the adaptive graph but for the single step: classify, talk, ask back, search hop by hop, end."""
 
 from __future__ import annotations
 
+from itertools import chain, zip_longest
 from typing import Any
 
-from langgraph.types import Command
+from langchain_core.documents import Document
+from langgraph.graph import END
+from langgraph.types import Command, interrupt
 
-from rag_kit.graphs.adaptive.classifier import Classifier, called, route_of
+from rag_kit.documents.identity import document_key
+from rag_kit.graphs.adaptive.classifier import Classifier, classified_by, route_of
 from rag_kit.graphs.adaptive.context import AdaptiveContext
-from rag_kit.graphs.adaptive.state import AdaptiveState, Route
-from rag_kit.graphs.answering import Answering, refused
+from rag_kit.graphs.adaptive.state import AdaptiveState, Clarification, Hop, Route, forgotten
 from rag_kit.graphs.guards import Refusal
-from rag_kit.graphs.opening import Opening, rendered
+from rag_kit.graphs.nodes import RagNodes, refused, rendered
 from rag_kit.graphs.running import report
 from rag_kit.graphs.state import Turn, Update
-from rag_kit.graphs.steps import ask, write
+from rag_kit.graphs.steps import can_wait
 from rag_kit.models.chat import is_extractive
-from rag_kit.prompts.rendering import render_history
-from rag_kit.prompts.tags import Markup
-from rag_kit.text.citations.decline import is_declined
+from rag_kit.prompts.rendering import Markup, render_history
+from rag_kit.text import fold
+from rag_kit.text.citations.decline import DECLINED, is_declined
 from rag_kit.text.citations.statements import renumbered
+from rag_kit.text.language import MAX_QUESTION_CHARS
 
 MAX_HISTORY = 8_000
-_NODES: dict[Route, str] = {
+MAX_NOTED = 500
+MAX_REPLY = 2_000
+#: Calls of a step (ask for it, answer it) and of the last answer.
+_CALLS_LEFT = 3
+_FIRST: dict[Route, str] = {
     "direct": "direct",
     "single": "single",
     "multi": "next_hop",
     "clarify": "ask_back",
 }
+_USUAL = {
+    "en": "What exactly do you mean? Please name what your question is about.",
+    "zh": "请问您具体指的是什么？请写出名称。",
+}
 
 
-class AdaptiveNodes:
-    """Bodies of ``begin``, ``classify``, ``direct`` and ``finish``.
+class AdaptiveNodes(RagNodes):
+    """The nodes."""
 
-    Args:
-        classifier: In place of the model's judgement; None: the model.
-        answering: Model, prompts, guards, and the common last steps.
-    """
+    files = (
+        "condense", "classify_question", "clarify_question", "direct_answer", "next_hop", "answer",
+        "answer_from_hops",
+    )  # fmt: skip
+    max_history = MAX_HISTORY
 
-    def __init__(self, classifier: Classifier | None, answering: Answering) -> None:
-        self.classifier, self.answering = classifier, answering
-        self.llm, self.prompts, self.guards = answering.llm, answering.prompts, answering.guards
-        self.opening = Opening(self.llm, self.prompts, self.guards)
+    def __init__(self, retriever: Any, llm: Any, options: Any, *, classifier: Classifier | None) -> None:
+        super().__init__(retriever, llm, options)
+        self.classifier = classifier
 
     async def begin(self, state: AdaptiveState, context: AdaptiveContext) -> Command[Any]:
         """Check the question, and make a follow-up stand alone; no model call at the first turn of a thread."""
-        return await self.opening.begin(state, context, forgotten(), goto="classify", max_history=MAX_HISTORY)
+        return await self.started(state, context, forgotten(), goto="classify")
 
     async def classify(self, state: AdaptiveState, context: AdaptiveContext) -> Command[Any]:
         """Choose the way by the words of the user alone: no passage and no answer is shown to the classifier."""
         if context.route != "auto":
-            return self._go_to(context.route, {"reason": "set by the context"}, [])
+            return _go_to(context.route, {"reason": "set by the context"})
         question = state["search_query"]
         earlier = [turn["question"] for turn in state.get("history") or []]
         earlier += [item["reply"] for item in state["clarifications"]]
         if self.classifier is not None:
-            found = await called(self.classifier, question, earlier)
+            found: Any = await classified_by(self.classifier, question, earlier)
         else:
-            instructions = context.classify_question_instructions
-            prompt = self.prompts.pick("classify_question", state["language"], instructions)
-            history = (
-                render_history([("user", text) for text in earlier], max_chars=MAX_HISTORY)
-                if earlier
-                else Markup("")
-            )
+            turns = [("user", text) for text in earlier]
+            history = render_history(turns, max_chars=MAX_HISTORY) if turns else Markup("")
             values = {"question": question, "history": history}
-            found = await ask(self.llm, prompt, values, fallback=None)
+            found = await self.ask("classify_question", state, context, values)
         if found is None:
-            return self._go_to(
-                "single", {}, ["classify: the model gave nothing usable; looked up in one step"]
-            )
+            return _go_to("single", {}, "the model gave nothing usable; looked up in one step")
         classified = {"intent": found.intent, "complexity": found.complexity, "reason": found.reason}
-        route = route_of(found)
+        route, why = route_of(found), ""
         if route is None:
-            note = f"classify: {found.intent!r} / {found.complexity!r} is no known way; looked up in one step"
-            return self._go_to("single", classified, [note])
-        if route == "clarify" and len(state["clarifications"]) >= context.max_clarifications:
-            note = (
-                "classify: the question is unclear, but the user was asked often enough; looked up as it is"
-            )
-            return self._go_to("single", classified, [note])
-        if route == "direct" and not context.direct:
-            return self._go_to(
-                "single", classified, ["classify: nothing is answered without looking it up in this run"]
-            )
-        return self._go_to(route, classified, [])
-
-    def _go_to(self, route: Route, classified: Update, notes: list[str]) -> Command[Any]:
-        """Send the event with the route, and go to its first node."""
-        report("classified", route=route, reason=classified.get("reason", ""))
-        return Command(update={**classified, "route": route, "notes": notes}, goto=_NODES[route])
+            why = f"{found.intent!r} / {found.complexity!r} is no known way; looked up in one step"
+        elif route == "clarify" and len(state["clarifications"]) >= context.max_clarifications:
+            why = "the question is unclear, but the user was asked often enough; looked up as it is"
+        elif route == "direct" and not context.direct:
+            why = "nothing is answered without looking it up in this run"
+        return _go_to("single" if why or route is None else route, classified, why)
 
     async def direct(self, state: AdaptiveState, context: AdaptiveContext) -> Command[Any]:
         """Answer without looking anything up; a model that cannot hands over to the search."""
-        note = "direct: the model cannot answer without passages; looked up in one step"
-        handed_over: Command[Any] = Command(update={"route": "single", "notes": [note]}, goto="single")
-        if is_extractive(self.llm):
-            return handed_over
-        prompt = self.prompts.pick("direct_answer", state["language"], context.direct_answer_instructions)
-        history = rendered(state.get("history"), MAX_HISTORY)
-        values = {"question": state["search_query"], "history": history}
-        text = await write(self.llm, prompt, values, stream=not self.guards.answer)
-        if is_declined(text):
-            return handed_over
+        text = ""
+        if not is_extractive(self.llm):
+            history = rendered(state.get("history"), MAX_HISTORY)
+            values = {"question": state["search_query"], "history": history}
+            text = await self.write("direct_answer", state, context, values, stream=True)
+        if not text or is_declined(text):
+            note = "direct: the model cannot answer without passages; looked up in one step"
+            return Command(update={"route": "single", "notes": [note]}, goto="single")
         # a number in brackets would read as a citation, and nothing stands behind it
         return Command(update={"answer": renumbered(text, {}).strip()}, goto="finish")
+
+    async def ask_back(self, state: AdaptiveState, context: AdaptiveContext) -> Command[Any]:
+        """Write the question back; where nobody can reply within this run, it is the answer.
+
+        A node of its own: one that waits runs anew from its start when it goes on, and the question that was shown
+        must not be written twice.
+        """
+        values = {"question": state["search_query"], "reason": state["reason"]}
+        written = await self.ask("clarify_question", state, context, values)
+        notes = [] if written else ["clarify: the model gave nothing usable; a general question was asked"]
+        back = await self.guards.check_answer(written.query if written else _USUAL[state["language"]])
+        if isinstance(back, Refusal):
+            return _ended(state, back)
+        if await can_wait() and context.clarify:
+            return Command(update={"question_back": back, "notes": notes}, goto="clarify")
+        notes.append("clarify: the answer is a question back; ask again with what is missing")
+        update = {"question_back": back, "answer": back, "status": "clarify", "notes": notes}
+        return Command(update=update, goto="finish")
+
+    async def clarify(self, state: AdaptiveState, context: AdaptiveContext) -> Command[Any]:
+        """Wait for the user's reply; it joins the question, which is then judged anew."""
+        reply = _text(interrupt({"question": state["question_back"], "asked": state["asked"]}))
+        if not reply:
+            note = "clarify: the reply holds no text; looked up as it is"
+            return Command(update={"route": "single", "notes": [note]}, goto="single")
+        verdict = await self.guards.check_question(reply)
+        if isinstance(verdict, Refusal):
+            return _ended(state, verdict)
+        # the reply alone may be harmless, and so may the question alone
+        whole: dict[str, str] = {}
+        for key in ("asked", "search_query"):
+            joined = _joined(str(state[key]), verdict, state["language"])
+            checked = whole.get(joined) or await self.guards.check_question(joined)
+            if isinstance(checked, Refusal):
+                return _ended(state, checked)
+            whole |= {joined: checked, key: checked}
+        report("clarified", reply=verdict)
+        answered = Clarification(question=state["question_back"], reply=verdict)
+        update = {
+            "asked": whole["asked"],
+            "search_query": whole["search_query"],
+            "clarifications": [*state["clarifications"], answered],
+        }
+        return Command(update=update, goto="classify")
+
+    async def next_hop(self, state: AdaptiveState, context: AdaptiveContext) -> Command[Any]:
+        """Ask for the next fact, with those found so far in view; or go on to the answer."""
+        hops, most, question = state["hops"], context.max_calls, state["search_query"]
+        if len(hops) >= context.max_hops:
+            return _conclude(f"hops: stopped at max_hops={context.max_hops}")
+        if hops and most is not None and most - state["usage"]["calls"] < _CALLS_LEFT:
+            return _conclude(f"hops: stopped, so that max_calls={most} leaves one for the answer")
+        values = {
+            "question": question,
+            "history": _history(hops),
+            "count": context.max_hops - len(hops),
+        }
+        found = await self.ask("next_hop", state, context, values)
+        query, notes = "" if found is None or found.done else found.query, []
+        if found is None:
+            notes.append("hops: the model gave no usable sub-question")
+        if query and fold(query) in {fold(hop["question"]) for hop in hops}:
+            notes.append("hops: the model repeated a sub-question")
+            query = ""
+        if not query and hops:
+            return _conclude(*notes)
+        query = query or question  # at least one search, whatever the model says
+        report("hop", number=len(hops) + 1, question=query)
+        return Command(update={"sub_question": query, "notes": notes}, goto="search_hop")
+
+    async def search_hop(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
+        """Fetch passages for the sub-question; those that this user may not see are left out."""
+        documents = await self.found(state["sub_question"], context)
+        return {"hop_documents": [*state["hop_documents"], documents]}
+
+    async def answer_hop(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
+        """Note what the passages say to the sub-question; the note is for the next steps, not for the user."""
+        question, documents = state["sub_question"], state["hop_documents"][-1]
+        written = await self.answered(question, documents, state, context, stream=False)
+        text = await self.allowed_part(renumbered(written["answer"], {}))
+        return {"hops": [*state["hops"], Hop(question=question, answer=" ".join(text.split())[:MAX_NOTED])]}
+
+    async def conclude(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
+        """Answer from the passages of all steps; what was noted on the way is no source."""
+        documents = interleaved(state["hop_documents"])
+        question, history = state["search_query"], _history(state["hops"])
+        update = await self.answered(
+            question, documents, state, context, name="answer_from_hops", history=history
+        )
+        return {**update, "documents": documents, "hop_documents": []}
 
     async def finish(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
         """Check what leaves: citations where something was looked up, guards wherever they have not seen it yet."""
         asked, answer, route = state["asked"], state["answer"], state["route"]
         if route == "multi":
-            update = await self.answering.cite(state, context)
+            update: Update = await self.cite(state, context)
             return {**update, **(forgotten() if update["status"] == "refused" else {})}
         if route == "direct":
             verdict = await self.guards.check_answer(answer)
             if isinstance(verdict, Refusal):
                 return {**refused(asked, verdict), **forgotten()}
-            notes = ["direct: nothing was looked up"]
-            notes += ["answer: changed by a guard"] if verdict != answer else []
+            notes = ["answer: changed by a guard"] if verdict != answer else []
             report("cited", status="unsourced")
             return {
                 "answer": verdict,
                 "status": "unsourced",
-                "notes": notes,
+                "notes": ["direct: nothing was looked up", *notes],
                 "history": [Turn(question=asked, answer=verdict)],
             }
         # the answer of the single step, and a question back, were checked where they were made
+        turn = {"history": [Turn(question=asked, answer=answer)]}
         if state["status"] == "refused":
-            return {**forgotten(), "search_query": "", "history": [Turn(question=asked, answer=answer)]}
+            return {**forgotten(), "search_query": "", **turn}
         report("cited", status=state["status"])
-        return {"history": [Turn(question=asked, answer=answer)]}
+        return turn
 
 
-def forgotten() -> Update:
-    """This graph's own keys as a run begins, and as a refused one ends."""
-    return {
-        "asked": "",
-        "route": "single",
-        "intent": "",
-        "complexity": "",
-        "reason": "",
-        "question_back": "",
-        "clarifications": [],
-        "hops": [],
-        "sub_question": "",
-        "hop_documents": [],
-    }
+def _go_to(route: Route, classified: Update, why: str = "") -> Command[Any]:
+    """Send the event with the route, and go to its first node."""
+    report("classified", route=route, reason=classified.get("reason", ""))
+    notes = [f"classify: {why}"] if why else []
+    return Command(update={**classified, "route": route, "notes": notes}, goto=_FIRST[route])
+
+
+def _ended(state: AdaptiveState, refusal: Refusal) -> Command[Any]:
+    return Command(update={**forgotten(), **refused(state["asked"], refusal)}, goto=END)
+
+
+def _conclude(*notes: str) -> Command[Any]:
+    return Command(update={"sub_question": "", "notes": list(notes)}, goto="conclude")
+
+
+def _text(reply: Any) -> str:
+    """What the user wrote: a text, or the one text in an object, as forms send it."""
+    if isinstance(reply, dict):
+        texts = [value for value in reply.values() if isinstance(value, str)]
+        reply = texts[0] if len(texts) == 1 else ""
+    return " ".join(reply.split())[:MAX_REPLY] if isinstance(reply, str) else ""
+
+
+def _joined(question: str, reply: str, language: str) -> str:
+    """The question with the reply in brackets, both verbatim: no model can lose either."""
+    whole = f"{question}（{reply}）" if language == "zh" else f"{question} ({reply})"
+    return whole[:MAX_QUESTION_CHARS]
+
+
+def _history(hops: list[Hop]) -> Markup:
+    """Sub-questions and their answers, rendered as a conversation for a prompt."""
+    turns = []
+    for hop in hops:
+        language = "zh" if any("\u3400" <= char <= "\u9fff" for char in hop["question"]) else "en"
+        turns += [("user", hop["question"]), ("assistant", hop["answer"] or DECLINED[language])]
+    return render_history(turns, max_chars=MAX_HISTORY) if turns else Markup("")
+
+
+def interleaved(found: list[list[Document]]) -> list[Document]:
+    """The best passage of each step, then the second of each, and so on; each passage once.
+
+    So every step is represented, however little of it all fits into a prompt.
+
+    Example:
+        >>> a, b, c = Document("a"), Document("b"), Document("c")
+        >>> [document.page_content for document in interleaved([[a, b], [c, a]])]
+        ['a', 'c', 'b']
+    """
+    kept: dict[str, Document] = {}
+    for document in chain.from_iterable(zip_longest(*found)):
+        if document is not None:
+            kept.setdefault(document_key(document), document)
+    return list(kept.values())

@@ -7,7 +7,7 @@ from typing import Literal
 from langchain_core.documents import Document
 from typing_extensions import TypedDict
 
-from rag_kit.graphs.state import RagState
+from rag_kit.graphs.state import RagState, Update
 
 Route = Literal["direct", "single", "multi", "clarify"]
 
@@ -43,3 +43,19 @@ class AdaptiveState(RagState, total=False):
     hops: list[Hop]
     sub_question: str
     hop_documents: list[list[Document]]
+
+
+def forgotten() -> Update:
+    """This graph's own keys as a run begins, and as a refused one ends."""
+    return {
+        "asked": "",
+        "route": "single",
+        "intent": "",
+        "complexity": "",
+        "reason": "",
+        "question_back": "",
+        "clarifications": [],
+        "hops": [],
+        "sub_question": "",
+        "hop_documents": [],
+    }

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
-from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.store.base import BaseStore
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs.answering import check_parts
 from rag_kit.graphs.conversational.context import ConversationalContext, ConversationalState
-from rag_kit.graphs.conversational.extras import ExtraNodes, remember_capped, suggest_capped
-from rag_kit.graphs.conversational.nodes import ConversationalNodes
-from rag_kit.graphs.guards import Guards
+from rag_kit.graphs.conversational.nodes import ConversationalNodes, remember_capped, suggest_capped
 from rag_kit.graphs.state import QuestionInput
-from rag_kit.graphs.wiring import READY, REFUSED, Output, RagGraph
+from rag_kit.graphs.wiring import READY, GraphOptions, RagGraph
 
 ConversationalRag = CompiledStateGraph[ConversationalState, Any, QuestionInput, Any]
 MAX_FACTS = 1_000
@@ -31,12 +25,7 @@ def build_conversational_rag(
     *,
     remember: bool = False,
     max_facts: int = 50,
-    prompts: Path | None = None,
-    max_passage_chars: int = 12_000,
-    guards: Guards | None = None,
-    output: Output = "answer",
-    checkpointer: BaseCheckpointSaver[Any] | None = None,
-    store: BaseStore | None = None,
+    **options: Unpack[GraphOptions],
 ) -> ConversationalRag:
     """Build plain RAG for conversations: threads of any length, facts about a user, questions to ask next.
 
@@ -54,19 +43,13 @@ def build_conversational_rag(
         llm: Any LangChain chat model; the answer's tokens are streamed where it streams.
         remember: Whether facts about users may be kept at all.
         max_facts: How many are kept of one user, the newest; 1 to 1000.
-        prompts: Folder whose prompt files replace the packaged ones of the same name.
-        max_passage_chars: Characters of retrieved text that go into a prompt.
-        guards: Functions that see each question, passage, answer and offered question; see `Guards`.
-        output: ``"answer"``: `invoke` gives back question, answer, status, citations, documents, notes and usage;
-            ``"full"``: the whole state, with ``related_questions``.
-        checkpointer: Memory of threads; leave it out for LangGraph Studio, which brings its own.
-        store: LangGraph's long-term store, for facts; Studio brings its own.
+        **options: Those of all graphs: prompts, guards, output, checkpointer and others; see `GraphOptions`.
 
     Returns:
         A compiled graph. Per-run settings are `ConversationalContext`.
 
     Raises:
-        PromptError: A prompt file is wrong.
+        InvalidInputError: A prompt file is wrong.
         InvalidInputError: A part is of the wrong kind, or ``max_facts`` out of range.
 
     Example:
@@ -82,23 +65,20 @@ def build_conversational_rag(
         >>> result["search_query"], result["answer"]
         ('When did Jane Austen die?', 'Jane Austen died in 1817.[1]')
     """
-    check_parts(retriever, llm)
     if isinstance(max_facts, bool) or not isinstance(max_facts, int) or not 1 <= max_facts <= MAX_FACTS:
         raise InvalidInputError(f"max_facts is {max_facts!r}; give a whole number from 1 to {MAX_FACTS}.")
-    nodes = ConversationalNodes(retriever, llm, prompts, guards or Guards(), max_passage_chars, remember)
-    extras = ExtraNodes(nodes, max_facts)
-    graph = RagGraph(ConversationalState, ConversationalContext, output, "conversational_rag")
-    ends = {END: REFUSED} if nodes.guards.question else {}
+    nodes = ConversationalNodes(retriever, llm, options, max_facts=max_facts if remember else 0)
+    graph = RagGraph(ConversationalState, ConversationalContext, "conversational_rag", options)
     known = {"summarise": "over a cap", "condense": "history or facts", "retrieve": "first question"}
     graph.add_edge(START, "begin")
-    graph.add_step("begin", nodes.begin, {**known, **ends}, first=True)
+    graph.add_step("begin", nodes.begin, {**known, **nodes.refusing}, first=True)
     graph.add_step("summarise", nodes.summarise, "condense")
-    graph.add_step("condense", nodes.condense, {"retrieve": READY, **ends})
+    graph.add_step("condense", nodes.condense, {"retrieve": READY, **nodes.refusing})
     graph.add_step("retrieve", nodes.retrieve, "answer", fetches=True)
     graph.add_step("answer", nodes.answer, "cite")
     kept = {"remember": "user_id"} if remember else {}
     graph.add_step("cite", nodes.cite, {**kept, "suggest": "related_questions", END: "answered"})
     if remember:
-        graph.add_step("remember", extras.remember, END, on_cap=remember_capped)
-    graph.add_step("suggest", extras.suggest, END, on_cap=suggest_capped)
-    return graph.compile(checkpointer, store=store)
+        graph.add_step("remember", nodes.remember, END, on_cap=remember_capped)
+    graph.add_step("suggest", nodes.suggest, END, on_cap=suggest_capped)
+    return graph.built()

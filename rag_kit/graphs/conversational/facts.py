@@ -10,7 +10,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 
 from rag_kit.concurrency.bridge import run_in_thread
-from rag_kit.concurrency.steps import Step
+from rag_kit.concurrency.steps import Logic, Step
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.steps import attempt, from_config
 from rag_kit.text import content_words, fold
@@ -25,19 +25,14 @@ _INVISIBLE = re.compile(r"[\x00-\x20\x7f-\xa0\u00ad\u200b-\u200f\u2028-\u202e\u2
 def check_user_id(user_id: Any) -> str:
     """See that a text names one user and nothing else.
 
-    Returns:
-        The text, unchanged; upper and lower case are different users.
-
-    Raises:
-        ValueError: It has other characters than letters, digits and ``@ + : = . _ -``, or more than 128.
-
     Example:
         >>> check_user_id("ann@example.org")
         'ann@example.org'
     """
     if not isinstance(user_id, str) or not _USER_ID.fullmatch(user_id):
-        shown = repr(user_id) if len(repr(user_id)) < 60 else repr(user_id)[:60] + "..."
-        raise ValueError(f"{shown} is no user id; allowed: 1 to 128 letters, digits and @ + : = . _ -")
+        raise ValueError(
+            f"{user_id!r:.60} is no user id; allowed: 1 to 128 letters, digits and @ + : = . _ -"
+        )
     return user_id
 
 
@@ -55,9 +50,6 @@ def signed_in(user_id: str) -> Step[Any]:
     """Refuse another user's id where the server knows who asks.
 
     LangGraph's server puts the identity that its authentication found into the run's configuration.
-
-    Raises:
-        InvalidInputError: When the step is carried out and the identity is another one.
     """
 
     def check(config: RunnableConfig) -> None:
@@ -70,7 +62,7 @@ def signed_in(user_id: str) -> Step[Any]:
     return from_config("user", check)
 
 
-def read(store: BaseStore, user_id: str) -> Step[Any]:
+def read(store: BaseStore, user_id: str) -> Logic[Any]:
     """The facts about a user.
 
     One item is fetched by its exact name: a search by prefix would also match the names of other users that begin
@@ -80,7 +72,7 @@ def read(store: BaseStore, user_id: str) -> Step[Any]:
     return _on_store(store, "read facts", operation, _texts)
 
 
-def write(store: BaseStore, user_id: str, facts: Sequence[str]) -> Step[Any]:
+def write(store: BaseStore, user_id: str, facts: Sequence[str]) -> Logic[Any]:
     """Put the facts about a user in place of those before."""
     operation = PutOp(namespace(user_id), KEY, {"facts": list(facts)}, index=False)
     return _on_store(store, "write facts", operation, lambda _: None)
@@ -96,39 +88,31 @@ def forget_facts(store: BaseStore, user_id: str) -> None:
         >>> from langgraph.store.memory import InMemoryStore
         >>> forget_facts(InMemoryStore(), "ann")
     """
-    _check_store(store).batch([_forget(user_id)])
+    operation = _forgetting(store, user_id)
+    store.batch([operation])
 
 
 async def aforget_facts(store: BaseStore, user_id: str) -> None:
     """As `forget_facts`, without blocking the event loop."""
-    await _native(_check_store(store), _forget(user_id))
+    operation = _forgetting(store, user_id)
+    await _native(store, operation)
 
 
-def _forget(user_id: str) -> PutOp:
+def _forgetting(store: Any, user_id: str) -> PutOp:
+    if not isinstance(store, BaseStore):
+        raise InvalidInputError(
+            f"store is a {type(store).__name__}; give the LangGraph store that the graph was built with."
+        )
     try:
         return PutOp(namespace(user_id), KEY, None)
     except ValueError as error:
         raise InvalidInputError(f"user_id: {error}.") from None
 
 
-def _check_store(store: Any) -> BaseStore:
-    if not isinstance(store, BaseStore):
-        raise InvalidInputError(
-            f"store is a {type(store).__name__}; give the LangGraph store that the graph was built with."
-        )
-    return store
-
-
 def merged(known: Sequence[str], new: Iterable[str], said: str, most: int) -> list[str]:
     """The facts that are kept after a message: cleaned, without repeats, the newest where there are too many.
 
     A fact must share a word with what the user wrote, so that nothing is kept that came from somewhere else.
-
-    Args:
-        known: What was known before, oldest first.
-        new: What a model noted.
-        said: What the user wrote.
-        most: How many facts are kept.
 
     Example:
         >>> merged(["Lives in Bonn."], ["lives in Bonn", "Drives a Golf.", "Owns a yacht."], "I drive a Golf", 9)
@@ -159,21 +143,18 @@ def _same(fact: str) -> str:
 
 def _texts(item: Item | None) -> list[str]:
     value = item.value.get("facts") if item is not None and isinstance(item.value, dict) else None
-    return [fact for fact in map(tidy, filter(_is_text, value)) if fact] if isinstance(value, list) else []
+    texts = [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
+    return [fact for fact in map(tidy, texts) if fact]
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _on_store(store: BaseStore, name: str, operation: Any, then: Callable[[Any], Any]) -> Step[Any]:
+def _on_store(store: BaseStore, name: str, operation: Any, then: Callable[[Any], Any]) -> Logic[Any]:
     """One operation; what the store raises is handed back as an exception object, for the run's notes."""
 
     async def native(config: RunnableConfig) -> Any:
         return then(await _native(store, operation))
 
     # any store, any client: the run's notes say what it raised
-    return attempt(Step(name, lambda config: then(store.batch([operation])[0]), native), lambda error: True)
+    return attempt(Step(name, lambda config: then(store.batch([operation])[0]), native), Exception)
 
 
 async def _native(store: BaseStore, operation: Any) -> Any:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rag_kit.graphs.opening import turns
+from rag_kit.graphs.nodes import rendered
 from rag_kit.graphs.state import Turn
-from rag_kit.prompts.rendering import render_history
-from rag_kit.prompts.tags import Markup
-from rag_kit.retrieval.conversational.history import MAX_SUMMARISED, summary_turn
+from rag_kit.prompts.rendering import Markup
+from rag_kit.retrieval.conversational import MAX_SUMMARISED, summary_turn
 
 
 def is_long(history: Sequence[Turn], summary: str, max_turns: int, max_chars: int) -> bool:
@@ -46,9 +45,9 @@ def split(history: Sequence[Turn], max_turns: int, max_chars: int) -> tuple[list
     return list(history[:first]), list(history[first:])
 
 
-def shown(history: Sequence[Turn], summary: str, max_chars: int | None = None) -> Markup:
+def shown_turns(history: Sequence[Turn], summary: str, max_chars: int | None = None) -> Markup:
     """Summary and turns for a prompt; where they do not fit, the newest turns do."""
-    written = render_history(turns(history), max_chars=max_chars or MAX_SUMMARISED)
+    written = rendered(history, max_chars or MAX_SUMMARISED)
     return Markup("\n".join([summary_turn(summary), written])) if summary else written
 
 

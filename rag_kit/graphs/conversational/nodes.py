@@ -1,80 +1,47 @@
-"""The nodes of the conversational graph that lead to an answer."""
+"""The nodes of the conversational graph: long threads, facts about the user, questions to ask next."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-from langchain_core.language_models import BaseChatModel
-from langchain_core.retrievers import BaseRetriever
 from langgraph.graph import END
 from langgraph.runtime import get_runtime
 from langgraph.types import Command, Overwrite
 
-from rag_kit.errors import ModelError
-from rag_kit.graphs.answering import Answering
+from rag_kit.errors import BudgetExceededError, ModelError
 from rag_kit.graphs.conversational import facts as store_of
 from rag_kit.graphs.conversational.context import ConversationalContext, ConversationalState
-from rag_kit.graphs.conversational.memory import is_long, shown, split, summary_chars
-from rag_kit.graphs.guards import Guards, Refusal
-from rag_kit.graphs.opening import NOT_REWRITTEN, Opening, turned_away
-from rag_kit.graphs.prompting import GraphPrompts
+from rag_kit.graphs.conversational.memory import is_long, shown_turns, split, summary_chars
+from rag_kit.graphs.conversational.related import worth_asking
+from rag_kit.graphs.guards import Refusal
+from rag_kit.graphs.nodes import NOT_REWRITTEN, RagNodes, turned_away
 from rag_kit.graphs.running import report
 from rag_kit.graphs.state import Update
-from rag_kit.graphs.steps import ask, attempt, write
-from rag_kit.prompts.tags import Markup
-from rag_kit.text.analysis import warm_up
+from rag_kit.graphs.steps import attempt
+from rag_kit.prompts.rendering import Markup
 
-PROMPTS = (
-    "summarise_history",
-    "condense",
-    "condense_for_user",
-    "answer",
-    "answer_for_user",
-    "remember_facts",
-    "related_questions",
-)
+_MAX_HISTORY = 8_000
 
 
-class ConversationalNodes:
-    """From the question to the checked answer.
+class ConversationalNodes(RagNodes):
+    """The nodes."""
 
-    Args:
-        retriever: Where passages come from.
-        llm: The chat model.
-        folder: Prompt files in place of the packaged ones.
-        guards: What sees question, passages and answer.
-        max_passage_chars: Characters of passages in a prompt.
-        remember: Whether this graph keeps facts about users.
-    """
+    files = (
+        "summarise_history", "condense", "condense_for_user", "answer", "answer_for_user", "remember_facts",
+        "related_questions",
+    )  # fmt: skip
 
-    def __init__(
-        self,
-        retriever: BaseRetriever,
-        llm: BaseChatModel,
-        folder: Path | None,
-        guards: Guards,
-        max_passage_chars: int,
-        remember: bool,
-    ) -> None:
-        self.retriever = retriever
-        self.llm = llm
-        self.guards = guards
-        self.remembers = remember
-        self.prompts = GraphPrompts(PROMPTS, folder)
-        self.opening = Opening(llm, self.prompts, guards)
-        self.answering = Answering(llm, self.prompts, guards, max_passage_chars)
-        warm_up()
+    def __init__(self, retriever: Any, llm: Any, options: Any, *, max_facts: int) -> None:
+        super().__init__(retriever, llm, options)
+        self.max_facts = max_facts
 
     async def begin(self, state: ConversationalState, context: ConversationalContext) -> Command[Any]:
         """See whether the question may be asked, read what is known about the user; no model is called."""
-        own = {"asked": "", "facts": [], "related_questions": []}
-        update = await self.opening.checked(state, context, own)
+        update = await self.checked(state, context, {"asked": "", "facts": [], "related_questions": []})
         if isinstance(update, Command):
             return update
         if context.user_id:
-            known, notes = await self._recall(context.user_id)
-            update["facts"] = known
+            update["facts"], notes = await self._recalled(context.user_id)
             update["notes"] = Overwrite(notes)
         history, summary = state.get("history") or [], state.get("summary") or ""
         if is_long(history, summary, context.max_history_turns, context.max_history_chars):
@@ -82,9 +49,10 @@ class ConversationalNodes:
         needed = history or summary or update["facts"]
         return Command(update=update, goto="condense" if needed else "retrieve")
 
-    async def _recall(self, user_id: str) -> tuple[list[str], list[str]]:
+    async def _recalled(self, user_id: str) -> tuple[list[str], list[str]]:
+        """What is known about the user, and notes."""
         store = get_runtime().store
-        if not self.remembers:
+        if not self.max_facts:
             return [], ["memory: this graph was built without remember=True; user_id is not used"]
         await store_of.signed_in(user_id)
         if store is None:
@@ -97,41 +65,30 @@ class ConversationalNodes:
 
     async def summarise(self, state: ConversationalState, context: ConversationalContext) -> Update:
         """Put the older turns into the summary; without one the newest turns alone are used."""
-        most = context.max_history_chars
-        older, newer = split(state["history"], context.max_history_turns, most)
-        instructions = context.summarise_history_instructions
-        prompt = self.prompts.pick("summarise_history", state["language"], instructions)
-        values = {
-            "history": shown(older, state.get("summary") or ""),
-            "max_chars": summary_chars(most),
-        }
-        written = await attempt(write(self.llm, prompt, values, stream=False))
+        most = summary_chars(context.max_history_chars)
+        older, newer = split(state["history"], context.max_history_turns, context.max_history_chars)
+        values = {"history": shown_turns(older, state.get("summary") or ""), "max_chars": most}
+        written = await attempt(self.write("summarise_history", state, context, values))
         if isinstance(written, ModelError):
-            return _unsummarised(written)
+            why = f"no summary was written ({type(written).__name__}); the newest turns were used"
+            return {"notes": [f"summarise: {why}"]}
         report("summarised", turns=len(older))
         return {
-            "summary": written.strip()[: summary_chars(most)],
+            "summary": written.strip()[:most],
             "history": Overwrite(newer),
             "notes": [f"summarise: {len(older)} older turns were put into the summary"],
         }
 
     async def condense(self, state: ConversationalState, context: ConversationalContext) -> Command[Any]:
         """Make the question stand alone: without the conversation, and without knowing who asks."""
-        known = state["facts"]
-        history, summary = state.get("history") or [], state.get("summary") or ""
+        history, summary, most = state.get("history"), state.get("summary") or "", context.max_history_chars
         values: dict[str, Any] = {
             "question": state["asked"],
-            "history": shown(history, summary, context.max_history_chars)
-            if history or summary
-            else Markup(""),
+            "history": shown_turns(history or [], summary, most) if history or summary else Markup(""),
+            **_facts(state),
         }
-        if known:
-            values["facts"] = store_of.rendered(known)
-            name, instructions = "condense_for_user", context.condense_for_user_instructions
-        else:
-            name, instructions = "condense", context.condense_instructions
-        prompt = self.prompts.pick(name, state["language"], instructions)
-        query = await ask(self.llm, prompt, values, fallback=None)
+        name = "condense_for_user" if state["facts"] else "condense"
+        query = await self.ask(name, state, context, values)
         if query is None:
             return Command(update={"notes": [NOT_REWRITTEN]}, goto="retrieve")
         whole = await self.guards.check_completed(query.query, state["asked"])
@@ -140,35 +97,90 @@ class ConversationalNodes:
         report("condensed", search_query=whole)
         return Command(update={"search_query": whole}, goto="retrieve")
 
-    async def retrieve(self, state: ConversationalState, context: ConversationalContext) -> Update:
-        """Fetch the passages that this user may see."""
-        return await self.opening.retrieve(self.retriever, state, context)
-
     async def answer(self, state: ConversationalState, context: ConversationalContext) -> Update:
         """Answer from the passages alone; what is known about the user only says what matters to them."""
-        known = state["facts"]
-        return await self.answering.answer(
-            state["search_query"],
-            state["documents"],
-            state["language"],
-            name="answer_for_user" if known else "answer",
-            instructions=context.answer_for_user_instructions if known else context.answer_instructions,
-            more={"facts": store_of.rendered(known)} if known else None,
-        )
+        name = "answer_for_user" if state["facts"] else "answer"
+        question, documents = state["search_query"], state["documents"]
+        return await self.answered(question, documents, state, context, name=name, **_facts(state))
 
     async def cite(self, state: ConversationalState, context: ConversationalContext) -> Command[Any]:
         """Check every citation; then, side by side, remember and offer questions, where that is wanted."""
-        update = await self.answering.cite(state, context)
+        update = await super().cite(state, context)
         extras = []
         if update["status"] != "refused":
-            if self.remembers and context.user_id and get_runtime().store is not None:
+            if self.max_facts and context.user_id and get_runtime().store is not None:
                 extras.append("remember")
             if context.related_questions and state["documents"]:
                 extras.append("suggest")
         return Command(update=update, goto=extras or END)
 
+    async def remember(self, state: ConversationalState, context: ConversationalContext) -> Update:
+        """Note what the user said about themselves: from the user's own words alone, never from passages."""
+        store, user_id = get_runtime().store, context.user_id
+        if store is None or not user_id:
+            return {}
+        values = {"question": state["asked"], "facts": store_of.rendered(state["facts"])}
+        noted = await self.ask("remember_facts", state, context, values, fallback=_error)
+        if isinstance(noted, Exception):
+            return _left_out("remember", noted)
+        if not noted.facts:
+            return {}
+        # read again, since another run of the same user may have written meanwhile
+        known = await store_of.read(store, user_id)
+        failed = known if isinstance(known, Exception) else None
+        kept: list[str] = []
+        if failed is None:
+            kept = store_of.merged(known, noted.facts, state["asked"], self.max_facts)
+            failed = None if kept == known else await store_of.write(store, user_id, kept)
+        if failed is not None:
+            return {"notes": [f"remember: the facts could not be kept ({type(failed).__name__})"]}
+        if kept != known:
+            report("remembered", facts=len([fact for fact in kept if fact not in known]))
+        return {"facts": kept}
 
-def _unsummarised(error: Exception) -> Update:
-    return {
-        "notes": [f"summarise: no summary was written ({type(error).__name__}); the newest turns were used"]
-    }
+    async def suggest(self, state: ConversationalState, context: ConversationalContext) -> Update:
+        """Offer questions that the passages answer and that were not asked yet; guards see each."""
+        earlier, count = state.get("history") or [], context.related_questions
+        summary = state.get("summary") or ""
+        values = {
+            "question": state["search_query"],
+            "answer": state["answer"],
+            "passages": self.rendered_passages(state["documents"]),
+            "history": shown_turns(earlier, summary, _MAX_HISTORY) if earlier else Markup(""),
+            "count": count,
+        }
+        offered = await self.ask("related_questions", state, context, values, fallback=_error)
+        if isinstance(offered, Exception):
+            return _left_out("related questions", offered)
+        asked = [state["asked"], state["search_query"], *(turn["question"] for turn in earlier)]
+        questions = worth_asking(offered.queries, state["documents"], asked, count)
+        verdicts = [await self.guards.check_answer(question) for question in questions]
+        kept = [verdict for verdict in verdicts if not isinstance(verdict, Refusal)]
+        report("suggested", questions=len(kept))
+        return {"related_questions": kept}
+
+
+def remember_capped(state: Any, context: Any, error: BudgetExceededError) -> Update:
+    """The answer stands when a cap of the run leaves no room for remembering."""
+    return _left_out("remember", error)
+
+
+def suggest_capped(state: Any, context: Any, error: BudgetExceededError) -> Update:
+    """The answer stands when a cap of the run leaves no room for related questions."""
+    return _left_out("related questions", error)
+
+
+def _facts(state: ConversationalState) -> dict[str, Any]:
+    """What is known about the user, for a prompt that takes it."""
+    return {"facts": store_of.rendered(state["facts"])} if state["facts"] else {}
+
+
+def _error(error: Exception) -> Exception:
+    """A fallback that hands the error back, for the notes."""
+    return error
+
+
+def _left_out(what: str, error: Exception) -> Update:
+    if isinstance(error, BudgetExceededError):
+        return {"notes": [f"{what}: left out, a cap of the run was reached ({error.what})"]}
+    return {"notes": [f"{what}: left out, the model gave nothing usable ({type(error).__name__})"]}

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from langchain_core.documents import Document
 
-from rag_kit.text.evidence.passages import PassageText, found_names
-from rag_kit.text.evidence.question import analyse
+from rag_kit.text.evidence.passages import PassageText, analyse, found_names
 from rag_kit.text.evidence.terms import terms
 
 MAX_CHARS = 300
@@ -22,12 +21,6 @@ def worth_asking(
 
     The passages can answer, as far as words tell: they hold each name of the question, and one of them holds at
     least half of its words by weight.
-
-    Args:
-        offered: Questions, best first.
-        documents: The passages.
-        asked: Questions of the thread.
-        most: How many may stay.
 
     Example:
         >>> documents = [Document("The pump starts at 40 degrees. The valve opens at 3 bar.")]

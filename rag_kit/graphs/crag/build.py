@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
-from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.store.base import BaseStore
 
-from rag_kit.graphs.answering import check_parts
 from rag_kit.graphs.crag.context import CragContext
 from rag_kit.graphs.crag.nodes import CragNodes, ways_on
 from rag_kit.graphs.crag.state import CragState
 from rag_kit.graphs.crag.web import WebSearch
-from rag_kit.graphs.crag.web_nodes import WebNodes
 from rag_kit.graphs.evaluators.coerce import grader_of
-from rag_kit.graphs.guards import Guards
-from rag_kit.graphs.prompting import GraphPrompts
 from rag_kit.graphs.state import QuestionInput
-from rag_kit.graphs.wiring import READY, REFUSED, Output, RagGraph
-from rag_kit.text.analysis import warm_up
+from rag_kit.graphs.wiring import READY, GraphOptions, RagGraph
 
 Crag = CompiledStateGraph[CragState, Any, QuestionInput, Any]
 
@@ -37,12 +29,7 @@ def build_crag(
     *,
     evaluator: Any = None,
     web_search: Any = None,
-    prompts: Path | None = None,
-    max_passage_chars: int = 12_000,
-    guards: Guards | None = None,
-    output: Output = "answer",
-    checkpointer: BaseCheckpointSaver[Any] | None = None,
-    store: BaseStore | None = None,
+    **options: Unpack[GraphOptions],
 ) -> Crag:
     """Build Corrective RAG: an evaluator judges what was retrieved, and one of three actions follows.
 
@@ -61,20 +48,14 @@ def build_crag(
             in a call (``LLMEvaluator``), and beside ``extractive``, which is no language model, ``LexicalEvaluator``.
         web_search: Any LangChain tool or retriever. None: nothing ever leaves; the run says that it could not look
             outside, and answers from what it has (ambiguous) or declines (incorrect).
-        prompts: Folder whose prompt files replace the packaged ones.
-        max_passage_chars: Characters of passages that go into the answer prompt.
-        guards: Functions that see each question, passage (of the web too) and answer; see `Guards`.
-        output: ``"answer"``: `invoke` gives back question, answer, status, citations, documents, notes and usage;
-            ``"full"``: the whole state.
-        checkpointer: Memory of threads, and what ``approve_web`` needs; leave it out for LangGraph Studio.
-        store: LangGraph's long-term store, passed through.
+        **options: Those of all graphs: prompts, guards, output, checkpointer and others; see `GraphOptions`.
 
     Returns:
         A compiled graph. Per-run settings are `CragContext`:
         ``graph.invoke({"question": ...}, context={"upper": 0.4})``.
 
     Raises:
-        PromptError: A prompt file is wrong.
+        InvalidInputError: A prompt file is wrong.
         InvalidInputError: A part is of the wrong kind.
 
     Example:
@@ -86,19 +67,16 @@ def build_crag(
         >>> result["answer"], result["status"]
         ('The index is written to the folder named by --index.[1]', 'grounded')
     """
-    check_parts(retriever, llm)
-    judge = grader_of(evaluator, llm, prompts)
-    guards = guards or Guards()
-    web = None if web_search is None else WebSearch(web_search)
-    loaded = GraphPrompts(["condense", "answer", "web_query"], prompts)
-    warm_up()
-    nodes = CragNodes(retriever, llm, judge, loaded, guards, max_passage_chars)
-    outside = WebNodes(llm, judge, loaded, guards, web)
-
-    graph = RagGraph(CragState, CragContext, output, "crag", STEPS)
+    nodes = CragNodes(
+        retriever,
+        llm,
+        options,
+        evaluator=grader_of(evaluator, llm, options.get("prompts")),
+        web=None if web_search is None else WebSearch(web_search),
+    )
+    graph = RagGraph(CragState, CragContext, "crag", options, STEPS)
     graph.add_edge(START, "begin")
-    first = {"retrieve": READY, **({END: REFUSED} if guards.question else {})}
-    graph.add_step("begin", nodes.begin, first, first=True)
+    graph.add_step("begin", nodes.begin, {"retrieve": READY, **nodes.refusing}, first=True)
     graph.add_step("retrieve", nodes.retrieve, "grade", fetches=True)
     graph.add_step("grade", nodes.grade)
     graph.add_conditional_edges(
@@ -107,13 +85,13 @@ def build_crag(
     graph.add_step("refine", nodes.refine, "generate")
     graph.add_step(
         "rewrite_query",
-        outside.rewrite_query,
+        nodes.rewrite_query,
         {"approve": "approve_web", "web_search": "keywords", "generate": "no web search"},
     )
-    graph.add_step("approve", outside.approve, {"web_search": "approved", "generate": "refused"})
-    graph.add_step("web_search", outside.web_search, "select_external")
-    graph.add_step("select_external", outside.select_external, "generate")
+    graph.add_step("approve", nodes.approve, {"web_search": "approved", "generate": "refused"})
+    graph.add_step("web_search", nodes.web_search, "select_external")
+    graph.add_step("select_external", nodes.select_external, "generate")
     # defer: with two branches of unequal length it would run twice
     graph.add_step("generate", nodes.generate, "cite", defer=True)
     graph.add_step("cite", nodes.cite, END)
-    return graph.compile(checkpointer, store=store)
+    return graph.built()

@@ -1,61 +1,64 @@
-"""The nodes of the CRAG graph that begin it, judge what was found, refine it and answer."""
+"""The nodes of the CRAG graph: judge what was found, refine it, look outside, or both; then answer."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from langchain_core.documents import Document
-from langchain_core.language_models import BaseChatModel
-from langchain_core.retrievers import BaseRetriever
-from langgraph.types import Command, Overwrite
+from langgraph.types import Command, Overwrite, interrupt
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs.answering import Answering
+from rag_kit.graphs.crag.approval import approved, one_line
 from rag_kit.graphs.crag.context import CragContext
 from rag_kit.graphs.crag.state import CragState, PassageGrading
-from rag_kit.graphs.crag.strips import DEFAULT_STRIPS, MAX_JUDGED, Selection, select_strips
-from rag_kit.graphs.evaluators.base import Evaluator, Grading, judged_by, unjudged
-from rag_kit.graphs.evaluators.thresholds import Action, Thresholds
-from rag_kit.graphs.guards import Guards
-from rag_kit.graphs.opening import Opening
-from rag_kit.graphs.prompting import GraphPrompts
+from rag_kit.graphs.crag.strips import DEFAULT_STRIPS, MAX_JUDGED, select_strips
+from rag_kit.graphs.crag.web import WebSearch
+from rag_kit.graphs.evaluators.base import Evaluator, Grading, Thresholds, judged_by, unjudged
+from rag_kit.graphs.guards import Refusal, page_of
+from rag_kit.graphs.nodes import RagNodes
 from rag_kit.graphs.running import report
 from rag_kit.graphs.state import Update
+from rag_kit.graphs.steps import can_wait
 
+# fixed words: a grader's reason may quote a passage, and notes outlive a refusal
 _REASONS = {
     "correct": "correct: at least one passage is above {upper:.2f}; the passages are refined",
     "incorrect": "incorrect: all passages are below {lower:.2f}; they are put aside",
     "ambiguous": "ambiguous: no passage is above {upper:.2f}, not all are below {lower:.2f}; "
     "passages are refined and other sources looked for",
 }
+_WHY_WEB = {
+    "incorrect": "Nothing that was retrieved fits the question.",
+    "ambiguous": "What was retrieved may not be enough to answer the question.",
+}
 
 
-class CragNodes:
-    """The nodes but for those of the web; each is written once for ``invoke`` and ``ainvoke``."""
+class CragNodes(RagNodes):
+    """The nodes of CRAG. Nothing leaves for the outside unless there is a web search."""
+
+    files = ("condense", "answer", "web_query")
 
     def __init__(
         self,
-        retriever: BaseRetriever,
-        llm: BaseChatModel,
+        retriever: Any,
+        llm: Any,
+        options: Any,
+        *,
         evaluator: Evaluator,
-        prompts: GraphPrompts,
-        guards: Guards,
-        max_passage_chars: int,
+        web: WebSearch | None,
+        **parts: Any,
     ) -> None:
-        self.retriever = retriever
-        self.evaluator = evaluator
-        self.opening = Opening(llm, prompts, guards)
-        self.answering = Answering(llm, prompts, guards, max_passage_chars)
+        super().__init__(retriever, llm, options)
+        self.evaluator, self.web = evaluator, web
 
     async def begin(self, state: CragState, context: CragContext) -> Command[Any]:
         """Check the question, and make a follow-up stand alone; no model call at the first turn of a thread."""
-        return await self.opening.begin(state, context, _cleared_state(), goto="retrieve")
+        return await self.started(state, context, _cleared(), goto="retrieve")
 
     async def retrieve(self, state: CragState, context: CragContext) -> Update:
         """Fetch the passages that this user may see."""
-        update = await self.opening.retrieve(self.retriever, state, context)
-        return {"retrieved": update["documents"], **update}
+        passages = await self.found(state["search_query"], context)
+        return {"retrieved": passages, "documents": passages}
 
     async def grade(self, state: CragState, context: CragContext) -> Update:
         """Judge all passages at once, and choose the paper's action by the thresholds."""
@@ -67,136 +70,181 @@ class CragNodes:
             state["language"],
             instructions=context.grade_instructions,
         )
-        limits = thresholds_of(self.evaluator, context)
+        limits = self._thresholds(context)
         scores = [grading.score for grading in gradings]
         action = limits.action(scores)
         report("graded", action=action, scores=scores, evaluator=self.evaluator.name)
+        reason = _REASONS[action].format(lower=limits.lower, upper=limits.upper)
+        records = [
+            PassageGrading(
+                score=one.score, reason=one.reason, file=metadata.get("file"), page=page_of(metadata)
+            )
+            for one, metadata in zip(gradings, (passage.metadata for passage in passages), strict=True)
+        ]
         return {
-            "gradings": [
-                _grading_record(grading, passage) for grading, passage in zip(gradings, passages, strict=True)
-            ],
+            "gradings": records,
             "action": action,
-            "notes": [f"grade: {_reason(action, gradings, limits)}", *unjudged("grade", gradings)],
+            "notes": [
+                f"grade: {reason if gradings else 'incorrect: the retriever found nothing'}",
+                *unjudged("grade", gradings),
+            ],
         }
 
     async def refine(self, state: CragState, context: CragContext) -> Update:
         """Keep the strips of the passages that help, in the order of the passages."""
+        return await self._selected(state, context, "retrieved", state["retrieved"])
+
+    async def select_external(self, state: CragState, context: CragContext) -> Update:
+        """Keep the strips of the web's results that help; the same evaluator and thresholds as for passages."""
+        return await self._selected(state, context, "web", state["web_documents"])
+
+    async def _selected(
+        self,
+        state: CragState,
+        context: CragContext,
+        origin: Literal["retrieved", "web"],
+        passages: list[Document],
+    ) -> Update:
+        inside = origin == "retrieved"
+        drops = self.evaluator.selective or not inside
         known = [Grading(item["score"], item["reason"]) for item in state["gradings"]]
         chosen = await select_strips(
             self.evaluator,
             state["search_query"],
-            state["retrieved"],
+            passages,
             state["language"],
-            origin="retrieved",
+            origin=origin,
             size=context.strip_sentences,
-            most=context.max_strips or (DEFAULT_STRIPS if self.evaluator.selective else MAX_JUDGED),
-            threshold=strip_threshold(self.evaluator, context, retrieved=True),
-            known=known,
-            keep_one=True,
+            most=context.max_strips or (DEFAULT_STRIPS if drops else MAX_JUDGED),
+            threshold=self._least(context, inside=inside),
+            known=known if inside else None,
+            keep_one=inside,
             instructions=context.grade_instructions,
         )
-        kept = report_strips("refined", chosen)
-        notes = [f"refine: {kept} of {len(chosen.strips)} strips kept", *_selection_notes("refine", chosen)]
-        return {"internal": chosen.documents, "strips": chosen.strips, "notes": notes}
+        kept = sum(strip["kept"] for strip in chosen.strips)
+        report("refined" if inside else "selected", kept=kept, dropped=len(chosen.strips) - kept)
+        node, of = ("refine", "strips") if inside else ("select_external", "strips of the web")
+        notes = [f"{node}: {kept} of {len(chosen.strips)} {of} kept"] if inside or passages else []
+        if chosen.rescued:
+            notes.append(f"{node}: no strip reached the threshold; the best one is kept")
+        if chosen.left_out:
+            notes.append(f"{node}: {chosen.left_out} strips beyond {MAX_JUDGED} were not judged")
+        key = "internal" if inside else "external"
+        return {key: chosen.documents, "strips": chosen.strips, "notes": notes}
+
+    async def rewrite_query(self, state: CragState, context: CragContext) -> Command[Any]:
+        """Turn the question into keywords; where there is no web search, say so and go on."""
+        question = state["search_query"]
+        if self.web is None:
+            used = "answered from what was retrieved" if state["action"] == "ambiguous" else "nothing to use"
+            report("no_web_search")
+            note = f"web: could not look outside, no web search was given; {used}"
+            return Command(update={"notes": [note]}, goto="generate")
+        found = await self.ask("web_query", state, context, {"question": question})
+        query = one_line(question if found is None else " ".join(found.keywords))
+        note = "web: the model gave no usable keywords; searched for the question itself"
+        report("rewritten", web_query=query)
+        update = {"web_query": query, "notes": [note] if found is None else []}
+        return Command(update=update, goto="approve" if context.approve_web else "web_search")
+
+    async def approve(self, state: CragState, context: CragContext) -> Command[Any]:
+        """Ask a person whether the query may leave; resume with True, False or another query."""
+        query = state["web_query"]
+        if not await can_wait():
+            # a run that cannot wait would end here without an answer, and nobody could let it go on
+            return _not_searched(
+                "a person's approval was asked for, and without a checkpointer nobody can be waited for"
+            )
+        edited, why = approved(
+            interrupt({"query": query, "reason": _WHY_WEB[state["action"] or "ambiguous"]})
+        )
+        if edited is None:
+            return _not_searched(why)
+        if edited:
+            verdict = await self.guards.check_question(edited)
+            if isinstance(verdict, Refusal):
+                return _not_searched(f"a guard refused the query: {verdict.reason or 'no reason given'}")
+            query = one_line(verdict)
+            if not query:
+                return _not_searched("nothing is left of the query")
+        report("web_approved", web_query=query)
+        return Command(update={"web_query": query}, goto="web_search")
+
+    async def web_search(self, state: CragState, context: CragContext) -> Update:
+        """Search the web within bounds; a search that fails is noted."""
+        assert self.web is not None, "rewrite_query leads here only with a web search"
+        query = state["web_query"]
+        found, why = await self.web.find(
+            query, most=context.web_results, chars=context.web_result_chars, timeout=context.web_timeout
+        )
+        allowed = await self.guards.allowed(found)
+        report("searched_web", web_query=query, results=len(allowed), failed=why is not None)
+        if why is not None:
+            return {"notes": [f"web: {why}"]}
+        note = f"web: searched with {self.web.name} for {query!r}, {len(allowed)} results"
+        return {"web_documents": allowed, "notes": [note]}
 
     async def generate(self, state: CragState, context: CragContext) -> Update:
         """Answer from what the action left: the refined passages, the selected ones of the web, or both."""
         internal, external = state["internal"], state["external"]
         update: Update = {}
-        rescued = [strip for strip in state["strips"] if strip["origin"] == "retrieved" and strip["kept"]]
-        enough = strip_threshold(self.evaluator, context, retrieved=True)
-        if external and all(strip["score"] < enough for strip in rescued):
+        kept = [
+            strip["score"] for strip in state["strips"] if strip["origin"] == "retrieved" and strip["kept"]
+        ]
+        if external and max(kept, default=-1.0) < self._least(context, inside=True):
             # the best of what was retrieved was kept for want of anything better, and the web gave better
             internal = []
             update["strips"] = Overwrite(
                 [{**strip, "kept": strip["kept"] and strip["origin"] == "web"} for strip in state["strips"]]
             )
         documents = [*internal, *external]
-        answered = await self.answering.answer(
-            state["search_query"], documents, state["language"], instructions=context.answer_instructions
-        )
-        return {**update, **answered, "internal": internal, "documents": documents}
+        answer = await self.answered(state["search_query"], documents, state, context)
+        return {**update, **answer, "internal": internal, "documents": documents}
 
     async def cite(self, state: CragState, context: CragContext) -> Update:
         """Check every citation against the passage that it names."""
-        update = await self.answering.cite(state, context)
+        update: Update = await super().cite(state, context)
         # a refused answer's passages must not leave either
-        return {**update, **_cleared_state()} if update["status"] == "refused" else update
+        return {**update, **_cleared()} if update["status"] == "refused" else update
+
+    def _thresholds(self, context: CragContext) -> Thresholds:
+        """The thresholds of the run's context, the evaluator's own for those that it does not set.
+
+        If the context sets one of them, and it lies beyond the evaluator's other one, both have the value that was set.
+        """
+        own = self.evaluator.thresholds
+        lower = own.lower if context.lower is None else context.lower
+        upper = own.upper if context.upper is None else context.upper
+        if lower > upper:
+            lower = upper = lower if context.upper is None else upper
+        return Thresholds(lower, upper)
+
+    def _least(self, context: CragContext, *, inside: bool) -> float:
+        """The least confidence of a strip that is kept; by default the lower threshold of passages.
+
+        All strips of what was retrieved stay where the evaluator's confidence is too weak to drop some.
+        """
+        if context.strip_threshold is not None:
+            return context.strip_threshold
+        return -1.0 if inside and not self.evaluator.selective else self._thresholds(context).lower
 
 
 def ways_on(state: CragState) -> list[str]:
-    """The labels of the edges that follow from the action.
-
-    Raises:
-        InvalidInputError: The node that grades (which may be a user's own) gave no action.
-    """
+    """The labels of the edges that follow from the action."""
     action = state.get("action")
-    if action not in ("correct", "incorrect", "ambiguous"):
+    if action not in _REASONS:
         raise InvalidInputError(
             f"the node 'grade' gave the action {action!r}; it must give 'correct', 'incorrect' or 'ambiguous'."
         )
     return [way for way in ("correct, ambiguous", "incorrect, ambiguous") if action in way.split(", ")]
 
 
-def _reason(action: Action, gradings: Sequence[Grading], limits: Thresholds) -> str:
-    """Why this action, in fixed words: a grader's reason may quote a passage, and notes outlive a refusal."""
-    if not gradings:
-        return "incorrect: the retriever found nothing"
-    return _REASONS[action].format(lower=limits.lower, upper=limits.upper)
+def _not_searched(why: str) -> Command[Any]:
+    report("web_refused")
+    return Command(update={"web_query": "", "notes": [f"web: not searched, {why}"]}, goto="generate")
 
 
-def thresholds_of(evaluator: Evaluator, context: CragContext) -> Thresholds:
-    """The thresholds of the run's context, the evaluator's own for those that it does not set.
-
-    If the context sets one of them, and it lies beyond the evaluator's other one, both have the value that was set.
-    """
-    own = evaluator.thresholds
-    lower = own.lower if context.lower is None else context.lower
-    upper = own.upper if context.upper is None else context.upper
-    if lower > upper:
-        lower = upper = lower if context.upper is None else upper
-    return Thresholds(lower, upper)
-
-
-def strip_threshold(evaluator: Evaluator, context: CragContext, *, retrieved: bool = False) -> float:
-    """The least confidence of a strip that is kept; by default the lower threshold of passages.
-
-    All strips of what was retrieved stay where the evaluator's confidence is too weak to drop some.
-    """
-    if context.strip_threshold is not None:
-        return context.strip_threshold
-    return -1.0 if retrieved and not evaluator.selective else thresholds_of(evaluator, context).lower
-
-
-def report_strips(event: str, chosen: Selection) -> int:
-    """Send an event with the numbers of strips kept and dropped; returns how many were kept."""
-    kept = sum(strip["kept"] for strip in chosen.strips)
-    report(event, kept=kept, dropped=len(chosen.strips) - kept)
-    return kept
-
-
-def _selection_notes(node: str, chosen: Selection) -> Sequence[str]:
-    """Notes on strips that were kept below the threshold, and on those that were not judged."""
-    notes = []
-    if chosen.rescued:
-        notes.append(f"{node}: no strip reached the threshold; the best one is kept")
-    if chosen.left_out:
-        notes.append(f"{node}: {chosen.left_out} strips beyond {MAX_JUDGED} were not judged")
-    return notes
-
-
-def _grading_record(grading: Grading, passage: Document) -> PassageGrading:
-    """A grading for the state, with the file and the page of its passage."""
-    metadata = passage.metadata
-    return PassageGrading(
-        score=grading.score,
-        reason=grading.reason,
-        file=metadata.get("file"),
-        page=metadata.get("page", metadata.get("slide", metadata.get("sheet"))),
-    )
-
-
-def _cleared_state() -> Update:
+def _cleared() -> Update:
     """Empty values for what an earlier turn of the thread left in the state."""
     return {
         "retrieved": [],

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from itertools import groupby
+from typing import Literal
 
 from langchain_core.documents import Document
 
@@ -24,14 +25,7 @@ MAX_JUDGED = 200
 
 @dataclass(frozen=True)
 class Selection:
-    """What selection left.
-
-    Attributes:
-        documents: Runs of neighbouring strips that were kept, verbatim, in the order of the passages.
-        strips: Every strip with its confidence, kept or not.
-        left_out: How many strips were not even judged, beyond `MAX_JUDGED`.
-        rescued: Whether no strip reached the threshold and the best one was kept all the same.
-    """
+    """What selection left: `left_out` strips were not judged; `rescued`: the best one is kept below the threshold."""
 
     documents: list[Document] = field(default_factory=list)
     strips: list[Strip] = field(default_factory=list)
@@ -41,13 +35,6 @@ class Selection:
 
 def cut(text: str, size: int = 3) -> list[tuple[int, int]]:
     """Cut a passage into strips of a few sentences.
-
-    Args:
-        text: The passage.
-        size: Sentences in a strip; a passage of one or two sentences is one strip whatever the size.
-
-    Returns:
-        Start and end of each strip in the text, in order, without white space around; none for a blank text.
 
     Example:
         >>> text = "One. Two. Three. Four."
@@ -81,18 +68,8 @@ async def select_strips(
 ) -> Selection:
     """Cut passages into strips, grade these, and join those that are good enough, in the order of the passages.
 
-    Args:
-        evaluator: The same one that judged the passages.
-        question: What strips are judged by.
-        passages: The passages.
-        language: ``"en"`` or ``"zh"``.
-        origin: Where the passages are from.
-        size: Sentences in a strip.
-        most: Most strips that are kept.
-        threshold: Strips of a lower confidence are dropped.
-        known: Gradings of the whole passages: one that is a single strip is not judged twice.
-        keep_one: Keep the best strip where none reaches the threshold.
-        instructions: In place of the prompt file's own, for an evaluator that has a prompt.
+    By `known`, the gradings of whole passages, one that is a single strip is not judged twice. With `keep_one` the best
+    strip is kept where none reaches the threshold.
     """
     places = [
         (number, start, end)
@@ -104,18 +81,19 @@ async def select_strips(
         return Selection()
     # lexical evidence is weighed against that of the other strips, so it is judged anew; it costs no call
     reuse = bool(known) and not isinstance(evaluator, LexicalEvaluator)
-    whole = _whole(judged, passages) if reuse else set()
-    asked = [place for place in judged if place not in whole]
+    gradings = {}
+    for place in judged:
+        whole = passages[place[0]].page_content
+        if known and reuse and whole.strip() == whole[place[1] : place[2]]:
+            gradings[place] = known[place[0]]
+    asked = [place for place in judged if place not in gradings]
     parts = [_part(passages[number], start, end) for number, start, end in asked]
     fresh = await judged_by(evaluator, question, parts, language, instructions=instructions)
-    by_place = dict(zip(asked, fresh, strict=True))
-    scored = [(place, known[place[0]] if known and place in whole else by_place[place]) for place in judged]
+    gradings.update(zip(asked, fresh, strict=True))
     # the best first; of equals the earlier one, whose passage ranks higher
-    ranking = sorted(range(len(scored)), key=lambda at: (-scored[at][1].score, at))
-    kept = {at for at in ranking[:most] if scored[at][1].score >= threshold}
+    ranking = sorted(judged, key=lambda place: -gradings[place].score)
+    kept = {place for place in ranking[:most] if gradings[place].score >= threshold}
     rescued = keep_one and not kept
-    if rescued:
-        kept = {ranking[0]}
     strips = [
         Strip(
             origin=origin,
@@ -123,11 +101,11 @@ async def select_strips(
             start=place[1],
             end=place[2],
             text=passages[place[0]].page_content[place[1] : place[2]],
-            score=grading.score,
-            reason=grading.reason,
-            kept=at in kept,
+            score=gradings[place].score,
+            reason=gradings[place].reason,
+            kept=place in kept or (rescued and place == ranking[0]),
         )
-        for at, (place, grading) in enumerate(scored)
+        for place in judged
     ]
     documents = _joined(strips, passages, evaluator.name, question)
     return Selection(documents, strips, len(places) - len(judged), rescued)
@@ -143,15 +121,6 @@ def _shared_out(places: list[tuple[int, int, int]], most: int) -> list[tuple[int
         turns[number] = turns.get(number, -1) + 1
         ordered.append((turns[number], at))
     return [places[at] for at in sorted(at for _, at in sorted(ordered)[:most])]
-
-
-def _whole(places: Sequence[tuple[int, int, int]], passages: Sequence[Document]) -> set[tuple[int, int, int]]:
-    """Strips that are all there is of their passage."""
-    return {
-        (number, start, end)
-        for number, start, end in places
-        if passages[number].page_content.strip() == passages[number].page_content[start:end]
-    }
 
 
 def _part(passage: Document, start: int, end: int) -> Document:
@@ -176,36 +145,25 @@ def _joined(
 ) -> list[Document]:
     """Strips that were kept, neighbours as one span, so that each document is verbatim text of its passage."""
     runs: list[list[Strip]] = []
-    before: Strip | None = None
-    for strip in strips:
-        if strip["kept"]:
-            if before is not None and before["kept"] and before["passage"] == strip["passage"]:
-                runs[-1].append(strip)
-            else:
-                runs.append([strip])
-        before = strip
-    return [
-        _document(run, strips, passages[run[0]["passage"]], rank, evaluator, question)
-        for rank, run in enumerate(runs, start=1)
-    ]
-
-
-def _document(
-    run: Sequence[Strip], strips: Sequence[Strip], passage: Document, rank: int, evaluator: str, question: str
-) -> Document:
-    of_passage: list[dict[str, Any]] = [
-        {key: strip[key] for key in ("start", "end", "score", "kept")}
-        for strip in strips
-        if strip["passage"] == run[0]["passage"]
-    ]
-    part = _part(passage, run[0]["start"], run[-1]["end"])
-    return with_provenance(
-        part,
-        score=max(strip["score"] for strip in run),
-        rank=rank,
-        stage="crag:refine" if run[0]["origin"] == "retrieved" else "crag:select_external",
-        retriever=evaluator,
-        query=question,
-        passage=run[0]["passage"],
-        strips=of_passage,
-    )
+    for (_, kept), group in groupby(strips, key=lambda strip: (strip["passage"], strip["kept"])):
+        runs += [list(group)] if kept else []
+    documents = []
+    for rank, run in enumerate(runs, start=1):
+        number = run[0]["passage"]
+        documents.append(
+            with_provenance(
+                _part(passages[number], run[0]["start"], run[-1]["end"]),
+                score=max(strip["score"] for strip in run),
+                rank=rank,
+                stage="crag:refine" if run[0]["origin"] == "retrieved" else "crag:select_external",
+                retriever=evaluator,
+                query=question,
+                passage=number,
+                strips=[
+                    {key: strip[key] for key in ("start", "end", "score", "kept")}
+                    for strip in strips
+                    if strip["passage"] == number
+                ],
+            )
+        )
+    return documents

@@ -1,11 +1,14 @@
-"""Any LangChain tool or retriever as the web search of a graph."""
+"""Any LangChain tool or retriever as the web search of a graph; what it gives is data of strangers."""
 
 from __future__ import annotations
 
+import json
 import logging
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
+from urllib.parse import urlsplit
 
 from langchain_core.documents import Document
 from langchain_core.language_models import BaseLanguageModel
@@ -13,35 +16,44 @@ from langchain_core.messages import ToolMessage
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableWithFallbacks
 from langchain_core.runnables.base import RunnableBindingBase
-from langchain_core.runnables.config import merge_configs
 from langchain_core.tools import BaseTool, StructuredTool, Tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.errors import GraphBubbleUp
 
 from rag_kit._redact import redact
 from rag_kit.concurrency.bridge import run_coroutine, run_in_thread
-from rag_kit.concurrency.steps import Step
-from rag_kit.documents import clean_text
+from rag_kit.concurrency.outcome import describe_failure
+from rag_kit.documents import clean_text, copy_document, with_provenance
 from rag_kit.errors import BudgetExceededError, InvalidInputError, RagKitError
-from rag_kit.graphs.crag.web_results import web_documents
-from rag_kit.graphs.steps import beside, fetch
+from rag_kit.graphs.steps import bounded, quiet
 from rag_kit.models.clients import acall_runnable
+from rag_kit.retrieval.compose import acall_retriever, call_retriever
 
 logger = logging.getLogger("rag_kit.graphs.crag")
 
-_QUERY_NAMES = ("query", "q", "search_query", "question", "keywords", "input", "text", "__arg1")
+_QUERIES = ("query", "q", "search_query", "question", "keywords", "input", "text", "__arg1")
+_TEXTS = ("page_content", "content", "snippet", "text", "body", "description", "summary", "answer")
+_TITLES = ("title", "name", "heading")
+_LINKS = ("url", "link", "href", "source")
+_LISTS = (
+    "results",
+    "organic",
+    "organic_results",
+    "items",
+    "webPages",
+    "web",
+    "value",
+    "documents",
+    "data",
+    "hits",
+)
+_MAX_DEPTH = 4
+_MAX_LINK, _MAX_TITLE = 2_000, 300
+_MAX_JSON = 2_000_000
 
 
 class WebSearch:
-    """Calls a web search and gives its results as documents; what comes back is data of strangers.
-
-    Args:
-        search: A LangChain tool (also one that is only asynchronous, or gives content and artifact) or retriever,
-            or another runnable from a query to results.
-
-    Raises:
-        InvalidInputError: It is something else, or a tool of which is not clear what argument the query is.
-    """
+    """Calls a web search and gives its results as documents."""
 
     def __init__(self, search: Any) -> None:
         if not isinstance(search, Runnable) or isinstance(search, BaseLanguageModel):
@@ -51,68 +63,50 @@ class WebSearch:
             )
         self.search = search
         self.tool = _tool(search)
-        self.argument = _argument(self.tool) if self.tool is not None else None
-        self.name = clean_text(str(self.tool.name if self.tool is not None else search.get_name()))[:100]
+        self.argument = None if self.tool is None else _argument(self.tool)
+        self.name = clean_text(str(search.get_name() if self.tool is None else self.tool.name))[:100]
 
     async def find(
         self, query: str, *, most: int, chars: int, timeout: float
     ) -> tuple[list[Document], str | None]:
-        """Search, within bounds; a search that fails is noted and ends nothing.
-
-        Args:
-            query: What leaves for the outside.
-            most: Most results.
-            chars: Most characters of each.
-            timeout: Seconds.
-
-        Returns:
-            The results as documents, and why the search failed, if it did.
-
-        Raises:
-            BudgetExceededError: A cap of the run is reached.
-        """
+        """Search, within bounds; gives the results, and why the search failed if it did, which ends nothing."""
         # the one place where anything leaves: who runs the graph can see what did
         logger.info("web search with %s: %s", self.name, clean_text(redact(query)))
-        ran = await beside([self._step(query, most)], on_error="skip", timeout=timeout)
-        [outcome] = ran.outcomes
-        if isinstance(outcome.error, (BudgetExceededError, GraphBubbleUp)):
-            raise outcome.error
-        if outcome.error is not None:
-            why = clean_text(ran.degradations[0])
-            logger.warning("%s", why)
-            return [], why
-        found = web_documents(outcome.value, most=most, chars=chars, query=query, tool=self.name)
-        error = outcome.value.get("error") if isinstance(outcome.value, Mapping) else None
-        if not found and error and isinstance(error, (str, Exception)):
-            # some tools give their failure back in place of results
-            why = clean_text(redact(f"web search ({self.name}) failed: {str(error)[:300]}"))
-            logger.warning("%s", why)
-            return [], why
-        return found, None
+        sync, native = partial(self._call, query, most), partial(self._acall, query, most)
+        found: list[Document] = []
+        why = ""
+        try:
+            given = await bounded("web search", sync, native, timeout=timeout)
+        except (BudgetExceededError, GraphBubbleUp):
+            raise
+        except Exception as error:  # noqa: BLE001 - any client
+            why = describe_failure(f"web search ({self.name})", error)
+        else:
+            found = web_documents(given, most=most, chars=chars, query=query, tool=self.name)
+            reported = given.get("error") if isinstance(given, Mapping) and not found else None
+            if reported:  # some tools give their failure back in place of results
+                why = redact(f"web search ({self.name}) failed: {str(reported)[:300]}")
+        if why:
+            logger.warning("%s", clean_text(why))
+        return found, clean_text(why) or None
 
-    def _step(self, query: str, most: int) -> Step[Any]:
-        name = f"web search ({self.name})"
+    def _call(self, query: str, most: int, config: RunnableConfig) -> Any:
         if isinstance(self.search, BaseRetriever):
-            step = fetch(self.search, query, k=most)
-            return Step(name, step.sync, step.native)
-        given = self._input(query)
+            return call_retriever(self.search, query, config=config, k=most)
+        # a search that asks a model of its own must not stream its words into the answer
+        given, config = self._input(query), quiet(config)
+        try:
+            return _unpacked(self.search.invoke(given, config))
+        except NotImplementedError:  # a tool that is only asynchronous
+            return _unpacked(run_coroutine(self.search.ainvoke(given, config)))
 
-        def sync(config: RunnableConfig) -> Any:
-            config = _quiet(config)
-            if _async_only(self.tool):
-                return _unpacked(run_coroutine(self.search.ainvoke(given, config)))
-            try:
-                return _unpacked(self.search.invoke(given, config))
-            except NotImplementedError:
-                return _unpacked(run_coroutine(self.search.ainvoke(given, config)))
-
-        async def native(config: RunnableConfig) -> Any:
-            config = _quiet(config)
-            if self.tool is not None and not _native(self.tool):
-                return _unpacked(await run_in_thread(self.search.invoke, given, config))
-            return _unpacked(await acall_runnable(self.search, given, config))
-
-        return Step(name, sync, native)
+    async def _acall(self, query: str, most: int, config: RunnableConfig) -> Any:
+        if isinstance(self.search, BaseRetriever):
+            return await acall_retriever(self.search, query, config=config, k=most)
+        given, config = self._input(query), quiet(config)
+        if self.tool is not None and not _is_native(self.tool):
+            return _unpacked(await run_in_thread(self.search.invoke, given, config))
+        return _unpacked(await acall_runnable(self.search, given, config))
 
     def _input(self, query: str) -> Any:
         if self.tool is None:
@@ -122,11 +116,6 @@ class WebSearch:
             return arguments
         # only as a call does such a tool give its artifact, which holds the results whole
         return {"type": "tool_call", "id": uuid.uuid4().hex, "name": self.tool.name, "args": arguments}
-
-
-def _quiet(config: RunnableConfig) -> RunnableConfig:
-    """A search that asks a model of its own must not stream its words into the answer."""
-    return merge_configs(config, {"tags": ["nostream"]})
 
 
 def _tool(search: Any) -> BaseTool | None:
@@ -139,22 +128,17 @@ def _tool(search: Any) -> BaseTool | None:
 def _argument(tool: BaseTool) -> str:
     """Which argument of a tool the query is: the one that it needs, else one of a usual name, else the first."""
     shape = convert_to_openai_tool(tool)["function"].get("parameters", {})
-    names = list(shape.get("properties", {}))
+    names: list[str] = list(shape.get("properties", {}))
     required = [name for name in shape.get("required", []) if name in names]
-    usual = [name for name in _QUERY_NAMES if name in names]
     if len(required) > 1 or not names:
         raise InvalidInputError(
             f"web_search is the tool {tool.name!r}, which needs {' and '.join(required) or 'no argument'}; "
             "give a tool that needs the query alone."
         )
-    return (required or usual or names)[0]
+    return (required or [name for name in _QUERIES if name in names] or names)[0]
 
 
-def _async_only(tool: BaseTool | None) -> bool:
-    return isinstance(tool, (StructuredTool, Tool)) and tool.func is None
-
-
-def _native(tool: BaseTool) -> bool:
+def _is_native(tool: BaseTool) -> bool:
     """Whether a tool has asynchronous code of its own; the others would queue in asyncio's small pool."""
     if isinstance(tool, (StructuredTool, Tool)):
         return tool.coroutine is not None
@@ -167,4 +151,86 @@ def _unpacked(value: Any) -> Any:
         return value
     if value.status == "error":
         raise RagKitError(f"the tool says: {value.text[:300]}")
-    return value.artifact if value.artifact else value.content
+    return value.artifact or value.content
+
+
+def web_documents(value: Any, *, most: int, chars: int, query: str, tool: str) -> list[Document]:
+    """Turn what a search tool gave into documents that say where they are from.
+
+    Example:
+        >>> [found] = web_documents([{"url": "https://a.example/b", "snippet": "Rain."}],
+        ...                         most=5, chars=100, query="rain", tool="search")
+        >>> found.page_content, found.metadata["origin"], found.metadata["source"]
+        ('Rain.', 'web', 'https://a.example/b')
+    """
+    found: dict[str, Document] = {}
+    for document in _documents(value, 0):
+        text = clean_text(document.page_content[:chars]).strip()[:chars]
+        if not text or text in found:
+            continue
+        marked = copy_document(document)
+        link = _link(marked.metadata)
+        marked.page_content = text
+        marked.metadata.pop("url", None)
+        marked.metadata.update({"url": link} if link else {}, origin="web", source=link or "web")
+        if title := _first(document.metadata, _TITLES):
+            marked.metadata["title"] = " ".join(clean_text(title).split())[:_MAX_TITLE]
+        found[text] = with_provenance(
+            marked, score=None, rank=len(found) + 1, stage="web", retriever=tool, query=query
+        )
+        if len(found) >= most:
+            break
+    return list(found.values())
+
+
+def _documents(value: Any, depth: int) -> Iterator[Document]:
+    if depth > _MAX_DEPTH:
+        return
+    if isinstance(value, Document):
+        yield value
+    elif isinstance(value, str):
+        parsed = _parsed(value)
+        if parsed is None:
+            yield Document(value)
+        else:
+            yield from _documents(parsed, depth + 1)
+    elif isinstance(value, Mapping):
+        lists = [value[name] for name in _LISTS if isinstance(value.get(name), list | tuple | Mapping)]
+        if lists:
+            yield from _documents(lists, depth)
+        elif text := _first(value, _TEXTS):
+            inner = value.get("metadata")
+            known = {**(inner if isinstance(inner, Mapping) else {}), **value}
+            yield Document(text, metadata={"url": _first(known, _LINKS), "title": _first(known, _TITLES)})
+    elif isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
+        for item in value:
+            yield from _documents(item, depth + 1)
+
+
+def _parsed(text: str) -> list[Any] | dict[str, Any] | None:
+    """The list or object that a text is as JSON."""
+    if text.lstrip()[:1] not in ("[", "{") or len(text) > _MAX_JSON:
+        return None
+    try:
+        parsed = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return parsed if isinstance(parsed, list | dict) else None
+
+
+def _first(item: Mapping[Any, Any], names: Sequence[str]) -> str:
+    texts = (item.get(name) for name in names)
+    return next((text for text in texts if isinstance(text, str) and text.strip()), "")
+
+
+def _link(metadata: Mapping[str, Any]) -> str:
+    """The address of a page; others than of the web (``javascript:`` and the like) are dropped."""
+    for value in (metadata.get(name) for name in _LINKS):
+        link = clean_text(value).strip()[:_MAX_LINK] if isinstance(value, str) else ""
+        try:
+            parts = urlsplit(link)
+        except ValueError:
+            continue
+        if parts.scheme.lower() in ("http", "https") and parts.netloc:
+            return link
+    return ""

@@ -1,4 +1,4 @@
-"""What a retrieval evaluator is: a question and passages in, one confidence a passage out."""
+"""What a retrieval evaluator is: a question and passages in, one confidence a passage out, thresholds for both ends."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from langchain_core.documents import Document
 from langgraph.errors import GraphBubbleUp
@@ -15,10 +15,52 @@ from langgraph.errors import GraphBubbleUp
 from rag_kit.concurrency.steps import Logic
 from rag_kit.documents import redact
 from rag_kit.errors import BudgetExceededError, InvalidInputError
-from rag_kit.graphs.evaluators.thresholds import Thresholds
 
 _LONGEST = 200
 UNGRADED = "not graded: "
+
+Action = Literal["correct", "incorrect", "ambiguous"]
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """Where an evaluator's confidence is enough, and where it is too little.
+
+    They belong to one evaluator's scale; ``fit_thresholds`` finds them on labelled pairs.
+
+    Args:
+        lower: All confidences below it: what was found is of no use.
+        upper: Any confidence above it: what was found is enough.
+
+    Raises:
+        InvalidInputError: Not ``-1 <= lower <= upper <= 1``.
+
+    Example:
+        >>> Thresholds(-0.5, 0.5).action([-0.9, 0.7])
+        'correct'
+    """
+
+    lower: float
+    upper: float
+
+    def __post_init__(self) -> None:
+        numbers = all(isinstance(each, (int, float)) for each in (self.lower, self.upper))
+        if not numbers or not -1 <= self.lower <= self.upper <= 1:
+            raise InvalidInputError(
+                f"lower={self.lower!r} and upper={self.upper!r} were given; give numbers from -1 to 1, "
+                "lower not above upper."
+            )
+
+    def action(self, scores: Sequence[float]) -> Action:
+        """What the confidences of all passages call for (section 4.3 of the CRAG paper).
+
+        Returns:
+            ``"correct"`` if any is above ``upper``; ``"incorrect"`` if all are below ``lower``, or there are none;
+            else ``"ambiguous"``.
+        """
+        if any(score > self.upper for score in scores):
+            return "correct"
+        return "incorrect" if all(score < self.lower for score in scores) else "ambiguous"
 
 
 @dataclass(frozen=True)
@@ -85,10 +127,8 @@ class Evaluator(ABC):
 def unjudged(node: str, gradings: Sequence[Grading]) -> list[str]:
     """The note of a node on the passages that could not be judged; none where all were."""
     failed = [one.reason for one in gradings if one.reason.startswith(UNGRADED)]
-    if not failed:
-        return []
-    why = failed[0].removeprefix(UNGRADED)
-    return [f"{node}: {len(failed)} of {len(gradings)} passages could not be judged: {why}"]
+    why = "".join(failed[:1]).removeprefix(UNGRADED)
+    return [f"{node}: {len(failed)} of {len(gradings)} passages could not be judged: {why}"] if failed else []
 
 
 async def judged_by(
@@ -99,35 +139,23 @@ async def judged_by(
     *,
     instructions: str | None = None,
 ) -> list[Grading]:
-    """Ask an evaluator to grade passages, and check that it gives each a confidence between -1 and 1.
-
-    Raises:
-        InvalidInputError: The evaluator gave something else, which is a fault of its code.
-    """
+    """Ask an evaluator to grade passages, and check that it gives each a confidence between -1 and 1."""
     if not passages:
         return []
-    more: dict[str, Any] = (
-        {"instructions": instructions} if instructions and evaluator.takes_instructions else {}
-    )
-    made: Any = evaluator.grade(question, passages, language, **more)
+    own = {"instructions": instructions} if instructions and evaluator.takes_instructions else {}
+    made: Any = evaluator.grade(question, passages, language, **own)
     gradings = (await made) if inspect.isawaitable(made) else made
-    if not isinstance(gradings, (list, tuple)) or not all(map(_is_grading, gradings)):
+    listed = isinstance(gradings, (list, tuple)) and len(gradings) == len(passages)
+    if not listed or not all(map(_is_grading, gradings)):
         raise InvalidInputError(
             f"the evaluator {evaluator.name} gave {gradings!r:.100}; its grade must give a list of "
-            "Grading(score, reason), each score from -1 to 1, or be a coroutine that awaits steps. A function that "
-            "gives numbers can be the evaluator as it is."
-        )
-    if len(gradings) != len(passages):
-        raise InvalidInputError(
-            f"the evaluator {evaluator.name} gave {len(gradings)} gradings for {len(passages)} passages; "
-            "it must give one each."
+            f"{len(passages)} Grading(score, reason), one for each passage and each score from -1 to 1, or be a "
+            "coroutine that awaits steps. A function that gives numbers can be the evaluator as it is."
         )
     return list(gradings)
 
 
 def _is_grading(value: Any) -> bool:
-    if not isinstance(value, Grading):
-        return False
-    score: Any = value.score
+    score: Any = getattr(value, "score", None)
     number = isinstance(score, (int, float)) and not isinstance(score, bool)
-    return number and math.isfinite(score) and -1 <= score <= 1
+    return isinstance(value, Grading) and number and math.isfinite(score) and -1 <= score <= 1

@@ -17,7 +17,7 @@ from rag_kit.graphs.evaluators.function import FunctionEvaluator
 from rag_kit.graphs.evaluators.lexical import LexicalEvaluator
 from rag_kit.graphs.evaluators.llm import LLMEvaluator
 from rag_kit.models.chat import bare_model, is_extractive
-from rag_kit.retrieval.rerank.cross_encoder import is_cross_encoder
+from rag_kit.retrieval.rerank.scorers import is_cross_encoder
 
 
 def as_evaluator(value: Any = None) -> Evaluator:

@@ -9,11 +9,10 @@ from typing import Any, Literal
 from langchain_core.documents import Document
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs.evaluators.base import Evaluator, Grading
-from rag_kit.graphs.evaluators.thresholds import Thresholds
-from rag_kit.graphs.steps import beside, user_function
+from rag_kit.graphs.evaluators.base import Evaluator, Grading, Thresholds
+from rag_kit.graphs.steps import user_function
 from rag_kit.retrieval.rerank.base import check_scores
-from rag_kit.retrieval.rerank.cross_encoder import is_cross_encoder
+from rag_kit.retrieval.rerank.scorers import is_cross_encoder
 
 
 class CrossEncoderEvaluator(Evaluator):
@@ -54,15 +53,9 @@ class CrossEncoderEvaluator(Evaluator):
 
     async def grade(self, question: str, passages: Sequence[Document], language: str) -> list[Grading]:
         """Judge passages; see ``Evaluator.grade``."""
-        if not passages:
-            return []
         pairs = [(question, passage.page_content) for passage in passages]
-        fan = await beside([user_function(self.name, self.model.score, pairs)], on_error="skip")
-        (outcome,) = fan.outcomes
         try:
-            if outcome.error is not None:
-                raise outcome.error
-            scores = check_scores(outcome.value, len(passages))
+            scores = check_scores(await user_function(self.name, self.model.score, pairs), len(passages))
         except Exception as error:  # noqa: BLE001 - any model; `ungraded` raises what ends the run
             return [self.ungraded(error) for _ in passages]
         return [self._grading(score) for score in scores]

@@ -2,73 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.cross_encoders import BaseCrossEncoder
 from langchain_core.documents import Document
-from langchain_core.embeddings import Embeddings
-from langchain_core.language_models import BaseLanguageModel
-from langchain_core.runnables import Runnable
 
 from rag_kit.concurrency.steps import arun, run
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs.evaluators.base import UNGRADED, Evaluator, judged_by
+from rag_kit.graphs.evaluators.base import UNGRADED, Evaluator, Thresholds, judged_by
 from rag_kit.graphs.evaluators.coerce import as_evaluator
-from rag_kit.graphs.evaluators.thresholds import Thresholds
 
 if TYPE_CHECKING:
     import numpy as np
 
 Pair = tuple[str, "Document | str", bool]
-#: What `as_evaluator` takes.
-Judge = (
-    Evaluator
-    | Callable[[str, Any], Any]
-    | Runnable[Any, Any]
-    | BaseLanguageModel[Any]
-    | Embeddings
-    | BaseCrossEncoder
-)
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """Thresholds and what they are worth on the pairs they were fitted on.
+    """Thresholds and what they are worth on the pairs they were fitted on, which flatters them.
 
     CRAG decides by the highest confidence of all passages: to fit thresholds for that decision give the highest
     confidence of each question, and whether an answer is among its passages.
-
-    The figures flatter the thresholds, for they were fitted on these pairs: report those of other pairs.
 
     Attributes:
         thresholds: For the evaluator whose confidences these were.
         cut: The one threshold with the best accuracy; a confidence above it says relevant.
         auc: Area under the ROC curve: how often a relevant passage is above one that is not.
         accuracy: Share of pairs on the right side of ``cut``.
-        precision: Share of relevant ones among the pairs above ``upper``; ``None`` where there is none.
-        negative_precision: Share of those that are not relevant among the pairs below ``lower``, or ``None``.
         pairs: How many pairs, without those that could not be judged.
-        relevant: How many of them are relevant.
-        ungraded: How many could not be judged and were left out.
-        notes: What a reader must know: a precision that could not be reached.
+        notes: What a reader must know: pairs that could not be judged, a precision that could not be reached.
     """
 
     thresholds: Thresholds
     cut: float
     auc: float
     accuracy: float
-    precision: float | None
-    negative_precision: float | None
     pairs: int
-    relevant: int
-    ungraded: int = 0
     notes: tuple[str, ...] = ()
 
 
 def fit_thresholds(
-    scores: Sequence[float] | Judge,
+    scores: Any,
     labels: Sequence[int] | Sequence[Pair],
     *,
     precision: float = 0.8,
@@ -109,7 +87,7 @@ def fit_thresholds(
 
 
 async def afit_thresholds(
-    evaluator: Judge,
+    evaluator: Any,
     pairs: Sequence[Pair],
     *,
     precision: float = 0.8,
@@ -123,43 +101,40 @@ async def afit_thresholds(
 
 async def _judge(evaluator: Evaluator, pairs: Any, language: str) -> tuple[list[float | None], list[bool]]:
     """Confidence and label of each pair; None where one could not be judged."""
-    lots: list[tuple[str, list[Document], list[bool]]] = []
-    for place, pair in enumerate(pairs):
-        if not isinstance(pair, (tuple, list)) or len(pair) != 3 or not isinstance(pair[0], str):
-            raise InvalidInputError(f"Pair {place} is {pair!r:.60}; give (question, passage, relevant).")
-        question, passage, relevant = pair
-        if not isinstance(passage, (str, Document)):
-            raise InvalidInputError(
-                f"The passage of pair {place} is a {type(passage).__name__}; give a text or a Document."
-            )
-        if not lots or lots[-1][0] != question:
-            lots.append((question, [], []))
-        lots[-1][1].append(passage if isinstance(passage, Document) else Document(passage))
-        lots[-1][2].append(relevant)
     scores: list[float | None] = []
-    for question, documents, _ in lots:
+    for question, of_one in groupby([_pair(pair) for pair in pairs], key=itemgetter(0)):
+        documents = [document for _, document, _ in of_one]
         gradings = await judged_by(evaluator, question, documents, language)
         scores += [None if one.reason.startswith(UNGRADED) else one.score for one in gradings]
-    labels = [label for _, _, wanted in lots for label in wanted]
     if scores and all(score is None for score in scores):
         raise InvalidInputError(f"{evaluator.name} could judge none of the {len(scores)} pairs.")
-    return scores, labels
+    return scores, [label for _, _, label in pairs]
+
+
+def _pair(pair: Any) -> tuple[str, Document, Any]:
+    listed = isinstance(pair, (tuple, list)) and len(pair) == 3
+    if not listed or not isinstance(pair[0], str) or not isinstance(pair[1], (str, Document)):
+        raise InvalidInputError(
+            f"A pair is {pair!r:.60}; give (question, passage, relevant), the passage as a text or a Document."
+        )
+    return pair[0], Document(pair[1]) if isinstance(pair[1], str) else pair[1], pair[2]
 
 
 def _fit(scores: Any, labels: Any, precision: float, recall: float | None) -> Fitted:
-    if not 0.5 < precision < 1:
-        raise InvalidInputError(f"precision is {precision!r}; give a number above 0.5 and below 1.")
-    if recall is not None and not 0 < recall <= 1:
-        raise InvalidInputError(f"recall is {recall!r}; give a number above 0 and at most 1, or None.")
-    values, truth, ungraded = _labelled(scores, labels)
-    notes = [f"{ungraded} pairs could not be judged and were left out"] if ungraded else []
+    if not 0.5 < precision < 1 or (recall is not None and not 0 < recall <= 1):
+        raise InvalidInputError(
+            f"precision={precision!r} and recall={recall!r} were given; give a precision above 0.5 and below 1, and a "
+            "recall above 0 and at most 1, or None."
+        )
+    values, truth = _labelled(scores, labels)
+    left_out = len(labels) - truth.size
+    notes = [f"{left_out} pairs could not be judged and were left out"] if left_out else []
     upper = _least_upper(values, truth, precision)
     opposite = _least_upper(-values, ~truth, precision)
     for found, side, action in ((upper, "above", "correct"), (opposite, "below", "incorrect")):
         if found is None:
-            notes.append(
-                f"no confidence is right in {precision:.0%} of the pairs {side} it: nothing is {action!r}"
-            )
+            why = f"no confidence is right in {precision:.0%} of the pairs {side} it"
+            notes.append(f"{why}: nothing is {action!r}")
     cut = _best_cut(values, truth)
     high = 1.0 if upper is None else upper
     low = -1.0 if opposite is None else -opposite
@@ -168,23 +143,12 @@ def _fit(scores: Any, labels: Any, precision: float, recall: float | None) -> Fi
         low = min(low, float(relevant[int((1 - recall) * len(relevant) + 1e-9)]))
     if low > high:
         low = high = min(max(cut, high), low)
-    above, below = truth[values > high], ~truth[values < low]
-    return Fitted(
-        thresholds=Thresholds(low, high),
-        cut=cut,
-        auc=roc_auc(values, truth),
-        accuracy=float(((values > cut) == truth).mean()),
-        precision=float(above.mean()) if above.size else None,
-        negative_precision=float(below.mean()) if below.size else None,
-        pairs=int(truth.size),
-        relevant=int(truth.sum()),
-        ungraded=ungraded,
-        notes=tuple(notes),
-    )
+    accuracy = float(((values > cut) == truth).mean())
+    return Fitted(Thresholds(low, high), cut, roc_auc(values, truth), accuracy, int(truth.size), tuple(notes))
 
 
-def _labelled(scores: Any, labels: Any) -> tuple[np.ndarray, np.ndarray, int]:
-    """Confidences and labels as arrays, without the pairs that could not be judged, and the number of those."""
+def _labelled(scores: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Confidences and labels as arrays, without the pairs that could not be judged."""
     import numpy as np
 
     if len(scores) != len(labels):
@@ -193,16 +157,18 @@ def _labelled(scores: Any, labels: Any) -> tuple[np.ndarray, np.ndarray, int]:
         )
     kept = [(score, label) for score, label in zip(scores, labels, strict=True) if score is not None]
     for score, label in kept:
-        if not isinstance(score, (int, float)) or not -1 <= score <= 1:  # NaN fails the comparison too
-            raise InvalidInputError(f"A score is {score!r:.40}; a confidence is a number from -1 to 1.")
-        if label not in (0, 1):
-            raise InvalidInputError(f"A label is {label!r:.40}; give true (relevant) or false.")
+        numeric = isinstance(score, (int, float)) and -1 <= score <= 1  # NaN fails the comparison too
+        if not numeric or label not in (0, 1):
+            raise InvalidInputError(
+                f"A score is {score!r:.40} and its label {label!r:.40}; a score is a number from -1 to 1, a label "
+                "true (relevant) or false."
+            )
     truth = np.asarray([label for _, label in kept], dtype=bool)
     if truth.all() or not truth.any():
         raise InvalidInputError(
             f"{int(truth.sum())} of {truth.size} pairs are relevant; thresholds need pairs of both kinds."
         )
-    return np.asarray([score for score, _ in kept], dtype=np.float64), truth, len(scores) - len(kept)
+    return np.asarray([score for score, _ in kept], dtype=np.float64), truth
 
 
 def roc_auc(scores: np.ndarray, truth: np.ndarray) -> float:

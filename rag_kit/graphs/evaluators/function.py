@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
@@ -11,15 +12,14 @@ from langchain_core.runnables import Runnable
 
 from rag_kit.concurrency.steps import Step
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs.evaluators.base import UNGRADED, Evaluator, Grading
-from rag_kit.graphs.evaluators.grades import UnusableGradeError, grades_of_all, read_grade
-from rag_kit.graphs.evaluators.thresholds import Thresholds
-from rag_kit.graphs.steps import beside, quiet, user_function
+from rag_kit.graphs.evaluators.base import UNGRADED, Evaluator, Grading, Thresholds
+from rag_kit.graphs.steps import attempt, beside, quiet, user_function
 from rag_kit.models.clients import acall_runnable
+from rag_kit.retrieval.prompting import field_of, grade_score
 
+Scale = Literal["confidence", "share"]
 _ALLOWED = "allowed for a passage: true or false, a number, a Grading, or a dict or object with relevant, score or both"
-_CODE = (TypeError, AttributeError, KeyError, NameError)
-"""Errors that come from a function that expects something else, and not from an endpoint."""
+_WORDS = {"yes": True, "true": True, "是": True, "no": False, "false": False, "否": False}
 
 
 class FunctionEvaluator(Evaluator):
@@ -34,8 +34,7 @@ class FunctionEvaluator(Evaluator):
     (true, false, "yes", "no"; ``binary_score`` is read too), ``score``, or both, and ``reason``.
 
     Args:
-        func: The function or chain. An ``async`` function works with ``ainvoke`` alone. A plain one runs on a thread
-            under ``ainvoke``.
+        func: The function or chain; also an ``async`` one. A plain one runs on a thread under ``ainvoke``.
         scale: What scores are: ``"confidence"`` from -1 to 1, or ``"share"`` from 0 to 1. By default those of a chain,
             and those beside ``relevant``, are shares, as models are asked for them; all others confidences.
         thresholds: Where its confidence is enough; fit them with ``fit_thresholds``.
@@ -55,63 +54,59 @@ class FunctionEvaluator(Evaluator):
         self,
         func: Callable[[str, Any], Any] | Runnable[Any, Any],
         *,
-        scale: Literal["confidence", "share"] | None = None,
+        scale: Scale | None = None,
         thresholds: Thresholds | None = None,
     ) -> None:
-        chain = isinstance(func, Runnable)
-        if not chain and not callable(func):
+        self.chain = isinstance(func, Runnable)
+        if not self.chain and not callable(func):
             raise InvalidInputError(
                 f"func is a {type(func).__name__}; give a function of question and passages, or a chain."
             )
         if scale not in ("confidence", "share", None):
             raise InvalidInputError(f"scale={scale!r} was given; allowed: 'confidence', 'share' or None.")
         self.func: Any = func
-        self.chain = chain
         given: str = func.get_name() if isinstance(func, Runnable) else getattr(func, "__name__", "function")
         self.name = "function" if given == "<lambda>" else given
-        self.each, self.as_text = (True, True) if chain else _takes(self.func, self.name)
-        self.scale: Literal["confidence", "share"] = scale or ("share" if chain else "confidence")
+        self.each, self.as_text = (True, True) if self.chain else _takes(self.func, self.name)
+        self.scale: Scale = scale or ("share" if self.chain else "confidence")
         self.thresholds = thresholds or type(self).thresholds
 
     async def grade(self, question: str, passages: Sequence[Document], language: str) -> list[Grading]:
         """Judge passages; see ``Evaluator.grade``."""
-        if not passages:
-            return []
         given = [passage.model_copy(deep=True) for passage in passages]
         if self.each:
-            calls = [self._call(question, passage) for passage in given]
+            fan = await beside([self._call(question, passage) for passage in given])
+            values = [one.value if one.error is None else one.error for one in fan.outcomes]
         else:
-            calls = [user_function(self.name, self.func, question, given)]
-        fan = await beside(calls, on_error="skip")
-        values = [one.value if one.error is None else one.error for one in fan.outcomes]
-        if not self.each:
-            values = grades_of_all(values[0], len(passages))
-        gradings, faults = [], []
-        for value in values:
-            try:
-                gradings.append(self._read(value))
-            except InvalidInputError:
-                raise
-            except Exception as error:  # noqa: BLE001 - any code; `ungraded` raises what ends the run
-                given_up = self.ungraded(str(error) if isinstance(error, UnusableGradeError) else error)
-                gradings.append(given_up)
-                if isinstance(error, _CODE):
-                    faults.append(given_up.reason.removeprefix(UNGRADED))
-        if len(faults) == len(values):
+            whole = await attempt(user_function(self.name, self.func, question, given), Exception)
+            values = _one_each(whole, len(given))
+        gradings = [self._grading(value) for value in values]
+        faults = [grading.reason for grading, at_fault in gradings if at_fault]
+        if faults and len(faults) == len(values):
             of = "one passage" if self.each else f"a list of {len(passages)} passages"
             raise InvalidInputError(
-                f"{self.name} was asked about {of}: {faults[0]}; {_ALLOWED}. Whether a function takes one passage is "
-                "read from its second parameter's name or annotation."
+                f"{self.name} was asked about {of}: {faults[0].removeprefix(UNGRADED)}; {_ALLOWED}. Whether a "
+                "function takes one passage is read from its second parameter's name or annotation."
             )
-        return gradings
+        return [grading for grading, _ in gradings]
 
-    def _read(self, value: Any) -> Grading:
-        if isinstance(value, Exception):
+    def _grading(self, value: Any) -> tuple[Grading, bool]:
+        """The grading that a value stands for, and whether the grader's own code is at fault that there is none."""
+        if isinstance(value, InvalidInputError):
             raise value
-        if value is None and self.chain:
-            raise ValueError("the chain gave None")  # a model's answer that could not be parsed
-        grading = read_grade(value, self.scale)
-        return grading if grading.reason else Grading(grading.score, f"judged by {self.name}")
+        try:
+            if isinstance(value, Exception):
+                raise value
+            if value is None and self.chain:
+                raise ValueError("the chain gave None")  # a model's answer that could not be parsed
+            grading = read_grade(value, self.scale)
+        except UnusableGradeError as error:
+            return self.ungraded(str(error)), True
+        except Exception as error:  # noqa: BLE001 - any code; `ungraded` raises what ends the run
+            # the errors of a function that expects something else, and not of an endpoint that is away
+            code = isinstance(error, (TypeError, AttributeError, KeyError, NameError))
+            return self.ungraded(error), code
+        return Grading(grading.score, grading.reason or f"judged by {self.name}"), False
 
     def _call(self, question: str, passage: Document) -> Step[Any]:
         text = passage.page_content
@@ -123,6 +118,65 @@ class FunctionEvaluator(Evaluator):
             lambda config: self.func.invoke(values, quiet(config)),
             lambda config: acall_runnable(self.func, values, quiet(config)),
         )
+
+
+class UnusableGradeError(TypeError):
+    """What a grader returned is no grade."""
+
+
+def read_grade(value: Any, scale: Scale) -> Grading:
+    """The grading that a grader's return value for one passage says.
+
+    Example:
+        >>> read_grade(True, "confidence").score, read_grade({"score": 0.75, "reason": "It says so."}, "share")
+        (1.0, Grading(score=0.5, reason='It says so.'))
+        >>> read_grade({"relevant": False, "score": 0.2}, "confidence").score
+        -0.6
+    """
+    if isinstance(value, Grading):
+        return value
+    score, reason, relevant = value, "", None
+    if isinstance(value, dict) or (not isinstance(value, str) and not hasattr(type(value), "__float__")):
+        score, given = field_of(value, "score"), field_of(value, "reason")
+        reason = " ".join(given.split())[:200] if isinstance(given, str) else ""
+        relevant = _truth(field_of(value, "relevant"))
+        relevant = _truth(field_of(value, "binary_score")) if relevant is None else relevant
+    truth = relevant if score is None else _truth(score)
+    if truth is not None:
+        return Grading(1.0 if truth else -1.0, reason)
+    wrong = UnusableGradeError(f"it returned {value!r:.60} ({type(value).__name__})")
+    try:
+        number = float(score)
+    except (TypeError, ValueError, OverflowError):
+        raise wrong from None
+    if isinstance(score, str):
+        raise wrong
+    if not math.isfinite(number):
+        raise ValueError(f"it returned {number}")
+    if relevant is not None:
+        number, scale = grade_score({"relevant": relevant, "score": number}) or number, "share"
+    low = 0 if scale == "share" else -1
+    if not low <= number <= 1:
+        raise UnusableGradeError(f"{wrong}, and a score goes from {low} to 1")
+    return Grading(2 * number - 1 if scale == "share" else number, reason)
+
+
+def _one_each(values: Any, count: int) -> list[Any]:
+    """One value a passage of what a grader of all passages returned; what is wrong with it, where there is not."""
+    plain = values.tolist() if hasattr(values, "tolist") else values
+    if isinstance(plain, (list, tuple)) and len(plain) == count:
+        return list(plain)
+    if isinstance(plain, (list, tuple)):
+        plain = UnusableGradeError(f"it returned {len(plain)} values for {count} passages")
+    elif not isinstance(plain, Exception):
+        plain = UnusableGradeError(f"it returned {plain!r:.60} ({type(plain).__name__}) instead of a list")
+    return [plain] * count
+
+
+def _truth(value: Any) -> bool | None:
+    if isinstance(value, str):
+        return _WORDS.get(value.strip().casefold())
+    return bool(value) if type(value).__name__ in ("bool", "bool_") else None  # numpy's are no bool
 
 
 def _takes(func: Any, name: str) -> tuple[bool, bool]:

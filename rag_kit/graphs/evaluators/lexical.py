@@ -11,9 +11,8 @@ from langchain_core.embeddings import Embeddings
 
 from rag_kit.concurrency.steps import Step
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs.evaluators.base import UNGRADED, Evaluator, Grading
-from rag_kit.graphs.evaluators.thresholds import Thresholds
-from rag_kit.graphs.steps import beside, compute
+from rag_kit.graphs.evaluators.base import UNGRADED, Evaluator, Grading, Thresholds
+from rag_kit.graphs.steps import compute, together
 from rag_kit.models.clients import aembed_documents, aembed_query, embed_documents, embed_query
 from rag_kit.models.embedding import embedding_name
 from rag_kit.text import detect_language
@@ -69,24 +68,16 @@ class LexicalEvaluator(Evaluator):
 
     async def grade(self, question: str, passages: Sequence[Document], language: str) -> list[Grading]:
         """Judge passages; see ``Evaluator.grade``."""
-        if not passages:
-            return []
-        texts = [
-            passage_text(number, one.page_content, one.metadata)
-            for number, one in enumerate(passages, start=1)
-        ]
-        cosines: list[float] | None = None
-        trouble = ""
-        if self._reads(question):
+        texts = [passage_text(at, one.page_content, one.metadata) for at, one in enumerate(passages, start=1)]
+        cosines, trouble = None, ""
+        if passages and self._reads(question):
             try:
-                vectors = await self._vectors(question, [one.page_content for one in passages])
-                cosines = _cosines(vectors[0], vectors[1:])
+                cosines = await self._cosines(question, [one.page_content for one in passages])
             except Exception as error:  # noqa: BLE001 - any client; `ungraded` raises what ends the run
-                trouble = self.ungraded(error).reason.removeprefix(UNGRADED)
+                trouble = f"; without vectors: {self.ungraded(error).reason.removeprefix(UNGRADED)}"
         long = sum(len(one.text) for one in texts) > _MANY_CHARACTERS
         found = await compute(lambda: usefulness(question, texts, cosines), name=self.name, thread=long)
-        note = f"; without vectors: {trouble}" if trouble else ""
-        return [Grading(2 * one.value - 1, f"{_reason(one)}{note}") for one in found]
+        return [Grading(2 * one.value - 1, f"{_reason(one)}{trouble}") for one in found]
 
     def _reads(self, question: str) -> bool:
         """Whether there is an embedding model that reads the question's language."""
@@ -94,10 +85,10 @@ class LexicalEvaluator(Evaluator):
             return False
         return detect_language(question) == "en" or embedding_name(self.embeddings) not in _ENGLISH_ONLY
 
-    async def _vectors(self, question: str, texts: list[str]) -> list[list[float]]:
-        """The vectors of the question and of the passages, asked for side by side."""
+    async def _cosines(self, question: str, texts: list[str]) -> list[float]:
+        """The cosine of the question and each passage; 0 beside a zero vector."""
         model: Any = self.embeddings
-        fan = await beside(
+        one, many = await together(
             [
                 Step(
                     "question",
@@ -109,13 +100,15 @@ class LexicalEvaluator(Evaluator):
                     lambda _: embed_documents(model, texts),
                     lambda _: aembed_documents(model, texts),
                 ),
-            ],
-            on_error="skip",
+            ]
         )
-        for outcome in fan.outcomes:
-            if outcome.error is not None:
-                raise outcome.error
-        return [fan.values[0], *fan.values[1]]
+        values = [
+            sum(a * b for a, b in zip(one, each, strict=True)) / (math.hypot(*one) * math.hypot(*each) or 1.0)
+            for each in many
+        ]
+        if not all(map(math.isfinite, values)):
+            raise ValueError("a vector holds no finite numbers")
+        return values
 
 
 def _reason(found: Usefulness) -> str:
@@ -132,14 +125,3 @@ def _reason(found: Usefulness) -> str:
     if "cosine" in measures:
         parts.append(f"cosine {measures['cosine']:.2f}")
     return ", ".join(parts)
-
-
-def _cosines(one: Sequence[float], many: Sequence[Sequence[float]]) -> list[float]:
-    """The cosine of a vector and each of the others; 0 beside a zero vector."""
-    values = [
-        sum(a * b for a, b in zip(one, vector, strict=True)) / (math.hypot(*one) * math.hypot(*vector) or 1.0)
-        for vector in many
-    ]
-    if not all(map(math.isfinite, values)):
-        raise ValueError("a vector holds no finite numbers")
-    return values

@@ -9,15 +9,11 @@ from typing import Any
 from langchain_core.documents import Document
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs.evaluators.base import Evaluator, Grading
-from rag_kit.graphs.evaluators.thresholds import Thresholds
-from rag_kit.graphs.prompting import GraphPrompts
+from rag_kit.graphs.evaluators.base import Evaluator, Grading, Thresholds
 from rag_kit.graphs.steps import ask, beside
-from rag_kit.prompts import render_passages
+from rag_kit.prompts import load_prompt, render_passages
 from rag_kit.retrieval.base import check_count
-from rag_kit.retrieval.numbering import read_numbers
-from rag_kit.retrieval.prompting import check_model
-from rag_kit.retrieval.rerank.grades import grade_field, grade_score
+from rag_kit.retrieval.prompting import check_model, field_of, grade_score, read_numbers
 
 _LONGEST_REASON = 200
 
@@ -40,7 +36,7 @@ class LLMEvaluator(Evaluator):
 
     Raises:
         InvalidInputError: An argument is not allowed.
-        PromptError: A prompt file is wrong.
+        InvalidInputError: A prompt file is wrong.
 
     Example:
         >>> from langchain_core.language_models import FakeListChatModel
@@ -68,50 +64,42 @@ class LLMEvaluator(Evaluator):
         self.llm = check_model(llm)
         self.batch_size = check_count("batch_size", batch_size)
         self.max_chars = check_count("max_chars", max_chars)
-        self.prompts = GraphPrompts(["grade_passage", "grade_passages"], prompts)
+        self.single = self.batch_size == 1
+        name = "grade_passage" if self.single else "grade_passages"
+        self._prompts = {each: load_prompt(name, language=each, folder=prompts) for each in ("en", "zh")}
         self.thresholds = thresholds or type(self).thresholds
 
     async def grade(
-        self,
-        question: str,
-        passages: Sequence[Document],
-        language: str,
-        *,
-        instructions: str | None = None,
+        self, question: str, passages: Sequence[Document], language: str, *, instructions: str | None = None
     ) -> list[Grading]:
         """Judge passages; see ``Evaluator.grade``. ``instructions`` go in place of the prompt file's own."""
-        if not passages:
-            return []
-        single = self.batch_size == 1
-        prompt = self.prompts.pick("grade_passage" if single else "grade_passages", language, instructions)
+        prompt = self._prompts["zh" if language == "zh" else "en"]
+        prompt = prompt.with_instructions(instructions) if instructions and instructions.strip() else prompt
         batches = self._batches([_cut(passage, self.max_chars) for passage in passages])
         calls = []
         for batch in batches:
-            shown = render_passages(batch)
-            values: dict[str, Any] = {"question": question, "passages": shown}
-            if not single:
-                values["count"] = len(batch)
-            calls.append(ask(self.llm, prompt, values))
-        fan = await beside(calls, on_error="skip")
+            values: dict[str, Any] = {"question": question, "passages": render_passages(batch)}
+            calls.append(ask(self.llm, prompt, values if self.single else {**values, "count": len(batch)}))
+        fan = await beside(calls)
         gradings: list[Grading] = []
         for batch, outcome in zip(batches, fan.outcomes, strict=True):
+            if isinstance(outcome.error, InvalidInputError):
+                raise outcome.error
             if outcome.error is not None:
-                if isinstance(outcome.error, InvalidInputError):
-                    raise outcome.error
-                gradings.extend(self.ungraded(outcome.error) for _ in batch)
-            elif single:
+                gradings += [self.ungraded(outcome.error)] * len(batch)
+            elif self.single:
                 gradings.append(self._grading(outcome.value))
             else:
-                gradings.extend(self._batch(outcome.value, len(batch)))
+                gradings += self._of_batch(outcome.value, len(batch))
         return gradings
 
     def _batches(self, passages: Sequence[Document]) -> list[list[Document]]:
         """The passages of each call, so that neither their number nor their text grows without bound."""
-        batches: list[list[Document]] = [[]]
-        room = 4 * self.max_chars
+        batches: list[list[Document]] = []
+        room = 0
         for passage in passages:
             length = len(passage.page_content)
-            if batches[-1] and (len(batches[-1]) == self.batch_size or room < length):
+            if not batches or len(batches[-1]) == self.batch_size or room < length:
                 batches.append([])
                 room = 4 * self.max_chars
             batches[-1].append(passage)
@@ -122,13 +110,13 @@ class LLMEvaluator(Evaluator):
         score = grade_score(grade)
         if score is None:
             return self.ungraded("the model gave no score from 0 to 1")
-        reason = grade_field(grade, "reason")
+        reason = field_of(grade, "reason")
         line = " ".join(reason.split()) if isinstance(reason, str) else ""
         return Grading(2 * score - 1, line[:_LONGEST_REASON] or "the model gave no reason")
 
-    def _batch(self, answer: Any, count: int) -> list[Grading]:
+    def _of_batch(self, answer: Any, count: int) -> list[Grading]:
         """The grades of one call by id: unknown ids fall away, of a repeated one the first counts."""
-        items = grade_field(answer, "grades")
+        items = field_of(answer, "grades")
         found: dict[int, Any] = {}
         for item in items if isinstance(items, list) else []:
             places = read_numbers([item], count).places if isinstance(item, dict) else []
@@ -142,6 +130,4 @@ class LLMEvaluator(Evaluator):
 
 def _cut(passage: Document, limit: int) -> Document:
     text = passage.page_content
-    if len(text) <= limit:
-        return passage
-    return passage.model_copy(update={"page_content": text[: limit - 1] + "…"})
+    return passage if len(text) <= limit else Document(f"{text[: limit - 1]}…", metadata=passage.metadata)

@@ -2,43 +2,49 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
-from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.store.base import BaseStore
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs.answering import Answering, check_parts
-from rag_kit.graphs.evaluators.base import Evaluator
 from rag_kit.graphs.evaluators.coerce import grader_of
-from rag_kit.graphs.guards import Guards
-from rag_kit.graphs.prompting import GraphPrompts
-from rag_kit.graphs.running import Body
-from rag_kit.graphs.self_rag import candidates, reflect
-from rag_kit.graphs.self_rag.candidates import Writer
 from rag_kit.graphs.self_rag.context import SelfRagContext
-from rag_kit.graphs.self_rag.opening import Ends
 from rag_kit.graphs.self_rag.paper import Paper, ScoringChoice
 from rag_kit.graphs.self_rag.reflect import Reflect
 from rag_kit.graphs.self_rag.state import SelfRagState
 from rag_kit.graphs.state import QuestionInput
-from rag_kit.graphs.wiring import READY, REFUSED, Output, RagGraph
+from rag_kit.graphs.wiring import READY, GraphOptions, RagGraph
 from rag_kit.models.chat import is_extractive
-from rag_kit.text.analysis import warm_up
 
 SelfRag = CompiledStateGraph[SelfRagState, Any, QuestionInput, Any]
-_Graph = RagGraph[SelfRagState]
 
-_SHOWN = 1_000_000_000
-_CAP, _AGAIN = "a cap was reached", "no usable answer"
 # more steps than the widest settings need (10 rounds of 24 nodes, 20 segments of 4): the loops are bounded by
 # counters in the state, never by this
 _MOST_STEPS = 300
+_CAPPED, _AGAIN = {"finish": "a cap was reached"}, {"rewrite_query": "no usable answer"}
+#: The nodes of each mode between the first and the last, and where each leads.
+_PAPER = {
+    "decide_retrieval": {"retrieve": "P(yes) > delta", "generate_direct": "no passage needed", **_CAPPED},
+    "retrieve": {"generate_segments": "found", **_CAPPED},
+    "generate_direct": {"rank_segments": "judged", **_CAPPED},
+    "generate_segments": {"rank_segments": "judged", **_CAPPED},
+    "rank_segments": {"decide_retrieval": "goes on", "finish": "ended"},
+}
+_REFLECT = {
+    "retrieve": {"grade_documents": "found", **_CAPPED},
+    "grade_documents": {
+        "generate": "some are relevant",
+        "rewrite_query": "none is",
+        "finish": "none, no round left",
+    },
+    "rewrite_query": {"retrieve": "another query", "finish": "no other query, or a cap"},
+    "generate": {"grade_support": "answered", **_AGAIN, **_CAPPED},
+    "grade_support": {"grade_usefulness": "supported", "generate": "not supported", **_AGAIN, **_CAPPED},
+    "grade_usefulness": {"rewrite_query": "not useful", "finish": "useful, or no round left"},
+}
 
 
 def build_self_rag(
@@ -48,12 +54,7 @@ def build_self_rag(
     mode: Literal["paper", "reflect"] | None = None,
     scoring: ScoringChoice = "auto",
     evaluator: Any = None,
-    prompts: Path | None = None,
-    max_passage_chars: int = 12_000,
-    guards: Guards | None = None,
-    output: Output = "answer",
-    checkpointer: BaseCheckpointSaver[Any] | None = None,
-    store: BaseStore | None = None,
+    **options: Unpack[GraphOptions],
 ) -> SelfRag:
     """Build Self-RAG (Asai et al., arXiv 2310.11511) with any chat model in place of the trained one.
 
@@ -81,19 +82,13 @@ def build_self_rag(
             with any model, by ``bind(logprobs=True, top_logprobs=...)``; ``"labels"``: never.
         evaluator: What grades passages in ``reflect``, as in ``build_crag``; None: ``llm`` itself, several passages in
             a call, and beside ``extractive`` lexical evidence. In ``paper`` the critique judges them.
-        prompts: Folder whose prompt files replace the packaged ones of the same name.
-        max_passage_chars: Characters of one passage (reflect: of all passages) that go into a prompt.
-        guards: Functions that see each question, passage and answer; see `Guards`.
-        output: ``"answer"``: `invoke` gives back question, answer, status, citations, documents, notes and usage;
-            ``"full"``: the whole state, with ``trace`` and ``scoring``.
-        checkpointer: Memory of threads; leave it out for LangGraph Studio, which brings its own.
-        store: LangGraph's long-term store, passed through.
+        **options: Those of all graphs: prompts, guards, output, checkpointer and others; see `GraphOptions`.
 
     Returns:
         A compiled graph. Per-run settings are `SelfRagContext`.
 
     Raises:
-        PromptError: A prompt file is wrong.
+        InvalidInputError: A prompt file is wrong.
         InvalidInputError: A part or an option is something else.
 
     Example:
@@ -105,7 +100,6 @@ def build_self_rag(
         >>> result["answer"], result["status"], result["scoring"]
         ('The fan starts at 60 degrees.[1]', 'grounded', 'labels')
     """
-    check_parts(retriever, llm)
     if mode is None:
         mode = "reflect" if is_extractive(llm) else "paper"
     for option, given, allowed in (
@@ -118,95 +112,23 @@ def build_self_rag(
         raise InvalidInputError(
             "evaluator was given with mode='paper', whose critique judges; give it to 'reflect'."
         )
-    warm_up()
-    guards = guards or Guards()
+    nodes: Paper | Reflect
+    if mode == "paper":
+        nodes, ways = Paper(retriever, llm, options, scoring=scoring), _PAPER
+    else:
+        judge = grader_of(evaluator, llm, options.get("prompts"))
+        nodes, ways = Reflect(retriever, llm, options, evaluator=judge), _REFLECT
     # two names, since a server takes them for the names of its tools
     name = "self_rag" if mode == "paper" else "self_rag_reflect"
-    graph = RagGraph(SelfRagState, SelfRagContext, output, name, _MOST_STEPS)
-    if mode == "paper":
-        _paper(graph, retriever, llm, scoring, prompts, max_passage_chars, guards)
-    else:
-        judge = grader_of(evaluator, llm, prompts)
-        _reflect(graph, retriever, llm, judge, prompts, max_passage_chars, guards)
-    return graph.compile(checkpointer, store=store)
-
-
-def _paper(
-    graph: _Graph,
-    retriever: BaseRetriever,
-    llm: BaseChatModel,
-    scoring: ScoringChoice,
-    folder: Path | None,
-    max_passage_chars: int,
-    guards: Guards,
-) -> None:
-    files = GraphPrompts(["condense", *candidates.PROMPTS], folder)
-    # the check of the citations sees each passage that the answer rests on: there are few, and each was shown
-    answering = Answering(llm, files, guards, _SHOWN)
-    nodes = Paper(retriever, answering, Writer(llm, files, _checked(max_passage_chars)), scoring)
-    ends = Ends(answering, "paper", "decide_retrieval")
-    _first(graph, ends)
-    ranked, capped = {"rank_segments": "judged"}, {"finish": _CAP}
-    steps: dict[str, tuple[Body, dict[str, str]]] = {
-        "decide_retrieval": (
-            nodes.decide_retrieval,
-            {"retrieve": "P(yes) > delta", "generate_direct": "no passage needed", **capped},
-        ),
-        "retrieve": (nodes.retrieve, {"generate_segments": "found", **capped}),
-        "generate_direct": (nodes.generate_direct, {**ranked, **capped}),
-        "generate_segments": (nodes.generate_segments, {**ranked, **capped}),
-    }
-    for name, (body, to) in steps.items():
-        graph.add_step(name, body, to, on_cap=nodes.at_cap, fetches=name == "retrieve")
-    graph.add_step(
-        "rank_segments", nodes.rank_segments, {"decide_retrieval": "goes on", "finish": "ended"}, capped=False
-    )
-    graph.add_step("finish", nodes.finish, "cite", capped=False)
-    graph.add_step("cite", ends.cite, END, capped=False)
-
-
-def _reflect(
-    graph: _Graph,
-    retriever: BaseRetriever,
-    llm: BaseChatModel,
-    judge: Evaluator,
-    folder: Path | None,
-    max_passage_chars: int,
-    guards: Guards,
-) -> None:
-    files = GraphPrompts(["condense", *reflect.PROMPTS], folder)
-    answering = Answering(llm, files, guards, max_passage_chars)
-    nodes = Reflect(retriever, answering, judge)
-    ends = Ends(answering, "reflect", "retrieve")
-    _first(graph, ends)
-    again, capped = {"rewrite_query": _AGAIN}, {"finish": _CAP}
-    ways = {
-        "retrieve": {"grade_documents": "found", **capped},
-        "grade_documents": {
-            "generate": "some are relevant",
-            "rewrite_query": "none is",
-            "finish": "none, no round left",
-        },
-        "rewrite_query": {"retrieve": "another query", "finish": "no other query, or a cap"},
-        "generate": {"grade_support": "answered", **again, **capped},
-        "grade_support": {"grade_usefulness": "supported", "generate": "not supported", **again, **capped},
-        "grade_usefulness": {"rewrite_query": "not useful", "finish": "useful, or no round left"},
-    }
-    for name, to in ways.items():
-        graph.add_step(name, getattr(nodes, name), to, on_cap=nodes.at_cap, fetches=name == "retrieve")
-    graph.add_step("finish", nodes.finish, "cite", capped=False)
-    graph.add_step("cite", ends.cite, END, capped=False)
-
-
-def _first(graph: _Graph, ends: Ends) -> None:
-    refused = {END: REFUSED} if ends.answering.guards.question else {}
-    graph.add_step("begin", ends.begin, {ends.after_begin: READY, **refused}, first=True)
+    graph = RagGraph(SelfRagState, SelfRagContext, name, options, _MOST_STEPS)
     graph.add_edge(START, "begin")
-
-
-def _checked(max_passage_chars: int) -> int:
-    if isinstance(max_passage_chars, bool) or max_passage_chars < 1:
-        raise InvalidInputError(
-            f"max_passage_chars is {max_passage_chars}; give a whole number of 1 or more."
+    graph.add_step("begin", nodes.begin, {nodes.after_begin: READY, **nodes.refusing}, first=True)
+    for step, to in ways.items():
+        capped = step != "rank_segments"
+        on_cap = nodes.at_cap if capped else None
+        graph.add_step(
+            step, getattr(nodes, step), to, capped=capped, on_cap=on_cap, fetches=step == "retrieve"
         )
-    return max_passage_chars
+    graph.add_step("finish", nodes.finish, "cite", capped=False)
+    graph.add_step("cite", nodes.cite, END, capped=False)
+    return graph.built()

@@ -2,169 +2,102 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 from langchain_core.documents import Document
-from langchain_core.language_models import BaseChatModel
 
 from rag_kit.concurrency.steps import Step
-from rag_kit.errors import ModelOutputError
-from rag_kit.graphs.prompting import GraphPrompts
-from rag_kit.graphs.self_rag.beams import answer_so_far, plain
+from rag_kit.graphs.self_rag.answers import answer_so_far, tidy
 from rag_kit.graphs.self_rag.context import SelfRagContext
 from rag_kit.graphs.self_rag.logprobs import Reply, label_probabilities, with_logprobs, with_tokens
-from rag_kit.graphs.self_rag.scores import (
-    RELEVANCE,
-    RETRIEVE,
-    SUPPORT,
-    USEFULNESS,
-    Parts,
-    critique_score,
-    sequence_probability,
-)
-from rag_kit.graphs.self_rag.state import Beam, Candidate, Scoring
+from rag_kit.graphs.self_rag.nodes import SelfRagNodes, unreadable
+from rag_kit.graphs.self_rag.scores import CRITIQUES, WORTH, critique_score, plain, sequence_probability
+from rag_kit.graphs.self_rag.state import Beam, Candidate, SelfRagState
 from rag_kit.graphs.steps import ask, write
-from rag_kit.prompts import PromptTemplate, render_passages
+from rag_kit.prompts import render_passages
 from rag_kit.text import sentences
-from rag_kit.text.citations.statements import renumbered
 
-PROMPTS = ("retrieve_needed", "continue_answer", "continue_unaided", "critique", "critique_usefulness")
-_FIELDS = {"relevance": RELEVANCE, "support": SUPPORT, "usefulness": USEFULNESS, "retrieve": RETRIEVE}
 _WORST = {"relevance": "irrelevant", "support": "none", "usefulness": "1"}
-_END = re.compile(r"^\W*END\W*$")
 
 
-class Writer:
-    """Asks the model for decisions, continuations and critiques, in either way of scoring.
+class CandidateWriter(SelfRagNodes):
+    """Asks the model for decisions, continuations and critiques, in either way of scoring."""
 
-    Args:
-        llm: The chat model.
-        prompts: The graph's prompts.
-        max_passage_chars: Characters of a passage that go into a prompt.
-    """
+    files = (
+        "condense", "retrieve_needed", "continue_answer", "continue_unaided", "critique", "critique_usefulness",
+    )  # fmt: skip
 
-    def __init__(self, llm: BaseChatModel, prompts: GraphPrompts, max_passage_chars: int) -> None:
-        self.llm = llm
-        self.prompts = prompts
-        self.max_passage_chars = max_passage_chars
-        self._with_logprobs: Any = None
-
-    def _model(self, scoring: Scoring) -> Any:
-        if scoring == "labels":
-            return self.llm
-        if self._with_logprobs is None:
-            self._with_logprobs = with_logprobs(self.llm)
-        return self._with_logprobs
-
-    def _prompt(self, name: str, language: str, context: SelfRagContext) -> PromptTemplate:
-        return self.prompts.pick(name, language, getattr(context, f"{name}_instructions"))
+    @cached_property
+    def llm_with_logprobs(self) -> Any:
+        """The model, asking for log-probabilities."""
+        return with_logprobs(self.llm)
 
     def decision(
-        self,
-        question: str,
-        beam: Beam,
-        language: str,
-        context: SelfRagContext,
-        scoring: Scoring,
-        fallback: Any = None,
-    ) -> Step[Any]:
-        """Ask whether documents are to be looked up for the next segment; answered by a `Reply`."""
-        values = {"question": question, "answer": answer_so_far(beam)}
-        prompt = self._prompt("retrieve_needed", language, context)
-        step = ask(self._model(scoring), prompt, values, fallback=fallback or unreadable)
-        return with_tokens(step, wanted=scoring == "logprobs")
+        self, state: SelfRagState, context: SelfRagContext, beam: Beam, fallback: Any = unreadable
+    ) -> Step[Reply]:
+        """Ask whether documents are to be looked up for the next segment."""
+        values = {"question": state["asked"], "answer": answer_so_far(beam)}
+        return self._scored("retrieve_needed", state, context, values, fallback=fallback)
 
     async def candidate(
-        self,
-        question: str,
-        segment: int,
-        beam: Beam,
-        passage: int | None,
-        passages: Sequence[Document],
-        language: str,
-        context: SelfRagContext,
-        scoring: Scoring,
+        self, state: SelfRagState, context: SelfRagContext, beam: Beam, passage: int | None
     ) -> Candidate:
         """Write one continuation and judge it; a text that ends or repeats the answer is not judged."""
-        answer = answer_so_far(beam)
-        values: dict[str, Any] = {
-            "question": question,
-            "answer": answer,
-            "count": str(context.segment_sentences),
-        }
-        source_text = {}
-        source = None
-        if passage is not None:
-            document = passages[passage]
-            source = document.metadata.get("file") or document.metadata.get("source")
-            source_text = {"passages": render_passages([document], max_chars=self.max_passage_chars)}
+        answer, document = answer_so_far(beam), None if passage is None else state["passages"][passage]
+        one = new_candidate(state, beam, passage)
+        values = {"question": state["asked"], "answer": answer}
+        if document is not None:
+            one["source"] = source_of(document)
+            values["passages"] = render_passages([document], max_chars=self.max_passage_chars)
         name = "continue_unaided" if passage is None else "continue_answer"
-        prompt = self._prompt(name, language, context)
-        scored = scoring == "logprobs"
-        step = write(self._model(scoring), prompt, {**values, **source_text}, stream=False)
-        written: Reply = await with_tokens(step, wanted=scored)
-        text = tidy(written.value, context.segment_sentences)
-        one = Candidate(
-            segment=segment, beam=beam["number"], passage=passage, source=None if source is None else str(source),
-            text=text, labels={}, probabilities={}, parts={}, f=None, score=None, kept=False, won=False, reason="",
-        )  # fmt: skip
+        count = context.segment_sentences
+        written = await self._scored(name, state, context, {**values, "count": str(count)})
+        one["text"] = text = tidy(written.value, count)
         if not text:
             return one
-        if plain(text) in {plain(part.text) for part in sentences(answer)} | {
-            plain(part["text"]) for part in beam["segments"]
-        }:
+        said = [part.text for part in sentences(answer)] + [part["text"] for part in beam["segments"]]
+        if plain(text) in map(plain, said):
             one["reason"] = "repeats the answer so far"
             return one
         name = "critique_usefulness" if passage is None else "critique"
-        prompt = self._prompt(name, language, context)
-        judged = {"question": question, "answer": answer, "statement": text, **source_text}
-        step = ask(self._model(scoring), prompt, judged, fallback=unreadable)
-        verdict: Reply = await with_tokens(step, wanted=scored)
-        names = ("usefulness",) if passage is None else ("relevance", "support", "usefulness")
-        one["labels"] = {
-            each: _WORST[each] if verdict.value is None else str(getattr(verdict.value, each))
-            for each in names
-        }
+        verdict = await self._scored(name, state, context, {**values, "statement": text}, fallback=unreadable)
+        for name in CRITIQUES[2:] if passage is None else CRITIQUES:
+            label = _WORST[name] if verdict.value is None else str(getattr(verdict.value, name))
+            one["labels"][name] = label
+            one["probabilities"][name] = probabilities(verdict, name, label)
         if verdict.value is None:
             one["labels"]["critique"] = "unusable"
-        known = {each: probabilities(verdict, each, one["labels"][each]) for each in names}
-        one["probabilities"] = known
-        logprobs = [token.logprob for token in written.tokens] if scored else []
-        one["parts"] = Parts(
-            p=sequence_probability(logprobs),
-            **{each: critique_score(known.get(each, {}), _FIELDS[each]) for each in _WORST},
-        )._asdict()
+        one["parts"] = {name: critique_score(name, one["probabilities"].get(name, {})) for name in CRITIQUES}
+        one["parts"]["p"] = sequence_probability([token.logprob for token in written.tokens])
         return one
 
+    def _scored(
+        self, name: str, state: SelfRagState, context: SelfRagContext, values: Any, **asking: Any
+    ) -> Step[Reply]:
+        """Ask by a prompt, for an object where there is a fallback; with log-probabilities if the run has them."""
+        wanted = state["scoring"] == "logprobs"
+        llm, prompt = self.llm_with_logprobs if wanted else self.llm, self.prompt(name, state, context)
+        step = ask(llm, prompt, values, **asking) if asking else write(llm, prompt, values, stream=False)
+        return with_tokens(step, wanted=wanted)
 
-def unreadable(error: Exception) -> None:
-    """A structured answer that cannot be used is None; whatever else went wrong is raised."""
-    if not isinstance(error, ModelOutputError):
-        raise error
+
+def new_candidate(state: SelfRagState, beam: Beam, passage: int | None, reason: str = "") -> Candidate:
+    """A candidate before anything is written."""
+    return Candidate(
+        segment=state["segment"], beam=beam["number"], passage=passage, source=None, text="", labels={},
+        probabilities={}, parts={}, f=None, score=None, kept=False, won=False, reason=reason,
+    )  # fmt: skip
+
+
+def source_of(document: Document) -> str | None:
+    """The file or the address of a passage."""
+    source = document.metadata.get("file") or document.metadata.get("source")
+    return None if source is None else str(source)
 
 
 def probabilities(verdict: Reply, name: str, label: str) -> dict[str, float]:
     """The probabilities of a field's labels: the model's own where its tokens show them, else 1 on the label."""
-    labels = _FIELDS[name]
-    known = label_probabilities(verdict.tokens, name, label, labels) if verdict.value is not None else None
+    labels = WORTH[name]
+    known = None if verdict.value is None else label_probabilities(verdict.tokens, name, label, labels)
     return known or {each: float(each == label) for each in labels}
-
-
-def tidy(text: str, count: int) -> str:
-    """A continuation without citations of its own, at most `count` sentences; empty if it says END.
-
-    Example:
-        >>> tidy("The fan is loud. [1] It is red. It is old.", 2), tidy("END.", 1)
-        ('The fan is loud. It is red.', '')
-    """
-    if _END.match(text):
-        return ""
-    bare = renumbered(text, {}).strip()
-    found = sentences(bare)
-    # a model that says something and then END means the end of its text
-    if len(found) > 1 and _END.match(found[-1].text):
-        found = found[:-1]
-    kept = found[:count]
-    return bare[kept[0].start : kept[-1].end].strip() if kept else ""

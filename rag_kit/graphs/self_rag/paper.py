@@ -6,129 +6,118 @@ import logging
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from langchain_core.retrievers import BaseRetriever
+from langchain_core.documents import Document
 from langgraph.types import Command, Overwrite
 
-from rag_kit.concurrency.steps import Step
 from rag_kit.documents.identity import document_key
 from rag_kit.errors import (
     BudgetExceededError,
     ModelError,
     ModelOutputError,
-    ModelRateLimitedError,
     ModelUnauthorizedError,
     ModelUnreachableError,
 )
-from rag_kit.graphs.answering import Answering
 from rag_kit.graphs.running import report
-from rag_kit.graphs.self_rag.beams import (
-    cited_pieces,
+from rag_kit.graphs.self_rag.answers import cited_pieces, used_passages
+from rag_kit.graphs.self_rag.candidates import CandidateWriter, new_candidate, probabilities
+from rag_kit.graphs.self_rag.context import SelfRagContext
+from rag_kit.graphs.self_rag.logprobs import Reply, may_have_logprobs
+from rag_kit.graphs.self_rag.nodes import cap_of, has_answer
+from rag_kit.graphs.self_rag.scores import (
+    FAILED,
+    critique_score,
     first_beam,
     rank,
     shared_segments,
     undecided,
-    used_passages,
 )
-from rag_kit.graphs.self_rag.candidates import Writer, probabilities
-from rag_kit.graphs.self_rag.context import SelfRagContext
-from rag_kit.graphs.self_rag.logprobs import Reply, may_have_logprobs
-from rag_kit.graphs.self_rag.opening import cap_of
-from rag_kit.graphs.self_rag.records import changed, failed_candidate, has_answer, search_query, with_chosen
-from rag_kit.graphs.self_rag.scores import RETRIEVE, critique_score
 from rag_kit.graphs.self_rag.state import Beam, Candidate, SelfRagState
 from rag_kit.graphs.state import Update
-from rag_kit.graphs.steps import beside, fetch, inner
+from rag_kit.graphs.steps import beside, fetch, inner, together
 from rag_kit.text.citations.decline import DECLINED
 
 logger = logging.getLogger(__name__)
 
 ScoringChoice = Literal["auto", "logprobs", "labels"]
 _CALLS_EACH = 2  # a continuation and its critique
-_OUT_OF_REACH = (ModelUnreachableError, ModelUnauthorizedError, ModelRateLimitedError)
+_OUT_OF_REACH = (ModelUnreachableError, ModelUnauthorizedError)
 
 
-class Paper:
-    """The nodes of mode ``paper``; `Ends` has the first and the last one.
+class Paper(CandidateWriter):
+    """The nodes of mode ``paper``."""
 
-    Args:
-        retriever: Where passages come from.
-        answering: Model, prompts and guards.
-        writer: Asks the model.
-        scoring: ``"auto"`` tries log-probabilities where the model's class knows them.
-    """
+    mode = "paper"
+    after_begin = "decide_retrieval"
 
-    def __init__(
-        self, retriever: BaseRetriever, answering: Answering, writer: Writer, scoring: ScoringChoice
-    ) -> None:
-        self.retriever = retriever
-        self.guards = answering.guards
-        self.writer = writer
-        self.tries_logprobs = scoring == "logprobs" or (scoring == "auto" and may_have_logprobs(writer.llm))
+    def __init__(self, retriever: Any, llm: Any, options: Any, *, scoring: ScoringChoice) -> None:
+        super().__init__(retriever, llm, options)
+        self.tries_logprobs = scoring == "logprobs" or (scoring == "auto" and may_have_logprobs(llm))
+
+    def shown(self, documents: Sequence[Document]) -> list[Document]:
+        """All that the answer rests on: they are few, and each was shown."""
+        return list(documents)
 
     async def decide_retrieval(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
         """Decide for each way to go on whether documents are looked up for the next segment."""
-        beams = state["beams"] or [first_beam()]
-        open_ones = [beam for beam in beams if not beam["ended"]]
-        scoring, notes = state["scoring"], []
-        asked, language = state["asked"], state["language"]
+        beams: list[Beam] = [{**beam} for beam in state["beams"]] or [first_beam()]
+        going = [beam for beam in beams if not beam["ended"]]
+        notes: list[str] = []
         answers: list[Reply] = []
         if state["segment"] == 0 and self.tries_logprobs:
-            scoring = "logprobs"
-            answer = await self.writer.decision(asked, beams[0], language, context, scoring, _refused)
+            state["scoring"] = "logprobs"
+            answer = await self.decision(state, context, beams[0], _refused)
             if not answer.tokens:
-                scoring = "labels"
+                state["scoring"] = "labels"
                 notes.append("scoring: the model gave no log-probabilities; its labels count as certain")
-            if answer.value is not None:
-                answers = [answer]
+            answers = [answer] if answer.value is not None else []
         if not answers:
-            asks = [self.writer.decision(asked, beam, language, context, scoring) for beam in open_ones]
-            answers = await _all(asks)
-        decided: dict[int, Beam] = {}
-        for beam, answer in zip(open_ones, answers, strict=True):
+            answers = await together([self.decision(state, context, beam) for beam in going])
+        for beam, answer in zip(going, answers, strict=True):
             if answer.value is None:
                 notes.append("retrieve_needed: the model gave no usable verdict; documents were looked up")
             label = "yes" if answer.value is None else answer.value.retrieve
-            wanted = critique_score(probabilities(answer, "retrieve", label), RETRIEVE)
-            decided[beam["number"]] = changed(beam, retrieve=wanted > context.delta, wanted=wanted)
-        segment = state["segment"] + 1
-        retrieve = [beam["retrieve"] for beam in decided.values()]
-        report("decided", segment=segment, retrieve=retrieve)
+            beam["wanted"] = critique_score("retrieve", probabilities(answer, "retrieve", label))
+            beam["retrieve"] = beam["wanted"] > context.delta
+        segment, wanted = state["segment"] + 1, [beam["retrieve"] for beam in going]
+        report("decided", segment=segment, retrieve=wanted)
         update = {
-            "beams": [decided.get(beam["number"], beam) for beam in beams],
+            "beams": beams,
             "segment": segment,
             "candidates": [],
-            "scoring": scoring,
+            "scoring": state["scoring"],
             "notes": notes,
         }
-        return Command(update=update, goto="retrieve" if any(retrieve) else "generate_direct")
+        return Command(update=update, goto="retrieve" if any(wanted) else "generate_direct")
 
     async def retrieve(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
         """Look up passages for each way to go on: the question, and what was said last."""
-        passages = list(state["passages"])
-        place = {document_key(document): index for index, document in enumerate(passages)}
-        beams = []
-        wanting = [beam for beam in state["beams"] if beam["retrieve"] and not beam["ended"]]
-        queries = {beam["number"]: search_query(state["asked"], beam) for beam in wanting}
-        distinct = list(dict.fromkeys(queries.values()))
-        lists = await _all(
-            [fetch(self.retriever, query, k=context.k, filter=context.filter) for query in distinct]
+        passages = {document_key(document): document for document in state["passages"]}
+        beams: list[Beam] = [{**beam} for beam in state["beams"]]
+        wanting = [beam for beam in beams if beam["retrieve"] and not beam["ended"]]
+        for beam in wanting:
+            # as in the paper: the question and the segment before
+            beam["query"] = " ".join([state["asked"], *(part["text"] for part in beam["segments"][-1:])])
+        queries = list(dict.fromkeys(beam["query"] for beam in wanting))
+        lists = await together(
+            [fetch(self.retriever, query, k=context.k, filter=context.filter) for query in queries]
         )
-        found = {}
-        for query, documents in zip(distinct, lists, strict=True):
-            found[query] = await self.guards.allowed(documents)
-        for beam in state["beams"]:
-            if beam["number"] in queries:
-                mine = []
-                for document in found[queries[beam["number"]]]:
-                    key = document_key(document)
-                    if key not in place:
-                        place[key] = len(passages)
-                        passages.append(document)
-                    mine.append(place[key])
-                beam = changed(beam, query=queries[beam["number"]], found=list(dict.fromkeys(mine)))
-            beams.append(beam)
+        found: dict[str, list[str]] = {}
+        for query, documents in zip(queries, lists, strict=True):
+            allowed = await self.guards.allowed(documents)
+            found[query] = [document_key(document) for document in allowed]
+            for key, document in zip(found[query], allowed, strict=True):
+                passages.setdefault(key, document)
+        place = {key: index for index, key in enumerate(passages)}
+        for beam in wanting:
+            beam["found"] = list(dict.fromkeys(place[key] for key in found[beam["query"]]))
         report("retrieved", segment=state["segment"], passages=sum(map(len, found.values())))
-        update = {"beams": beams, "passages": passages, "documents": passages, "search_query": distinct[-1]}
+        all_found = list(passages.values())
+        update = {
+            "beams": beams,
+            "passages": all_found,
+            "documents": all_found,
+            "search_query": queries[-1],
+        }
         return Command(update=update, goto="generate_segments")
 
     async def generate_segments(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
@@ -141,79 +130,58 @@ class Paper:
 
     async def generate_direct(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
         """Write and judge a continuation of each way to go on, from no passage."""
-        jobs = [(beam, None) for beam in state["beams"] if not beam["ended"]]
+        jobs: list[tuple[Beam, int | None]] = [(beam, None) for beam in state["beams"] if not beam["ended"]]
         return await self._generate(state, context, jobs)
 
     async def _generate(
-        self, state: SelfRagState, context: SelfRagContext, jobs: Sequence[tuple[Beam, int | None]]
+        self, state: SelfRagState, context: SelfRagContext, jobs: list[tuple[Beam, int | None]]
     ) -> Command[Any]:
         notes: list[str] = []
-        capped = False
+        wanted, here = len(jobs), f"segment {state['segment']}:"
         if context.max_calls is not None:
-            left = max(0, context.max_calls - state["usage"]["calls"])
-            if left // _CALLS_EACH < len(jobs):
-                # cut here and not where the calls happen to run out, so that a run can be repeated
-                capped = True
+            # cut here and not where the calls happen to run out, so that a run can be repeated
+            room = max(0, context.max_calls - state["usage"]["calls"]) // _CALLS_EACH
+            jobs = jobs[:room]
+            if len(jobs) < wanted:
                 notes.append(
-                    f"segment {state['segment']}: max_calls={context.max_calls} leaves room for "
-                    f"{left // _CALLS_EACH} of {len(jobs)} candidates"
+                    f"{here} max_calls={context.max_calls} leaves room for {room} of {wanted} candidates"
                 )
-                jobs = jobs[: left // _CALLS_EACH]
-                if not jobs and not has_answer(state["beams"]):
+                if not jobs and not has_answer(state):
                     raise BudgetExceededError("calls", context.max_calls)
         branches = [
             inner(
                 f"beam {beam['number']}, passage {passage}",
-                lambda beam=beam, passage=passage: self.writer.candidate(  # type: ignore[misc]
-                    state["asked"], state["segment"], beam, passage, state["passages"],
-                    state["language"], context, state["scoring"],
-                ),
+                lambda beam=beam, passage=passage: self.candidate(state, context, beam, passage),  # type: ignore[misc]
             )
             for beam, passage in jobs
-        ]  # fmt: skip
-        made = (await beside(branches, on_error="skip")) if branches else None
+        ]
+        outcomes = (await beside(branches)).outcomes if branches else []
         candidates: list[Candidate] = []
-        errors: list[BaseException] = []
-        for (beam, passage), outcome in zip(jobs, made.outcomes if made else [], strict=True):
-            if outcome.ok:
-                candidates.append(outcome.value)
-                continue
-            errors.append(outcome.error)
-            candidates.append(failed_candidate(state["segment"], beam, passage, outcome.error))
-        notes += self._judge_errors(state, context, candidates, errors)
-        if any(isinstance(error, BudgetExceededError) for error in errors):
-            capped = True
-        unusable = sum(one["labels"].get("critique") == "unusable" for one in candidates)
-        if unusable:
+        for (beam, passage), outcome in zip(jobs, outcomes, strict=True):
+            why = f"{FAILED}: {type(outcome.error).__name__}"
+            failed_one = new_candidate(state, beam, passage, why)
+            candidates.append(failed_one if outcome.value is None else outcome.value)
+        errors = [outcome.error for outcome in outcomes if outcome.error is not None]
+        caps = [error for error in errors if isinstance(error, BudgetExceededError)]
+        nothing = not has_answer(state) and not any(one["parts"] for one in candidates)
+        if errors and nothing and (caps or len(errors) == len(candidates)):
+            raise (caps or errors)[0]
+        if caps:
+            notes.append(f"{here} {cap_of(caps[0], context)} was reached; the answer is the best so far")
+        if failed := len(errors) - len(caps):
+            notes.append(f"{here} {failed} candidates failed")
+        if unusable := sum("critique" in one["labels"] for one in candidates):
             notes.append(f"critique: {unusable} unusable verdicts counted as the lowest")
         report("generated", segment=state["segment"], candidates=len(candidates))
-        update = {"candidates": candidates, "notes": notes, "capped": capped}
+        update = {
+            "candidates": candidates,
+            "notes": notes,
+            "capped": bool(caps) or len(jobs) < wanted,
+        }
         return Command(update=update, goto="rank_segments")
 
-    def _judge_errors(
-        self,
-        state: SelfRagState,
-        context: SelfRagContext,
-        candidates: Sequence[Candidate],
-        errors: Sequence[BaseException],
-    ) -> list[str]:
-        """Notes on what failed; raised where nothing else is there to answer with."""
-        if not errors:
-            return []
-        notes = []
-        capped = [error for error in errors if isinstance(error, BudgetExceededError)]
-        caps = [cap_of(error, context) for error in capped]
-        nothing = not has_answer(state["beams"]) and not any(one["parts"] for one in candidates)
-        if nothing and (capped or len(errors) == len(candidates)):
-            raise (capped or errors)[0]
-        if caps:
-            notes.append(f"segment {state['segment']}: {caps[0]} was reached; the answer is the best so far")
-        if len(errors) > len(caps):
-            notes.append(f"segment {state['segment']}: {len(errors) - len(caps)} candidates failed")
-        return notes
-
     async def rank_segments(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
-        """Score the candidates, keep the best beams, tell what is decided, go on or finish."""
+        """Score the candidates, keep the best beams, send what is decided, go on or finish."""
         beams, judged = rank(
             state["beams"],
             state["candidates"],
@@ -221,11 +189,10 @@ class Paper:
             weights=context.weights,
             hard=context.constraint == "hard",
         )
-        streamed = self._tell(beams, state["streamed"], shared_segments(beams))
+        streamed = self._send(beams, state["streamed"], shared_segments(beams))
         update: Update = {"beams": beams, "candidates": [], "trace": judged, "streamed": streamed}
         report("ranked", segment=state["segment"], scores=[round(beam["score"], 4) for beam in beams])
-        open_ones = [beam for beam in beams if not beam["ended"]]
-        if open_ones and state["capped"]:
+        if state["capped"] and not all(beam["ended"] for beam in beams):
             update["notes"] = ["finished early: a cap of the run was reached; the answer is the best so far"]
         elif undecided(beams, context.max_segments - state["segment"], context.weights):
             return Command(update=update, goto="decide_retrieval")
@@ -233,47 +200,32 @@ class Paper:
 
     async def finish(self, state: SelfRagState, context: SelfRagContext) -> Update:
         """Join the best beam's segments, number the passages that they rest on."""
-        best = max(state["beams"], key=lambda beam: (beam["score"], -beam["number"]), default=None)
-        if best is None or not best["segments"]:
-            return {
-                "answer": DECLINED[state["language"]],
-                "documents": state["passages"],
-                "notes": ["finish: no passage gave a part of an answer"],
+        best = max(state["beams"], key=lambda beam: (beam["score"], -beam["number"]), default=first_beam())
+        segments, passages = best["segments"], state["passages"]
+        if not segments:
+            note = "finish: no passage gave a part of an answer"
+            return {"answer": DECLINED[state["language"]], "documents": passages, "notes": [note]}
+        self._send([best], state["streamed"], len(segments))
+        chosen = [(at, one["beam"], one["text"], one["passage"]) for at, one in enumerate(segments, start=1)]
+        trace = [
+            {
+                **one,
+                "won": one["kept"] and (one["segment"], one["beam"], one["text"], one["passage"]) in chosen,
             }
-        self._tell([best], state["streamed"], len(best["segments"]))
-        passages = state["passages"]
+            for one in state["trace"]
+        ]
         return {
-            "answer": "".join(cited_pieces(best["segments"])),
-            "documents": [passages[index] for index in used_passages(best["segments"])],
-            "trace": Overwrite(with_chosen(state["trace"], best)),
+            "answer": "".join(cited_pieces(segments)),
+            "documents": [passages[index] for index in used_passages(segments)],
+            "trace": Overwrite(trace),
         }
 
-    def at_cap(
-        self, state: SelfRagState, context: SelfRagContext, error: BudgetExceededError
-    ) -> Command[Any] | None:
-        """Finish with the best so far, where there is something."""
-        if not has_answer(state.get("beams") or []):
-            return None
-        note = f"finished early: {cap_of(error, context)} was reached; the answer is the best so far"
-        return Command(update={"notes": [note]}, goto="finish")
-
-    def _tell(self, beams: Sequence[Beam], streamed: int, decided: int) -> int:
+    def _send(self, beams: Sequence[Beam], streamed: int, decided: int) -> int:
         """Send the text that is decided; with an answer guard nothing is sent, for it is not yet allowed."""
         if decided > streamed and not self.guards.answer:
             for piece in cited_pieces(beams[0]["segments"])[streamed:decided]:
                 report("segment", text=piece)
         return max(streamed, decided)
-
-
-async def _all(steps: Sequence[Step[Any]]) -> list[Any]:
-    """Do steps side by side; the first that failed raises its own error."""
-    if len(steps) == 1:
-        return [(await steps[0])]
-    made = await beside(steps, on_error="skip")
-    for outcome in made.outcomes:
-        if outcome.error is not None:
-            raise outcome.error
-    return list(made.values)
 
 
 def _refused(error: Exception) -> None:

@@ -8,13 +8,10 @@ forgery, so what reads a section checks what it says.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
-import secrets
 import struct
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,12 +19,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from rag_kit.documents.atomic_file import replace_file
 from rag_kit.errors import IndexFormatError, IndexMissingError, InvalidInputError
 
 T = TypeVar("T")
 _FIXED = struct.Struct("<8sIIQ")
 _DIGEST = 32
-_STALE = 3600.0  # seconds after which a left-over temporary file is taken for a crash's
 
 
 @dataclass(frozen=True)
@@ -101,11 +98,15 @@ def save(path: Path, kind: Kind, header: Mapping[str, Any], sections: Mapping[st
     """Write a file.
 
     Raises:
-        InvalidInputError: Its folder is not there.
+        InvalidInputError: Its folder is not there, or it is a pipe or a device.
         OSError: It cannot be written.
     """
     if not path.parent.is_dir():
         raise InvalidInputError(f"The folder {path.parent} is not there; create it, or give another path.")
+    if path.exists() and not path.is_file():
+        raise InvalidInputError(
+            f"{str(path)!r} is no ordinary file; an index cannot be saved there. Name another place."
+        )
     places, offset = {}, 0
     for name, data in sections.items():
         places[name] = [offset, len(data)]
@@ -115,7 +116,7 @@ def save(path: Path, kind: Kind, header: Mapping[str, Any], sections: Mapping[st
     digest = hashlib.blake2b(digest_size=_DIGEST)
     for block in blocks:
         digest.update(block)
-    write_atomically(path, [*blocks, digest.digest()])
+    replace_file(path, lambda file: file.writelines([*blocks, digest.digest()]))
 
 
 def load(path: Path, kind: Kind, parse: Callable[[Sections], T]) -> T:
@@ -184,37 +185,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"{type(value).__name__} is not JSON")
-
-
-def write_atomically(path: Path, blocks: Sequence[bytes]) -> None:
-    """Write a file so that a crash at any moment leaves the old one or the new one."""
-    if path.exists() and not path.is_file():
-        raise InvalidInputError(
-            f"{str(path)!r} is no ordinary file; an index cannot be saved there. Name another place."
-        )
-    _remove_stale(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
-    try:
-        with temporary.open("xb") as file:
-            for block in blocks:
-                file.write(block)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            temporary.unlink()
-        raise
-    if os.name == "posix":
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-
-
-def _remove_stale(path: Path) -> None:
-    for left in path.parent.glob(f".{path.name}.*.tmp"):
-        with contextlib.suppress(OSError):
-            if time.time() - left.stat().st_mtime > _STALE:
-                left.unlink()

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any
 
-from rag_kit.errors import ClusterError, InvalidInputError, MissingExtraError
+from rag_kit.errors import ConfigurationError, InvalidInputError, MissingExtraError
 
 _CONNECT_SECONDS = 15.0
 _CLOSE_SECONDS = 3.0
@@ -58,7 +58,7 @@ def connected(workers: int | None, scheduler: Any) -> Iterator[Any]:
         scheduler: The address of a scheduler, or a client.
 
     Raises:
-        ClusterError: There is no scheduler at the address, or it cannot be talked to.
+        ConfigurationError: There is no scheduler at the address, or it cannot be talked to.
     """
     from distributed import Client
 
@@ -69,7 +69,7 @@ def connected(workers: int | None, scheduler: Any) -> Iterator[Any]:
         try:
             client = Client(str(address), timeout=_CONNECT_SECONDS, set_as_default=False)
         except (OSError, ValueError, TypeError, RuntimeError, ImportError) as error:
-            raise ClusterError(
+            raise ConfigurationError(
                 f"No Dask scheduler answers at {address} ({' '.join(str(error).split())[:200]}). Give the address that "
                 "dask scheduler prints, as in tcp://host:8786; one that speaks TLS is tls://host:8786."
             ) from error
@@ -95,7 +95,7 @@ def _local_cluster(workers: int) -> Iterator[str]:
             if not (address := process.stdout.readline().decode().strip()):
                 errors.seek(0)
                 lines = errors.read().decode("utf-8", "replace").strip().splitlines() or ["no message"]
-                raise ClusterError(f"The cluster on this machine did not start: {lines[-1][:300]}")
+                raise ConfigurationError(f"The cluster on this machine did not start: {lines[-1][:300]}")
             yield address
         finally:
             process.stdin.close()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rag_kit.indexing.cluster.work import Cluster
     from rag_kit.indexing.files import SourceFile
-    from rag_kit.indexing.ingestion.looking import Sight
+    from rag_kit.indexing.ingestion.listing import Sight
 
 _WINDOW = 64  # files submitted at a time, at least
 _AHEAD = 8  # and at least so many for each thread of the workers

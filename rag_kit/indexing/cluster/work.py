@@ -14,7 +14,7 @@ from langchain_core.embeddings import Embeddings
 
 from rag_kit._redact import error_text
 from rag_kit.concurrency.budget import check_abandoned
-from rag_kit.errors import ClusterError, ConfigurationError, RagKitError
+from rag_kit.errors import ConfigurationError, RagKitError
 from rag_kit.indexing.cluster import worker
 from rag_kit.models.clients import make_sendable
 from rag_kit.models.embedding import embedding_name
@@ -33,7 +33,7 @@ def on_cluster(client: Any, parts: worker.Parts) -> Iterator[Cluster]:
 
     Raises:
         ConfigurationError: One cannot be sent.
-        ClusterError: A worker cannot do the work.
+        ConfigurationError: A worker cannot do the work.
     """
     from cloudpickle import dumps  # as Dask does, whose own function logs the model that it cannot send
 
@@ -60,11 +60,11 @@ def _register(client: Any, parts: worker.Parts, run: str) -> None:
         try:
             client.register_plugin(parts, name=run)
             return
-        except ClusterError:
+        except ConfigurationError:
             raise
         except Exception as error:
             if not isinstance(error, OSError) or attempt == _ATTEMPTS:
-                raise ClusterError(
+                raise ConfigurationError(
                     f"A worker cannot take part ({error_text(error, most=500)}). All need {worker.versions()}, and "
                     "the packages of readers and models."
                 ) from error
@@ -92,7 +92,7 @@ class Cluster:
         """Threads of all workers, as of some seconds ago.
 
         Raises:
-            ClusterError: There have been no workers for five minutes, or there is no scheduler.
+            ConfigurationError: There have been no workers for five minutes, or there is no scheduler.
         """
         now = time.monotonic()
         if now - self._looked > _LOOK_SECONDS:
@@ -102,7 +102,7 @@ class Cluster:
                 raise self._gone() from error
             self._seen = now if self._threads else self._seen
             if now - self._seen > _WITHOUT_WORKERS:
-                raise ClusterError(
+                raise ConfigurationError(
                     f"The scheduler at {self._address} has had no workers for {_WITHOUT_WORKERS:.0f} seconds. Start "
                     "workers, and run the same again: it goes on where it stopped."
                 )
@@ -131,7 +131,7 @@ class Cluster:
         """What tasks gave; ``None`` where a worker died with one.
 
         Raises:
-            ClusterError: The scheduler is gone.
+            ConfigurationError: The scheduler is gone.
         """
         from distributed import CancelledError, KilledWorker
 
@@ -142,8 +142,8 @@ class Cluster:
         except (CancelledError, OSError) as error:
             raise self._gone() from error
 
-    def _gone(self) -> ClusterError:
-        return ClusterError(
+    def _gone(self) -> ConfigurationError:
+        return ConfigurationError(
             f"The scheduler at {self._address} went away. What was committed stays; run the same again, and it goes on "
             "where it stopped."
         )
@@ -153,7 +153,7 @@ class Cluster:
 
         Raises:
             RagKitError: What the task gave.
-            ClusterError: Its worker died ten times.
+            ConfigurationError: Its worker died ten times.
         """
         with self._calls:
             for _ in range(_DEATHS_OF_A_CALL):
@@ -163,7 +163,7 @@ class Cluster:
                     if isinstance(found, RagKitError):
                         raise found
                     return found
-        raise ClusterError(
+        raise ConfigurationError(
             f"{_DEATHS_OF_A_CALL} workers died while they called a model. Do they have memory enough for it?"
         )
 

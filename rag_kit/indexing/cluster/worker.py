@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from distributed import WorkerPlugin, get_worker, secede
 
 from rag_kit import __version__
-from rag_kit.errors import ClusterError, RagKitError, ReadError
+from rag_kit.errors import ConfigurationError, RagKitError, ReadError
 from rag_kit.indexing.document_index.embedding import check_vectors
 from rag_kit.indexing.ingestion.converting import Converter
 from rag_kit.models import structured_call
@@ -65,12 +65,12 @@ class Parts(WorkerPlugin):  # type: ignore[misc]
         self.lock, self.model_lock = threading.Lock(), threading.Lock()
         self.idle: list[Converter] | None = []  # `None` when the run has ended
         if self.versions != versions():
-            raise ClusterError(
+            raise ConfigurationError(
                 f"The worker at {worker.address} has {versions()}, this process {self.versions}. Install the "
                 "same on all machines."
             )
         if missing := [path for path in self.paths if not os.path.exists(path)]:
-            raise ClusterError(
+            raise ConfigurationError(
                 f"The worker at {worker.address} does not see {missing[0]}. Files must lie in a file system that all "
                 "machines share, at the same path."
             )
@@ -149,7 +149,7 @@ def _parts(run: str) -> Parts:
     worker = get_worker()
     parts = worker.plugins.get(run)
     if not isinstance(parts, Parts) or parts.versions != versions():
-        raise ClusterError(
+        raise ConfigurationError(
             f"The worker at {worker.address}, which came later, cannot do the work of this run (its log says why). All "
             "workers need the same Python, rag_kit and packages, and must see the files."
         )

@@ -5,12 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rag_kit.indexing.document_index import changes
 from rag_kit.indexing.document_index.keyword_view import KeywordView
-from rag_kit.indexing.document_index.leg import Leg
 from rag_kit.indexing.document_index.meta import State
+from rag_kit.indexing.document_index.report import IndexReport
 from rag_kit.indexing.document_index.sql import Connection
 from rag_kit.indexing.document_index.store import Store
 
@@ -19,6 +19,31 @@ if TYPE_CHECKING:
 
     from rag_kit.documents import Filter
     from rag_kit.indexing.postgres.location import Location
+
+
+class Leg(Protocol):
+    """One way to search an index, derived from the store, which it follows from generation to generation.
+
+    All methods are given a connection inside one transaction, and the state that it sees (decision 0018).
+    """
+
+    def apply(self, connection: Connection, state: State) -> int:
+        """Write what has changed since the saved generation, safe on disk, where it is worth it. Writer only.
+
+        Returns:
+            The generation that is saved; what is later, readers take out of the store.
+        """
+
+    def search(
+        self, connection: Connection, state: State, query: Any, k: int, where: Filter | None
+    ) -> list[tuple[Any, float]]:
+        """The k best of that state that pass a filter, with scores, best first, ties by id."""
+
+    def verify(self, connection: Connection, state: State, report: IndexReport) -> None:
+        """Compare what is saved with the store, and report."""
+
+    def rebuild(self, connection: Connection, state: State) -> str:
+        """Build it again from the store, and say in words what was built. Writer only."""
 
 
 class Backend(ABC):
@@ -30,7 +55,6 @@ class Backend(ABC):
         vectors: The leg that finds the nearest vectors.
         legs: All legs.
         writable: Whether it was opened for writing.
-        holds_nul: Whether texts may hold NUL.
     """
 
     location: Path | Location
@@ -38,7 +62,6 @@ class Backend(ABC):
     vectors: Leg
     legs: tuple[Leg, ...]
     writable: bool
-    holds_nul: bool = True
 
     @abstractmethod
     def keyword_view(self) -> KeywordView:
@@ -46,7 +69,7 @@ class Backend(ABC):
 
     @abstractmethod
     def passes(self, connection: Connection, state: State, where: Filter) -> Callable[[int], bool]:
-        """Tells of a row number whether its row passes a filter."""
+        """A function that says of a row number whether its row passes a filter."""
 
     @abstractmethod
     def size(self, connection: Connection) -> int:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rag_kit.indexing.document_index.meta import State
-from rag_kit.indexing.document_index.sql import Connection, has_table, in_groups, marks
-from rag_kit.indexing.document_index.store import Store
+from rag_kit.indexing.document_index.sql import Connection, chosen
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -21,14 +20,10 @@ def document(key: str, text: str, metadata: str) -> Document:
     return Document(id=key, page_content=text, metadata=json.loads(metadata))
 
 
-def documents(connection: Connection, ids: Sequence[str]) -> dict[str, Document]:
-    """Documents by id; what is not there is left out."""
-    found = {}
-    for group in in_groups(ids):
-        query = f"SELECT id, text, metadata FROM chunks WHERE id IN ({marks(group)})"
-        for key, text, metadata in connection.execute(query, group):
-            found[key] = document(key, text, metadata)
-    return found
+def documents(connection: Connection, ids: Sequence[str], table: str = "chunks") -> dict[str, Document]:
+    """Documents of a table by id; what is not there is left out."""
+    query = f"SELECT id, text, metadata FROM {table} WHERE id IN ({{}})"
+    return {row[0]: document(*row) for row in chosen(connection, query, ids)}
 
 
 def changed_documents(connection: Connection, since: int) -> list[Document]:
@@ -61,32 +56,7 @@ def all_ids(connection: Connection) -> set[str]:
     return {key for (key,) in connection.execute("SELECT id FROM chunks")}
 
 
-def records_numbers(connection: Connection) -> bool:
-    """Whether row numbers of removed rows are recorded; not by versions before 2 of the format."""
-    return has_table(connection, "gone")
-
-
-def forget_removals(store: Store, upto: int) -> None:
-    """Drop the record of removals that every saved part has followed."""
-    with store.writing() as connection:
-        if store.state(connection).floor < upto:
-            connection.execute("DELETE FROM removed WHERE generation <= ?", (upto,))
-            connection.execute("DELETE FROM gone WHERE generation <= ?", (upto,))
-            store.set_meta(floor=upto)
-
-
-def changes_since(connection: Connection, since: int) -> int:
-    """How many rows were added, changed or removed after a generation."""
-    queries = (f"SELECT count(*) FROM {table} WHERE generation > ?" for table in ("chunks", "removed"))
+def count_since(connection: Connection, tables: Sequence[str], since: int) -> int:
+    """How many rows of some tables are of a later generation."""
+    queries = (f"SELECT count(*) FROM {table} WHERE generation > ?" for table in tables)
     return sum(connection.execute(query, (since,)).fetchone()[0] for query in queries)
-
-
-def counts(connection: Connection) -> dict[str, Any]:
-    """How many files, chunks, vectors."""
-    return {
-        "sources": connection.execute(
-            "SELECT count(DISTINCT source) FROM chunks WHERE source != ''"
-        ).fetchone()[0],
-        "chunks": connection.execute("SELECT count(*) FROM chunks").fetchone()[0],
-        "vectors": connection.execute("SELECT count(*) FROM vectors").fetchone()[0],
-    }

@@ -18,13 +18,13 @@ from rag_kit.documents import Filter
 from rag_kit.documents.fields import fields_of_filter
 from rag_kit.errors import DocumentIndexError, FilterError, InvalidInputError
 from rag_kit.indexing.document_index.meta import State
-from rag_kit.indexing.document_index.segment import stored_blocks
 from rag_kit.indexing.document_index.sql import Connection, in_groups, marks
+from rag_kit.indexing.document_index.vector_file import stored_blocks
 from rag_kit.indexing.searched import asked
 from rag_kit.indexing.store_filters import is_chroma, made_by, translator_of
 
 if TYPE_CHECKING:
-    from rag_kit.indexing.document_index.segment import Numbers
+    from rag_kit.indexing.document_index.vector_file import Numbers
     from rag_kit.indexing.document_index.vectors import Vectors
 
 MakeStore = Callable[[Embeddings], VectorStore]
@@ -32,10 +32,6 @@ Translate = Callable[[Filter], Mapping[str, Any]]
 
 _REPLACING = ("langchain_chroma", "langchain_qdrant", "langchain_postgres")
 _ROW = "rag_kit_row"  # metadata key of a row's id: not every store gives its own ids back
-
-
-class StoreFailedError(DocumentIndexError, OSError):
-    """A vector store did not do what it was asked; as on a full disk, what is not saved stays in the index."""
 
 
 class KnownVectors(Embeddings):
@@ -98,10 +94,10 @@ class ConnectedStore:
                     )
                 self._store = store
                 yield store
-            except (InvalidInputError, StoreFailedError):
+            except (InvalidInputError, DocumentIndexError):
                 raise
             except Exception as error:
-                raise StoreFailedError(
+                raise DocumentIndexError(
                     f"The index's vector store failed: {error_text(error, most=300)}"
                 ) from error
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from rag_kit.indexing.document_index.sql import Connection, has_table, in_groups, marks, replacing
+from rag_kit.indexing.document_index.sql import Connection, chosen, replacing
 
 
 class Correction(NamedTuple):
@@ -30,11 +30,7 @@ class Correction(NamedTuple):
 
 def stored_corrections(connection: Connection) -> list[Correction]:
     """All corrections, by source and place."""
-    if not has_table(connection, "corrections"):
-        return []  # an older folder
-    query = (
-        "SELECT id, source, ordinal, text, metadata, corrected FROM corrections ORDER BY source, ordinal, id"
-    )
+    query = f"SELECT {', '.join(Correction._fields)} FROM corrections ORDER BY source, ordinal, id"
     return [Correction(*row) for row in connection.execute(query)]
 
 
@@ -43,16 +39,12 @@ def present_chunks(connection: Connection, ids: Iterable[str]) -> dict[str, tupl
 
     Each is a `Correction` to the text that it has.
     """
-    found = {}
+    ids, found = list(ids), {}
     for table in ("chunks", "parents"):
-        for group in in_groups(ids):
-            query = (
-                f"SELECT id, source, ordinal, text, metadata, text FROM {table} WHERE id IN ({marks(group)})"
-            )
-            if table == "chunks":
-                query += " AND NOT EXISTS (SELECT 1 FROM children c WHERE c.id = chunks.id)"
-            for row in connection.execute(query, group):
-                found[row[0]] = (Correction(*row), table == "parents")
+        query = f"SELECT id, source, ordinal, text, metadata, text FROM {table} t WHERE id IN ({{}})"
+        query += " AND NOT EXISTS (SELECT 1 FROM children c WHERE c.id = t.id)"
+        for row in chosen(connection, query, ids):
+            found[row[0]] = (Correction(*row), table == "parents")
     return found
 
 

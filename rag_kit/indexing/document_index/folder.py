@@ -1,4 +1,4 @@
-"""The folder of an index: manifest, format version, writer lock, modes of the files."""
+"""The folder of an index: manifest, format version, writer lock, names of the files."""
 
 from __future__ import annotations
 
@@ -9,101 +9,84 @@ import re
 import shutil
 from collections.abc import Collection, Iterable
 from pathlib import Path
-from typing import Any
 
-from rag_kit.errors import IndexFormatError, IndexLockedError, IndexMissingError, InvalidInputError
+from rag_kit.documents.atomic_file import replace_file
+from rag_kit.errors import (
+    DocumentIndexError,
+    IndexFormatError,
+    IndexMissingError,
+    InvalidInputError,
+    LockedError,
+)
 
 FORMAT = "rag_kit.DocumentIndex"
-VERSION = 2  # 1: vectors in a Chroma collection beside the store
+VERSION = 3
 MANIFEST = "manifest.json"
 STORE = "store.sqlite3"
 LOCK = "writer.lock"
 HOLDER = "writer.pid"
 REPLIES = "replies.sqlite"  # of the model that made representations; they were paid for, and stay
-_BEGUN = (LOCK, HOLDER, MANIFEST + ".tmp", REPLIES)  # what may be there before there is a store
+_BEGUN = (LOCK, HOLDER, REPLIES)  # what may be there before there is a store
 _PART = re.compile(
-    r"manifest\.json(\.tmp)?|store\.sqlite3(-wal|-shm|-journal)?|writer\.(lock|pid)|replies\.sqlite(-journal|\.lock|\.damaged)?"
-    r"|bm25\.tmp|(bm25|vectors)-[0-9a-f]{8}-[0-9]+\.index|store-[0-9a-f]{8}-[0-9]+\.record|vectors-[0-9a-f]{8}-[0-9a-f]{16}\.rows"
-    r"|\.(bm25|vectors|store)[^/]*\.tmp|chroma(-[0-9]+)?"
+    r"manifest\.json|store\.sqlite3(-wal|-shm|-journal)?|writer\.(lock|pid)|replies\.sqlite(-journal|\.lock|\.damaged)?"
+    r"|bm25-[0-9a-f]{8}-[0-9]+\.index|vectors-[0-9a-f]{8}-[0-9a-f]{8}-[0-9]+\.index|store-[0-9a-f]{8}-[0-9]+\.record"
+    r"|\.(manifest|bm25|vectors|store)[^/]*\.tmp"
 )
 
 
 def is_part(name: str) -> bool:
-    """Whether a file or folder of this name in an index folder is the index's own.
+    """Whether a file of this name in an index folder is the index's own.
 
     Example:
-        >>> [is_part(name) for name in ("store.sqlite3-wal", "chroma-12", "letter.txt", "chroma-old")]
+        >>> [is_part(name) for name in ("store.sqlite3-wal", "bm25-0123abcd-12.index", "letter.txt", "bm25-old")]
         [True, True, False, False]
     """
     return _PART.fullmatch(name) is not None
 
 
-def remove_parts(paths: Iterable[Path], keep: Collection[str]) -> None:
-    """Remove, of some files and folders in the folder of an index, those that the index wrote.
-
-    Args:
-        paths: Removed in this order.
-        keep: Names to leave alone.
-    """
+def remove_parts(paths: Iterable[Path], keep: Collection[str] = ()) -> None:
+    """Remove, of some files in the folder of an index, those that the index wrote, but for some names."""
     for path in paths:
         if path.name in keep or not is_part(path.name):
             continue
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            with contextlib.suppress(OSError):
-                path.unlink()
+        with contextlib.suppress(OSError):
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
-class ManifestDamagedError(IndexFormatError):
-    """The manifest is no manifest of any version, so it says nothing that a new one would lose."""
+_DAMAGED = (ValueError, TypeError, KeyError, RecursionError)
 
 
-def manifest_of(folder: Path) -> dict[str, Any]:
+def says_nothing(error: DocumentIndexError) -> bool:
+    """Whether `check_manifest` found no manifest of any version, so that a new one loses nothing."""
+    return isinstance(error, IndexMissingError) or isinstance(error.__cause__, _DAMAGED)
+
+
+def check_manifest(folder: Path) -> None:
     """Read and check the manifest.
 
     Raises:
         IndexMissingError: There is none, so there is no index.
-        ManifestDamagedError: It is damaged.
-        IndexFormatError: It cannot be read, or is of a newer or another format.
+        IndexFormatError: It is damaged, cannot be read, or is of another format or version.
     """
     path = folder / MANIFEST
     try:
-        content = path.read_bytes()
+        manifest = json.loads(path.read_bytes().decode("utf-8"))
+        found, version = manifest["format"], manifest["version"]
     except (FileNotFoundError, NotADirectoryError):
         raise IndexMissingError(
             f"There is no index in {folder}. Make one: rag-kit ingest PATH --index {folder}"
         ) from None
     except OSError as error:
         raise IndexFormatError(f"{path} cannot be read ({error}). Check its permissions.") from error
-    try:
-        manifest = json.loads(content.decode("utf-8"))
-        found, version = manifest["format"], manifest["version"]
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise ManifestDamagedError(f"{path} is damaged ({error}). {repair_advice(folder)}") from error
-    if found != FORMAT or type(version) is not int or version < 1:
+    except _DAMAGED as error:
+        raise IndexFormatError(f"{path} is damaged ({error}). {repair_advice(folder)}") from error
+    if found != FORMAT:
+        raise IndexFormatError(f"{path} is not of a {FORMAT} (it says {found!r}). Name another folder.")
+    if version != VERSION:
         raise IndexFormatError(
-            f"{path} is not of a {FORMAT} (it says {found!r}, version {version!r}). Name another folder."
+            f"The index in {folder} has format version {version!r}; this rag_kit reads {VERSION}. "
+            "Take the rag_kit that wrote it, or build the index again in another folder."
         )
-    if version > VERSION:
-        raise IndexFormatError(
-            f"The index in {folder} has format version {version}; this rag_kit reads up to {VERSION}. "
-            "Update rag_kit, or build the index again in another folder."
-        )
-    return dict(manifest)
-
-
-def take_over(folder: Path, uid: str, generation: int) -> None:
-    """Make a folder the writer's: an older format's manifest is renewed, so that older versions leave it alone.
-
-    What was derived from a later state than the store's, which is a backup then, is removed.
-    """
-    with contextlib.suppress(IndexFormatError, IndexMissingError):
-        if manifest_of(folder)["version"] < VERSION:
-            write_manifest(folder, uid)
-    for path in folder.glob(f"*-{uid[:8]}-*.index"):
-        if is_part(path.name) and int(path.stem.rpartition("-")[2]) > generation:
-            path.unlink(missing_ok=True)
 
 
 def repair_advice(folder: Path) -> str:
@@ -116,18 +99,8 @@ def write_manifest(folder: Path, uid: str) -> None:
     from rag_kit import __version__
 
     content = {"format": FORMAT, "version": VERSION, "uid": uid, "written_by": f"rag_kit {__version__}"}
-    temporary = folder / (MANIFEST + ".tmp")
-    with os.fdopen(_new_file(temporary), "w", encoding="utf-8") as file:
-        json.dump(content, file, indent=2)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, folder / MANIFEST)
-
-
-def _new_file(path: Path) -> int:
-    """A file of our own, open for writing: what has its name goes, and a link is never followed."""
-    path.unlink(missing_ok=True)
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    text = json.dumps(content, indent=2)
+    replace_file(folder / MANIFEST, lambda file: file.write(text.encode()), mode=0o600)
 
 
 def prepare_new(folder: Path) -> None:
@@ -150,18 +123,6 @@ def prepare_new(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
 
-def private(path: Path) -> None:
-    """Take group's and others' rights from a file, or from a folder and all below it; links are not followed."""
-    if path.is_symlink():
-        return
-    if path.is_dir():
-        os.chmod(path, 0o700)
-        for below in path.iterdir():
-            private(below)
-    elif path.exists():
-        os.chmod(path, 0o600)
-
-
 class WriterLock:
     """At most one writer a folder, by an advisory file lock that the system drops when the process dies."""
 
@@ -180,7 +141,7 @@ class WriterLock:
             wait: Seconds to wait for another writer.
 
         Raises:
-            IndexLockedError: Another writer holds it; the message names its process.
+            LockedError: Another writer holds it; the message names its process.
         """
         from filelock import Timeout
 
@@ -189,14 +150,15 @@ class WriterLock:
         try:
             self._lock.acquire(timeout=max(0.0, wait))
         except Timeout:
-            raise IndexLockedError(
+            raise LockedError(
                 f"{self._who()} is writing to the index in {self._folder}"
                 f"{f' (waited {wait:g} s)' if wait > 0 else ''}. "
                 "Wait for it, or let this one wait: wait=SECONDS, rag-kit ingest --wait SECONDS."
             ) from None
         except OSError as error:
             raise InvalidInputError(f"Nothing can be written to {self._folder} ({error}).") from error
-        with os.fdopen(_new_file(self._holder), "w") as file:
+        self._holder.unlink(missing_ok=True)  # where it is a link, that is never followed
+        with open(self._holder, "x", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
             file.write(str(os.getpid()))
 
     def _who(self) -> str:
@@ -207,6 +169,5 @@ class WriterLock:
     def release(self) -> None:
         """Give the lock back."""
         if self._lock.is_locked:
-            with contextlib.suppress(OSError):
-                self._holder.unlink()
+            self._holder.unlink(missing_ok=True)
             self._lock.release()

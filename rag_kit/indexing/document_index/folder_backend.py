@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-from rag_kit.errors import DocumentIndexError, IndexMissingError, InvalidInputError
+from rag_kit.errors import DocumentIndexError, IndexFormatError, InvalidInputError
 from rag_kit.indexing.document_index.backend import Backend
-from rag_kit.indexing.document_index.changes import forget_removals
 from rag_kit.indexing.document_index.embedding import check_model
 from rag_kit.indexing.document_index.folder import (
     MANIFEST,
     REPLIES,
     STORE,
-    ManifestDamagedError,
     WriterLock,
-    manifest_of,
+    check_manifest,
+    is_part,
     prepare_new,
     remove_parts,
-    take_over,
+    says_nothing,
     write_manifest,
 )
 from rag_kit.indexing.document_index.keyword import KeywordLeg
@@ -38,12 +38,7 @@ if TYPE_CHECKING:
     from rag_kit.documents import Filter
     from rag_kit.indexing.document_index.connected_store import ConnectedStore
 
-Chosen: TypeAlias = "ConnectedStore | None"
-
 logger = logging.getLogger(__name__)
-
-#: Vectors are written to their file when so many are waiting, and when the index is closed.
-_WAITING_ROWS = 10_000
 
 
 class FolderBackend(Backend):
@@ -52,22 +47,24 @@ class FolderBackend(Backend):
     location: Path
     vectors: VectorLeg | StoreLeg
 
-    def __init__(self, folder: Path, store: SqliteStore, lock: WriterLock | None, chosen: Chosen) -> None:
+    def __init__(
+        self, folder: Path, store: SqliteStore, lock: WriterLock | None, chosen: ConnectedStore | None
+    ) -> None:
         self.location = folder
         self.store = store
         self.keyword = KeywordLeg(folder)
         self._masks = RowMasks(self.keyword.loaded_metadata)
         self._lock = lock
         self.writable = lock is not None
-        recorded = store.state().vector_store
-        if chosen is None and recorded is None:
+        state = store.state()
+        if chosen is None and state.vector_store is None:
             self.vectors = VectorLeg(folder, self._masks)
-        elif recorded is not None or (chosen is not None and self.writable):
+        elif state.vector_store is not None or self.writable:
             self.vectors = StoreLeg(folder, self._masks, chosen)
-            if recorded is None and chosen is not None:
+            if state.vector_store is None and chosen is not None:
                 store.set_meta(vector_store=chosen.name)
             if self.writable:
-                self.vectors.take_over(store.state())
+                self.vectors.take_over(state)
         else:
             raise InvalidInputError(
                 f"The vectors of the index in {folder} are searched in its files. To have them in a vector store, open "
@@ -77,64 +74,66 @@ class FolderBackend(Backend):
 
     @classmethod
     def create(
-        cls, folder: Path, embedding: str | None, settings: Mapping[str, Any], wait: float, chosen: Chosen
+        cls,
+        folder: Path,
+        embedding: str | None,
+        settings: Mapping[str, Any],
+        wait: float,
+        chosen: ConnectedStore | None,
     ) -> FolderBackend:
         """Make an index; see ``DocumentIndex.create``."""
         name = None if chosen is None else chosen.name  # connects, before there is a folder
         prepare_new(folder)
-        lock = WriterLock(folder)
-        lock.acquire(wait)
-        store = None
-        try:
+        with ExitStack() as undone:
+            lock = _locked(folder, wait, undone)
             if (folder / MANIFEST).exists():
                 raise InvalidInputError(
                     f"There is an index in {folder} already. Open it: DocumentIndex.open(folder, mode='w')."
                 )
             # what a kill during an earlier create left is taken over
             store = SqliteStore(folder / STORE, writable=True)
+            undone.callback(store.close)
             state = store.state()
             if state.generation:
                 check_model(folder, state.embedding, embedding, writing=True)
             else:
-                facts = {"settings": dict(settings), "titles": True, "derived": False, "vector_store": name}
-                store.set_meta(embedding=embedding, **facts)
+                facts = {"embedding": embedding, "settings": dict(settings), "vector_store": name}
+                store.set_meta(derived=False, **facts)
             write_manifest(folder, state.uid)
-            return cls(folder, store, lock, chosen)
-        except BaseException:
-            if store is not None:
-                store.close()
-            lock.release()
-            raise
+            backend = cls(folder, store, lock, chosen)
+            undone.pop_all()
+            return backend
 
     @classmethod
     def open(
-        cls, folder: Path, embedding: str | None, chosen: Chosen, *, writable: bool, wait: float, check: bool
+        cls,
+        folder: Path,
+        embedding: str | None,
+        chosen: ConnectedStore | None,
+        *,
+        writable: bool,
+        wait: float,
+        check: bool,
     ) -> FolderBackend:
         """Open an index; see ``DocumentIndex.open``."""
         _check_manifest(folder, check)
-        lock = WriterLock(folder) if writable else None
-        store = None
-        if lock is not None:
-            lock.acquire(wait)
-        try:
-            if lock is not None:
+        with ExitStack() as undone:
+            lock = None
+            if writable:
+                lock = _locked(folder, wait, undone)
                 _check_manifest(folder, check)  # the writer before may have taken its new index away
             store = SqliteStore(folder / STORE, writable=writable)
+            undone.callback(store.close)
             state = store.state()
             if state.embedding is not None:
                 check_model(folder, state.embedding, embedding, writing=check and writable)
-            if lock is not None:
-                take_over(folder, state.uid, state.generation)
+            if writable:
+                _remove_later_files(folder, state)
             backend = cls(folder, store, lock, chosen)
             if check:
                 backend.keyword.load(state)
+            undone.pop_all()
             return backend
-        except BaseException:
-            if store is not None:
-                store.close()
-            if lock is not None:
-                lock.release()
-            raise
 
     def keyword_view(self) -> KeywordView:
         """See `Backend`."""
@@ -164,7 +163,7 @@ class FolderBackend(Backend):
     def problem(self) -> str:
         """See `Backend`."""
         try:
-            manifest_of(self.location)
+            check_manifest(self.location)
         except DocumentIndexError as error:
             return f"manifest: {error}"
         return ""
@@ -172,8 +171,10 @@ class FolderBackend(Backend):
     def mend(self, state: State) -> str:
         """See `Backend`."""
         try:
-            manifest_of(self.location)
-        except (IndexMissingError, ManifestDamagedError) as error:
+            check_manifest(self.location)
+        except DocumentIndexError as error:
+            if not says_nothing(error):
+                raise
             write_manifest(self.location, state.uid)
             return f"wrote the manifest anew ({error})"
         return ""
@@ -182,11 +183,13 @@ class FolderBackend(Backend):
         """See `Backend`."""
         with self.store.reading() as connection:
             state = self.store.state(connection)
-            if not all_legs and self.vectors.waiting(connection, state) < _WAITING_ROWS:
+            if not all_legs and not self.vectors.is_behind(connection, state):
                 return
             try:
                 saved = [leg.apply(connection, state) for leg in (self.legs if all_legs else [self.vectors])]
-            except OSError as error:
+            except (OSError, DocumentIndexError) as error:
+                if isinstance(error, IndexFormatError):
+                    raise
                 if not all_legs:
                     # the truth is written and is searched; a later call raises what is still so then
                     logger.warning(
@@ -198,8 +201,15 @@ class FolderBackend(Backend):
                     "lost, and searches find all that was written, slower. Make room, or mend what the error says; the "
                     "next ingest or rag-kit repair saves it."
                 ) from error
-        if all_legs:
-            forget_removals(self.store, min(saved))
+        if all_legs and min(saved) > state.floor:
+            self._forget_removals(min(saved))
+
+    def _forget_removals(self, upto: int) -> None:
+        """Drop the record of removals that every saved part has followed."""
+        with self.store.writing() as connection:
+            for table in ("removed", "gone"):
+                connection.execute(f"DELETE FROM {table} WHERE generation <= ?", (upto,))
+            self.store.set_meta(floor=upto)
 
     def close(self, keep: Collection[str] | None = None) -> None:
         """See `Backend`."""
@@ -212,17 +222,31 @@ class FolderBackend(Backend):
                 self._lock.release()
 
 
+def _locked(folder: Path, wait: float, undone: ExitStack) -> WriterLock:
+    lock = WriterLock(folder)
+    lock.acquire(wait)
+    undone.callback(lock.release)
+    return lock
+
+
+def _remove_later_files(folder: Path, state: State) -> None:
+    """Remove what was derived from a later state than the store's, which is a backup then."""
+    for path in folder.glob(f"*-{state.uid[:8]}-*.index"):
+        if is_part(path.name) and int(path.stem.rpartition("-")[2]) > state.generation:
+            path.unlink(missing_ok=True)
+
+
 def _check_manifest(folder: Path, check: bool) -> None:
     try:
-        manifest_of(folder)
-    except (IndexMissingError, ManifestDamagedError):
-        if check or not (folder / STORE).exists():
+        check_manifest(folder)
+    except DocumentIndexError as error:
+        if check or not says_nothing(error) or not (folder / STORE).exists():
             raise
 
 
 def recorded_embedding(folder: Path) -> str | None:
     """See ``DocumentIndex.recorded_embedding``."""
-    _check_manifest(folder, True)
+    check_manifest(folder)
     store = SqliteStore(folder / STORE, writable=False)
     try:
         return store.state().embedding

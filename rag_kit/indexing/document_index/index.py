@@ -14,8 +14,8 @@ from rag_kit.indexing.document_index.backend import Backend
 from rag_kit.indexing.document_index.embedding import name_of
 from rag_kit.indexing.document_index.filling import fill_vectors
 from rag_kit.indexing.document_index.folder_backend import FolderBackend, recorded_embedding
-from rag_kit.indexing.document_index.repairing import rebuild
 from rag_kit.indexing.document_index.report import IndexReport
+from rag_kit.indexing.document_index.verifying import rebuild
 from rag_kit.indexing.document_index.writable import WritableIndex
 from rag_kit.indexing.postgres.location import Location, location_of
 
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from rag_kit.indexing.document_index.connected_store import ConnectedStore, MakeStore, Translate
     from rag_kit.indexing.postgres.backend import PostgresBackend
-    from rag_kit.indexing.postgres.location import Location
+
+    _Chosen = tuple[MakeStore | None, Translate | None]
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +39,7 @@ class DocumentIndex(WritableIndex):
     search while one writes; a second writer is refused. Pickled or copied, an index is opened again where
     that is done, for reading.
 
-    In the place of the folder, ``postgresql://USER@HOST/DATABASE?index=NAME&tenant=NAME`` names a schema (default
+    In place of the folder, ``postgresql://USER@HOST/DATABASE?index=NAME&tenant=NAME`` names a schema (default
     ``rag_kit``) of a database, and whose rows in it (extra ``postgres``). There any number of processes may write, too;
     ``wait`` has no meaning. A password belongs into ``PGPASSWORD`` or ``~/.pgpass``; one in the URL is not kept when
     an index is pickled.
@@ -62,18 +63,10 @@ class DocumentIndex(WritableIndex):
         [('pump', True)]
     """
 
-    def __init__(
-        self,
-        backend: Backend,
-        *,
-        embeddings: Embeddings | None,
-        check: bool,
-        chosen: tuple[MakeStore | None, Translate | None],
-    ) -> None:
+    def __init__(self, backend: Backend, embeddings: Embeddings | None, check: bool, chosen: _Chosen) -> None:
         """Not for callers: use `create` or `open`."""
         super().__init__(backend, embeddings)
-        self._chosen = chosen
-        self._check = check
+        self._check, self._chosen = check, chosen
         self._closed = False
 
     @classmethod
@@ -102,17 +95,17 @@ class DocumentIndex(WritableIndex):
 
         Raises:
             InvalidInputError: There is an index already, or the folder holds other files.
-            IndexLockedError: Another writer holds the folder.
+            LockedError: Another writer holds the folder.
             DocumentIndexError: The vector store cannot be reached.
         """
-        name = name_of(embeddings) if embeddings is not None else None
+        name = None if embeddings is None else name_of(embeddings)
         location = location_of(folder)
         chosen = _connected(vector_store, embeddings, vector_store_filter, location)
         if isinstance(location, Path):
             backend: Backend = FolderBackend.create(location, name, settings or {}, wait, chosen)
         else:
             backend = _postgres().create(location, name, settings or {})
-        return cls(backend, embeddings=embeddings, check=True, chosen=(vector_store, vector_store_filter))
+        return cls(backend, embeddings, True, (vector_store, vector_store_filter))
 
     @classmethod
     def open(
@@ -144,11 +137,11 @@ class DocumentIndex(WritableIndex):
             IndexMissingError: There is no index.
             IndexFormatError: It is damaged, or of a newer format.
             IndexMismatchError: It was built with another embedding model.
-            IndexLockedError: Another writer holds it.
+            LockedError: Another writer holds it.
         """
         if mode not in ("r", "w"):
             raise InvalidInputError(f"mode must be 'r' or 'w', not {mode!r}.")
-        name = name_of(embeddings) if embeddings is not None else None
+        name = None if embeddings is None else name_of(embeddings)
         location, writable = location_of(folder), mode == "w"
         chosen = _connected(vector_store, embeddings, vector_store_filter, location)
         if isinstance(location, Path):
@@ -157,7 +150,7 @@ class DocumentIndex(WritableIndex):
             )
         else:
             backend = _postgres().open(location, name, writable=writable, check=check)
-        return cls(backend, embeddings=embeddings, check=check, chosen=(vector_store, vector_store_filter))
+        return cls(backend, embeddings, check, (vector_store, vector_store_filter))
 
     @staticmethod
     def recorded_embedding(folder: str | PathLike[str] | Location) -> str | None:
@@ -176,25 +169,17 @@ class DocumentIndex(WritableIndex):
         finally:
             backend.close()
 
-    def repair(self, *, titles: bool | None = None) -> IndexReport:
+    def repair(self) -> IndexReport:
         """Rebuild all that is derived from the store, and fill in vectors that are missing.
 
         Vectors are taken from the store; only those that are damaged are embedded again, for which the index
         must have been opened with its model. Files of which a stored chunk is damaged are read again by the
         next `ingest`.
 
-        Args:
-            titles: Whether titles and headings are searched with the texts below them (see `titles`). Another
-                value than before embeds again what is searched otherwise, in one transaction: searches go on
-                meanwhile, and a kill leaves the index as it was.
-
         Returns:
             What was done, and what is still wrong.
-
-        Raises:
-            IndexMismatchError: ``titles`` changes, the index has vectors, and it was opened without its model.
         """
-        done = rebuild(self._backend, self.embeddings, titles=titles)
+        done = rebuild(self._backend, self.embeddings)
         self._check = True
         report = self.verify()
         report.repaired = done
@@ -250,11 +235,7 @@ class DocumentIndex(WritableIndex):
         self._close(flush=False)
 
     def withdraw(self, keep: Collection[str]) -> None:
-        """Close, and remove the index's own files while no other writer can come in.
-
-        Args:
-            keep: Names in the folder to leave alone; files that are not of an index always stay.
-        """
+        """Close, and remove the index's own files, but those of some names, while no other writer can come in."""
         self._close(flush=False, keep=keep)
 
     def _close(self, *, flush: bool, keep: Collection[str] | None = None) -> None:

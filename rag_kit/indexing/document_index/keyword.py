@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import logging
-import re
-import shutil
-import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,13 +11,9 @@ import numpy as np
 
 from rag_kit.documents import Filter, compile_filter
 from rag_kit.errors import IndexFormatError, IndexMissingError
-from rag_kit.indexing.document_index.changes import (
-    all_ids,
-    changed_documents,
-    changes_since,
-    removed_since,
-)
-from rag_kit.indexing.document_index.folder import private, repair_advice
+from rag_kit.indexing.document_index.changes import all_ids, changed_documents, removed_since
+from rag_kit.indexing.document_index.file_leg import FileLeg
+from rag_kit.indexing.document_index.folder import repair_advice
 from rag_kit.indexing.document_index.meta import State
 from rag_kit.indexing.document_index.report import IndexReport
 from rag_kit.indexing.document_index.row_masks import Loaded
@@ -35,32 +26,27 @@ if TYPE_CHECKING:
 
     from rag_kit.indexing.bm25.index import BM25Index
 
-logger = logging.getLogger(__name__)
-
-_NAME = re.compile(r"bm25-([0-9a-f]{8})-(\d+)\.index")
-_FOLLOWED = 100  # a file is left as it is while at most one row in so many has changed
 _BLOCK = 1000  # rows looked up together
 _SAMPLE = 200  # rows that are searched for
 _TIES = 20  # further hits to look at, so that equal scores are ordered by id and not by who came first
 
 
-class KeywordLeg:
-    """BM25 over the chunks of an index."""
+class KeywordLeg(FileLeg):
+    """BM25 over the chunks of an index; see ``Leg``."""
+
+    label = "keyword"
+    tables = ("chunks", "removed")
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._lock = threading.RLock()
+        super().__init__(folder)
+        self._forget()
+
+    def _forget(self) -> None:
         self._index: BM25Index | None = None
         self._generation = -1
 
-    def files(self, uid: str) -> list[tuple[int, Path]]:
-        """The saved files of this index with their generations, newest first."""
-        found = []
-        for path in self._folder.glob("bm25-*.index"):
-            match = _NAME.fullmatch(path.name)
-            if match and match[1] == uid[:8]:
-                found.append((int(match[2]), path))
-        return sorted(found, reverse=True)
+    def _prefix(self, state: State) -> str:
+        return f"bm25-{state.uid[:8]}-"
 
     def load(self, state: State) -> None:
         """Load the newest file that is not ahead of the store, if nothing is loaded yet.
@@ -71,18 +57,14 @@ class KeywordLeg:
         from rag_kit.indexing.bm25.index import BM25Index
 
         with self._lock:
-            if self._index is not None:
-                return
-            for generation, path in self.files(state.uid):
-                if generation > state.generation:
-                    continue  # a log that was lost with the power; the writer removes it
+            for generation, path in self.readable(state) if self._index is None else ():
                 try:
                     self._index, self._generation = BM25Index.load(path), generation
+                    return
                 except IndexMissingError:
                     continue  # a writer has just put a newer one in its place
                 except IndexFormatError as error:
                     raise IndexFormatError(f"{error} {repair_advice(self._folder)}") from error
-                return
 
     def follow(self, connection: Connection, state: State) -> BM25Index:
         """The BM25 index as of the state that the connection sees."""
@@ -100,10 +82,7 @@ class KeywordLeg:
             try:
                 if self._generation >= 0:
                     index.delete(removed_since(connection, state, self._generation, lambda: index.ids))
-                searched = [
-                    searched_text(doc.page_content, doc.metadata) if state.titles else doc.page_content
-                    for doc in changed
-                ]
+                searched = [searched_text(one.page_content, one.metadata) for one in changed]
                 index._store.write(changed, None, WordCounts(index.analyzer, searched), replace=True)
             except BaseException:
                 self._index = None  # half-way: from the file again, next time
@@ -120,35 +99,7 @@ class KeywordLeg:
         where: Filter | None,
     ) -> list[tuple[Document, float]]:
         """The k best documents for a query or weighted terms with a score above zero, ties by id."""
-        return self.search_index(self.follow(connection, state), query, k, where)
-
-    @staticmethod
-    def search_index(
-        index: BM25Index, query: str | Mapping[str, float], k: int, where: Filter | None
-    ) -> list[tuple[Document, float]]:
-        """As `search`, in an index that follows the store; it is not followed further."""
-        from rag_kit.indexing.bm25.parameters import check_weights
-        from rag_kit.indexing.bm25.store import documents_at
-
-        # a finished state, which no writer changes; documents are made of the k that are returned only
-        view = index._store.current()
-        terms = index.analyzer(query) if isinstance(query, str) else check_weights(query)
-        passes = None if where is None else compile_filter(where)
-        fetch = k + _TIES
-        while True:
-            found, scored = (
-                view.top(terms, fetch) if passes is None else view.top_filtered(terms, fetch, passes)
-            )
-            if len(scored) < fetch or scored[-1] < scored[k - 1] - 2 * TIE:
-                break
-            fetch *= 4
-        # in arrays, not tuples: k may be as large as the corpus
-        ids = [view.columns.ids[at] for at in found.tolist()]
-        by_id = np.array(sorted(range(len(ids)), key=ids.__getitem__), np.int64)
-        steps = np.rint(scored.astype(np.float64) / TIE)[by_id]
-        best = by_id[np.argsort(-steps, kind="stable")][:k]
-        documents = documents_at(view.columns, found[best].tolist())
-        return list(zip(documents, scored[best].tolist(), strict=True))
+        return best_documents(self.follow(connection, state), query, k, where)
 
     def loaded_documents(self, ids: Sequence[str], generation: int) -> list[Document] | None:
         """Documents by id from memory; ``None`` unless that generation is loaded and has all of them."""
@@ -176,42 +127,13 @@ class KeywordLeg:
                 places[list(numbers)] = found
         return Loaded(state.generation, view.columns.metadata[: len(view)], places)
 
-    def apply(self, connection: Connection, state: State) -> int:
-        """Write the file of the present generation, or leave it where few rows have changed; see ``Leg``."""
-        with self._lock:
-            saved = self._saved(state)
-            if not _follows(connection, saved):
-                saved = state.generation
-                index = self.follow(connection, state)
-                temporary = self._folder / "bm25.tmp"
-                _remove(temporary)
-                index.save(temporary)
-                private(temporary)
-                temporary.replace(self._folder / f"bm25-{state.uid[:8]}-{saved}.index")
-        for path in self._folder.glob("bm25-*.index"):
-            if path.name != f"bm25-{state.uid[:8]}-{saved}.index":
-                _remove(path)
-        return saved
-
-    def _saved(self, state: State) -> int:
-        """The generation of the newest file from which the store can be followed, -1 without one."""
-        return next((g for g, _ in self.files(state.uid) if state.floor <= g <= state.generation), -1)
-
-    def rebuild(self, connection: Connection, state: State) -> str:
-        """Forget what is loaded and saved, and build it anew."""
-        with self._lock:
-            for path in self._folder.glob("bm25-*.index"):
-                _remove(path)
-            self._index, self._generation = None, -1
-            self.apply(connection, state)
-        return "rebuilt the keyword index"
+    def _save(self, connection: Connection, state: State, path: Path) -> None:
+        self.follow(connection, state).save(path)
+        path.chmod(0o600)
 
     def verify(self, connection: Connection, state: State, report: IndexReport) -> None:
         """Compare the ids of the file with the store's, and let a sample of rows find themselves."""
-        if not _follows(connection, self._saved(state)):
-            # a writer may have put a newer file in the place of the one that this state knew
-            newest = max((generation for generation, _ in self.files(state.uid)), default=0)
-            report.behind("keyword", lost=newest < state.floor)
+        self.check_saved(connection, state, report)
         with self._lock:
             try:
                 self.load(state)
@@ -222,26 +144,42 @@ class KeywordLeg:
                 return
             index = self.follow(connection, state)
             there, alive = set(index.ids), all_ids(connection)
-            if lacking := alive - there:
-                report.problems.append(
-                    f"keyword: {len(lacking)} rows are missing, for example {min(lacking)}"
-                )
-            if extra := there - alive:
-                report.problems.append(f"keyword: {len(extra)} rows should be gone, for example {min(extra)}")
             sample = _sample(connection, len(alive))
-            if lost := _lost(index, sample):
-                report.problems.append(
-                    f"keyword: {len(lost)} rows do not find themselves, for example {lost[0]}"
-                )
-            report.checked["keyword rows"] = len(sample)
+            lost = {key for key, text in sample if not _finds(index, key, text)}
+        for keys, what in (
+            (alive - there, "are missing"),
+            (there - alive, "should be gone"),
+            (lost, "do not find themselves"),
+        ):
+            if keys:
+                report.problems.append(f"keyword: {len(keys)} rows {what}, for example {min(keys)}")
+        report.checked["keyword rows"] = len(sample)
 
 
-def _follows(connection: Connection, saved: int) -> bool:
-    """Whether there is a file, from which a reader follows the store with little work."""
-    if saved < 0:
-        return False
-    total = connection.execute("SELECT count(*) FROM chunks").fetchone()[0]
-    return bool(changes_since(connection, saved) * _FOLLOWED <= total)
+def best_documents(
+    index: BM25Index, query: str | Mapping[str, float], k: int, where: Filter | None
+) -> list[tuple[Document, float]]:
+    """The k best documents of a BM25 index for a query or weighted terms, ties by id."""
+    from rag_kit.indexing.bm25.parameters import check_weights
+    from rag_kit.indexing.bm25.store import documents_at
+
+    # a finished state, which no writer changes; documents are made of the k that are returned only
+    view = index._store.current()
+    terms = index.analyzer(query) if isinstance(query, str) else check_weights(query)
+    passes = None if where is None else compile_filter(where)
+    fetch = k + _TIES
+    while True:
+        found, scored = view.top(terms, fetch) if passes is None else view.top_filtered(terms, fetch, passes)
+        if len(scored) < fetch or scored[-1] < scored[k - 1] - 2 * TIE:
+            break
+        fetch *= 4
+    # in arrays, not tuples: k may be as large as the corpus
+    ids = [view.columns.ids[at] for at in found.tolist()]
+    by_id = np.array(sorted(range(len(ids)), key=ids.__getitem__), np.int64)
+    steps = np.rint(scored.astype(np.float64) / TIE)[by_id]
+    best = by_id[np.argsort(-steps, kind="stable")][:k]
+    documents = documents_at(view.columns, found[best].tolist())
+    return list(zip(documents, scored[best].tolist(), strict=True))
 
 
 def _sample(connection: Connection, total: int) -> list[tuple[str, str]]:
@@ -252,28 +190,10 @@ def _sample(connection: Connection, total: int) -> list[tuple[str, str]]:
     return [(key, text.decode()) for key, text, digest in rows if hashlib.sha256(text).digest() == digest]
 
 
-def _lost(index: BM25Index, rows: list[tuple[str, str]]) -> list[str]:
-    """Ids of the rows (id, text) that a search for their own text does not find."""
-    lost = []
-    for key, text in rows:
-        hits = index.search(text, k=20)
-        # a text of stop words only finds nothing, and equal texts may crowd each other out
-        if not hits or hits[-1][1] == hits[0][1] or key in {hit.id for hit, _ in hits}:
-            continue
-        if not _has_words(index, key, text):
-            lost.append(key)
-    return lost
-
-
-def _has_words(index: BM25Index, key: str, text: str) -> bool:
-    """Whether a row is found by each word of a text; rows that repeat the same words may all rank above it."""
+def _finds(index: BM25Index, key: str, text: str) -> bool:
+    """Whether a row is found by its text, or else by each word: rows that repeat the same words may rank above it."""
+    hits = index.search(text, k=20)
+    if not hits or key in {hit.id for hit, _ in hits}:
+        return True
     view, (place,) = index._store.current(), index._store.positions([key])
     return place >= 0 and all(view.scores([term])[place] > 0 for term in set(index.analyzer(text)))
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path, ignore_errors=True)
-        return
-    with contextlib.suppress(FileNotFoundError):
-        path.unlink()

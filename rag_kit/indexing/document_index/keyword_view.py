@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_kit.documents import Filter, validate_filter
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.document_index.keyword import KeywordLeg
+from rag_kit.indexing.document_index.keyword import best_documents
 from rag_kit.indexing.searched import passages
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class KeywordView:
     def _best(
         self, query: str | Mapping[str, float], k: int, where: Filter | None
     ) -> list[tuple[Document, float]]:
-        return KeywordLeg.search_index(self._index, query, k, where)
+        return best_documents(self._index, query, k, where)
 
     def _where(self, where: Filter | None) -> Filter | None:
         validate_filter(where)

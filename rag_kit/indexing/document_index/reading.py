@@ -13,11 +13,11 @@ from rag_kit.errors import IndexMismatchError, InvalidInputError
 from rag_kit.indexing.document_index import changes, verifying
 from rag_kit.indexing.document_index.backend import Backend
 from rag_kit.indexing.document_index.embedding import name_of, query_vector
-from rag_kit.indexing.document_index.families.reading import Families, FamilyView
+from rag_kit.indexing.document_index.families.reading import Families, listed_ids
 from rag_kit.indexing.document_index.keyword_view import KeywordView, check_k
 from rag_kit.indexing.document_index.meta import State
 from rag_kit.indexing.document_index.report import IndexReport
-from rag_kit.indexing.document_index.sql import Connection
+from rag_kit.indexing.document_index.sql import Connection, chosen
 from rag_kit.indexing.searched import REPRESENTATION, passages
 from rag_kit.models.clients import aembed_query, embed_query
 
@@ -46,8 +46,8 @@ class ReadableIndex:
             raise InvalidInputError(f"ids must be a list of ids, not the text {ids!r}.")
         with self._store.reading() as connection:
             found = changes.documents(connection, list(dict.fromkeys(ids)))
-            if lacking := [key for key in dict.fromkeys(ids) if key not in found]:
-                found.update(FamilyView(connection).parents(lacking))
+            lacking = [key for key in dict.fromkeys(ids) if key not in found]
+            found.update(changes.documents(connection, lacking, "parents"))
         return [found[key] for key in ids if key in found]
 
     async def aget(self, ids: Sequence[str]) -> list[Document]:
@@ -56,11 +56,8 @@ class ReadableIndex:
 
     def ids(self, source: str | None = None) -> list[str]:
         """Ids of all documents, or of one source's, by source and position."""
-        query = (
-            "SELECT id FROM chunks WHERE CAST(? AS TEXT) IS NULL OR source = ? ORDER BY source, ordinal, id"
-        )
         with self._store.reading() as connection:
-            return [key for (key,) in connection.execute(query, (source, source))]
+            return listed_ids(connection, "chunks", source)
 
     def passage_ids(self) -> list[str]:
         """Ids of what retrievers return: passages, without what was made of them (metadata ``representation``)."""
@@ -77,14 +74,12 @@ class ReadableIndex:
 
     def metadata_rows(self) -> Iterator[dict[str, Any]]:
         """The metadata of all documents, read in pages."""
-        last = -1
+        query, last = "SELECT n, metadata FROM chunks WHERE n > ? ORDER BY n LIMIT 1000", -1
         while True:
             with self._store.reading() as connection:
-                page = connection.execute(
-                    "SELECT n, metadata FROM chunks WHERE n > ? ORDER BY n LIMIT 1000", (last,)
-                ).fetchall()
+                page = connection.execute(query, (last,)).fetchall()
             yield from (json.loads(metadata) for _, metadata in page)
-            if len(page) < 1000:
+            if not page:
                 return
             last = page[-1][0]
 
@@ -101,15 +96,12 @@ class ReadableIndex:
         """Stored vectors by id, as the model gave them (float32); damaged ones are left out."""
         import numpy as np
 
-        found: dict[str, list[float]] = {}
+        query = "SELECT c.id, v.vector FROM chunks c JOIN vectors v USING (n) WHERE c.id IN ({})"
         with self._store.reading() as connection:
             size = 4 * (self._store.state(connection).dimension or 0)
-            for key in ids:
-                query = "SELECT v.vector FROM chunks c JOIN vectors v USING (n) WHERE c.id = ?"
-                for (blob,) in connection.execute(query, (key,)):
-                    if len(blob) == size and np.isfinite(vector := np.frombuffer(blob, "<f4")).all():
-                        found[key] = vector.tolist()
-        return found
+            found = {key: blob for key, blob in chosen(connection, query, ids) if len(blob) == size}
+        arrays = {key: np.frombuffer(found[key], "<f4") for key in ids if key in found}
+        return {key: array.tolist() for key, array in arrays.items() if np.isfinite(array).all()}
 
     def sources(self) -> list[str]:
         """All sources, documents of which are in the index, or files that gave none."""
@@ -126,14 +118,6 @@ class ReadableIndex:
     def replies(self) -> Any:
         """Where the replies of a chat model are kept, for `Representer` and `build_raptor`."""
         return self._backend.replies
-
-    @property
-    def titles(self) -> bool:
-        """Whether titles and headings (metadata ``title`` and ``heading``) are searched with the texts below them.
-
-        So it is in an index that is made now; ``repair(titles=True)`` makes an older one so.
-        """
-        return self._store.state().titles
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -250,14 +234,13 @@ class ReadableIndex:
 
     def stats(self) -> dict[str, Any]:
         """Numbers for people: sources, parents, chunks, vectors, bytes on disk, embedding model and dimension."""
+        counts = {
+            "sources": "SELECT count(DISTINCT source) FROM chunks WHERE source != ''",
+            **{table: f"SELECT count(*) FROM {table}" for table in ("chunks", "vectors", "parents")},
+        }
         with self._store.reading() as connection:
             state = self._store.state(connection)
-            found = changes.counts(connection)
-            found["parents"] = len(FamilyView(connection).parent_ids())
+            found = {name: connection.execute(query).fetchone()[0] for name, query in counts.items()}
             size = self._backend.size(connection)
-        return {
-            **found,
-            "bytes": size,
-            "dimension": state.dimension or 0,
-            "embedding": state.embedding or "none",
-        }
+        model = state.embedding or "none"
+        return {**found, "bytes": size, "dimension": state.dimension or 0, "embedding": model}

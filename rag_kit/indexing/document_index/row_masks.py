@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rag_kit.documents import Filter, compile_filter
 from rag_kit.documents.columns import MetadataColumns
-from rag_kit.indexing.document_index.changes import changes_since
+from rag_kit.indexing.document_index.changes import count_since
 from rag_kit.indexing.document_index.meta import State
 from rag_kit.indexing.document_index.sql import Connection
 
@@ -88,6 +88,8 @@ class RowMasks:
         """Make the columns anew if too many rows have changed since they were made."""
         since = self._base.generation
         follows = 0 <= since <= state.generation
-        if not follows or changes_since(connection, since) * _FOLLOWED > len(self._columns):
+        if not follows or count_since(connection, ("chunks", "removed"), since) * _FOLLOWED > len(
+            self._columns
+        ):
             self._base = self._loaded(connection, state)
             self._columns = MetadataColumns(self._base.rows)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rag_kit.documents.plain import to_plain
+from rag_kit.documents.identity import to_plain
 from rag_kit.documents.provenance import strip_provenance
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25.parameters import documents_of
@@ -18,8 +17,7 @@ if TYPE_CHECKING:
     from langchain_core.documents import Document
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """A chunk as it is stored; ``metadata`` is canonical JSON."""
 
     id: str
@@ -44,12 +42,29 @@ def chunk_id(source: str, text: str, occurrence: int) -> str:
         >>> chunk_id("/a.md", "text", 0) == chunk_id("/a.md", "text", 0) != chunk_id("/a.md", "text", 1)
         True
     """
-    return hashlib.sha256(f"{source}\0{occurrence}\0{text}".encode()).hexdigest()[:32]
+    return hashlib.sha256(f"{source}\0{occurrence}\0{text}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def dump_metadata(metadata: dict[str, Any]) -> str:
+def dump_metadata(metadata: Mapping[str, Any]) -> str:
     """Metadata as JSON; see ``to_plain`` for what becomes of values that JSON does not know."""
     return json.dumps(to_plain(metadata), ensure_ascii=False, separators=(",", ":"))
+
+
+def make_row(what: str, key: str, source: str, ordinal: int, text: str, metadata: Mapping[str, Any]) -> Row:
+    """A row of a text; `what` names it in the error.
+
+    Raises:
+        InvalidInputError: It holds what is no text.
+    """
+    try:
+        row = Row(key, source, ordinal, text, dump_metadata(metadata), text_hash(text))
+        (key + source + row.metadata).encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInputError(
+            f"{what} ({source or 'no source'}) holds half a surrogate pair, which is no text ({error.reason}). Decode "
+            "its source properly, or with errors='replace'."
+        ) from None
+    return row
 
 
 def make_rows(
@@ -80,12 +95,7 @@ def make_rows(
 
 def same_row(one: Row, other: Row) -> bool:
     """Whether two rows of one call are the same document given twice; its place in the call does not count."""
-    return (one.id, one.source, one.text, one.metadata) == (
-        other.id,
-        other.source,
-        other.text,
-        other.metadata,
-    )
+    return one._replace(ordinal=0) == other._replace(ordinal=0)
 
 
 def document_rows(
@@ -108,23 +118,15 @@ def document_rows(
             source = given_source if isinstance(given_source, str) else given_source[number]
         text = document.page_content
         key = ids[number] if ids is not None else document.id
-        if key is not None and (not isinstance(key, str) or not key):
+        if key is None:
+            key = chunk_id(source, text, seen[source, text])
+            seen[source, text] += 1
+        elif not isinstance(key, str) or not key:
             raise InvalidInputError(
                 f"Document {number} has the id {key!r}; an id is a text that is not empty."
             )
-        try:
-            if key is None:
-                key = chunk_id(source, text, seen[source, text])
-                seen[source, text] += 1
-            chunk = document.metadata.get("chunk")
-            ordinal = chunk if type(chunk) is int and abs(chunk) < 2**62 else position[source]
-            row = Row(key, source, ordinal, text, dump_metadata(document.metadata), text_hash(text))
-            (key + source + row.metadata).encode()
-        except UnicodeEncodeError as error:
-            raise InvalidInputError(
-                f"Document {number} ({source or 'no source'}) holds half a surrogate pair, which is no text "
-                f"({error.reason}). Decode its source properly, or with errors='replace'."
-            ) from None
+        chunk = document.metadata.get("chunk")
+        ordinal = chunk if type(chunk) is int and abs(chunk) < 2**62 else position[source]
+        rows.append(make_row(f"Document {number}", key, source, ordinal, text, document.metadata))
         position[source] += 1
-        rows.append(row)
     return rows

@@ -12,21 +12,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rag_kit.errors import DocumentIndexError, IndexFormatError, IndexLockedError, InvalidInputError
-from rag_kit.indexing.document_index.sql import Connection, knows_copies
-from rag_kit.indexing.document_index.store import NEW, Store
+from rag_kit.errors import DocumentIndexError, IndexFormatError, InvalidInputError, LockedError, RagKitError
+from rag_kit.indexing.document_index.sql import Connection
+from rag_kit.indexing.document_index.store import Store
 
 logger = logging.getLogger(__name__)
 
 #: A table of vectors by row number.
 _VECTORS = "CREATE TABLE IF NOT EXISTS {} (n INTEGER PRIMARY KEY, vector BLOB NOT NULL, generation INTEGER NOT NULL);"
-#: Columns of ``sources`` that folders of before lack.
-COPIES = ("fingerprint BLOB NOT NULL DEFAULT x''", "original TEXT NOT NULL DEFAULT ''")
 _SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS sources (
     source TEXT PRIMARY KEY, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, checked_ns INTEGER NOT NULL,
-    sha256 TEXT NOT NULL, settings TEXT NOT NULL, {", ".join(COPIES)});
+    sha256 TEXT NOT NULL, settings TEXT NOT NULL, fingerprint BLOB NOT NULL, original TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS chunks (
     n INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, source TEXT NOT NULL, ordinal INTEGER NOT NULL,
     text TEXT NOT NULL, metadata TEXT NOT NULL, hash BLOB NOT NULL, generation INTEGER NOT NULL);
@@ -49,6 +47,16 @@ CREATE TABLE IF NOT EXISTS corrections (
     id TEXT PRIMARY KEY, source TEXT NOT NULL, ordinal INTEGER NOT NULL, text TEXT NOT NULL, metadata TEXT NOT NULL,
     corrected TEXT);
 """
+
+_AGAIN = "then run the same again. Nothing of this write was changed, and what was written before stays."
+_ADVICE = {
+    sqlite3.SQLITE_FULL: "No room is left to write to {} ({}): make room",
+    sqlite3.SQLITE_IOERR: "{} cannot be read or written ({}): check the disk",
+    **dict.fromkeys(
+        (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM),
+        "{} cannot be opened or written ({}): check its permissions",
+    ),
+}
 
 
 class SqliteStore(Store):
@@ -73,10 +81,8 @@ class SqliteStore(Store):
                 self._writer.execute("PRAGMA journal_mode=WAL")
                 self._writer.execute("PRAGMA synchronous=FULL")
                 self._writer.executescript(_SCHEMA)
-                if not knows_copies(self._writer):
-                    for column in COPIES:
-                        self._writer.execute(f"ALTER TABLE sources ADD COLUMN {column}")
-                self._first_time()
+                uid = json.dumps(uuid.uuid4().hex)
+                self._writer.execute("INSERT OR IGNORE INTO meta VALUES ('uid', ?)", (uid,))
             self._reader = self._connect_reader()
 
     def _connect(self, uri: str) -> sqlite3.Connection:
@@ -98,11 +104,6 @@ class SqliteStore(Store):
             connection.execute("SELECT count(*) FROM meta").fetchone()
         return connection
 
-    def _first_time(self) -> None:
-        assert self._writer is not None
-        for key, value in {"uid": uuid.uuid4().hex, **NEW}.items():
-            self._writer.execute("INSERT OR IGNORE INTO meta VALUES (?, ?)", (key, json.dumps(value)))
-
     @contextmanager
     def explained(self) -> Iterator[None]:
         """Turn SQLite's errors into ours."""
@@ -111,29 +112,17 @@ class SqliteStore(Store):
         except sqlite3.Error as error:
             raise self._explain(error) from error
 
-    def _explain(self, error: sqlite3.Error) -> DocumentIndexError | InvalidInputError:
-        folder, text = self.path.parent, str(error)
+    def _explain(self, error: sqlite3.Error) -> RagKitError:
+        text = str(error)
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
         if self._closed or "closed database" in text:
-            return DocumentIndexError(f"The index in {folder} was closed. Open it again.")
-        if code == sqlite3.SQLITE_FULL:
-            return DocumentIndexError(
-                f"No room is left to write to {self.path} ({text}). Nothing of this write was changed, and what was "
-                "written before stays: make room, then run the same again."
-            )
-        if code == sqlite3.SQLITE_IOERR:
-            return DocumentIndexError(
-                f"{self.path} cannot be read or written ({text}). Nothing of this write was changed, and what was "
-                "written before stays: check the disk, then run the same again."
-            )
+            return DocumentIndexError(f"The index in {self.path.parent} was closed. Open it again.")
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            return IndexLockedError(f"{self.path} is locked by another program ({text}). Try again later.")
-        if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
-            return DocumentIndexError(
-                f"{self.path} cannot be opened or written ({text}). Check its permissions."
-            )
+            return LockedError(f"{self.path} is locked by another program ({text}). Try again later.")
         if code in (sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH):
             return InvalidInputError(f"A document is too large to be stored ({text}). Split it.")
+        if code in _ADVICE:
+            return DocumentIndexError(f"{_ADVICE[code].format(self.path, text)}, {_AGAIN}")
         return IndexFormatError(
             f"{self.path} is damaged or unreadable ({text}). It holds the truth of the index, so nothing can "
             "rebuild it: put a backup in its place, or ingest again into a new folder."
@@ -197,20 +186,15 @@ class SqliteStore(Store):
             if self._closed:
                 return
             self._closed = True
-            self._close(self._reader)
-            if self._writer is not None:
-                try:
+            try:
+                self._reader.close()
+                if self._writer is not None:
                     self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-                except sqlite3.Error as error:
-                    # nothing is lost: the log is folded in by the next writer
-                    logger.warning("%s keeps its log beside it (%s).", self.path, error)
-                self._close(self._writer)
-
-    def _close(self, connection: sqlite3.Connection) -> None:
-        try:
-            connection.close()
-        except sqlite3.Error as error:
-            logger.warning("%s was not closed properly (%s).", self.path, error)
+            except sqlite3.Error as error:
+                # nothing is lost: the log is folded in by the next writer
+                logger.warning("%s keeps its log beside it (%s).", self.path, error)
+            if self._writer is not None:
+                self._writer.close()
 
 
 def _refuse_links(path: Path) -> None:

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
     from rag_kit.indexing.postgres.location import Location
 
-#: Facts of a store that was just made; its uid is added.
-NEW: dict[str, Any] = {"generation": 0, "floor": 0, "embedding": None, "dimension": None, "settings": {}}
-
 
 class Store(ABC):
     """Transactions over the tables of an index; see ``sqlite_store`` and ``rag_kit.indexing.postgres.store``.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,23 +16,27 @@ from typing import NamedTuple
 import numpy as np
 
 from rag_kit.documents import Filter
-from rag_kit.errors import DocumentIndexError, IndexFormatError, IndexMissingError, InvalidInputError
+from rag_kit.errors import (
+    DocumentIndexError,
+    IndexFormatError,
+    IndexMissingError,
+    InvalidInputError,
+    LockedError,
+)
 from rag_kit.indexing.bm25 import container
 from rag_kit.indexing.document_index.connected_store import ConnectedStore
-from rag_kit.indexing.document_index.folder import private, remove_parts
+from rag_kit.indexing.document_index.folder import is_part, remove_parts
 from rag_kit.indexing.document_index.meta import State
 from rag_kit.indexing.document_index.report import IndexReport
 from rag_kit.indexing.document_index.row_masks import Mask, RowMasks
-from rag_kit.indexing.document_index.segment import Numbers, stored_blocks
 from rag_kit.indexing.document_index.sql import Connection
-from rag_kit.indexing.document_index.vector_leg import named
-from rag_kit.indexing.document_index.vector_view import numbers_of
+from rag_kit.indexing.document_index.vector_file import Numbers, stored_blocks
+from rag_kit.indexing.document_index.vector_leg import WAITING, named, numbers_of
 from rag_kit.indexing.document_index.vectors import TIE, Vectors, near_best
 
 logger = logging.getLogger(__name__)
 
 _KIND = container.Kind(b"RAGKSTOR", 1, "record of a vector store")
-_NAME = re.compile(r"store-[0-9a-f]{8}-(\d+)\.record")
 _MORE, _MOST = 10, 1000  # rows asked for beyond those wanted, at first and at last
 _SAMPLE = 3  # rows that are looked up before a store is trusted
 
@@ -112,12 +115,13 @@ class StoreLeg:
     def _record(self, state: State) -> Record:
         """The newest record; an empty one where there is none, or it is damaged."""
         for _ in range(10):
-            names = (_NAME.fullmatch(path.name) for path in self._folder.glob(f"store-{state.uid[:8]}-*"))
-            if (newest := max((int(match[1]) for match in names if match), default=-1)) < 0:
+            paths = [path for path in self._folder.glob(f"store-{state.uid[:8]}-*") if is_part(path.name)]
+            if not paths:
                 break
             # it is missing where a writer has just put a newer one in its place
             with contextlib.suppress(IndexMissingError, IndexFormatError):
-                return container.load(self._path(state, newest), _KIND, _parse)
+                newest = max(paths, key=lambda path: int(path.stem.rpartition("-")[2]))
+                return container.load(newest, _KIND, lambda file: Record(**file.header["record"]))
         return Record()
 
     def take_over(self, state: State) -> None:
@@ -126,19 +130,16 @@ class StoreLeg:
         if record.upto > state.generation:
             self._save(state, record._replace(generation=-1, upto=state.generation))
 
-    def _path(self, state: State, generation: int) -> Path:
-        return self._folder / f"store-{state.uid[:8]}-{generation}.record"
-
     def _save(self, state: State, record: Record) -> None:
-        path = self._path(state, record.upto)
-        container.save(path, _KIND, record._asdict(), {})
-        private(path)
+        path = self._folder / f"store-{state.uid[:8]}-{record.upto}.record"
+        container.save(path, _KIND, {"record": record._asdict()}, {})
+        path.chmod(0o600)
         remove_parts(self._folder.glob(f"store-{state.uid[:8]}-*"), [path.name])
 
-    def waiting(self, connection: Connection, state: State) -> int:
-        """How many vectors are not in the store yet."""
+    def is_behind(self, connection: Connection, state: State) -> bool:
+        """Whether so many vectors are not in the store yet that searches would be slow."""
         since = self._record(state).generation
-        return 0 if self._store is None else len(_changed(connection, since))
+        return self._store is not None and len(_changed(connection, since)) >= WAITING
 
     def apply(self, connection: Connection, state: State) -> int:
         """Hand over what has changed; where the store was not given, the next writer that has it does."""
@@ -170,7 +171,7 @@ class StoreLeg:
         done = Record(state.generation, state.generation, highest, state.embedding, sorted(left_out))
         self._save(state, done)
         self._trusted = done, True
-        remove_parts(self._folder.glob("vectors-*"), ())  # of before the index had a vector store
+        remove_parts(self._folder.glob("vectors-*"))  # of before the index had a vector store
 
     def rebuild(self, connection: Connection, state: State) -> str:
         """Fill the store anew with all vectors of the index."""
@@ -192,7 +193,7 @@ class StoreLeg:
         elif record.embedding == state.embedding and record.upto <= state.generation:
             try:
                 _look_up(connection, state, self._store, record, report)
-            except (InvalidInputError, DocumentIndexError) as error:
+            except (InvalidInputError, DocumentIndexError, LockedError) as error:
                 report.problems.append(f"vectors: {error}")
 
 
@@ -255,7 +256,3 @@ def _scored(
     scores = [rows.astype(np.float64) @ query for _, rows in blocks]
     none: Vectors = np.empty(0, np.float32)
     return np.concatenate([none.astype(np.int64), *(n for n, _ in blocks)]), np.concatenate([none, *scores])
-
-
-def _parse(file: container.Sections) -> Record:
-    return Record(*(file.header[name] for name in Record._fields))

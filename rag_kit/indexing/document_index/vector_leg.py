@@ -1,29 +1,57 @@
-"""The vector leg: search by cosine over files that any number of processes map while one writes."""
+"""The vector leg: search by cosine over a file that any number of processes map while one writes."""
 
 from __future__ import annotations
 
-import secrets
-import threading
-from functools import partial
+import hashlib
+import logging
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from rag_kit.documents import Filter
-from rag_kit.errors import DocumentIndexError, IndexFormatError
-from rag_kit.indexing.document_index import snapshot
-from rag_kit.indexing.document_index.changes import records_numbers
+from rag_kit.errors import IndexFormatError
+from rag_kit.indexing.document_index import vector_file
+from rag_kit.indexing.document_index.file_leg import FileLeg
+from rag_kit.indexing.document_index.folder import repair_advice
 from rag_kit.indexing.document_index.meta import State
-from rag_kit.indexing.document_index.nearest import pack_signs
 from rag_kit.indexing.document_index.report import IndexReport
 from rag_kit.indexing.document_index.row_masks import Mask, RowMasks
-from rag_kit.indexing.document_index.segment import Numbers, Segment, in_memory, stored_blocks, write
 from rag_kit.indexing.document_index.sql import Connection, in_groups, marks
-from rag_kit.indexing.document_index.vector_view import View, advanced
-from rag_kit.indexing.document_index.vectors import Vectors, best
+from rag_kit.indexing.document_index.vector_file import Numbers, Segment, in_memory, mapped, stored_blocks
+from rag_kit.indexing.document_index.vectors import Vectors, best, candidates, near_best, pack_signs, scored
+
+logger = logging.getLogger(__name__)
+
+#: Up to so many rows every row is scored; above, sign bits choose which (decision 0020).
+EXACT_ROWS = 20_000
+_CANDIDATES = 3000  # rows that sign bits choose to be scored, at least
+_PER_HIT = 20  # and so many for each hit that is asked for
+_COSINE = 1.001  # no score of unit vectors is larger
+WAITING = 10_000  # so many changes, and a quarter of all rows, are saved before the index is closed
 
 
-class VectorLeg:
+@dataclass(frozen=True)
+class View:
+    """The vectors of one committed state: those of a file that are still right, and in memory what was written since.
+
+    Attributes:
+        generation: The store's; -1 for none.
+        file: The segment of the file.
+        rest: The segment in memory; no row number is live in both.
+    """
+
+    generation: int = -1
+    file: Segment | None = None
+    rest: Segment | None = None
+
+    @property
+    def segments(self) -> list[Segment]:
+        """Those that hold something."""
+        return [segment for segment in (self.file, self.rest) if segment is not None and len(segment)]
+
+
+class VectorLeg(FileLeg):
     """The vectors of an index; see ``Leg``.
 
     Args:
@@ -31,127 +59,121 @@ class VectorLeg:
         masks: Finds the rows that pass a filter.
     """
 
+    label = "vectors"
+    tables = ("vectors", "gone")
+
     def __init__(self, folder: Path, masks: RowMasks) -> None:
-        self._folder = folder
-        self._lock = threading.RLock()
-        self._saved = View()  # the newest snapshot that was read or written
-        self._view = View()  # that, and in memory what was written since
+        super().__init__(folder)
         self._masks = masks
+        self._forget()
+
+    def _forget(self) -> None:
+        self._model: str | None = None  # of what follows
+        self._file = View()  # the newest file that was mapped
+        self._view = View()
+
+    def _prefix(self, state: State) -> str:
+        model = hashlib.sha256(str(state.embedding).encode()).hexdigest()[:8]
+        return f"vectors-{state.uid[:8]}-{model}-"
 
     def search(
         self, connection: Connection, state: State, query: Vectors, k: int, where: Filter | None
     ) -> list[tuple[str, float]]:
         """Ids and cosines of the k nearest to a unit vector."""
-        view = self._current(connection, state)
         mask = None if where is None else self._masks.mask(connection, state, where)
         try:
-            numbers, scores = view.nearest(query, k, mask)
+            numbers, scores = _nearest(self._current(connection, state), query, k, mask)
         except IndexFormatError as error:
-            snapshot.warn_of(error, self._folder)
-            numbers, scores = self._unsaved(connection, state).nearest(query, k, mask)
+            self._warn(error)
+            with self._lock:
+                self._view = _advanced(View(), connection, state)
+                numbers, scores = _nearest(self._view, query, k, mask)
         return named(connection, numbers, scores, k)
 
     def _current(self, connection: Connection, state: State) -> View:
         """The view of the state that the connection sees, loaded or brought up to date if need be."""
         with self._lock:
-            if self._view.generation != state.generation:
+            if self._view.generation != state.generation or self._model != state.embedding:
                 self._load(state)
-                start = max(self._view, self._saved, key=lambda view: view.generation)
-                if start.generation < state.floor or not records_numbers(connection):
-                    start = View()
-                make = partial(in_memory, connection, dimension=state.dimension or 0)
-                unsaved = [segment for segment in start.segments if not segment.name]
-                self._view = advanced(start, connection, state, make, unsaved)
+                start = max(self._view, self._file, key=lambda view: view.generation)
+                self._view = _advanced(
+                    start if start.generation >= state.floor else View(), connection, state
+                )
             return self._view
 
-    def _unsaved(self, connection: Connection, state: State) -> View:
-        """The same in memory alone."""
-        with self._lock:
-            make = partial(in_memory, connection, dimension=state.dimension or 0)
-            self._view = advanced(View(), connection, state, make, ())
-            return self._view
-
-    def _load(self, state: State) -> None:
-        known = max(self._view, self._saved, key=lambda view: view.generation)
+    def _load(self, state: State, *, strict: bool = False) -> None:
+        """Map the newest file that is not mapped yet; one that is damaged is an error, or passed over."""
+        newest = max(self._view.generation, self._file.generation)
         # an older store was put in its place, or the vectors are of another model now
-        if known.generation > state.generation or known.embedding not in (None, state.embedding):
-            self._view = self._saved = View()
-        self._saved = snapshot.newest(self._folder, state, self._saved)
+        if strict or newest > state.generation or self._model != state.embedding:
+            self._forget()
+            self._model = state.embedding
+        for generation, path in self.readable(state):
+            if generation <= self._file.generation:
+                return
+            try:
+                self._file = View(generation, mapped(path))
+                return
+            except FileNotFoundError:
+                continue  # a writer has just put a newer one in its place
+            except (IndexFormatError, OSError) as error:
+                if strict:
+                    raise
+                self._warn(error)
+                return
 
-    def waiting(self, connection: Connection, state: State) -> int:
-        """How many vectors are not saved yet."""
+    def _warn(self, error: Exception) -> None:
+        logger.warning("%s Vectors are searched in memory instead. %s", error, repair_advice(self._folder))
+
+    def is_behind(self, connection: Connection, state: State) -> bool:
+        """Whether so many vectors are not saved yet that readers would be slow."""
         if state.embedding is None:
-            return 0
-        with self._lock:
-            self._load(state)
-            query = "SELECT count(*) FROM vectors WHERE generation > ?"
-            return int(connection.execute(query, (self._saved.generation,)).fetchone()[0])
+            return False
+        waiting, total = self.waiting(connection, state)
+        return waiting >= max(WAITING, total // 4)
 
     def apply(self, connection: Connection, state: State) -> int:
-        """Write what has changed to a new segment, and a snapshot that lists it."""
-        if state.embedding is None:
-            return state.generation
-        with self._lock:
-            self._load(state)
-            there = snapshot.generations(self._folder, state)
-            if self._saved.generation != state.generation or state.generation not in there:
-                follows = state.floor <= self._saved.generation < state.generation
-                start = self._saved if follows and self._saved.generation in there else View()
-                make = partial(self._write, connection, state)
-                self._saved = advanced(start, connection, state, make, start.segments)
-                snapshot.save(self._folder, state, self._saved)
-            elif there == [state.generation]:
-                return state.generation
-            self._view = self._saved
-            snapshot.remove_others(self._folder, state, self._saved)
-        return state.generation
-
-    def _write(self, connection: Connection, state: State, numbers: Numbers) -> Segment | None:
-        path = self._folder / f"vectors-{state.uid[:8]}-{secrets.token_hex(8)}.rows"
-        return write(path, connection, numbers, state.dimension or 0)
+        """Write the file anew where more than few vectors have changed; see ``Leg``."""
+        return state.generation if state.embedding is None else super().apply(connection, state)
 
     def rebuild(self, connection: Connection, state: State) -> str:
-        """Write the files of all vectors again from the store."""
-        if state.embedding is None:
-            return ""
-        with self._lock:
-            for generation in snapshot.generations(self._folder, state):
-                snapshot.path_of(self._folder, state, generation).unlink(missing_ok=True)
-            self._saved = self._view = View()
-            self.apply(connection, state)
-            return f"rebuilt the vector file of {len(self._saved)} rows"
+        """Write the file again from the store."""
+        return "" if state.embedding is None else super().rebuild(connection, state)
+
+    def _save(self, connection: Connection, state: State, path: Path) -> None:
+        dimension = state.dimension or 0
+        vector_file.write(path, vector_file.all_blocks(connection, dimension), dimension)
+        self._file = self._view = View(state.generation, mapped(path))
+        self._model = state.embedding
 
     def verify(self, connection: Connection, state: State, report: IndexReport) -> None:
-        """Compare each vector in the files with the store's."""
+        """Compare each vector in the file with the store's."""
         if state.embedding is None:
             return
-        saved = max(snapshot.generations(self._folder, state), default=-1)
-        if saved < state.generation:
-            report.behind("vectors", lost=max(saved, 0) < state.floor)
-        try:
-            view = snapshot.newest(self._folder, state, View(), strict=True)
-        except (DocumentIndexError, OSError) as error:
-            report.problems.append(f"vectors: {error}")
+        self.check_saved(connection, state, report)
+        with self._lock:
+            try:
+                self._load(state, strict=True)
+            except (IndexFormatError, OSError) as error:
+                report.problems.append(f"vectors: {error}")
+                return
+            view = self._file
+        if view.file is None:  # lost, or a writer has just put one of a later state in its place
             return
-        if view.generation < 0:  # a writer has just put one of a later state in its place
-            return
-        query = "SELECT n FROM vectors WHERE generation <= ? ORDER BY n"
-        stored = np.array([n for (n,) in connection.execute(query, (view.generation,))], np.int64)
-        mapped = np.concatenate([np.empty(0, np.int64), *(s.live_numbers() for s in view.segments)])
-        if len(lacking := np.setdiff1d(stored, mapped)):
+        numbers = view.file.numbers
+        stored = numbers_of(
+            connection, "SELECT n FROM vectors WHERE generation <= ? ORDER BY n", view.generation
+        )
+        if len(lacking := np.setdiff1d(stored, numbers)):
             report.problems.append(f"vectors: {len(lacking)} rows are missing from the file")
-        if len(np.unique(mapped)) != len(mapped) or (
-            view.generation == state.generation and len(np.setdiff1d(mapped, stored))
-        ):
+        if len(np.setdiff1d(numbers, np.append(stored, _changed(connection, view.generation)))):
             report.problems.append("vectors: the file holds rows that should be gone")
         wrong = 0
-        for segment in view.segments:
-            numbers = np.intersect1d(segment.live_numbers(), stored)
-            for group, rows in stored_blocks(connection, numbers, state.dimension or 0):
-                wrong += len(group) - int(_equal(segment, group, rows).sum())
+        for group, rows in stored_blocks(connection, np.intersect1d(numbers, stored), state.dimension or 0):
+            wrong += len(group) - int(_equal(view.file, group, rows).sum())
         if wrong:
             report.problems.append(f"vectors: {wrong} rows of the file are not what was written")
-        report.checked["vector rows"] = len(mapped)
+        report.checked["vector rows"] = len(numbers)
 
 
 def named(connection: Connection, numbers: Numbers, scores: Vectors, k: int) -> list[tuple[str, float]]:
@@ -163,11 +185,68 @@ def named(connection: Connection, numbers: Numbers, scores: Vectors, k: int) -> 
     return best(scores[there], [ids[n] for n in numbers[there].tolist()], k)
 
 
+def _nearest(view: View, query: Vectors, k: int, mask: Mask | None) -> tuple[Numbers, Vectors]:
+    """Row numbers and scores of the k nearest, and of whatever ties with the last of them, in no order.
+
+    Raises:
+        IndexFormatError: A score is no cosine, so the file is damaged.
+    """
+    numbers: list[Numbers] = [np.empty(0, np.int64)]
+    scores: list[Vectors] = [np.empty(0, np.float32)]
+    for segment in view.segments:
+        positions, found = _of_segment(segment, query, k, mask)
+        if len(found) and not (found.min() >= -_COSINE and found.max() <= _COSINE):  # NaN is neither
+            raise IndexFormatError("The file of vectors is damaged: it holds rows that are no unit vectors.")
+        numbers.append(segment.numbers[positions])
+        scores.append(found)
+    return near_best(np.concatenate(numbers), np.concatenate(scores), k)
+
+
+def _of_segment(segment: Segment, query: Vectors, k: int, mask: Mask | None) -> tuple[Numbers, Vectors]:
+    """Positions and scores of the rows that may be among the nearest."""
+    allowed = segment.live
+    if mask is not None:
+        passing = np.take(mask, segment.numbers, mode="clip")
+        allowed = passing if allowed is None else passing & allowed
+    count = len(segment.numbers) if allowed is None else int(np.count_nonzero(allowed))
+    wanted = max(_CANDIDATES, _PER_HIT * k)
+    if segment.signs is None or segment.centre is None or len(segment) <= EXACT_ROWS or count <= 2 * wanted:
+        return scored(segment.rows, query, allowed, count)
+    bits = pack_signs(query[None], segment.centre)[:, 0]
+    positions = candidates(segment.signs, bits, wanted, allowed)
+    return positions, segment.rows[positions] @ query
+
+
+def _advanced(view: View, connection: Connection, state: State) -> View:
+    """The view of the state that a connection sees, from an earlier one; one of no generation starts from nothing."""
+    dimension, rest = state.dimension or 0, view.rest
+    if view.generation < 0:
+        return View(state.generation, None, in_memory(vector_file.all_blocks(connection, dimension)))
+    killed = _changed(connection, view.generation)
+    if not len(killed):
+        return replace(view, generation=state.generation)
+    blocks = list(stored_blocks(connection, killed, dimension))
+    if rest is not None and len(rest := rest.without(killed)):
+        blocks.append((rest.live_numbers(), rest.rows if rest.live is None else rest.rows[rest.live]))
+    file = None if view.file is None else view.file.without(killed)
+    return View(state.generation, file, in_memory(blocks))
+
+
+def _changed(connection: Connection, since: int) -> Numbers:
+    """Numbers of the rows whose vectors were written, or which were removed, after a generation."""
+    query = "SELECT n FROM {} WHERE generation > ?"
+    return np.union1d(*(numbers_of(connection, query.format(table), since) for table in VectorLeg.tables))
+
+
+def numbers_of(connection: Connection, query: str, generation: int) -> Numbers:
+    """Row numbers that a query gives for a generation."""
+    return np.array([n for (n,) in connection.execute(query, (generation,))], np.int64)
+
+
 def _equal(segment: Segment, numbers: Numbers, rows: Vectors) -> Mask:
-    """For each row of the store, whether its vector and sign bits in a segment equal it."""
+    """For each row of the store, whether its vector and sign bits in the file equal it."""
+    assert segment.centre is not None and segment.signs is not None
     places = segment.places(numbers)
-    if len(places) != len(numbers):
-        return np.zeros(len(numbers), bool)
     equal = np.isclose(segment.rows[places], rows, rtol=0, atol=1e-6).all(axis=1)
     bits = pack_signs(segment.rows[places], segment.centre)
     return np.asarray(equal & (bits == segment.signs[:, places]).all(axis=0))

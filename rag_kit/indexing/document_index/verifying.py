@@ -1,23 +1,40 @@
-"""Checks of an index from end to end."""
+"""Checks of an index from end to end, and what a repair does to what is damaged."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rag_kit.errors import IndexFormatError
 from rag_kit.indexing.document_index.backend import Backend
-from rag_kit.indexing.document_index.families.checking import family_problems
+from rag_kit.indexing.document_index.filling import fill_vectors
 from rag_kit.indexing.document_index.meta import State
 from rag_kit.indexing.document_index.report import IndexReport
 from rag_kit.indexing.document_index.sql import Connection, scan
 from rag_kit.indexing.document_index.store import Store
+from rag_kit.indexing.document_index.writing import remove_rows
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
 
 _LONE = "SELECT n FROM vectors v WHERE NOT EXISTS (SELECT 1 FROM chunks c WHERE c.n = v.n)"
-# as bytes: a damaged text need not be UTF-8
-_CONTENT = "CAST(text AS BLOB), CAST(metadata AS BLOB), hash FROM chunks"
+_ORPHANS = {
+    "children have no parent": (
+        "SELECT id FROM children c WHERE NOT EXISTS (SELECT 1 FROM parents p WHERE p.n = c.parent)"
+    ),
+    "children have no row": "SELECT id FROM children c WHERE NOT EXISTS (SELECT 1 FROM chunks r WHERE r.id = c.id)",
+    "have not all their children": (
+        "SELECT p.id FROM parents p WHERE p.size != (SELECT count(*) FROM children c WHERE c.parent = p.n)"
+    ),
+}
+_PLACES = (
+    'SELECT c.id, c.start, c."end", CAST(r.text AS BLOB), CAST(p.text AS BLOB) FROM children c '
+    "JOIN chunks r ON r.id = c.id JOIN parents p ON p.n = c.parent WHERE c.start IS NOT NULL"
+)
 
 
 def verify(backend: Backend) -> IndexReport:
@@ -34,100 +51,147 @@ def verify(backend: Backend) -> IndexReport:
         if bad := store.damage(connection):
             report.problems.append(f"store: {bad}")
             return report
-        if not state.titles:
-            report.notes.append(
-                "titles and headings are not searched with the texts below them; rag-kit repair --titles yes changes "
-                "that, and embeds these texts again"
-            )
-        damaged = _chunks(connection, report)
+        damaged, report.checked["chunks"] = _damaged(connection, "chunks")
         if damaged:
             report.problems.append(
-                f"store: {len(damaged)} rows are not what was written, for example {damaged[0]}; "
+                f"store: {len(damaged)} rows are not what was written, for example {damaged[0][1]}; "
                 "repair forgets their files, and the next ingest reads them again"
             )
-        problems, parents = family_problems(connection)
-        report.problems += problems
-        if parents:
-            report.checked["parents"] = parents
-        _vectors(connection, state, report)
+        _check_families(connection, report)
+        _check_vectors(connection, state, report)
         for leg in backend.legs:
             leg.verify(connection, state, report)
     return report
 
 
-def _chunks(connection: Connection, report: IndexReport) -> list[str]:
-    """Ids of damaged rows."""
-    rows = scan(connection, f"SELECT id, {_CONTENT} ORDER BY n")
-    damaged = []
-    for key, text, metadata, digest in rows:
-        report.checked["chunks"] += 1
-        if not _sound(text, metadata, digest):
-            damaged.append(key)
-    return damaged
+def _damaged(connection: Connection, table: str) -> tuple[list[tuple[int, str, str]], int]:
+    """Numbers, ids and sources of rows that are not what was written, and how many rows there are."""
+    # as bytes: a damaged text need not be UTF-8
+    content = "CAST(text AS BLOB), CAST(metadata AS BLOB)"
+    found, number = [], 0
+    for n, key, source, digest, text, metadata in scan(
+        connection, f"SELECT n, id, source, hash, {content} FROM {table} ORDER BY n"
+    ):
+        number += 1
+        if hashlib.sha256(text).digest() != digest or not _is_object(metadata):
+            found.append((n, key, source))
+    return found, number
 
 
-def _sound(text: bytes, metadata: bytes, digest: bytes) -> bool:
-    return hashlib.sha256(text).digest() == digest and _is_metadata(metadata)
-
-
-def _is_metadata(metadata: bytes) -> bool:
+def _is_object(metadata: bytes) -> bool:
     try:
-        return isinstance(json.loads(metadata.decode()), dict)
+        return isinstance(json.loads(bytes(metadata).decode()), dict)
     except (ValueError, RecursionError):
         return False
 
 
-def damaged_sources(connection: Connection) -> list[str]:
-    """Sources with rows that are not what was written."""
-    rows = scan(connection, f"SELECT source, {_CONTENT}")
-    return sorted({source for source, *rest in rows if not _sound(*rest)})
+def _check_families(connection: Connection, report: IndexReport) -> None:
+    """Report damaged parents, orphans, and children that are not what stands at their place."""
+    damaged, parents = _damaged(connection, "parents")
+    wrong = {"are not what was written; write them again": [key for _, key, _ in damaged]}
+    for what, query in _ORPHANS.items():
+        wrong[what] = [str(row[0]) for row in connection.execute(query)]
+    wrong["children are not what stands at their place"] = [
+        key
+        for key, start, end, text, whole in scan(connection, _PLACES)
+        if _decoded(whole)[start:end] != _decoded(text)
+    ]
+    report.problems += [
+        f"parents: {len(keys)} {what}, for example {keys[0]}" for what, keys in wrong.items() if keys
+    ]
+    if parents:
+        report.checked["parents"] = parents
 
 
-def invalidate_unsound(connection: Connection) -> None:
+def _decoded(stored: bytes) -> str:
+    return bytes(stored).decode("utf-8", "replace")
+
+
+def _check_vectors(connection: Connection, state: State, report: IndexReport) -> None:
+    if state.embedding is None:
+        return
+    query = "SELECT count(*) FROM chunks LEFT JOIN vectors USING (n) WHERE vectors.n IS NULL"
+    [(without,)] = connection.execute(query).fetchall()
+    if without:
+        report.problems.append(f"vectors: {without} rows have none")
+    if wrong := sum(1 for _ in _unsound_vectors(connection, state)):
+        report.problems.append(f"vectors: {wrong} are damaged")
+    [(report.checked["vectors"],)] = connection.execute("SELECT count(*) FROM vectors").fetchall()
+
+
+def _unsound_vectors(connection: Connection, state: State) -> Iterator[int]:
+    """Numbers of the rows whose vectors are of the wrong length, or not finite."""
+    size = 4 * (state.dimension or 0)
+    for n, blob in scan(connection, "SELECT n, vector FROM vectors"):
+        if len(blob) != size or not np.isfinite(np.frombuffer(blob, "<f4")).all():
+            yield n
+
+
+def _mark_damaged(connection: Connection, table: str) -> list[str]:
     """Make rows that are not what was written differ from what any file gives, so that they are replaced.
 
     Else a row whose text is damaged, but not its hash, would count as unchanged. The new hash is one that no
     text has, and another in each row; text and metadata become such as can be read.
+
+    Returns:
+        Their sources.
     """
-    rows = scan(connection, f"SELECT n, source, {_CONTENT}")
-    unsound = [
-        (n, source, text, metadata) for n, source, text, metadata, h in rows if not _sound(text, metadata, h)
-    ]
-    for n, source, text, metadata in unsound:
-        plain = metadata.decode() if _is_metadata(metadata) else json.dumps({"source": source})
+    damaged, _ = _damaged(connection, table)
+    for n, _, source in damaged:
+        query = f"SELECT CAST(text AS BLOB), CAST(metadata AS BLOB) FROM {table} WHERE n = ?"
+        text, metadata = connection.execute(query, (n,)).fetchone()
+        plain = _decoded(metadata) if _is_object(metadata) else json.dumps({"source": source})
         connection.execute(
-            "UPDATE chunks SET text = ?, metadata = ?, hash = ? WHERE n = ?",
-            (text.decode("utf-8", "replace"), plain, b"damaged row %d" % n, n),
+            f"UPDATE {table} SET text = ?, metadata = ?, hash = ? WHERE n = ?",
+            (_decoded(text), plain, b"damaged row %d" % n, n),
         )
+    return [source for _, _, source in damaged]
 
 
-def _vectors(connection: Connection, state: State, report: IndexReport) -> None:
-    if state.embedding is None:
-        return
-    without = connection.execute(
-        "SELECT count(*) FROM chunks LEFT JOIN vectors USING (n) WHERE vectors.n IS NULL"
-    ).fetchone()[0]
-    if without:
-        report.problems.append(f"vectors: {without} rows have none")
-    wrong = count = 0
-    for (blob,) in scan(connection, "SELECT vector FROM vectors"):
-        count += 1
-        if len(blob) != 4 * (state.dimension or 0) or not np.isfinite(np.frombuffer(blob, "<f4")).all():
-            wrong += 1
-    if wrong:
-        report.problems.append(f"vectors: {wrong} are damaged")
-    report.checked["vectors"] = count
+def _orphans(connection: Connection) -> list[str]:
+    """Ids of children without a parent or without a row."""
+    queries = [query for what, query in _ORPHANS.items() if what.startswith("children")]
+    return sorted({str(key) for query in queries for (key,) in connection.execute(query)})
 
 
-def drop_unsound_vectors(store: Store) -> int:
+def _drop_unsound_vectors(store: Store) -> int:
     """Remove vectors that are damaged or belong to no row, so that they are made again."""
     with store.writing() as connection:
-        dimension = store.state(connection).dimension or 0
-        bad = [
-            (n,)
-            for n, blob in scan(connection, "SELECT n, vector FROM vectors")
-            if len(blob) != 4 * dimension or not np.isfinite(np.frombuffer(blob, "<f4")).all()
-        ]
+        bad = [(n,) for n in _unsound_vectors(connection, store.state(connection))]
         bad += connection.execute(_LONE).fetchall()
         connection.executemany("DELETE FROM vectors WHERE n = ?", bad)
     return len(bad)
+
+
+def rebuild(backend: Backend, embeddings: Embeddings | None) -> list[str]:
+    """Write the manifest if it is damaged, make missing vectors by the index's model, rebuild all legs.
+
+    Returns:
+        What was done, in words.
+    """
+    done: list[str] = []
+    store = backend.store
+    with store.write_lock:
+        state = store.state()
+        if mended := backend.mend(state):
+            done.append(mended)
+        with store.writing() as connection:
+            if sources := set(_mark_damaged(connection, "chunks")):
+                connection.executemany(
+                    "DELETE FROM sources WHERE source = ?", [(s,) for s in sorted(sources)]
+                )
+                done.append(f"{len(sources)} files with damaged chunks will be read again by the next ingest")
+            if marked := _mark_damaged(connection, "parents"):
+                done.append(
+                    f"marked {len(marked)} damaged parents, to be replaced when they are written again"
+                )
+            if lone := _orphans(connection):
+                remove_rows(store, lone)
+                done.append(f"removed {len(lone)} children without a parent or a row")
+        if state.embedding is not None:
+            if dropped := _drop_unsound_vectors(store):
+                done.append(f"dropped {dropped} damaged vectors")
+            if embeddings is not None and (filled := fill_vectors(store, embeddings, state.embedding)):
+                done.append(f"embedded {filled} texts again")
+        done += backend.rebuild()
+    return done

@@ -5,10 +5,8 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.errors import InvalidInputError
@@ -19,7 +17,6 @@ from rag_kit.indexing.document_index.filling import fill_vectors
 from rag_kit.indexing.document_index.meta import State
 from rag_kit.indexing.document_index.reading import ReadableIndex
 from rag_kit.indexing.document_index.rows import Row, make_rows
-from rag_kit.indexing.document_index.sql import knows_copies
 from rag_kit.indexing.document_index.writing import Batch, SourceRecord, WriteReport, apply, missing_texts
 from rag_kit.indexing.searched import REPRESENTATION
 
@@ -32,10 +29,15 @@ logger = logging.getLogger(__name__)
 
 
 class WritableIndex(ReadableIndex):
-    """What can be done with an index that is opened for writing."""
+    """What can be done with an index that is opened for writing.
+
+    Each method that writes does so in one transaction, and raises `InvalidInputError` for what cannot be stored,
+    `ModelError` where the embedding model failed, `DocumentIndexError` for an index that was opened for reading or a
+    disk without room; nothing is changed then.
+    """
 
     def upsert(self, documents: Sequence[Document], ids: Sequence[str] | None = None) -> WriteReport:
-        """Add documents, or replace those with the same ids, in one transaction.
+        """Add documents, or replace those with the same ids.
 
         Texts that the index holds already are not embedded again. A document with the metadata field
         ``representation`` counts as made of others: only a filter that names the field finds it, and the log says so.
@@ -46,11 +48,6 @@ class WritableIndex(ReadableIndex):
 
         Returns:
             Which ids were added, updated, unchanged.
-
-        Raises:
-            InvalidInputError: Ids that clash, or text that cannot be stored.
-            ModelError: The embedding model failed; nothing was changed.
-            DocumentIndexError: Opened for reading, or no room is left; nothing was changed.
         """
         return self.write(Batch(rows=_with_warning(make_rows(documents, ids))))
 
@@ -61,23 +58,26 @@ class WritableIndex(ReadableIndex):
     def upsert_families(self, families: Sequence[Family], ids: Sequence[str] | None = None) -> WriteReport:
         """Add documents that are found by their children, or replace those with the same ids.
 
-        Parents and children go in, change and go together: one transaction, in all legs. Children that a
-        changed document no longer has are removed.
-
-        Args:
-            families: The documents with their children.
-            ids: One id a document; else ``Document.id``, else made from source and text.
-
-        Returns:
-            Which rows (children) and, under ``parents``, which documents were added, updated, unchanged.
-
-        Raises:
-            InvalidInputError: Ids that clash, a child that is not what stands at its place, or text that
-                cannot be stored.
-            ModelError: The embedding model failed; nothing was changed.
-            DocumentIndexError: Opened for reading, or no room is left; nothing was changed.
+        Children that a changed document no longer has are removed. The report names rows (children) and, under
+        ``parents``, documents.
         """
         return self.write(Batch(families=family_rows(families, ids)))
+
+    def sync(
+        self, documents: Sequence[Document], *, scope: str | Sequence[str] | None = None, prune: bool = False
+    ) -> WriteReport:
+        """Make the index hold exactly these documents of their sources.
+
+        All chunks of every source that occurs (``metadata["source"]``) are replaced by those given.
+
+        Args:
+            documents: All documents of each of their sources.
+            scope: Sources, or folders of sources, that the documents must lie in; ``None`` for anything.
+            prune: Also remove the sources in the scope of which no document is given.
+        """
+        rows = _with_warning(make_rows(documents))
+        whole, gone = self._scoped({row.source for row in rows}, scope, prune)
+        return self.write(Batch(rows=rows, whole=whole, removed_sources=gone))
 
     def sync_families(
         self,
@@ -87,40 +87,10 @@ class WritableIndex(ReadableIndex):
         scope: str | Sequence[str] | None = None,
         prune: bool = False,
     ) -> WriteReport:
-        """As `sync`, for documents that are found by their children.
-
-        Args:
-            families: All documents of each of their sources, with their children.
-            ids: As for `upsert_families`.
-            scope: As for `sync`.
-            prune: As for `sync`.
-        """
+        """As `sync`, for documents that are found by their children; `ids` as for `upsert_families`."""
         rows = family_rows(families, ids)
-        given, gone = self._scoped({row.row.source for row in rows}, scope, prune)
-        return self.write(Batch(families=rows, whole=given, removed_sources=gone))
-
-    def sync(
-        self, documents: Sequence[Document], *, scope: str | Sequence[str] | None = None, prune: bool = False
-    ) -> WriteReport:
-        """Make the index hold exactly these documents of their sources, in one transaction.
-
-        All chunks of every source that occurs (``metadata["source"]``) are replaced by those given.
-
-        Args:
-            documents: All documents of each of their sources.
-            scope: Sources, or folders of sources, that the documents must lie in; ``None`` for anything.
-            prune: Also remove the sources in the scope of which no document is given.
-
-        Returns:
-            Which ids were added, updated, unchanged, removed.
-
-        Raises:
-            InvalidInputError: A document has no source, or one outside the scope.
-            ModelError: The embedding model failed; nothing was changed.
-        """
-        rows = _with_warning(make_rows(documents))
-        given, gone = self._scoped({row.source for row in rows}, scope, prune)
-        return self.write(Batch(rows=rows, whole=given, removed_sources=gone))
+        whole, gone = self._scoped({row.row.source for row in rows}, scope, prune)
+        return self.write(Batch(families=rows, whole=whole, removed_sources=gone))
 
     def _scoped(
         self, given: set[str], scope: str | Sequence[str] | None, prune: bool
@@ -134,17 +104,7 @@ class WritableIndex(ReadableIndex):
         return given, [s for s in self.sources() if s not in given and in_scope(s, scopes)] if prune else []
 
     def delete(self, ids: Sequence[str]) -> int:
-        """Remove documents from all legs, in one transaction.
-
-        Args:
-            ids: Their ids; those that are not there are passed over. A document with children goes with them.
-
-        Returns:
-            How many of the ids were removed.
-
-        Raises:
-            InvalidInputError: An id is that of a child, which cannot go alone.
-        """
+        """Remove documents, and say how many there were; one with children goes with them, no child goes alone."""
         if isinstance(ids, str):
             raise InvalidInputError(f"ids must be a list of ids, not the text {ids!r}.")
         report = self.write(Batch(removed_ids=list(ids)))
@@ -175,16 +135,14 @@ class WritableIndex(ReadableIndex):
 
         def wanted() -> Iterator[Mapping[bytes, str]]:
             for batch in batches:
-                self._refuse_nul(batch)
                 texts = self._missing(batch.all_rows)
                 for _, others in waiting:
                     texts = {key: text for key, text in texts.items() if key not in others}
                 waiting.append((batch, texts))
                 yield texts
 
-        model = self.embeddings
-        dimension = self._state().dimension
-        made = (
+        model, dimension = self.embeddings, self._state().dimension
+        made: Generator[Mapping[bytes, bytes]] = (
             ({} for _ in wanted())
             if model is None
             else embed_ahead(model, wanted(), dimension, max_concurrency)
@@ -193,22 +151,12 @@ class WritableIndex(ReadableIndex):
             for vectors in made:
                 yield self._apply(waiting.popleft()[0], vectors)
 
-    def _refuse_nul(self, batch: Batch) -> None:
-        for row in () if self._backend.holds_nul else [*batch.all_rows, *(f.row for f in batch.families)]:
-            if "\0" in row.id + row.source + row.text:
-                raise InvalidInputError(
-                    f"The document {row.id!r} holds the character NUL, which PostgreSQL cannot store. Nothing was "
-                    "written; take it out: text.replace('\\0', '')."
-                )
-
     def _missing(self, rows: Sequence[Row]) -> dict[bytes, str]:
         """The texts of rows that have no vector in the store yet, by their hash."""
         if self.embeddings is None or not rows:
-            if rows:
-                check_model(self.folder, self._state().embedding, None, writing=True)
             return {}
         self.add_vectors()
-        return missing_texts(self._store, rows, titles=self._state().titles)
+        return missing_texts(self._store, rows)
 
     def _apply(self, batch: Batch, vectors: Mapping[bytes, bytes]) -> WriteReport:
         def embed(texts: Mapping[bytes, str]) -> Mapping[bytes, bytes]:
@@ -220,35 +168,30 @@ class WritableIndex(ReadableIndex):
             with self._store.writing() as connection:
                 if batch.revise is not None:
                     batch = batch.revise(connection, batch)
+                state = self._store.state(connection)
                 if batch.all_rows:  # another process may have made vectors by another model
-                    recorded = self._store.state(connection).embedding
-                    check_model(self.folder, recorded, self._embedding_name, writing=True)
+                    check_model(self.folder, state.embedding, self._embedding_name, writing=True)
                 report = apply(self._store, batch, vectors if has_vectors else None, embed)
                 if vectors:
-                    first = np.frombuffer(next(iter(vectors.values())), "<f4")
-                    check_vectors([first], 1, self._state().dimension)
-                    self._store.set_meta(dimension=len(first))
+                    size = len(next(iter(vectors.values()))) // 4
+                    check_vectors([[0.0] * size], 1, state.dimension)
+                    self._store.set_meta(dimension=size)
             if not self._store.in_transaction:
                 self._backend.flush(all_legs=False)
         return report
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self) -> AbstractContextManager[Any]:
         """Make several writes one: all of them are kept, or, when anything is raised, none."""
-        with self._store.writing():
-            yield
+        return self._store.writing()
 
     def add_vectors(self, progress: Callable[[int, int], None] | None = None) -> int:
         """Give an index that was built without an embedding model its vectors; `ingest` does so by itself.
 
         Args:
-            progress: Told how many of how many chunks are done.
+            progress: Called with how many of how many chunks are done.
 
         Returns:
             How many texts were embedded.
-
-        Raises:
-            InvalidInputError: The index was opened without an embedding model.
         """
         if self.embeddings is None:
             raise InvalidInputError(
@@ -265,8 +208,7 @@ class WritableIndex(ReadableIndex):
     def source_records(self) -> dict[str, SourceRecord]:
         """What is remembered about files, by source."""
         with self._store.reading() as connection:
-            more = ", CAST(fingerprint AS BLOB), original" if knows_copies(connection) else ""
-            query = f"SELECT source, size, mtime_ns, checked_ns, sha256, settings{more} FROM sources ORDER BY source"
+            query = f"SELECT {', '.join(SourceRecord.__dataclass_fields__)} FROM sources ORDER BY source"
             return {row[0]: SourceRecord(*row) for row in connection.execute(query)}
 
     def corrections(self) -> list[Correction]:
@@ -307,9 +249,6 @@ def in_scope(source: str, scopes: Sequence[str] | None) -> bool:
 def _with_warning(rows: list[Row]) -> list[Row]:
     """The rows; those that searches leave out are counted in the log."""
     if count := sum(f'"{REPRESENTATION}"' in row.metadata for row in rows):
-        logger.warning(
-            "%d documents have the metadata field %r: only a filter that names it finds them",
-            count,
-            REPRESENTATION,
-        )
+        how = "%d documents have the metadata field %r: only a filter that names it finds them"
+        logger.warning(how, count, REPRESENTATION)
     return rows

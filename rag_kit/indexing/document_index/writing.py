@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, fields
 
 from rag_kit.indexing.document_index.corrections import Correction, write_corrections
 from rag_kit.indexing.document_index.families.rows import FamilyRow
-from rag_kit.indexing.document_index.families.writing import Plan, plan_families, write_families
+from rag_kit.indexing.document_index.families.writing import plan_families, write_families
 from rag_kit.indexing.document_index.rows import Row, text_hash
-from rag_kit.indexing.document_index.sql import Connection, in_groups, marks, replacing
+from rag_kit.indexing.document_index.sql import Connection, chosen, replacing
 from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.searched import REPRESENTATION, embedded_row
 
@@ -106,32 +106,27 @@ class WriteReport(Changes):
 
 
 def known_vectors(
-    connection: Connection, hashes: Iterable[bytes], table: str = "vectors", *, titles: bool
+    connection: Connection, hashes: Iterable[bytes], table: str = "vectors"
 ) -> dict[bytes, bytes]:
-    """Vectors that a table of the store has, by the hash of what is searched.
+    """Vectors that a table of the store has, by the hash of what is embedded.
 
     Args:
         connection: Where to look.
         hashes: Of texts, without titles.
         table: The table.
-        titles: Whether titles are searched with the texts.
     """
-    found: dict[bytes, bytes] = {}
-    for group in in_groups(hashes):
-        query = (
-            f"SELECT c.hash, c.text, c.metadata, v.vector FROM chunks c JOIN {table} v USING (n) "
-            f"WHERE c.hash IN ({marks(group)})"
-        )
-        for digest, text, metadata, vector in connection.execute(query, group):
-            found[text_hash(embedded_row(text, metadata, titles=True)) if titles else digest] = vector
-    return found
+    query = (
+        f"SELECT c.text, c.metadata, v.vector FROM chunks c JOIN {table} v USING (n) WHERE c.hash IN ({{}})"
+    )
+    found = chosen(connection, query, hashes)
+    return {text_hash(embedded_row(text, metadata)): vector for text, metadata, vector in found}
 
 
-def missing_texts(store: Store, rows: Sequence[Row], *, titles: bool) -> dict[bytes, str]:
+def missing_texts(store: Store, rows: Sequence[Row]) -> dict[bytes, str]:
     """The texts of rows that have no vector in the store yet, by their hash."""
-    texts = [embedded_row(row.text, row.metadata, titles=titles) for row in rows]
     with store.looking() as connection:
-        known = known_vectors(connection, {row.hash for row in rows}, titles=titles)
+        known = known_vectors(connection, {row.hash for row in rows})
+    texts = (embedded_row(row.text, row.metadata) for row in rows)
     return {key: text for text in texts if (key := text_hash(text)) not in known}
 
 
@@ -146,99 +141,64 @@ def apply(
     Args:
         store: The store.
         batch: What to do.
-        vectors: Vectors new to the store, by the hash of what is searched; ``None`` for an index without vectors.
+        vectors: Vectors new to the store, by the hash of what is embedded; ``None`` for an index without vectors.
         embed: Makes those of texts that were in the store when ``vectors`` were made, and are not any more.
 
     Returns:
         What changed. Where nothing did, the generation stays.
     """
-    report = WriteReport()
+    report, rows = WriteReport(), batch.all_rows
     with store.writing() as connection:
         state = store.state(connection)
         generation = state.generation + 1
-        plan = _plan(connection, batch)
-        rows = batch.all_rows
-        present = _present(connection, (row.id for row in rows))
-        removed = _removed(connection, batch, rows, plan.stale)
+        sources = [*batch.whole, *batch.removed_sources]
+        plain = [row.id for row in batch.rows]
+        plan = plan_families(connection, batch.families, plain, batch.removed_ids, sources)
+        query = "SELECT id, source, ordinal, metadata, hash FROM chunks WHERE id IN ({})"
+        present = {key: rest for key, *rest in chosen(connection, query, (row.id for row in rows))}
+        removed = _going(connection, sources, [*batch.removed_ids, *plan.stale], {row.id for row in rows})
         pool: dict[bytes, bytes] = {}
         if vectors is not None:
-            known = known_vectors(connection, {row.hash for row in rows}, titles=state.titles)
-            pool = {**known, **vectors}
-            texts = [embedded_row(row.text, row.metadata, titles=state.titles) for row in rows]
+            pool = {**known_vectors(connection, {row.hash for row in rows}), **vectors}
+            texts = (embedded_row(row.text, row.metadata) for row in rows)
             lacking = {key: text for text in texts if (key := text_hash(text)) not in pool}
             pool.update(embed(lacking) if lacking else {})
             report.embedded = len(vectors) + len(lacking)
         write_families(connection, plan, batch.families)
         report.parents = Changes(plan.added, plan.updated, plan.unchanged, list(plan.removed))
-        if removed:
-            _remove(connection, removed, generation)
-            report.removed = list(removed)
+        _remove(connection, removed, generation)
+        report.removed = list(removed)
         for row in rows:
             old = present.get(row.id)
-            if old == (row.source, row.ordinal, row.metadata, row.hash):
+            if old == [row.source, row.ordinal, row.metadata, row.hash]:
                 report.unchanged.append(row.id)
                 continue
-            searched = embedded_row(row.text, row.metadata, titles=state.titles)
-            same = (
-                old is not None
-                and old[3] == row.hash
-                and embedded_row(row.text, old[2], titles=state.titles) == searched
-            )
-            n = _put(connection, row, generation)
-            if not same:
-                connection.execute("DELETE FROM vectors WHERE n = ?", (n,))
-                if vectors is not None:
-                    vector = pool[text_hash(searched)]
-                    connection.execute(
-                        replacing("vectors", "n", "vector", "generation"),
-                        (n, vector, generation),
-                    )
             (report.added if old is None else report.updated).append(row.id)
-        if report.added:
-            connection.executemany("DELETE FROM removed WHERE id = ?", [(key,) for key in report.added])
+            n = _put(connection, row, generation)
+            embedded = embedded_row(row.text, row.metadata)
+            if old is not None and old[3] == row.hash and embedded_row(row.text, old[2]) == embedded:
+                continue  # its vector stays
+            connection.execute("DELETE FROM vectors WHERE n = ?", (n,))
+            if vectors is not None:
+                vector = (n, pool[text_hash(embedded)], generation)
+                connection.execute(replacing("vectors", "n", "vector", "generation"), vector)
+        connection.executemany("DELETE FROM removed WHERE id = ?", [(key,) for key in report.added])
         if not state.derived and any(f'"{REPRESENTATION}"' in row.metadata for row in rows):
             store.set_meta(derived=True)
         _remember(connection, batch)
-        parents = report.parents
-        if any(
-            (report.added, report.updated, report.removed, parents.added, parents.updated, parents.removed)
-        ):
+        if any(each.added or each.updated or each.removed for each in (report, report.parents)):
             store.set_meta(generation=generation)
     return report
 
 
-def _present(connection: Connection, ids: Iterable[str]) -> dict[str, tuple[str, int, str, bytes]]:
-    found = {}
-    for group in in_groups(ids):
-        query = f"SELECT id, source, ordinal, metadata, hash FROM chunks WHERE id IN ({marks(group)})"
-        for key, *rest in connection.execute(query, group):
-            found[key] = (rest[0], rest[1], rest[2], rest[3])
-    return found
-
-
-def _plan(connection: Connection, batch: Batch) -> Plan:
-    return plan_families(
-        connection,
-        batch.families,
-        [row.id for row in batch.rows],
-        batch.removed_ids,
-        [*batch.whole, *batch.removed_sources],
-    )
-
-
-def _removed(
-    connection: Connection, batch: Batch, rows: Sequence[Row], stale: Iterable[str]
+def _going(
+    connection: Connection, sources: Iterable[str], ids: Iterable[str], kept: Collection[str]
 ) -> dict[str, int]:
-    """Id and row number of what goes."""
-    going: dict[str, int] = {}
-    kept = {row.id for row in rows}
-    for group in in_groups({*batch.whole, *batch.removed_sources}):
-        query = f"SELECT id, n FROM chunks WHERE source IN ({marks(group)}) ORDER BY source, ordinal"
-        going.update(row for row in connection.execute(query, group) if row[0] not in kept)
-    for group in in_groups([*batch.removed_ids, *stale]):
-        query = f"SELECT id, n FROM chunks WHERE id IN ({marks(group)})"
-        going.update(row for row in connection.execute(query, group) if row[0] not in kept)
-    return going
+    """Id and row number of what goes, for its source or its id, and is not written anew."""
+    query = "SELECT id, n FROM chunks WHERE {} IN ({{}}) ORDER BY source, ordinal"
+    going = dict(chosen(connection, query.format("source"), set(sources)))
+    going.update(chosen(connection, query.format("id"), ids))
+    return {key: n for key, n in going.items() if key not in kept}
 
 
 def _remove(connection: Connection, going: Mapping[str, int], generation: int) -> None:
@@ -253,29 +213,19 @@ def remove_rows(store: Store, ids: Sequence[str]) -> None:
     """Remove rows, with their places as children, whatever else is there; for repairs."""
     with store.writing() as connection:
         generation = store.state(connection).generation + 1
-        going = _removed(connection, Batch(removed_ids=ids), (), ())
-        _remove(connection, going, generation)
+        _remove(connection, _going(connection, (), ids, ()), generation)
         connection.executemany("DELETE FROM children WHERE id = ?", [(key,) for key in ids])
         store.set_meta(generation=generation)
 
 
 def _put(connection: Connection, row: Row, generation: int) -> int:
-    cursor = connection.execute(
-        "INSERT INTO chunks (id, source, ordinal, text, metadata, hash, generation) VALUES (?, ?, ?, ?, ?, ?, ?) "
-        "ON CONFLICT (id) DO UPDATE SET source = excluded.source, ordinal = excluded.ordinal, "
-        "text = excluded.text, metadata = excluded.metadata, hash = excluded.hash, "
-        "generation = excluded.generation RETURNING n",
-        (row.id, row.source, row.ordinal, row.text, row.metadata, row.hash, generation),
-    )
-    return int(cursor.fetchone()[0])
+    columns = ("source", "ordinal", "text", "metadata", "hash", "generation")
+    values = (row.id, row.source, row.ordinal, row.text, row.metadata, row.hash, generation)
+    return int(connection.execute(f"{replacing('chunks', 'id', *columns)} RETURNING n", values).fetchone()[0])
 
 
 def _remember(connection: Connection, batch: Batch) -> None:
     write_corrections(connection, batch.corrections, batch.uncorrected, batch.removed_sources)
-    connection.executemany(
-        "DELETE FROM sources WHERE source = ?", [(source,) for source in batch.removed_sources]
-    )
-    connection.executemany(
-        replacing("sources", *(each.name for each in fields(SourceRecord))),
-        [astuple(record) for record in batch.records],
-    )
+    connection.executemany("DELETE FROM sources WHERE source = ?", [(key,) for key in batch.removed_sources])
+    names = (each.name for each in fields(SourceRecord))
+    connection.executemany(replacing("sources", *names), [astuple(record) for record in batch.records])

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import InvalidInputError, ReadError
 from rag_kit.indexing.ingestion.copies import fingerprint
-from rag_kit.indexing.ingestion.looking import Sight, file_hash, look
+from rag_kit.indexing.ingestion.listing import Sight, file_hash, look
 from rag_kit.indexing.ingestion.settings import SplitSettings
 from rag_kit.indexing.readers.api import Reader
 from rag_kit.indexing.readers.limits import ReadLimits
@@ -49,9 +48,7 @@ class Converter:
     def __enter__(self) -> Converter:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -15,7 +15,7 @@ from rag_kit.indexing.document_index.rows import Row, make_rows
 from rag_kit.indexing.document_index.writing import SourceRecord
 from rag_kit.indexing.ingestion.copies import Copies
 from rag_kit.indexing.ingestion.corrected import correct
-from rag_kit.indexing.ingestion.looking import file_hash, look
+from rag_kit.indexing.ingestion.listing import file_hash, look
 from rag_kit.indexing.readers.parts import Unreadable
 from rag_kit.indexing.searched import REPRESENTATION
 
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from rag_kit.indexing.document_index.corrections import Correction
     from rag_kit.indexing.files import SourceFile
     from rag_kit.indexing.ingestion.converting import Converter
-    from rag_kit.indexing.ingestion.progress import Progress
-    from rag_kit.indexing.ingestion.report import IngestReport
+    from rag_kit.indexing.ingestion.report import IngestReport, Progress
 
 _FILES = 500
 

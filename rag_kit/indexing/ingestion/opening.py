@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_kit.errors import DocumentIndexError, IndexMissingError, InvalidInputError
+from rag_kit.errors import DocumentIndexError, IndexMissingError, InvalidInputError, LockedError
 from rag_kit.indexing.cluster.connecting import is_clustered
 from rag_kit.indexing.document_index.folder import REPLIES, STORE
 from rag_kit.indexing.document_index.index import DocumentIndex
@@ -119,5 +119,5 @@ def _is_empty(index: DocumentIndex) -> bool:
     """Whether the index has no rows; ``False`` where it cannot be read."""
     try:
         return not index.sources() and not index.ids()
-    except DocumentIndexError:
+    except (DocumentIndexError, LockedError):
         return False

@@ -1,7 +1,9 @@
-"""What an ingest did."""
+"""What an ingest did, and how far it is."""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -111,3 +113,34 @@ class IngestReport:
         if found := [made] * bool(made) + [asked] * bool(self.calls or self.reused):
             lines.append(f"representations: {'; '.join(found)}")
         return "\n".join(lines)
+
+
+class Progress:
+    """Counts the files that are done; threads take turns to tell the caller's function.
+
+    Args:
+        call: Called as ``call(name, done, total, bytes=n)``; ``None`` for nobody.
+        total: Files in all.
+    """
+
+    def __init__(self, call: Callable[..., object] | None, total: int) -> None:
+        self._call = call
+        self._total = total
+        self._done = self._bytes = 0
+        self._lock = threading.Lock()
+
+    def tell(self, name: str) -> None:
+        """Name what is worked on now."""
+        with self._lock:
+            if self._call is not None:
+                self._call(name, self._done, self._total, bytes=self._bytes)
+
+    def calls(self, done: int, total: int) -> None:
+        """Tell how many calls of the model are done."""
+        self.tell(f"{done} of {total} calls of the model")
+
+    def count(self, size: int = 0) -> None:
+        """Count one more file as done."""
+        with self._lock:
+            self._done += 1
+            self._bytes += size

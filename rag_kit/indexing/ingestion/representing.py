@@ -51,11 +51,6 @@ def representing(
         cache=None if dry_run and isinstance(replies, Path) and not replies.exists() else replies,
         max_concurrency=max_concurrency or 8,
     )
-    if not index.titles and not all(kind.is_searched_alone for kind in made.kinds):
-        raise InvalidInputError(
-            f"The index in {index.folder} searches passages without their titles, so a situating sentence would not be "
-            "searched either. Run: rag-kit repair --titles yes"
-        )
     before, now = recorded.get("represent_model", ""), made.recorded["represent_model"]
     if represent is None and before != now:
         raise InvalidInputError(

@@ -22,8 +22,7 @@ from rag_kit.indexing.document_index.writing import Batch
 from rag_kit.indexing.ingestion.grouping import Group, Grouping
 from rag_kit.indexing.ingestion.listing import list_files
 from rag_kit.indexing.ingestion.opening import opened, opened_converter, opened_to_look
-from rag_kit.indexing.ingestion.progress import Progress
-from rag_kit.indexing.ingestion.report import IngestReport
+from rag_kit.indexing.ingestion.report import IngestReport, Progress
 from rag_kit.indexing.ingestion.representing import representing
 from rag_kit.indexing.ingestion.rivals import Rivals
 from rag_kit.indexing.ingestion.settings import SplitSettings, settings_for
@@ -130,10 +129,10 @@ def ingest(
         InvalidInputError: A path does not exist, a size is not allowed, the folder cannot hold an index.
         ReadError: With ``strict``, the first file that cannot be read; nothing was changed.
         IndexMismatchError: The index was built with another embedding model.
-        IndexLockedError: Another writer holds the index.
+        LockedError: Another writer holds the index.
         ModelError: A model failed; what was committed before stays, and so do replies of the chat model.
         ConfigurationError: What ``represent`` names needs a language model, or a model cannot be sent to workers.
-        ClusterError: No scheduler answers, or its workers cannot do the work; what was committed before stays.
+        ConfigurationError: No scheduler answers, or its workers cannot do the work; what was committed before stays.
 
     Example:
         >>> import pathlib, tempfile

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 #: Goes up when readers or splitter give other chunks than before; then files are read again.
 READING = 3
-_DEFAULTS = {"chunk_size": 1000, "chunk_overlap": 100}
+_DEFAULTS: dict[str, Any] = {"chunk_size": 1000, "chunk_overlap": 100, "keep_duplicates": None, "ocr": ""}
 
 
 @dataclass(frozen=True)
@@ -92,45 +92,42 @@ def settings_for(
     """
     recorded = index.settings
     was = str(recorded.get("splitter", "structure"))
-    name, _, counted = was.partition(" by ")
     if splitter is None:
-        if name not in SPLITTERS:
+        splitter, _, counted = was.partition(" by ")
+        if splitter not in SPLITTERS:
             raise InvalidInputError(
-                f"The files of the index in {index.folder} were split by {name}, which is not known by name: give it "
-                "again (splitter=...), or another one, by which all given files are split again."
+                f"The files of the index in {index.folder} were split by {splitter}, which is not known by name: give "
+                "it again (splitter=...), or another one, by which all given files are split again."
             )
-        splitter, tokenizer = (
-            name,
-            tokenizer if tokenizer is not None else _recorded_tokenizer(index, counted),
-        )
-    given = {"chunk_size": chunk_size, "chunk_overlap": chunk_overlap}
-    values = {
-        name: value if value is not None else recorded.get(name, default)
-        for (name, default), value in zip(_DEFAULTS.items(), given.values(), strict=True)
+        tokenizer = tokenizer if tokenizer is not None else _recorded_tokenizer(index, counted)
+    given = {
+        "chunk_size": chunk_size,
+        "chunk_overlap": chunk_overlap,
+        "keep_duplicates": keep_duplicates,
+        "ocr": ocr,
     }
-    check_sizes(values["chunk_size"], values["chunk_overlap"])
-    cut = chosen_splitter(splitter, **values, embeddings=index.embeddings, tokenizer=tokenizer)
+    before = {name: recorded.get(name, default) for name, default in _DEFAULTS.items()}
+    values: dict[str, Any] = {name: before[name] if value is None else value for name, value in given.items()}
+    sizes = {name: values[name] for name in ("chunk_size", "chunk_overlap")}
+    check_sizes(**sizes)
+    values["ocr"] = ocr_languages(values["ocr"]) if values["ocr"] else ""
+    cut = chosen_splitter(splitter, **sizes, embeddings=index.embeddings, tokenizer=tokenizer)
     called = f"{_name_of(splitter)} by {_name_of(tokenizer)}" if tokenizer is not None else _name_of(splitter)
+    pairs = {name: (before[name], value) for name, value in values.items()} | {"splitter": (was, called)}
     changed = [
-        f"{name} changed from {recorded[name]} to {value}"
-        for name, value in values.items()
-        if name in recorded and recorded[name] != value
+        f"{'OCR' if name == 'ocr' else name} changed from {_shown(old)} to {_shown(new)}"
+        for name, (old, new) in pairs.items()
+        if old != new
     ]
-    if "chunk_size" in recorded and was != called:
-        changed.append(f"splitter changed from {was} to {called}")
-    kept = recorded.get("keep_duplicates")
-    keep = kept if keep_duplicates is None else keep_duplicates
-    if "chunk_size" in recorded and keep is not kept:
-        changed.append(f"keep_duplicates changed from {kept} to {keep}")
-    ocr_was = str(recorded.get("ocr", ""))
-    ocr = ocr_languages(ocr) if (ocr := ocr_was if ocr is None else ocr) else ""
-    if "chunk_size" in recorded and ocr_was != ocr:
-        changed.append(f"OCR changed from {ocr_was or 'none'} to {ocr or 'none'}")
     if "represent" in recorded and any(recorded.get(name) != value for name, value in represent.items()):
         changed.append("what represents chunks (kinds, model or prompts) changed")
-    notes = [f"{' and '.join(changed)}: all given files are split again"] if changed and not is_new else []
-    sizes = values["chunk_size"], values["chunk_overlap"]
-    return SplitSettings(*sizes, cut, called, keep, represent, ocr, notes)
+    tell = changed and not is_new and "chunk_size" in recorded
+    notes = [f"{' and '.join(changed)}: all given files are split again"] if tell else []
+    return SplitSettings(**values, splitter=cut, name=called, represent=represent, notes=notes)
+
+
+def _shown(value: Any) -> Any:
+    return "none" if value == "" else value
 
 
 def _recorded_tokenizer(index: DocumentIndex, name: str) -> str | None:

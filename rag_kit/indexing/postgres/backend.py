@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import IndexFormatError, IndexMissingError, InvalidInputError, MissingExtraError
-from rag_kit.indexing.document_index.backend import Backend
+from rag_kit.indexing.document_index.backend import Backend, Leg
 from rag_kit.indexing.document_index.embedding import check_model
 from rag_kit.indexing.document_index.keyword_view import KeywordView
-from rag_kit.indexing.document_index.leg import Leg
 from rag_kit.indexing.document_index.meta import State
 from rag_kit.indexing.document_index.sql import Connection, replacing
-from rag_kit.indexing.document_index.store import NEW
 
 try:
     from rag_kit.indexing.postgres.filters import where_sql
     from rag_kit.indexing.postgres.keyword import PostgresKeywordLeg
     from rag_kit.indexing.postgres.keyword_view import PostgresKeywordView
-    from rag_kit.indexing.postgres.migrating import migrate, newest, version
-    from rag_kit.indexing.postgres.replies import PostgresReplies
+    from rag_kit.indexing.postgres.migrating import VERSION, make_schema, version
     from rag_kit.indexing.postgres.store import PostgresStore
     from rag_kit.indexing.postgres.vectors import PostgresVectorLeg
 except ImportError as error:
@@ -36,8 +33,6 @@ class PostgresBackend(Backend):
     """See `Backend`."""
 
     location: Location
-
-    holds_nul = False
 
     def __init__(self, location: Location, *, writable: bool) -> None:
         self.location = location
@@ -55,15 +50,13 @@ class PostgresBackend(Backend):
         backend = cls(location, writable=True)
         try:
             with backend.store.writing() as connection:
-                migrate(connection.native, location.index)  # type: ignore[attr-defined]
+                make_schema(connection.native, location.index)  # type: ignore[attr-defined]
                 if connection.execute("SELECT 1 FROM meta").fetchone():
                     raise InvalidInputError(
                         f"There is an index in {location} already. Open it: DocumentIndex.open(url, mode='w')."
                     )
-                facts = {**NEW, "uid": uuid.uuid4().hex, "titles": True, "derived": False}
-                facts |= {"embedding": embedding, "settings": dict(settings)}
-                rows = [(key, json.dumps(value)) for key, value in facts.items()]
-                connection.executemany(replacing("meta", "key", "value"), rows)
+                facts = {"uid": uuid.uuid4().hex, "embedding": embedding, "settings": dict(settings)}
+                backend.store.set_meta(generation=0, derived=False, **facts)
             return backend
         except BaseException:
             backend.close()
@@ -86,27 +79,18 @@ class PostgresBackend(Backend):
             raise
 
     def _check_version(self) -> None:
-        """Bring an older index up to date, or refuse it."""
+        """Refuse what is no index, or one of another version."""
         with self.store.reading() as connection:
-            native = connection.native  # type: ignore[attr-defined]
-            found = version(native, self.location.index)
-            if found < 0:
-                raise IndexMissingError(
-                    f"There is no index in {self.location}. Make one: rag-kit ingest PATH --index '{self.location}'"
-                )
-        if found > newest():
-            raise IndexFormatError(
-                f"The index in {self.location} has format version {found}; this rag_kit reads up to {newest()}. "
-                "Update rag_kit."
+            found = version(connection.native, self.location.index)  # type: ignore[attr-defined]
+        if found < 0:
+            raise IndexMissingError(
+                f"There is no index in {self.location}. Make one: rag-kit ingest PATH --index '{self.location}'"
             )
-        if found < newest():
-            if not self.writable:
-                raise IndexFormatError(
-                    f"The index in {self.location} has the older format version {found}. Bring it up to date: "
-                    f"rag-kit repair --index {self.location}"
-                )
-            with self.store.writing() as connection:
-                migrate(connection.native, self.location.index)  # type: ignore[attr-defined]
+        if found != VERSION:
+            raise IndexFormatError(
+                f"The index in {self.location} has format version {found}; this rag_kit reads {VERSION}. Take the "
+                "rag_kit that wrote it, or build the index again under another name."
+            )
 
     def _follow(self, connection: Connection) -> None:
         """Let the legs follow what the open transaction has written; then nobody needs the removals any more."""
@@ -119,7 +103,7 @@ class PostgresBackend(Backend):
             leg.apply(connection, state)
         for table in ("removed", "gone"):
             connection.execute(f"DELETE FROM {table}")
-        connection.execute("UPDATE meta SET value = ? WHERE key = 'floor'", (json.dumps(state.generation),))
+        connection.execute(replacing("meta", "key", "value"), ("floor", json.dumps(state.generation)))
 
     def keyword_view(self) -> KeywordView:
         """See `Backend`."""
@@ -152,7 +136,7 @@ class PostgresBackend(Backend):
         return PostgresReplies(self.store)
 
     def flush(self, *, all_legs: bool) -> None:
-        """See `Backend`; here the legs follow inside each transaction."""
+        """See `Backend`; nothing: the legs follow inside each transaction."""
 
     def close(self, keep: Collection[str] | None = None) -> None:
         """See `Backend`; an index that holds something is not removed, for other writers may have come in."""
@@ -163,3 +147,32 @@ class PostgresBackend(Backend):
                         connection.execute("DELETE FROM meta")
         finally:
             self.store.close()
+
+
+class PostgresReplies:
+    """Replies by key, as ``rag_kit.models.JsonCache`` in a file; of one tenant, and kept also when a write fails.
+
+    Args:
+        store: The store of the index.
+    """
+
+    def __init__(self, store: PostgresStore) -> None:
+        self._store = store
+
+    def get(self, keys: Sequence[str]) -> dict[str, Any]:
+        """The replies there are, by key."""
+        with self._store.reading() as connection:
+            query = "SELECT key, answer FROM replies WHERE key = ANY(?)"
+            rows = connection.execute(query, (list(keys),))
+            return {key: json.loads(answer) for key, answer in rows}
+
+    def put(self, answers: Mapping[str, Any]) -> None:
+        """Keep replies, which must be plain JSON."""
+        rows = [(key, json.dumps(answer)) for key, answer in sorted(answers.items())]
+        with self._store.separate_transaction() as connection:
+            connection.executemany(
+                "INSERT INTO replies (key, answer) VALUES (?, ?) ON CONFLICT (key) DO NOTHING", rows
+            )
+
+    def close(self) -> None:
+        """Nothing to do: the store is the index's."""

@@ -10,8 +10,6 @@ from typing import Any
 
 import psycopg
 
-from rag_kit.indexing.document_index.sql import Rows
-
 _NUMBERS = count()
 _BLOB = re.compile(r"CAST\(([\w.]+) AS BLOB\)")
 
@@ -35,7 +33,7 @@ class PostgresConnection:
     def __init__(self, native: psycopg.Connection[Any]) -> None:
         self.native = native
 
-    def execute(self, sql: str, parameters: Sequence[Any] = (), /) -> Rows:
+    def execute(self, sql: str, parameters: Sequence[Any] = (), /) -> Any:
         """Run one statement."""
         return self.native.execute(postgres_sql(sql), parameters, binary=True)
 

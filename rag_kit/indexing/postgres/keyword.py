@@ -43,12 +43,12 @@ class PostgresKeywordLeg:
         if gone:
             total = written(native, total, {n: None for (n,) in gone})
         for rows in _pages(native, "generation > %s", since):
-            total = written(native, total, {n: self._terms(state, *row) for n, *row in rows})
+            total = written(native, total, {n: self._terms(*row) for n, *row in rows})
         save_counts(native, total._replace(generation=state.generation))
         return state.generation
 
-    def _terms(self, state: State, text: str, metadata: str) -> Counter[str]:
-        return Counter(self.analyzer(searched_text(text, json.loads(metadata)) if state.titles else text))
+    def _terms(self, text: str, metadata: str) -> Counter[str]:
+        return Counter(self.analyzer(searched_text(text, json.loads(metadata))))
 
     def search(
         self, connection: Any, state: State, query: str | Mapping[str, float], k: int, where: Filter | None
@@ -81,7 +81,7 @@ class PostgresKeywordLeg:
         for rows in _pages(native, "hashint8(n) %% %s = 0", (step,)):  # tenants may have every other number
             known = indexed(native, [n for n, _, _ in rows])
             slots = [slot for slot, _ in known.values()]
-            terms = {n: self._terms(state, *row) for n, *row in rows if n in known}
+            terms = {n: self._terms(*row) for n, *row in rows if n in known}
             counts: dict[int, Counter[str]] = {slot: Counter() for slot in slots}
             for term, its in postings(native, {term for counted in terms.values() for term in counted}):
                 for at in np.flatnonzero(np.isin(its.slots, slots)).tolist():

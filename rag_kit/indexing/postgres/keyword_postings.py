@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 BLOCK = 8192  # documents whose postings of a term stand in one row; a change writes such rows again
 BYTES = 8  # of a posting
 _COUNT_BITS, _LENGTH_BITS = 24, 26  # with 13 of a place below 2**63: numpy's int64 holds all
+_PLACE = _COUNT_BITS + _LENGTH_BITS
 _MOST_COUNT, _MOST_LENGTH = (1 << _COUNT_BITS) - 1, (1 << _LENGTH_BITS) - 1
 
 Key = tuple[str, int]  # a term and a block
@@ -57,7 +58,7 @@ class Changes:
     def put(self, slot: int, terms: Counter[str]) -> None:
         """Add the postings of a document."""
         block, place = divmod(slot, BLOCK)
-        rest = place << (_COUNT_BITS + _LENGTH_BITS) | min(terms.total(), _MOST_LENGTH)
+        rest = place << _PLACE | min(terms.total(), _MOST_LENGTH)
         for term, count in terms.items():
             self.added[term, block].append(rest | min(count, _MOST_COUNT) << _LENGTH_BITS)
 
@@ -70,30 +71,23 @@ class Changes:
     def write(self, native: Connection[Any]) -> None:
         """Write them in the open transaction: what is removed first, then what is added."""
         added = {key: pack(values) for key, values in self.added.items()}
-        for term, block, packed in _taken(native, list(self.dropped)):
+        query = (
+            "DELETE FROM keyword_postings p USING unnest(%b::text[], %b::int[]) AS k (term, block) "
+            "WHERE p.term = k.term AND p.block = k.block RETURNING p.term, p.block, p.packed"
+        )
+        keys = [list(column) for column in zip(*self.dropped, strict=True)]
+        for term, block, packed in native.execute(query, keys, binary=True) if keys else ():
             values = np.frombuffer(packed, "<u8")
-            gone = np.isin(values >> (_COUNT_BITS + _LENGTH_BITS), self.dropped[term, block])
+            gone = np.isin(values >> _PLACE, self.dropped[term, block])
             added[term, block] = values[~gone].tobytes() + added.get((term, block), b"")
         rows = [(*key, packed) for key, packed in added.items() if packed]
+        query = (
+            "INSERT INTO keyword_postings AS p (term, block, packed) "
+            "SELECT * FROM unnest(%b::text[], %b::int[], %b::bytea[]) "
+            "ON CONFLICT (tenant, term, block) DO UPDATE SET packed = p.packed || excluded.packed"
+        )
         if rows:
-            native.execute(
-                "INSERT INTO keyword_postings AS p (term, block, packed) "
-                "SELECT * FROM unnest(%b::text[], %b::int[], %b::bytea[]) "
-                "ON CONFLICT (tenant, term, block) DO UPDATE SET packed = p.packed || excluded.packed",
-                [list(column) for column in zip(*rows, strict=True)],
-            )
-
-
-def _taken(native: Connection[Any], keys: Sequence[Key]) -> list[tuple[str, int, bytes]]:
-    """Delete rows, and return what they were."""
-    if not keys:
-        return []
-    query = (
-        "DELETE FROM keyword_postings p USING unnest(%b::text[], %b::int[]) AS k (term, block) "
-        "WHERE p.term = k.term AND p.block = k.block RETURNING p.term, p.block, p.packed"
-    )
-    terms, blocks = zip(*keys, strict=True)
-    return native.execute(query, (list(terms), list(blocks)), binary=True).fetchall()
+            native.execute(query, [list(column) for column in zip(*rows, strict=True)])
 
 
 def pack(values: Sequence[int]) -> bytes:
@@ -105,8 +99,7 @@ def unpacked(rows: Sequence[tuple[int, bytes]]) -> Postings:
     """The postings of one term, of its blocks and their bytes."""
     values = np.frombuffer(b"".join(packed for _, packed in rows), "<u8").astype(np.int64)
     sizes = [len(packed) // BYTES for _, packed in rows]
-    slots = values >> (_COUNT_BITS + _LENGTH_BITS)
-    slots += np.repeat(np.array([block for block, _ in rows], np.int64) * BLOCK, sizes)
+    slots = (values >> _PLACE) + np.repeat(np.array([block for block, _ in rows], np.int64) * BLOCK, sizes)
     return Postings(slots, values >> _LENGTH_BITS & _MOST_COUNT, values & _MOST_LENGTH)
 
 

@@ -25,8 +25,8 @@ from rag_kit.indexing.raptor.tree import RaptorTree, short_hash
 from rag_kit.indexing.representing.asking import Asker, batches
 from rag_kit.indexing.searched import RAPTOR, REPRESENTATION, embedded_row
 from rag_kit.models import chat_model
+from rag_kit.models.attempts import estimate_tokens
 from rag_kit.models.chat import is_extractive
-from rag_kit.models.tokens import estimate_tokens
 
 if TYPE_CHECKING:
     from rag_kit.indexing.document_index.index import DocumentIndex
@@ -191,7 +191,7 @@ class _Run:
                     continue
                 vector = unit(np.frombuffer(blob, "<f4"))
                 if np.isfinite(vector).all():
-                    searched = embedded_row(text, fields, titles=state.titles)
+                    searched = embedded_row(text, fields)
                     self.items[key] = _Item(searched, short_hash(digest), metadata, vector)
 
     def _fields(self) -> list[str]:

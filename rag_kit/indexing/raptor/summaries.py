@@ -7,7 +7,7 @@ from typing import Any
 
 from rag_kit.documents import clean_text
 from rag_kit.indexing.representing.kinds import Kind
-from rag_kit.models.tokens import estimate_tokens
+from rag_kit.models.attempts import estimate_tokens
 
 _MOST = 4_000  # characters of a summary
 

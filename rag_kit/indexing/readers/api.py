@@ -5,9 +5,9 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from langchain_core.documents import Document
@@ -20,7 +20,14 @@ from rag_kit.indexing.readers.limits import ReadLimits
 from rag_kit.indexing.readers.ocr import ocr_languages
 from rag_kit.indexing.readers.parts import Part, Unreadable
 from rag_kit.indexing.readers.process import ReaderProcess
-from rag_kit.indexing.readers.registry import _READERS, UserReader, check_pattern, check_reader, reader_for
+from rag_kit.indexing.readers.registry import (
+    _READERS,
+    UserReader,
+    check_pattern,
+    check_reader,
+    reader_for,
+    user_parts,
+)
 
 _OCR_SECONDS = 1800.0  # a page takes about one
 _FILES_PER_PROCESS = 200  # then a new one: what a library leaks stays bounded
@@ -71,9 +78,7 @@ class Reader:
     def __enter__(self) -> Reader:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def __del__(self) -> None:
@@ -93,12 +98,9 @@ class Reader:
         if (process := self._process) is not None:
             process.stop()
         with self._lock:
-            self._stop()
-
-    def _stop(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process = None
+            if self._process is not None:
+                self._process.kill()
+                self._process = None
 
     def read(
         self,
@@ -115,58 +117,41 @@ class Reader:
         path = Path(path)
         try:
             real = _resolved(path, base)
-            if real.is_dir():
-                raise Unreadable(
-                    "it is a folder, and read() takes one file",
-                    "ingest([folder], index_folder) reads all of a folder into an index; iter_files([folder]) lists it",
-                )
-            user = reader_for(path, self.readers, self._registered)
-            if user is not None:
+            parts: Sequence[Part | Document]
+            if (user := reader_for(path, self.readers, self._registered)) is not None:
                 kind = path.suffix.lower().lstrip(".")
-                return _documents(_user_parts(user, real), path, real, base, kind)
-            kind = format_of(path, ocr=bool(ocr))
-            return _documents(self._convert(str(real), kind, limits, ocr), path, real, base, kind)
+                parts = user_parts(user, real)
+            else:
+                kind = format_of(path, ocr=bool(ocr))
+                parts = self._convert(str(real), kind, limits, ocr)
         except Unreadable as error:
             shown = clean_text(printable_path(str(path)))
-            advice = f" {error.advice}." if error.advice else ""
-            raise ReadError(f"{shown}: {clean_text(error.reason)}.{advice}") from error
+            raise ReadError(f"{shown}: {clean_text(error.reason)}. {error.advice}.") from error
+        return _documents(parts, path, real, base, kind)
 
     def _convert(self, path: str, kind: str, limits: ReadLimits, ocr: str) -> list[Part]:
         with self._lock:
             if self._closed:
                 raise InvalidInputError("This Reader is closed; make a new one.")
             process = self._process
-            if process is not None and (
-                not process.alive
-                or process.max_memory != limits.max_memory
-                or process.files >= _FILES_PER_PROCESS
-            ):
-                self._stop()
-            if self._process is None:
-                self._process = ReaderProcess(limits)
-            return self._process.convert(path, kind, limits, self.links, ocr)
+            fits = process is not None and process.alive and process.max_memory == limits.max_memory
+            if process is None or not fits or process.files >= _FILES_PER_PROCESS:
+                if process is not None:
+                    process.kill()
+                process = self._process = ReaderProcess(limits)
+            return process.convert(path, kind, limits, self.links, ocr)
 
 
-_shared: Reader | None = None
-_shared_lock = threading.Lock()
-
-
-def _shared_reader() -> Reader:
-    global _shared
-    with _shared_lock:
-        if _shared is None:
-            _shared = Reader()
-            atexit.register(_shared.close)
-        return _shared
-
-
-def _after_fork() -> None:
-    global _shared, _shared_lock
-    _shared, _shared_lock = None, threading.Lock()
+@cache
+def shared_reader() -> Reader:
+    """The reader of `read`; a forked process has one of its own."""
+    reader = Reader()
+    atexit.register(reader.close)
+    return reader
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(after_in_child=shared_reader.cache_clear)
 
 
 def read(
@@ -209,7 +194,7 @@ def read(
         | --- | --- |
         | Bern | Aare |
     """
-    return _shared_reader().read(path, limits=limits, root=root, ocr=ocr)
+    return shared_reader().read(path, limits=limits, root=root, ocr=ocr)
 
 
 async def aread(
@@ -233,39 +218,13 @@ def _resolved(path: Path, root: Path | None) -> Path:
         real = path.resolve()
         inside = root is None or real.is_relative_to(root.resolve())
     except (OSError, RuntimeError, ValueError) as error:
-        raise Unreadable(
-            f"the path cannot be resolved ({error})", "Check it for links in a circle"
-        ) from error
+        raise Unreadable(f"the path cannot be resolved ({error})", "Look for links in a circle") from error
     if not inside:
         raise Unreadable("it lies outside of its folder (a symbolic link?)", "Copy the file into the folder")
+    if real.is_dir():
+        advice = "ingest([folder], index_folder) reads all of a folder into an index; iter_files([folder]) lists it"
+        raise Unreadable("it is a folder, and read() takes one file", advice)
     return real
-
-
-def _user_parts(func: UserReader, path: Path) -> list[Part | Document]:
-    try:
-        loader: Any = func
-        is_loader = isinstance(func, type)
-        result: Any = loader(str(path)).load() if is_loader else loader(path)
-        items: Iterable[Any] = [result] if isinstance(result, str | Document) else list(result)
-    except Exception as error:
-        raise Unreadable(
-            f"the registered reader failed ({type(error).__name__}: {error})", "Mend that reader"
-        ) from error
-    found: list[Part | Document] = []
-    for item in items:
-        if not isinstance(item, str | Document):
-            raise Unreadable(
-                f"the registered reader gave {type(item).__name__}, not text or a Document",
-                "Mend that reader",
-            )
-        if is_loader and isinstance(item, Document):  # a loader's source is the path as this process sees it
-            item = Document(
-                item.page_content, metadata={k: v for k, v in item.metadata.items() if k != "source"}
-            )
-        found.append(Part(item) if isinstance(item, str) else item)
-    if not any((item.text if isinstance(item, Part) else item.page_content).strip() for item in found):
-        raise Unreadable("no text found in it", "Remove it, or check that it is the right file")
-    return found
 
 
 def _documents(
@@ -274,10 +233,8 @@ def _documents(
     # the name as given, not the target of a link: that is what people look for
     given = Path(os.path.abspath(path))
     base = Path(os.path.abspath(root)) if root is not None else given.parent
-    if given.is_relative_to(base):
-        file = given.relative_to(base).as_posix()
-    else:
-        file = real.relative_to(base.resolve()).as_posix()
+    inside = given.is_relative_to(base)
+    file = (given.relative_to(base) if inside else real.relative_to(base.resolve())).as_posix()
     common: dict[str, Any] = {
         "source": printable_path(path.as_posix() if root is None else file),
         "file": printable_path(file),

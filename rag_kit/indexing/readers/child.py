@@ -2,7 +2,7 @@
 
 Protocol, one JSON object a line. In: ``{"path", "format", "limits", "links", "ocr"}``. Out: ``{"ready": true}`` once;
 then for each request any number of ``{"text", "metadata"}`` and at the end ``{"done": n}``,
-``{"unreadable": reason, "advice": advice}`` or ``{"failed": reason}``. Nothing that is executed crosses the pipe.
+``{"memory": true}`` or ``{"unreadable": reason, "advice": advice}``. Nothing that is executed crosses the pipe.
 """
 
 from __future__ import annotations
@@ -13,37 +13,38 @@ import sys
 from typing import IO, Any
 
 from rag_kit.indexing.readers.convert import convert
-from rag_kit.indexing.readers.guard import follow_parent, forbid_network, limit_memory, limit_time
+from rag_kit.indexing.readers.guard import follow_parent, forbid_network, limit_memory
 from rag_kit.indexing.readers.limits import ReadLimits
-from rag_kit.indexing.readers.parts import Context, Unreadable
+from rag_kit.indexing.readers.parts import SAVE_AGAIN, Context, Unreadable
 
 _RECURSION = 5_000
 
 
-def _write(out: IO[str], message: dict[str, Any]) -> None:
+def _write(out: IO[str], **message: Any) -> None:
     out.write(json.dumps(message) + "\n")
     out.flush()
 
 
 def _serve(request: dict[str, Any], out: IO[str]) -> None:
-    limits = ReadLimits(**request["limits"])
-    limit_time(limits.max_seconds)
-    context = Context(os.path.basename(request["path"]), limits, bool(request["links"]), str(request["ocr"]))
+    name, limits = os.path.basename(request["path"]), ReadLimits(**request["limits"])
     count = 0
     try:
+        context = Context(name, limits, bool(request["links"]), str(request["ocr"]))
         for part in convert(request["path"], request["format"], context):
-            _write(out, {"text": part.text, "metadata": part.metadata})
+            _write(out, text=part.text, metadata=part.metadata)
             count += 1
+        _write(out, done=count)
     except Unreadable as error:
-        _write(out, {"unreadable": error.reason, "advice": error.advice})
+        _write(out, unreadable=error.reason, advice=error.advice)
     except MemoryError:
-        _write(out, {"memory": True})
-    except RecursionError:
-        _write(out, {"failed": "it is nested too deeply"})
+        _write(out, memory=True)
     except Exception as error:  # noqa: BLE001 - a converter's own failure is a report, not a crash
-        _write(out, {"failed": f"{type(error).__name__}: {error}"[:300]})
-    else:
-        _write(out, {"done": count})
+        reason = f"{type(error).__name__}: {error}"[:300]
+        if isinstance(error, RecursionError):
+            reason = "it is nested too deeply"
+        _write(
+            out, unreadable=f"it could not be converted ({reason})", advice=f"It may be damaged: {SAVE_AGAIN}"
+        )
 
 
 def main() -> int:
@@ -59,7 +60,7 @@ def main() -> int:
     limit_memory(int(sys.argv[1]))
     forbid_network()
     try:
-        _write(out, {"ready": True})
+        _write(out, ready=True)
         for line in requests:
             _serve(json.loads(line), out)
     except (BrokenPipeError, KeyboardInterrupt):

@@ -23,31 +23,18 @@ def read_bytes(path: str | Path, most: int) -> bytes:
     Raises:
         Unreadable: Not a regular file, gone, not allowed, or larger than ``most``.
     """
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
     try:
-        before = os.stat(path)
-        if stat.S_ISDIR(before.st_mode):
-            raise Unreadable("it is a folder", "Name a file; iter_files lists those of a folder")
-        if not stat.S_ISREG(before.st_mode):
-            raise Unreadable("it is no regular file but a pipe, socket or device", "Leave it out")
-        descriptor = os.open(path, flags)
-        with os.fdopen(descriptor, "rb") as stream:
-            status = os.fstat(stream.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise Unreadable("it is no regular file but a pipe, socket or device", "Leave it out")
-            if status.st_size > most:
-                raise over_limit(f"it has {status.st_size} bytes", "max_bytes", most)
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise Unreadable("it is no regular file but a folder, pipe, socket or device", "Leave it out")
+        with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as stream:
             data = stream.read(most + 1)
     except FileNotFoundError as error:
         raise Unreadable("there is no such file", "Check the path") from error
-    except PermissionError as error:
-        raise Unreadable("reading it is not permitted", "Give yourself the right to read it") from error
-    except OSError as error:
+    except (OSError, ValueError) as error:  # not allowed, a broken disk, a null character in the name
+        reason = getattr(error, "strerror", None) or error
         raise Unreadable(
-            f"it cannot be opened ({error.strerror or error})", "Check the disk and the path"
+            f"it cannot be opened ({reason})", "Check the path, its rights and the disk"
         ) from error
-    except ValueError as error:  # a null character in the name
-        raise Unreadable("its name is not allowed in a file system", "Check the path") from error
     if len(data) > most:
         raise over_limit(f"it has over {most} bytes", "max_bytes", most)
     return data
@@ -66,24 +53,16 @@ def convert(path: str | Path, kind: str, context: Context) -> Iterator[Part]:
         importlib.import_module(f"rag_kit.indexing.readers.{module}"), name
     )
     characters = 0
-    found = False
     for part in converter(data, context):
         part.text = clean(part.text)
-        if not part.text.strip():
-            continue
-        characters += len(part.text)
-        if characters > context.limits.max_characters:
-            raise over_limit(
-                f"it gives over {characters} characters of text",
-                "max_characters",
-                context.limits.max_characters,
-            )
-        found = True
-        part.metadata = {
-            key: clean(value) if isinstance(value, str) else value for key, value in part.metadata.items()
-        }
-        yield part
-    if not found:
+        if part.text.strip():
+            characters += len(part.text)
+            context.check(characters, "characters of text", "max_characters")
+            part.metadata = {
+                key: clean(value) if isinstance(value, str) else value for key, value in part.metadata.items()
+            }
+            yield part
+    if not characters:
         raise Unreadable("no text found in it", "Remove it, or check that it is the right file")
 
 

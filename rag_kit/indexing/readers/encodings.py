@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import re
 from functools import cache
+from itertools import product
 
 from rag_kit.indexing.readers.parts import Unreadable
 
@@ -20,30 +21,37 @@ _BOMS: tuple[tuple[bytes, str], ...] = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 _DECLARED = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?\s*([A-Za-z0-9_.:-]{2,40})""")
+_ALIASES = {  # declared name -> the larger encoding that its files are really in, as browsers do
+    "gb2312 gbk gb_2312-80 x-gbk": "gb18030",
+    "big5 big5-hkscs x-x-big5": "big5hkscs",
+    "iso-8859-1 latin-1 ascii us-ascii": "cp1252",
+    "euc-kr ks_c_5601-1987": "cp949",
+    "shift_jis x-sjis shift-jis": "cp932",
+}
 _CANDIDATES = ("gb18030", "big5hkscs", "cp949", "cp932", "euc_jp", "utf-16-le", "utf-16-be")
 _SAMPLE = 200_000
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+
+
+_ROWS = {  # lead and trail bytes of the frequent half of an encoding's table; kana too
+    "gb18030": ["b0d7 a1fe"],
+    "big5hkscs": ["a4c6 407e", "a4c6 a1fe"],
+    "cp949": ["b0c8 a1fe"],
+    "euc_jp": ["b0cf a1fe", "a4a5 a1fe"],
+}
+_ALIKE = {"cp932": ["euc_jp"], "utf-16-le": ["gb18030", "big5hkscs", "cp949", "euc_jp"]}
+_ALIKE["utf-16-be"] = _ALIKE["utf-16-le"]
 
 
 @cache
 def _common(encoding: str) -> frozenset[str]:
     """Characters of everyday use in an encoding: the frequent half of its table, kana, hangul, punctuation."""
     common = set("，。、；：？！“”‘’（）《》〈〉「」『』【】…—·～％　")
-    if encoding == "gb18030":
-        ranges = [(0xB0, 0xD7, 0xA1, 0xFE)]
-    elif encoding == "big5hkscs":
-        ranges = [(0xA4, 0xC6, 0x40, 0x7E), (0xA4, 0xC6, 0xA1, 0xFE)]
-    elif encoding.startswith("utf-16"):
-        return _common("gb18030") | _common("big5hkscs") | _common("cp949") | _common("cp932")
-    elif encoding == "cp949":
-        ranges = [(0xB0, 0xC8, 0xA1, 0xFE)]
-    else:  # Japanese: JIS level 1 through its EUC form, and kana
-        ranges = [(0xB0, 0xCF, 0xA1, 0xFE), (0xA4, 0xA5, 0xA1, 0xFE)]
-        encoding = "euc_jp"
-    for first, last, low, high in ranges:
-        for lead in range(first, last + 1):
-            for trail in range(low, high + 1):
-                common.update(bytes((lead, trail)).decode(encoding, "ignore"))
+    for name in _ALIKE.get(encoding, [encoding]):
+        for row in _ROWS[name]:
+            first, last, low, high = bytes.fromhex(row)
+            for lead, trail in product(range(first, last + 1), range(low, high + 1)):
+                common.update(bytes((lead, trail)).decode(name, "ignore"))
     return frozenset(common)
 
 
@@ -88,20 +96,8 @@ def _without_bom(data: bytes) -> str | None:
 
 def _declared(data: bytes) -> str | None:
     match = _DECLARED.search(data[:4096])
-    if not match:
-        return None
-    name = match.group(1).decode("ascii").lower()
-    if name in ("gb2312", "gbk", "gb_2312-80", "x-gbk"):
-        return "gb18030"
-    if name in ("big5", "big5-hkscs", "x-x-big5"):
-        return "big5hkscs"
-    if name in ("iso-8859-1", "latin-1", "ascii", "us-ascii"):
-        return "cp1252"  # what browsers do
-    if name in ("euc-kr", "ks_c_5601-1987"):
-        return "cp949"
-    if name in ("shift_jis", "x-sjis", "shift-jis"):
-        return "cp932"
-    return name
+    name = match.group(1).decode("ascii").lower() if match else ""
+    return next((wide for names, wide in _ALIASES.items() if name in names.split()), name or None)
 
 
 def detect(data: bytes, *, markup: bool = False) -> str:

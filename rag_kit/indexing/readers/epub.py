@@ -4,36 +4,35 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator
-from typing import Any
 from urllib.parse import unquote
 
 from rag_kit.indexing.readers.encodings import decode
 from rag_kit.indexing.readers.markup import html_title, parse_html, to_markdown
 from rag_kit.indexing.readers.package import Package
-from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable, over_limit
+from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable
 
 _FONT_OBFUSCATION = (b"http://www.idpf.org/2008/embedding", b"http://ns.adobe.com/pdf/enc#RC")
-_REPAIR = "Check the book with an EPUB validator, or convert it again"
 
 
 def read_epub(data: bytes, context: Context) -> Iterator[Part]:
     """Each document of the spine as markdown, with its number and heading; one that is repeated counts once."""
     package = Package(data, context.limits)
     _refuse_protected(package)
-    root = _xml(package, "META-INF/container.xml")
+    root = package.xml("META-INF/container.xml")
     paths = root.xpath("//*[local-name()='rootfile']/@full-path")
     if not paths:
-        raise Unreadable("its container names no book", _REPAIR)
+        raise Unreadable(
+            "its container names no book", "Check it with an EPUB validator, or convert it again"
+        )
     opf_path = str(paths[0])
-    opf = _xml(package, opf_path)
+    opf = package.xml(opf_path)
     folder = posixpath.dirname(opf_path)
     items = {
         item.get("id"): posixpath.normpath(posixpath.join(folder, unquote(item.get("href") or "")))
         for item in opf.xpath("//*[local-name()='manifest']/*[local-name()='item']")
     }
     spine = [ref.get("idref") for ref in opf.xpath("//*[local-name()='spine']/*[local-name()='itemref']")]
-    if len(spine) > context.limits.max_pages:
-        raise over_limit(f"it has {len(spine)} chapters", "max_pages", context.limits.max_pages)
+    context.check(len(spine), "chapters", "max_pages")
     titles = [" ".join(text.split()) for text in opf.xpath("//*[local-name()='title']/text()")]
     metadata: dict[str, Scalar] = {"title": titles[0]} if titles and titles[0] else {}
     read: set[str] = set()
@@ -46,11 +45,8 @@ def read_epub(data: bytes, context: Context) -> Iterator[Part]:
         tree = parse_html(decode(package.read(name), markup=True))
         text = to_markdown(tree, links=context.links)
         if text.strip():
-            chapter = html_title(tree)
-            extra: dict[str, Scalar] = {"chapter": number}
-            if chapter:
-                extra["chapter_title"] = chapter
-            yield Part(text, {**metadata, **extra})
+            extra = {"chapter_title": chapter} if (chapter := html_title(tree)) else {}
+            yield Part(text, {**metadata, "chapter": number, **extra})
 
 
 def _refuse_protected(package: Package) -> None:
@@ -61,15 +57,3 @@ def _refuse_protected(package: Package) -> None:
     fonts = sum(data.count(name) for name in _FONT_OBFUSCATION)
     if methods and not fonts:
         raise Unreadable("it is protected by DRM", "Only books without DRM can be read")
-
-
-def _xml(package: Package, name: str) -> Any:
-    from lxml import etree
-
-    parser = etree.XMLParser(
-        resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, recover=True
-    )
-    root = etree.fromstring(package.read(name), parser)
-    if root is None:
-        raise Unreadable(f"its part {name!r} is not XML", _REPAIR)
-    return root

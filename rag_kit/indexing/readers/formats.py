@@ -34,6 +34,7 @@ KINDS = {
     "eml": Format(".eml", "message/rfc822", "mail:read_eml"),
     "mbox": Format(".mbox", "application/mbox", "mail:read_mbox"),
 }
+_ZIPPED = {"docx", "pptx", "xlsx", "epub"}
 FORMATS = {suffix: kind for kind, row in KINDS.items() for suffix in row.suffixes.split()}
 #: Pictures, which are read where OCR is asked for.
 PICTURES = {
@@ -51,46 +52,35 @@ MIME |= {suffix: f"image/{kind}" for suffix, kind in PICTURES.items()}
 OCR_ADVICE = (
     "Give ocr='eng' (--ocr eng), after pip install 'rag-kit[ocr]' and apt-get install tesseract-ocr-eng"
 )
-_ZIPPED = {"docx", "pptx", "xlsx", "epub"}
-_OWN = "or add a reader of your own: register_reader('*{0}', function)"
+_OWN = ", or add a reader of your own: register_reader('*{0}', function)"
 #: Suffixes that are not read, what they are, and what to do.
 _REFUSED: tuple[tuple[str, str, str], ...] = (
-    (".doc", "the old binary Office format, which is not read", "Save it as .docx and read that"),
-    (".xls", "the old binary Office format, which is not read", "Save it as .xlsx and read that"),
-    (".ppt", "the old binary Office format, which is not read", "Save it as .pptx and read that"),
-    (".hwp .hwpx", "a Hangul document, which is not read", f"Save it as .docx or .pdf, {_OWN}"),
-    (".key", "a Keynote presentation, which is not read", f"Export it as .pptx or .pdf, {_OWN}"),
-    (".pages", "a Pages document, which is not read", f"Export it as .docx or .pdf, {_OWN}"),
-    (".numbers", "a Numbers table, which is not read", f"Export it as .xlsx or .csv, {_OWN}"),
-    (".odt .rtf .odp .ods", "a format that is not read", f"Save it as .docx, .pptx or .xlsx, {_OWN}"),
-    (".msg .pst", "Outlook's own format, which is not read", f"Export the letters as .eml or .mbox, {_OWN}"),
+    (".doc .xls .ppt", "the old binary Office format", "Save it as {0}x and read that"),
+    (".hwp .hwpx", "a Hangul document", f"Save it as .docx or .pdf{_OWN}"),
+    (".key .pages .numbers", "a Keynote, Pages or Numbers document", f"Export it as .pdf or .csv{_OWN}"),
+    (".odt .rtf .odp .ods", "a format that is not read", f"Save it as .docx, .pptx or .xlsx{_OWN}"),
+    (".msg .pst", "Outlook's own format", f"Export the letters as .eml or .mbox{_OWN}"),
     (
         ".mp3 .wav .m4a .flac .ogg .aac .mp4 .mov .mkv .avi .webm .m4v",
         "sound or film, which has no text",
-        f"Transcribe it and read the transcript as .txt, {_OWN}",
+        f"Transcribe it and read the transcript as .txt{_OWN}",
     ),
-    (
-        ".gif .heic .svg",
-        "a picture of a kind that is not read",
-        f"Save it as .png and read that with ocr='eng', {_OWN}",
-    ),
+    (".gif .heic .svg", "a picture of a kind that is not read", "Save it as .png and give ocr='eng'" + _OWN),
     (".zip .tar .gz .7z .rar", "an archive, which is not opened", "Unpack it and read what is in it"),
 )
-_MAGIC: tuple[tuple[bytes, str], ...] = (
-    (b"%PDF-", "a PDF"),
-    (b"PK\x03\x04", "a zip archive"),
-    (b"PK\x05\x06", "an empty zip archive"),
-    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old or encrypted Office file (OLE)"),
-    (b"{\\rtf", "an RTF file"),
-    (b"\x89PNG", "a PNG image"),
-    (b"\xff\xd8\xff", "a JPEG image"),
-    (b"GIF8", "a GIF image"),
-    (b"\x1f\x8b", "a gzip archive"),
-    (b"7z\xbc\xaf", "a 7z archive"),
-    (b"Rar!", "a RAR archive"),
-    (b"\x7fELF", "a program"),
-    (b"SQLite format 3", "an SQLite database"),
-)
+_OLE, _ZIP = "an old or encrypted Office file (OLE)", "a zip archive"
+_MAGIC = {
+    b"%PDF-": "a PDF",
+    b"PK\x03\x04": _ZIP,
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": _OLE,
+    b"{\\rtf": "an RTF file",
+    b"\x89PNG": "a PNG image",
+    b"\xff\xd8\xff": "a JPEG image",
+    b"GIF8": "a GIF image",
+    b"\x1f\x8b": "a gzip archive",
+    b"\x7fELF": "a program",
+    b"SQLite format 3": "an SQLite database",
+}
 
 
 def supported_suffixes() -> list[str]:
@@ -130,19 +120,6 @@ def format_of(path: PurePath, *, ocr: bool = False) -> str:
     )
 
 
-def sniff(head: bytes) -> str | None:
-    """What the first bytes of a file say it is; ``None`` where they say nothing.
-
-    Example:
-        >>> sniff(b"%PDF-1.7 ...")
-        'a PDF'
-    """
-    for magic, name in _MAGIC:
-        if head.startswith(magic):
-            return name
-    return None
-
-
 def check_content(data: bytes, kind: str) -> None:
     """Refuse bytes that are not what the suffix says.
 
@@ -151,29 +128,20 @@ def check_content(data: bytes, kind: str) -> None:
     """
     if not data.strip():
         raise Unreadable("the file is empty", "Remove it, or write something into it")
-    found = sniff(data[:64])
+    found = next((name for magic, name in _MAGIC.items() if data.startswith(magic)), None)
     if kind == "pdf":
-        if b"%PDF-" not in data[:1024]:
-            raise Unreadable(
-                f"it is not a PDF although it is named so ({found or 'unknown content'})",
-                "Give it the suffix of its real format",
-            )
-        return
-    if kind in PICTURES:
-        return  # whichever of them it is, Pillow sees
-    if kind in _ZIPPED:
-        if found == "an old or encrypted Office file (OLE)":
-            raise Unreadable(
-                "it is encrypted with a password, or an old binary Office file",
-                f"Open it, remove the password and save it as .{kind}",
-            )
-        if found != "a zip archive":
-            raise Unreadable(
-                f"it is not a {kind} file although it is named so ({found or 'unknown content'})",
-                "Give it the suffix of its real format, or repair it",
-            )
-        return
-    if found:
+        fits = b"%PDF-" in data[:1024]
+    elif kind in _ZIPPED:
+        fits = found == _ZIP
+    else:
+        fits = found is None or kind in PICTURES  # whichever picture it is, Pillow sees
+    if not fits and found == _OLE and kind in _ZIPPED:
         raise Unreadable(
-            f"it is {found} although it is named as {kind}", "Give it the suffix of its real format"
+            "it is encrypted with a password, or an old binary Office file",
+            f"Open it, remove the password and save it as .{kind}",
+        )
+    if not fits:
+        raise Unreadable(
+            f"it is no {kind} file although it is named so ({found or 'unknown content'})",
+            "Give it the suffix of its real format",
         )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
-from typing import Any
+from dataclasses import dataclass, fields
 
 from rag_kit.errors import InvalidInputError
 
@@ -52,10 +51,5 @@ class ReadLimits:
                 raise InvalidInputError(f"ReadLimits.{field.name} must be a number above 0, not {value!r}.")
         if self.max_memory < _SMALLEST_MEMORY:
             raise InvalidInputError(
-                f"ReadLimits.max_memory must be at least {_SMALLEST_MEMORY} bytes (256 MiB), "
-                f"not {self.max_memory}: the reader process could not start."
+                f"ReadLimits.max_memory must be at least {_SMALLEST_MEMORY} bytes (256 MiB), not {self.max_memory}."
             )
-
-    def to_dict(self) -> dict[str, Any]:
-        """The caps as plain JSON, as the reader process gets them."""
-        return asdict(self)

@@ -10,7 +10,7 @@ from email.parser import BytesParser
 
 from rag_kit.indexing.readers.encodings import decode
 from rag_kit.indexing.readers.markup import parse_html, to_markdown
-from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable, over_limit
+from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable
 
 _FROM = re.compile(rb"^From [^\n]*\n", re.M)
 _QUOTED_FROM = re.compile(rb"^>(>*From )", re.M)
@@ -21,7 +21,7 @@ def read_eml(data: bytes, context: Context) -> Iterator[Part]:
     """One part: subject, sender, receivers, date, text, and the names of what is attached."""
     message = BytesParser(EmailMessage, policy=policy.default).parsebytes(data)
     if not any(message.get(name) for name in (*_HEADERS, "Subject")):
-        raise Unreadable("it has none of the headers of a letter", "Export it again from the mail program")
+        raise Unreadable("it has none of the headers of a letter")
     yield _part(message, context)
 
 
@@ -29,9 +29,8 @@ def read_mbox(data: bytes, context: Context) -> Iterator[Part]:
     """One part a message, numbered from 1 in ``record``."""
     starts = [match for match in _FROM.finditer(data) if _begins(data, match.start())]
     if not starts:
-        raise Unreadable("it has no line that begins a message ('From ...')", "Export it again as mbox")
-    if len(starts) > context.limits.max_records:
-        raise over_limit(f"it has {len(starts)} messages", "max_records", context.limits.max_records)
+        raise Unreadable("it has no line that begins a message ('From ...')")
+    context.check(len(starts), "messages", "max_records")
     ends = [match.start() for match in starts[1:]] + [len(data)]
     for number, (match, end) in enumerate(zip(starts, ends, strict=True), 1):
         message = BytesParser(EmailMessage, policy=policy.default).parsebytes(

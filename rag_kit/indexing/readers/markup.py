@@ -36,15 +36,6 @@ def parse_html(text: str) -> Any:
     Raises:
         Unreadable: There is no element in it.
     """
-    tree, too_deep = _parsed(text)
-    if (
-        too_deep
-    ):  # the parser gave up there and lost the rest: without the elements that only group, it is flatter
-        tree, _ = _parsed(_GROUPING.sub(" ", text))
-    return tree
-
-
-def _parsed(text: str) -> tuple[Any, bool]:
     from lxml import etree, html
 
     parser = html.HTMLParser(
@@ -56,7 +47,12 @@ def _parsed(text: str) -> tuple[Any, bool]:
         raise Unreadable(
             f"no HTML element could be found ({error})", "Check that the file is HTML"
         ) from error
-    return tree, any("depth" in entry.message for entry in parser.error_log)
+    if (
+        any("depth" in entry.message for entry in parser.error_log)
+        and (flat := _GROUPING.sub(" ", text)) != text
+    ):
+        return parse_html(flat)  # the parser gave up there and lost the rest; now it is less deep
+    return tree
 
 
 def html_title(tree: Any) -> str:
@@ -180,9 +176,11 @@ class _Writer:
         captions = [child for child in node if child.tag == "caption"]
         for caption in captions:
             yield from self._paragraph([self._inside(caption, depth)])
-        if any(True for _ in node.iter("h1", "h2", "h3", "h4", "h5", "h6")) or self._nested(node):
+        if any(True for _ in node.iter("h1", "h2", "h3", "h4", "h5", "h6")) or any(
+            inner is not node for inner in node.iter("table")
+        ):
             for row in node.iter("tr"):  # a table used for layout
-                if self._owner(row) is node:
+                if next(row.iterancestors("table"), None) is node:
                     for cell in row:
                         if isinstance(cell.tag, str) and not self._skipped(cell):
                             yield from self.blocks(cell, depth + 1)
@@ -199,16 +197,6 @@ class _Writer:
             yield from (text for row in rows for text in dict.fromkeys(row) if text)
         elif rows:
             yield markdown_table(rows)
-
-    @staticmethod
-    def _nested(node: Any) -> bool:
-        return any(inner is not node for inner in node.iter("table"))
-
-    @staticmethod
-    def _owner(row: Any) -> Any:
-        for parent in row.iterancestors("table"):
-            return parent
-        return None
 
     def _inside(self, node: Any, depth: int) -> str:
         pieces = [node.text or ""]

@@ -78,8 +78,7 @@ def read_picture(data: bytes, context: Context) -> Iterator[Part]:
     limits = context.limits
     image = Image.open(io.BytesIO(data), formats=("PNG", "JPEG", "TIFF", "BMP", "WEBP"))
     count = getattr(image, "n_frames", 1) if image.format == "TIFF" else 1
-    if count > limits.max_pages:
-        raise over_limit(f"it has {count} pages", "max_pages", limits.max_pages)
+    context.check(count, "pages", "max_pages")
     for number, frame in enumerate(ImageSequence.Iterator(image), 1):
         width, height = frame.size
         if width * height > limits.max_pixels:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import io
 import zipfile
 import zlib
-from collections.abc import Iterator
+from typing import Any
 
 from rag_kit.indexing.readers.limits import ReadLimits
 from rag_kit.indexing.readers.parts import Unreadable, over_limit
 
 _STEP = 1 << 16
-_DAMAGED = "Open it in the program that made it and save it again"
+_PROGRAM_TITLES = ("powerpoint presentation", "presentation", "document", "word document")
 # Never needed for text; the libraries get them empty, so that no image or embedded program is ever parsed.
 _BLOBS = tuple(
     ".png .jpg .jpeg .gif .bmp .tif .tiff .emf .wmf .svg .wdp .webp .bin .vml .odttf .ttf .otf .fntdata .mp3 .mp4 "  # noqa: SIM905
@@ -31,17 +31,19 @@ class Package:
             self._zip = zipfile.ZipFile(io.BytesIO(data))
             entries = self._zip.infolist()
         except (zipfile.BadZipFile, ValueError, EOFError, OSError, NotImplementedError) as error:
-            raise Unreadable(f"its zip container is damaged ({error})", _DAMAGED) from error
+            raise Unreadable(f"its zip container is damaged ({error})") from error
         self._limits = limits
         self._unpacked = 0
         if len(entries) > limits.max_entries:
             raise over_limit(f"it holds {len(entries)} entries", "max_entries", limits.max_entries)
-        declared = sum(entry.file_size for entry in entries)
-        if declared > limits.max_unpacked:
-            raise over_limit(f"it unpacks to {declared} bytes", "max_unpacked", limits.max_unpacked)
+        self._check_size(sum(entry.file_size for entry in entries))
         if any(entry.flag_bits & 1 for entry in entries):
             raise Unreadable("it is encrypted with a password", "Save it without the password")
         self._entries = {entry.filename: entry for entry in entries if not entry.is_dir()}
+
+    def _check_size(self, size: int) -> None:
+        if size > self._limits.max_unpacked:
+            raise over_limit(f"it unpacks to {size} bytes or more", "max_unpacked", self._limits.max_unpacked)
 
     def names(self) -> list[str]:
         """Names of all entries that are files, in the order of the archive."""
@@ -56,20 +58,14 @@ class Package:
         Raises:
             Unreadable: It is missing, damaged, or the caps are used up.
         """
-        entry = self._entries.get(name)
-        if entry is None:
-            raise Unreadable(f"it lacks the part {name!r}", _DAMAGED)
+        if name not in self._entries:
+            raise Unreadable(f"it lacks the part {name!r}")
         pieces = []
         try:
-            with self._zip.open(entry) as stream:
+            with self._zip.open(self._entries[name]) as stream:
                 while piece := stream.read(_STEP):
                     self._unpacked += len(piece)
-                    if self._unpacked > self._limits.max_unpacked:
-                        raise over_limit(
-                            f"it unpacks to over {self._unpacked} bytes",
-                            "max_unpacked",
-                            self._limits.max_unpacked,
-                        )
+                    self._check_size(self._unpacked)
                     pieces.append(piece)
         except (
             zipfile.BadZipFile,
@@ -79,17 +75,23 @@ class Package:
             NotImplementedError,
             RuntimeError,
         ) as error:
-            raise Unreadable(f"its part {name!r} is damaged ({error})", _DAMAGED) from error
+            raise Unreadable(f"its part {name!r} is damaged ({error})") from error
         return b"".join(pieces)
 
-    def _clean(self) -> Iterator[tuple[str, bytes]]:
-        for name in self._entries:
-            if name.lower().endswith(_BLOBS):
-                yield name, b""
-                continue
-            data = self.read(name)
-            refuse_dtd(name, data)
-            yield name, data
+    def xml(self, name: str) -> Any:
+        """The root of an XML part; nothing that it points to is loaded.
+
+        Raises:
+            Unreadable: As `read`, and where it is no XML.
+        """
+        return parse_xml(self.read(name), name)
+
+    def title(self) -> str:
+        """The title in an Office file's properties; empty where there is none, or a program put it there by itself."""
+        name = "docProps/core.xml"
+        titles = self.xml(name).xpath("//*[local-name()='title']/text()") if name in self else []
+        title = " ".join(str(titles[0]).split())[:300] if titles else ""
+        return "" if title.lower() in _PROGRAM_TITLES else title
 
     def repacked(self, changes: dict[str, bytes] | None = None) -> io.BytesIO:
         """The package again, for a library to open: media emptied, every byte counted, no DTD inside.
@@ -99,10 +101,30 @@ class Package:
         """
         buffer = io.BytesIO()
         with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as out:
-            for name, data in self._clean():
+            for name in self._entries:
+                data = b"" if name.lower().endswith(_BLOBS) else self.read(name)
+                refuse_dtd(name, data)
                 out.writestr(zipfile.ZipInfo(name), (changes or {}).get(name, data))
         buffer.seek(0)
         return buffer
+
+
+def parse_xml(data: bytes, name: str, *, recover: bool = True) -> Any:
+    """The root of an XML text; nothing that it points to is loaded.
+
+    Raises:
+        Unreadable: It is no XML, or without ``recover`` a damaged one.
+    """
+    from lxml import etree
+
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, recover=recover)
+    try:
+        root = etree.fromstring(data, parser)
+    except etree.XMLSyntaxError as error:
+        raise Unreadable(f"its part {name!r} is damaged XML ({error})") from error
+    if root is None:
+        raise Unreadable(f"its part {name!r} is no XML")
+    return root
 
 
 def refuse_dtd(name: str, data: bytes) -> None:

@@ -9,12 +9,13 @@ from rag_kit.indexing.readers.limits import ReadLimits
 
 Scalar = str | int | float | bool
 _STREAM = re.compile(r"(?:\bfile )?['\"]?<_io\.\w+ object at 0x[0-9a-fA-F]+>['\"]?")
+SAVE_AGAIN = "Open it in the program that made it and save it again"
 
 
 class Unreadable(Exception):
     """A file cannot be converted: ``reason`` says why, ``advice`` what to do about it."""
 
-    def __init__(self, reason: str, advice: str = "") -> None:
+    def __init__(self, reason: str, advice: str = SAVE_AGAIN) -> None:
         # libraries name the stream that they were given; people know it as the file
         reason = _STREAM.sub("it", reason)
         super().__init__(reason)
@@ -30,7 +31,7 @@ def over_limit(what: str, limit: str, value: float) -> Unreadable:
         'Allow more with ReadLimits(max_pages=...), or split the file'
     """
     return Unreadable(
-        f"{what}, more than {limit}={value} allows",
+        f"{what}, more than {limit}={value:.15g} allows",
         f"Allow more with ReadLimits({limit}=...), or split the file",
     )
 
@@ -51,3 +52,12 @@ class Context:
     limits: ReadLimits
     links: bool = False
     ocr: str = ""
+
+    def check(self, count: int, what: str, limit: str) -> None:
+        """Refuse a file that has more of something than a cap of `ReadLimits` allows.
+
+        Raises:
+            Unreadable: It has.
+        """
+        if count > (most := getattr(self.limits, limit)):
+            raise over_limit(f"it has over {most} {what}", limit, most)

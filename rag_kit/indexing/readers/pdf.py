@@ -9,10 +9,10 @@ from typing import Any
 
 from rag_kit.indexing.readers.formats import OCR_ADVICE
 from rag_kit.indexing.readers.ocr import recognised_page
-from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable, over_limit
+from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable
 from rag_kit.indexing.readers.pdf_layout import Layout
 from rag_kit.indexing.readers.pdf_lines import Line, Rule, page_lines, page_rules, with_fields
-from rag_kit.indexing.readers.pdf_order import letterhead_first, marks_joined, with_code
+from rag_kit.indexing.readers.pdf_order import letterhead_first, with_code
 from rag_kit.indexing.readers.pdf_tables import with_tables
 from rag_kit.indexing.readers.running import running_lines
 
@@ -40,8 +40,7 @@ def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
         count = len(document)
         if document.get_formtype():
             document.init_forms()
-        if count > context.limits.max_pages:
-            raise over_limit(f"it has {count} pages", "max_pages", context.limits.max_pages)
+        context.check(count, "pages", "max_pages")
         pages: list[list[Line]] = []
         rules: list[list[Rule]] = []
         recognised: dict[int, str] = {}
@@ -51,10 +50,7 @@ def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
             if text:
                 recognised[index + 1] = text
             characters += sum(len(line.text) for line in lines) + len(text)
-            if characters > context.limits.max_characters:
-                raise over_limit(
-                    f"it has over {characters} characters", "max_characters", context.limits.max_characters
-                )
+            context.check(characters, "characters", "max_characters")
             pages.append(lines)
             rules.append(drawn)
         title = _metadata_title(document)
@@ -73,7 +69,7 @@ def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
     mono = sum(len(line.text) for lines in pages for line in lines if line.mono)
     for number, lines in enumerate(pages):
         if len(lines) <= _MOST_LINES:
-            lines = with_tables(letterhead_first(marks_joined(lines)), rules[number])
+            lines = with_tables(letterhead_first(lines), rules[number])
         # where most of a document is set in a font of fixed width, that is no sign of code
         pages[number] = with_code(lines) if mono < 0.9 * characters else lines
     layout = Layout(pages)
@@ -121,10 +117,8 @@ def _page(document: Any, index: int, context: Context) -> tuple[list[Line], list
 def _refusal(message: str) -> Unreadable:
     if "password" in message.lower():
         return Unreadable("it is encrypted with a password", "Save it without the password")
-    return Unreadable(
-        f"it is damaged ({message.split(':')[-1].strip(' .)')})",
-        "Open it in a PDF viewer and print it to a new PDF",
-    )
+    reason = message.split(":")[-1].strip(" .)")
+    return Unreadable(f"it is damaged ({reason})", "Open it in a PDF viewer and print it to a new PDF")
 
 
 def _metadata_title(document: Any) -> str:

@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from rag_kit.indexing.readers.pdf_lines import HYPHEN, Line
 
 _CJK = "\u2e80-\u303f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef"
-_WIDE = re.compile(f"[{_CJK}\uac00-\ud7af]")
-_HANGUL = re.compile("[\uac00-\ud7af]")
+_WIDE = re.compile(f"[{_CJK}]")
 _MARK = re.compile(
     r"(?:[•●○▪■◦‣⁃∙·*–—-]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)]|[①-⑳㉠-㉻]|[（(][一二三四五六七八九十]+[)）]|[一二三四五六七八九十]+、)\s"
 )
@@ -37,16 +36,12 @@ class Layout:
     def __init__(self, pages: Sequence[Sequence[Line]]) -> None:
         sizes: Counter[float] = Counter()
         words: set[str] = set()
-        ends = spaced = 0
         for lines in pages:
             for line in lines:
                 if line.block:
                     continue
                 sizes[line.size] += len(line.text)
                 words.update(_WORD.findall(line.text.lower()))
-                if _HANGUL.match(line.text[-1]):
-                    ends += 1
-                    spaced += line.space
         self.body = sizes.most_common(1)[0][0] if sizes else 0.0
         large = sorted((size for size in sizes if size >= self.body * 1.12), reverse=True)
         merged: list[float] = []
@@ -55,7 +50,6 @@ class Layout:
                 merged.append(size)
         self._sizes = merged[: _LEVELS - 1]
         self._words = words
-        self._korean_spaces = spaced > 0.1 * ends
         self._path: list[tuple[int, str]] = []
         self.first_heading = ""
 
@@ -186,15 +180,11 @@ class Layout:
             HYPHEN
         )
 
-    def _joint(self, line: Line, after: Line) -> str:
+    @staticmethod
+    def _joint(line: Line, after: Line) -> str:
         if line.text.endswith(HYPHEN):
             return ""
-        last, first = line.text[-1], after.text[0]
-        if _HANGUL.match(last) and _HANGUL.match(first):
-            return "" if self._korean_spaces and not line.space else " "
-        if _WIDE.match(last) and _WIDE.match(first):
-            return ""
-        return " "
+        return "" if _WIDE.match(line.text[-1]) and _WIDE.match(after.text[0]) else " "
 
     def _hyphens(self, text: str) -> str:
         """Words that a line's end cut: joined, unless the document writes them with a hyphen elsewhere."""
@@ -212,11 +202,7 @@ class Layout:
 
 
 def _right_edges(lines: Sequence[Line]) -> list[float]:
-    """For each line the right edge of its column: the furthest that the lines of its run reach.
-
-    A run is a stretch of lines, one closely below the other, that start at about the same place; those
-    beside a table are narrower.
-    """
+    """For each line the right edge of its column: the furthest that the lines closely above and below it reach."""
     tables = [line for line in lines if line.block]
     beside = [any(table.end_bottom <= line.bottom <= table.bottom for table in tables) for line in lines]
     edges: list[float] = []

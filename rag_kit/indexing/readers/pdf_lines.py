@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import re
+import unicodedata
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 HYPHEN = "\x02"  # a hyphen at a line's end, as PDFium marks it
-_LIGATURES = {
-    0xFB00: "ff",
-    0xFB01: "fi",
-    0xFB02: "fl",
-    0xFB03: "ffi",
-    0xFB04: "ffl",
-    0xFB05: "st",
-    0xFB06: "st",
-}
 _BOLD = re.compile(rb"bold|black|heavy|[a-z]bx\d|-bd\b")  # cmbx10, sfbx1000: TeX
 _ITALIC = re.compile(rb"italic|oblique")
 _MONO = re.compile(rb"courier|mono|typewriter|consol|menlo|(?:cm|sf)tt")
@@ -55,7 +48,6 @@ class Line:
     bold: bool
     italic: bool
     place: float
-    space: bool
     mono: bool = False
     words: list[Word] = field(default_factory=list)
     block: bool = False
@@ -81,27 +73,10 @@ class Rule:
         return other.start - 3 < self.at < other.end + 3 and self.start - 3 < other.at < self.end + 3
 
 
-def _plain_characters() -> dict[int, str]:
-    """Ligatures, and the radicals that Chinese PDFs put in the place of the real characters (⽂ for 文)."""
-    import unicodedata
-
-    table = dict(_LIGATURES)
-    for code in range(0x2E80, 0x2FE0):
-        plain = unicodedata.normalize("NFKC", chr(code))
-        if plain != chr(code):
-            table[code] = plain
-    return table
-
-
-_TABLE: dict[int, str] = {}
-
-
 def page_lines(page: Any) -> list[Line]:
     """All lines of a page that are not blank, in the order in which PDFium gives them."""
     import pypdfium2.raw as raw
 
-    if not _TABLE:
-        _TABLE.update(_plain_characters())
     text_page = page.get_textpage()
     try:
         return _lines(raw, text_page.raw, page.get_height())
@@ -122,7 +97,6 @@ def _lines(raw: Any, handle: Any, height: float) -> list[Line]:
         start = index + 1
         while first <= last and codes[first] <= 32 and codes[first] != 2:
             first += 1
-        trailing = last
         while last >= first and codes[last] in (32, 9, 0xA0):
             last -= 1
         if last < first:
@@ -152,7 +126,6 @@ def _lines(raw: Any, handle: Any, height: float) -> list[Line]:
                 bold=bold,
                 italic=italic,
                 place=bottom / height if height else 0.5,
-                space=trailing > last,
                 mono=mono,
                 words=_words(raw, handle, codes, first, last, bottom, size),
             )
@@ -210,10 +183,18 @@ def with_fields(lines: list[Line], page: Any, form: Any) -> list[Line]:
             word = Word(value, box.left, box.right, box.bottom, points)
             lines.append(
                 Line(
-                    value, box.left, box.right, box.bottom, box.bottom, points, False, False, place, False,
+                    value,
+                    box.left,
+                    box.right,
+                    box.bottom,
+                    box.bottom,
+                    points,
+                    False,
+                    False,
+                    place,
                     words=[word],
                 )
-            )  # fmt: skip
+            )
     return lines
 
 
@@ -260,8 +241,15 @@ def _decode(codes: list[int]) -> str:
         elif code < 32:
             pieces.append(" ")
         else:
-            pieces.append(_TABLE.get(code) or chr(code))
+            pieces.append(_plain(code))
     return "".join(pieces)
+
+
+@cache
+def _plain(code: int) -> str:
+    """A character; ligatures as letters, and for radicals the characters that Chinese PDFs mean (⽂ is 文)."""
+    strange = 0x2E80 <= code < 0x2FE0 or 0xFB00 <= code <= 0xFB06
+    return unicodedata.normalize("NFKC", chr(code)) if strange else chr(code)
 
 
 def _place(raw: Any, handle: Any, index: int) -> tuple[float, float, float, float]:

@@ -4,31 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 from statistics import median
 
 from rag_kit.indexing.readers.pdf_lines import Line
 
-_MARK = re.compile(r"[•●○▪■◦‣⁃∙]|\d{1,3}\.")
+_ENDED = re.compile(r"[.:!?。：]\s*$")
 _TOP = 0.75  # of the page's height; below it the file's order stands
-
-
-def marks_joined(lines: Sequence[Line]) -> list[Line]:
-    """The lines of a page, bullets and numbers that the file draws apart put before the words at their right."""
-    found = list(lines)
-    for mark in [line for line in lines if _MARK.fullmatch(line.text)]:
-        beside = [
-            n
-            for n, line in enumerate(found)
-            if abs(line.bottom - mark.bottom) < 0.2 * mark.size and 0 < line.left - mark.right < 2 * mark.size
-        ]
-        if beside:
-            at = min(beside, key=lambda n: found[n].left)
-            text, words = f"{mark.text} {found[at].text}", mark.words + found[at].words
-            found[at] = replace(found[at], text=text, left=mark.left, words=words)
-            found = [line for line in found if line is not mark]
-    return found
 
 
 def letterhead_first(lines: Sequence[Line]) -> list[Line]:
@@ -67,20 +49,15 @@ def with_code(lines: Sequence[Line]) -> list[Line]:
         if line is not None and line.mono and not line.block:
             code.append(line)
             continue
-        if len(code) == 1 and found and _runs_on(found[-1], code[0]):
-            found += code
+        before = found[-1] if found else None
+        if len(code) == 1 and before and not before.block and not _ENDED.search(before.text):
+            found += code  # an address or a code word that fills a line within a sentence
         elif code:
             found.append(code[0].as_block(_fenced(code)))
         code = []
         if line is not None:
             found.append(line)
     return found
-
-
-def _runs_on(before: Line, line: Line) -> bool:
-    """Whether a line is part of the sentence above it: code words or an address that fill a line."""
-    close = 0 < before.bottom - line.bottom < 1.6 * line.size and not before.block
-    return close and not before.text.rstrip().endswith((".", ":", "!", "?", "。", "："))
 
 
 def _fenced(lines: Sequence[Line]) -> str:

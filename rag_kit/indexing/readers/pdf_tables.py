@@ -16,7 +16,6 @@ _COLUMN = 12  # sizes of the font; what stands that much higher begins another c
 _WORDS = 4  # mean words of its cells
 _MOST_CELLS = 5_000  # of a ruled table; more are a drawing
 _KEY = re.compile(r"[:：]$")
-_MARK = re.compile(r"[^\w\s]|\(?\w{1,3}[.)]")  # bullets and numbers of list items
 _CHINESE = re.compile("[\u2e80-\u9fff\uff00-\uffef]")
 _FEW_ROWS = 3
 
@@ -31,7 +30,7 @@ def with_tables(lines: Sequence[Line], rules: Sequence[Rule]) -> list[Line]:
             left = _replaced(left, inside, markdown_table(rows))
     for run in _runs(left):
         for group in _vertical_groups(run):
-            rows = _aligned(group) if _row_by_row(group, run) else []
+            rows = _aligned(group)
             if rows:
                 inside = [line for line in run if any(line is one.line for row in group for one in row)]
                 left = _replaced(left, inside, _written(rows))
@@ -163,8 +162,7 @@ def _cells(line: Line) -> _Row:
     cells: _Row = []
     for word in line.words:
         last = cells[-1] if cells else None
-        close = last is not None and -0.5 * line.size < word.left - last.right < 0.9 * line.size
-        if last is not None and (close or (len(cells) == 1 and _MARK.fullmatch(last.text))):
+        if last is not None and -0.5 * line.size < word.left - last.right < 0.9 * line.size:
             last.text, last.right = f"{last.text} {word.text}", word.right
         else:
             cells.append(_Cell(word.text, word.left, word.right, line))
@@ -219,13 +217,6 @@ def _vertical_groups(run: list[Line]) -> list[list[_Row]]:
     return [group for group in groups if group]
 
 
-def _row_by_row(group: list[_Row], run: list[Line]) -> bool:
-    """Whether the file draws rows, and not columns: those of a list or an index are read one after the other."""
-    places = {id(line): place for place, line in enumerate(run)}
-    spans = [{places[id(cell.line)] for cell in row} for row in group if len(row) > 1]
-    return 2 * sum(max(span) - min(span) < len(span) for span in spans) > len(spans)
-
-
 def _over_second(group: list[_Row]) -> bool:
     """Whether the first row is one cell that stands over the second column of the next row."""
     below = group[1] if len(group) > 1 else []
@@ -271,6 +262,7 @@ def _unwrapped(table: list[list[str]], rows: list[_Row]) -> list[list[str]]:
 
 
 def _written(rows: list[list[str]]) -> str:
+    """A table, or one line a pair where the first column names what the second holds."""
     if len(rows[0]) == 2 and sum(bool(_KEY.search(texts[0])) for texts in rows) > 0.6 * len(rows):
         return "\n".join(" ".join(text for text in texts if text) for texts in rows)
     return markdown_table(rows)
@@ -286,16 +278,4 @@ def _columns(rows: list[_Row]) -> list[tuple[float, float]]:
                 spans.append([cell.left, cell.right])
             elif len(hits) == 1:
                 hits[0][:] = min(hits[0][0], cell.left), max(hits[0][1], cell.right)
-    spans.sort()
-    merged: list[list[float]] = []
-    for span in spans:  # a narrow heading beside its numbers: two places, of which no row fills both
-        both = merged and any(_in(row, merged[-1]) and _in(row, span) for row in rows)
-        if merged and not both and span[0] - merged[-1][1] < 15:
-            merged[-1][1] = max(merged[-1][1], span[1])
-        else:
-            merged.append(span)
-    return [(left, right) for left, right in merged]
-
-
-def _in(row: _Row, span: list[float]) -> bool:
-    return any(cell.left < span[1] and span[0] < cell.right for cell in row)
+    return sorted((left, right) for left, right in spans)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rag_kit.indexing.readers.encodings import decode
-from rag_kit.indexing.readers.parts import Context, Part, Unreadable, over_limit
+from rag_kit.indexing.readers.parts import Context, Part, Unreadable
 from rag_kit.indexing.readers.records import load_json
 
 _DATA_URI = re.compile(r"data:[a-zA-Z0-9.+/-]+;base64,[A-Za-z0-9+/=\s]{40,}")
@@ -49,21 +49,16 @@ def read_ipynb(data: bytes, context: Context) -> Iterator[Part]:
     if not isinstance(notebook, dict) or not isinstance(notebook.get("cells"), list):
         raise Unreadable("it has no list of cells", "Upgrade it with: jupyter nbconvert --to notebook")
     cells = notebook["cells"]
-    if len(cells) > context.limits.max_records:
-        raise over_limit(f"it has {len(cells)} cells", "max_records", context.limits.max_records)
-    meta = notebook.get("metadata")
-    info = meta.get("language_info") if isinstance(meta, dict) else None
-    language = info.get("name") if isinstance(info, dict) else None
-    language = language if isinstance(language, str) and language.isalnum() else "python"
+    context.check(len(cells), "cells", "max_records")
+    language = str(_at(notebook, "metadata", "language_info", "name"))
+    language = language if language.isalnum() else "python"
     blocks: list[str] = []
     for cell in cells:
-        if not isinstance(cell, dict):
-            continue
-        source = _joined(cell.get("source")).strip("\n")
-        if cell.get("cell_type") == "code":
+        source = _joined(_at(cell, "source")).strip("\n")
+        if _at(cell, "cell_type") == "code":
             if source.strip():
                 blocks.append(f"```{language}\n{source}\n```")
-            output = _outputs(cell.get("outputs"))
+            output = _outputs(_at(cell, "outputs"))
             if output:
                 blocks.append(f"```text\n{output}\n```")
         elif source.strip():
@@ -71,6 +66,13 @@ def read_ipynb(data: bytes, context: Context) -> Iterator[Part]:
     text = "\n\n".join(blocks)
     title = markdown_title(text)
     yield Part(text, {"title": title} if title else {})
+
+
+def _at(value: Any, *names: str) -> Any:
+    """What stands in a JSON object under a path of names; ``""`` where it is not so."""
+    for name in names:
+        value = value.get(name, "") if isinstance(value, dict) else ""
+    return value
 
 
 def _joined(source: Any) -> str:
@@ -82,12 +84,7 @@ def _joined(source: Any) -> str:
 def _outputs(outputs: Any) -> str:
     texts: list[str] = []
     for output in outputs if isinstance(outputs, list) else []:
-        if not isinstance(output, dict):
-            continue
-        kind = output.get("output_type")
-        if kind == "stream":
-            texts.append(_joined(output.get("text")))
-        elif kind in ("execute_result", "display_data") and isinstance(output.get("data"), dict):
-            texts.append(_joined(output["data"].get("text/plain")))
+        stream = _at(output, "output_type") == "stream"
+        texts.append(_joined(_at(output, "text") if stream else _at(output, "data", "text/plain")))
     text = _DATA_URI.sub("", "\n".join(text.strip("\n") for text in texts if text.strip()))
     return text[:_OUTPUT_CHARACTERS].replace("```", "'''")

@@ -11,26 +11,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from rag_kit.indexing.readers.limits import ReadLimits
-from rag_kit.indexing.readers.parts import Part, Unreadable, over_limit
+from rag_kit.indexing.readers.parts import SAVE_AGAIN, Part, Unreadable, over_limit
 
 _START_SECONDS = 120.0
 _CHUNK = 1 << 16
 _KEPT_VARIABLES = (
-    "PATH",
-    "LANG",
-    "LANGUAGE",
-    "TZ",
-    "TMPDIR",
-    "TEMP",
-    "TMP",
-    "SYSTEMROOT",
-    "LD_LIBRARY_PATH",
-    "HOME",
-    "TESSDATA_PREFIX",
+    *("PATH", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TEMP", "TMP", "HOME"),
+    *("LD_LIBRARY_PATH", "SYSTEMROOT", "TESSDATA_PREFIX"),
 )
 _ESCAPED = 12  # bytes that one character takes at most in ASCII JSON (a surrogate pair)
 
@@ -60,18 +51,12 @@ class ReaderProcess:
             start_new_session=True,
         )
         try:
-            message = self._message(time.monotonic() + _START_SECONDS, limits)
-        except TimeoutError as error:
+            self._message(time.monotonic() + _START_SECONDS, limits)
+        except BaseException as error:
             self.kill()
-            raise Unreadable(
-                "the reader process did not start in time", "Try again when the machine is idle"
-            ) from error
-        except BaseException:
-            self.kill()
+            if isinstance(error, TimeoutError):
+                raise Unreadable("the reader process did not start in time", "Try again") from error
             raise
-        if "ready" not in message:
-            self.kill()
-            raise Unreadable("the reader process did not start as it should", "Reinstall rag-kit")
 
     @property
     def pid(self) -> int:
@@ -92,7 +77,7 @@ class ReaderProcess:
             Unreadable: With the reason, whatever happened.
         """
         self.files += 1
-        request = {"path": path, "format": kind, "limits": limits.to_dict(), "links": links, "ocr": ocr}
+        request = {"path": path, "format": kind, "limits": asdict(limits), "links": links, "ocr": ocr}
         deadline = time.monotonic() + limits.max_seconds
         try:
             assert self._process.stdin is not None
@@ -101,7 +86,7 @@ class ReaderProcess:
             return self._parts(deadline, limits)
         except TimeoutError as error:
             self.kill()
-            raise _out_of_time(limits) from error
+            raise over_limit("reading it takes longer", "max_seconds", limits.max_seconds) from error
         except BrokenPipeError as error:
             raise self._exit_error(limits) from error
         except Unreadable:
@@ -113,22 +98,15 @@ class ReaderProcess:
     def _parts(self, deadline: float, limits: ReadLimits) -> list[Part]:
         """The parts that the child sends for a file, up to its message ``done``."""
         parts: list[Part] = []
-        while True:
-            message = self._message(deadline, limits)
+        while "done" not in (message := self._message(deadline, limits)):
             if "text" in message:
-                parts.append(Part(str(message["text"]), _scalars(message.get("metadata"))))
-            elif "done" in message:
-                return parts
-            elif "unreadable" in message:
-                raise Unreadable(str(message["unreadable"]), str(message.get("advice", "")))
+                parts.append(Part(message["text"], message["metadata"]))
             elif "memory" in message:
                 self.kill()  # it may have lost more than the one allocation
                 raise _out_of_memory(limits)
             else:
-                raise Unreadable(
-                    f"it could not be converted ({message.get('failed', 'unknown answer')})",
-                    "It may be damaged: open it in the program that made it and save it again",
-                )
+                raise Unreadable(message["unreadable"], message["advice"])
+        return parts
 
     def _message(self, deadline: float, limits: ReadLimits) -> dict[str, Any]:
         """The next line of the child as JSON; raises TimeoutError at the deadline."""
@@ -151,36 +129,28 @@ class ReaderProcess:
                 raise over_limit("it gives too much text", "max_characters", limits.max_characters)
             pieces.append(piece)
         line, self._rest = b"".join(pieces).split(b"\n", 1)
-        message = json.loads(line)
-        return message if isinstance(message, dict) else {}
+        message: dict[str, Any] = json.loads(line)
+        return message
 
     def _exit_error(self, limits: ReadLimits) -> Unreadable:
-        """The error for a child that has ended: out of memory or time, else its exit code and last line."""
+        """The error for a child that has ended: out of memory, else its exit code and last line."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(5)
         code = self._process.returncode
         self._errors.seek(max(0, self._errors.seek(0, os.SEEK_END) - 2000))
-        lines = self._errors.read().decode("utf-8", "replace").strip().splitlines()
+        last = self._errors.read().decode("utf-8", "replace").strip().rpartition("\n")[2][:200]
         self.kill()
-        last = lines[-1][:200] if lines else ""
         if "MemoryError" in last or "bad_alloc" in last or code == -signal.SIGKILL:
             return _out_of_memory(limits)
-        if code is not None and -code == getattr(signal, "SIGXCPU", None):
-            return _out_of_time(limits)
-        how = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
         return Unreadable(
-            f"the reader process died over it ({how}{': ' + last if last else ''})",
-            "It may be damaged: open it in the program that made it and save it again",
+            f"the reader process died over it (exit code {code}: {last})", f"Damaged? {SAVE_AGAIN}"
         )
 
     def stop(self) -> None:
         """End the child and whatever it may have started; a thread that waits for it gets an error."""
-        if self.owner == os.getpid() and self._process.poll() is None:
+        if self.alive:
             with contextlib.suppress(ProcessLookupError, PermissionError):
-                if hasattr(os, "killpg"):
-                    os.killpg(self._process.pid, signal.SIGKILL)
-                else:
-                    self._process.kill()
+                os.killpg(self._process.pid, signal.SIGKILL)
 
     def kill(self) -> None:
         """End the child, and close what connects to it; safe to call twice."""
@@ -194,18 +164,8 @@ class ReaderProcess:
                     stream.close()
 
 
-def _out_of_time(limits: ReadLimits) -> Unreadable:
-    return Unreadable(
-        f"reading it took longer than max_seconds={limits.max_seconds:g} allows",
-        "Allow more with ReadLimits(max_seconds=...), or split the file",
-    )
-
-
 def _out_of_memory(limits: ReadLimits) -> Unreadable:
-    return Unreadable(
-        f"reading it needs more memory than max_memory={limits.max_memory} allows",
-        "Allow more with ReadLimits(max_memory=...), or split the file",
-    )
+    return over_limit("reading it needs more memory", "max_memory", limits.max_memory)
 
 
 def child_environment() -> dict[str, str]:
@@ -213,11 +173,5 @@ def child_environment() -> dict[str, str]:
     kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
     kept |= {name: value for name, value in os.environ.items() if name.startswith("LC_")}
     kept["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
-    kept["PYTHONUTF8"] = "1"
-    kept |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-    return kept
-
-
-def _scalars(metadata: Any) -> dict[str, str | int | float | bool]:
-    pairs: Mapping[str, Any] = metadata if isinstance(metadata, dict) else {}
-    return {key: value for key, value in pairs.items() if isinstance(value, str | int | float | bool)}
+    one = ("PYTHONUTF8", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+    return kept | dict.fromkeys(one, "1")

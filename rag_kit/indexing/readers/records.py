@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from rag_kit.indexing.readers.encodings import decode
-from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable, over_limit
+from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable
 from rag_kit.indexing.readers.tables import groups, markdown_table
 
 _TITLE_KEYS = ("title", "name", "heading", "标题")
@@ -29,8 +29,7 @@ def read_csv(data: bytes, context: Context) -> Iterator[Part]:
             return
         last = 0
         for table, first, last in groups(header, _widened(filled, len(header))):
-            if last > context.limits.max_records:
-                raise over_limit(f"it has over {last} rows", "max_records", context.limits.max_records)
+            context.check(last, "rows", "max_records")
             yield Part(table, {"row_start": first, "row_end": last})
         if not last:
             yield Part(markdown_table([header]))
@@ -45,18 +44,14 @@ def _widened(rows: Iterator[list[str]], width: int) -> Iterator[list[str]]:
 
 
 def _delimiter(text: str) -> str:
-    """The separator that cuts the first lines into the same number (> 1) of cells, by count."""
+    """The separator that cuts most of the first lines into the same number of cells."""
     lines = [line for line in text[:20_000].split("\n")[:20] if line.strip()]
-    best, best_score = ",", 0.0
-    for candidate in ",\t;|":
+
+    def score(candidate: str) -> int:
         counts = [len(row) for row in csv.reader(lines, delimiter=candidate)]
-        if not counts or max(counts) < 2:
-            continue
-        usual = max(set(counts), key=lambda count: (counts.count(count), count))
-        score = counts.count(usual) / len(counts) * (1 if usual > 1 else 0)
-        if score > best_score:
-            best, best_score = candidate, score
-    return best
+        return max((counts.count(count) for count in counts if count > 1), default=0)
+
+    return max(",\t;|", key=score)
 
 
 def read_json(data: bytes, context: Context) -> Iterator[Part]:
@@ -66,8 +61,7 @@ def read_json(data: bytes, context: Context) -> Iterator[Part]:
     if records is None:
         yield _part(value, None)
         return
-    if len(records) > context.limits.max_records:
-        raise over_limit(f"it has {len(records)} records", "max_records", context.limits.max_records)
+    context.check(len(records), "records", "max_records")
     for number, record in enumerate(records, 1):
         yield _part(record, number)
 
@@ -86,8 +80,7 @@ def read_jsonl(data: bytes, context: Context) -> Iterator[Part]:
     for number, line in enumerate(decode(data).split("\n"), 1):
         if not line.strip():
             continue
-        if number > context.limits.max_records:
-            raise over_limit(f"it has over {number} lines", "max_records", context.limits.max_records)
+        context.check(number, "lines", "max_records")
         yield _part(load_json(line, f"line {number}"), number)
 
 
@@ -160,6 +153,3 @@ def _scalar(value: Any) -> str:
     if value is None or value == [] or value == {}:
         return ""
     return json.dumps(value, ensure_ascii=False)
-
-
-__all__: Sequence[str] = ["read_csv", "read_json", "read_jsonl"]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rag_kit.errors import InvalidInputError
+from rag_kit.indexing.readers.parts import Part, Unreadable
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -43,11 +44,8 @@ def register_reader(pattern: str, reader: UserReader | None) -> None:
         >>> register_reader("*.shout", lambda path: path.read_text().upper())
         >>> register_reader("*.shout", None)
     """
-    name = check_pattern(pattern)
-    if reader is None:
-        _READERS.pop(name, None)
-    else:
-        _READERS.pop(name, None)  # the later wins
+    _READERS.pop(name := check_pattern(pattern), None)
+    if reader is not None:
         _READERS[name] = check_reader(reader)
 
 
@@ -74,13 +72,11 @@ def check_reader(reader: Any) -> UserReader:
     Raises:
         InvalidInputError: It is neither a function nor a class with ``load``.
     """
-    if isinstance(reader, type) and not callable(getattr(reader, "load", None)):
+    is_loader = isinstance(reader, type) and callable(getattr(reader, "load", None))
+    if not callable(reader) or (isinstance(reader, type) and not is_loader):
         raise InvalidInputError(
-            f"{reader.__name__} has no load(); give a LangChain loader class, or a function."
-        )
-    if not callable(reader):
-        raise InvalidInputError(
-            f"A reader must be a function that takes a path, or a LangChain loader class, not {type(reader).__name__}."
+            f"A reader must be a function that takes a path, or a class with load(), as LangChain's loaders, not "
+            f"{reader!r:.80}."
         )
     found: UserReader = reader
     return found
@@ -111,3 +107,34 @@ def registered_readers() -> dict[str, UserReader]:
 def registered_suffixes() -> set[str]:
     """Suffixes of which all files have a registered reader."""
     return {pattern[1:] for pattern in _READERS if pattern.startswith("*.") and not _WILD.search(pattern[1:])}
+
+
+def user_parts(reader: UserReader, path: Path) -> list[Part | Document]:
+    """What a user's reader gives for a file, texts as parts.
+
+    Raises:
+        Unreadable: It failed, or gave something else, or no text.
+    """
+    from langchain_core.documents import Document
+
+    call: Any = reader
+    is_loader = isinstance(reader, type)
+    try:
+        result: Any = call(str(path)).load() if is_loader else call(path)
+        items: list[Any] = [result] if isinstance(result, str | Document) else list(result)
+    except Exception as error:
+        reason = f"the registered reader failed ({type(error).__name__}: {error})"
+        raise Unreadable(reason, "Mend that reader") from error
+    found: list[Part | Document] = []
+    for item in items:
+        if isinstance(item, str):
+            found.append(Part(item))
+        elif isinstance(item, Document):  # a loader's source is the path as this process sees it
+            kept = {k: v for k, v in item.metadata.items() if not (is_loader and k == "source")}
+            found.append(item.model_copy(update={"metadata": kept}))
+        else:
+            reason = f"the registered reader gave {type(item).__name__}, not text or a Document"
+            raise Unreadable(reason, "Mend that reader")
+    if not any((item.text if isinstance(item, Part) else item.page_content).strip() for item in found):
+        raise Unreadable("no text found in it", "Remove it, or check that it is the right file")
+    return found

@@ -5,13 +5,12 @@ from __future__ import annotations
 import datetime
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from rag_kit.indexing.readers.package import Package
-from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable, over_limit
+from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable
 from rag_kit.indexing.readers.tables import groups
-from rag_kit.indexing.readers.word import core_title
 
 _NO_VALUE = re.compile(rb"(?:</f>|<f[^>]*/>)\s*(?:<v\s*/>|<v></v>)?\s*</c>")
 _MAX_CELLS = 5_000_000
@@ -23,7 +22,7 @@ Rows = dict[int, dict[int, str]]
 def read_xlsx(data: bytes, context: Context) -> Iterator[Part]:
     """The tables of each sheet; ``sheet``, ``row_start`` and ``row_end`` (rows of the sheet, from 1) say where."""
     package = Package(data, context.limits)
-    title = core_title(package)
+    titled: dict[str, Scalar] = {"title": title} if (title := package.title()) else {}
     clean = package.repacked()
     book = _open(clean, values=True)
     formulas = None
@@ -38,18 +37,15 @@ def read_xlsx(data: bytes, context: Context) -> Iterator[Part]:
     for sheet in book.worksheets:
         rows = _cells(sheet, formulas[sheet.title] if formulas is not None else None)
         total += len(rows)
-        if total > context.limits.max_records:
-            raise over_limit(f"it has over {total} rows", "max_records", context.limits.max_records)
-        named = False
-        for block in _blocks(rows):
-            for part in _parts(block):
-                part.metadata["sheet"] = part.metadata["heading"] = sheet.title
-                if not named:
-                    part.text, named = f"# {sheet.title}\n\n{part.text}", True
-                if title:
-                    part.metadata["title"] = title
-                yield part
-        yield from _charts(sheet, title)
+        context.check(total, "rows", "max_records")
+        parts = [part for block in _blocks(rows) for part in _parts(block)]
+        for part in parts[:1]:
+            part.text = f"# {sheet.title}\n\n{part.text}"
+        if charts := _charts(sheet):
+            parts.append(Part(charts))
+        for part in parts:
+            part.metadata |= {"sheet": sheet.title, "heading": sheet.title, **titled}
+            yield part
 
 
 def _open(stream: Any, *, values: bool) -> Any:
@@ -61,18 +57,14 @@ def _open(stream: Any, *, values: bool) -> Any:
         try:
             return openpyxl.load_workbook(stream, data_only=values)
         except (InvalidFileException, KeyError, ValueError, TypeError, IndexError, AttributeError) as error:
-            raise Unreadable(
-                f"its sheets cannot be read ({error})", "Open it in Excel and save it again"
-            ) from error
+            raise Unreadable(f"its sheets cannot be read ({error})") from error
 
 
 def _cells(sheet: Any, formulas: Any) -> Rows:
     """The texts of all filled cells by row and column; a merged range has its text in each cell."""
     rows: Rows = {}
     if len(sheet._cells) > _MAX_CELLS:
-        raise Unreadable(
-            f"sheet {sheet.title!r} has over {_MAX_CELLS} cells", "Export it as CSV and read that"
-        )
+        raise Unreadable(f"sheet {sheet.title!r} has over {_MAX_CELLS} cells", "Export it as CSV")
     for (row, column), cell in sheet._cells.items():
         value = cell.value
         if value is None and formulas is not None:
@@ -109,36 +101,21 @@ def _text(value: Any, cell: Any) -> str:
 def _blocks(rows: Rows) -> list[Rows]:
     """The separate tables of a sheet: cut at empty rows, then at empty columns, then at rows again."""
     found = [rows] if rows else []
-    for cut in (_by_rows, _by_columns, _by_rows):
-        found = [piece for block in found for piece in cut(block)]
+    for by_columns in (False, True, False):
+        found = [piece for block in found for piece in _cut(block, by_columns=by_columns)]
     return sorted(found, key=lambda block: (min(block), min(min(row) for row in block.values())))
 
 
-def _by_rows(block: Rows) -> Iterator[Rows]:
-    for run in _runs(sorted(block)):
-        yield {row: block[row] for row in run}
-
-
-def _by_columns(block: Rows) -> Iterator[Rows]:
-    for run in _runs(sorted({column for row in block.values() for column in row})):
-        low, high = run[0], run[-1]
-        piece = {
-            number: cells
-            for number, row in block.items()
-            if (cells := {column: text for column, text in row.items() if low <= column <= high})
-        }
-        if piece:
-            yield piece
-
-
-def _runs(numbers: Sequence[int]) -> list[list[int]]:
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and runs[-1][-1] == number - 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    return runs
+def _cut(block: Rows, *, by_columns: bool) -> Iterator[Rows]:
+    numbers = sorted({column for row in block.values() for column in row} if by_columns else block)
+    starts = [n for n, number in enumerate(numbers) if not n or numbers[n - 1] != number - 1]
+    for first, end in zip(starts, [*starts[1:], None], strict=True):
+        kept = set(numbers[first:end])
+        if not by_columns:
+            yield {row: block[row] for row in kept}
+            continue
+        cut = {row: {at: text for at, text in cells.items() if at in kept} for row, cells in block.items()}
+        yield {row: cells for row, cells in cut.items() if cells}
 
 
 def _parts(block: Rows) -> Iterator[Part]:
@@ -153,16 +130,11 @@ def _parts(block: Rows) -> Iterator[Part]:
         yield Part(table, {"row_start": numbers[first], "row_end": numbers[last]})
 
 
-def _charts(sheet: Any, title: str) -> Iterator[Part]:
+def _charts(sheet: Any) -> str:
     """Titles of charts; their figures are in the cells."""
     texts = []
     for chart in getattr(sheet, "_charts", []):
         rich = getattr(getattr(chart.title, "tx", None), "rich", None)
         runs = [run.t for paragraph in (rich.p if rich else []) for run in (paragraph.r or []) if run.t]
-        if runs:
-            texts.append("Chart: " + "".join(runs))
-    if texts:
-        metadata: dict[str, Scalar] = {"sheet": sheet.title, "heading": sheet.title}
-        if title:
-            metadata["title"] = title
-        yield Part("\n".join(texts), metadata)
+        texts += ["Chart: " + "".join(runs)] * bool(runs)
+    return "\n".join(texts)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from rag_kit.indexing.readers.package import Package
-from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable, over_limit
+from rag_kit.indexing.readers.package import Package, parse_xml
+from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable
 from rag_kit.indexing.readers.tables import Grid, markdown_table
-from rag_kit.indexing.readers.word import core_title
 
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _DGM = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}"
@@ -22,16 +21,13 @@ def read_pptx(data: bytes, context: Context) -> Iterator[Part]:
     from pptx.exc import PythonPptxError
 
     package = Package(data, context.limits)
-    title = core_title(package)
+    title = package.title()
     try:
         deck = pptx.Presentation(package.repacked())
         count = len(deck.slides)
     except (PythonPptxError, KeyError, ValueError, AttributeError) as error:
-        raise Unreadable(
-            f"its slides cannot be found ({error})", "Open it in PowerPoint and save it again"
-        ) from error
-    if count > context.limits.max_pages:
-        raise over_limit(f"it has {count} slides", "max_pages", context.limits.max_pages)
+        raise Unreadable(f"its slides cannot be found ({error})") from error
+    context.check(count, "slides", "max_pages")
     read: set[str] = set()
     for number, slide in enumerate(deck.slides, 1):
         if str(slide.part.partname) in read:  # a list that repeats a slide, which PowerPoint never writes
@@ -132,18 +128,13 @@ def _chart(chart: Any) -> Iterator[str]:
 
 def _diagram(shape: Any) -> Iterator[str]:
     """The words of a SmartArt diagram, which python-pptx does not read itself."""
-    from lxml import etree
-
     reference = shape.element.find(f".//{_DGM}relIds")
     identifier = reference.get(f"{_R}dm")
     try:
         blob = shape.part.related_part(identifier).blob
     except KeyError:
         return
-    root = etree.fromstring(blob, etree.XMLParser(resolve_entities=False, no_network=True, recover=True))
-    if root is None:
-        return
-    for point in root.iter(f"{_DGM}pt"):
+    for point in parse_xml(blob, "diagram").iter(f"{_DGM}pt"):
         text = " ".join("".join(node.text or "" for node in point.iter(f"{_A}t")).split())
         if text:
             yield f"- {text}"

@@ -39,10 +39,12 @@ def markdown_table(rows: Sequence[Sequence[str]]) -> str:
         | 1 |  |
     """
     width = max((len(row) for row in rows), default=0)
-    if not width:
-        return ""
     full = [[*row, *[""] * (width - len(row))] for row in rows]
-    return "\n".join([row_line(full[0]), "| " + " | ".join(["---"] * width) + " |", *map(row_line, full[1:])])
+    return "\n".join([*_head(full[0]), *map(row_line, full[1:])]) if width else ""
+
+
+def _head(header: Sequence[str]) -> list[str]:
+    return [row_line(header), "| " + " | ".join(["---"] * len(header)) + " |"]
 
 
 def groups(
@@ -63,7 +65,7 @@ def groups(
         [(1, 2), (3, 3)]
     """
     width = len(header)
-    top = [row_line(header), "| " + " | ".join(["---"] * width) + " |"]
+    top = _head(header)
     lines: list[str] = []
     size = base = sum(map(len, top)) + 2
     first = number = 1

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rag_kit.indexing.readers.markup import parse_html, to_markdown
-from rag_kit.indexing.readers.package import Package
+from rag_kit.indexing.readers.package import Package, parse_xml
 from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable
 
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
@@ -35,9 +35,9 @@ def read_docx(data: bytes, context: Context) -> Iterator[Part]:
 
     package = Package(data, context.limits)
     if _DOCUMENT not in package:
-        raise Unreadable(f"it lacks the part {_DOCUMENT!r}", "Open it in Word and save it again")
+        raise Unreadable(f"it lacks the part {_DOCUMENT!r}")
     changes = {_DOCUMENT: _with_plain_equations(package.read(_DOCUMENT))}
-    styles = _style_map(package.read(_STYLES)) if _STYLES in package else []
+    styles = _style_map(package.xml(_STYLES)) if _STYLES in package else []
 
     result = mammoth.convert_to_html(
         package.repacked(changes),
@@ -55,11 +55,7 @@ def _with_plain_equations(document: bytes) -> bytes:
     """Change a document's XML for mammoth: equations become runs of text, rows that start late get empty cells."""
     from lxml import etree
 
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False)
-    try:
-        root = etree.fromstring(document, parser)
-    except etree.XMLSyntaxError as error:
-        raise Unreadable(f"its text is damaged XML ({error})", "Open it in Word and save it again") from error
+    root = parse_xml(document, _DOCUMENT, recover=False)
     for skipped in root.findall(f".//{_W}trPr/{_W}gridBefore"):
         row = skipped.getparent().getparent()
         first = row.find(f"{_W}tc")
@@ -109,17 +105,10 @@ def _argument(sign: str, text: str) -> str:
     return sign + (text if len(text) == 1 or text.isdigit() else f"({text})")
 
 
-def _style_map(styles: bytes) -> list[str]:
+def _style_map(styles: Any) -> list[str]:
     """Mammoth rules for paragraph styles that are headings by outline level, by name or by what they build on."""
-    from lxml import etree
-
-    root = etree.fromstring(
-        styles, etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, recover=True)
-    )
-    if root is None:
-        return []
     found: dict[str, tuple[str, int | None, str | None]] = {}
-    for style in root.iter(f"{_W}style"):
+    for style in styles.iter(f"{_W}style"):
         if style.get(f"{_W}type") != "paragraph":
             continue
         name = _value(style.find(f"{_W}name")) or ""
@@ -147,33 +136,6 @@ def _value(node: Any) -> str | None:
 
 
 def _title(package: Package, text: str) -> dict[str, Scalar]:
-    title = core_title(package)
-    if not title:
-        heading = re.search(r"^#+ (.+)$", text, re.M)
-        title = heading.group(1)[:300] if heading else ""
+    heading = re.search(r"^#+ (.+)$", text, re.M)
+    title = package.title() or (heading.group(1)[:300] if heading else "")
     return {"title": title} if title else {}
-
-
-def core_title(package: Package) -> str:
-    """The title in an Office file's properties; empty where there is none.
-
-    Names that programs put there by themselves do not count.
-    """
-    from lxml import etree
-
-    name = "docProps/core.xml"
-    if name not in package:
-        return ""
-    root = etree.fromstring(
-        package.read(name),
-        etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, recover=True),
-    )
-    if root is None:
-        return ""
-    titles = root.xpath("//*[local-name()='title']/text()")
-    title = " ".join(str(titles[0]).split())[:300] if titles else ""
-    return (
-        ""
-        if title.lower() in ("powerpoint presentation", "presentation", "document", "word document")
-        else title
-    )

@@ -17,8 +17,8 @@ from rag_kit.indexing.representing.asking import Asker, Wanted, batches
 from rag_kit.indexing.representing.kinds import REPRESENTATION, TAG_PREFIX, Kind, kinds_of
 from rag_kit.models import chat_model
 from rag_kit.models.chat import is_extractive
-from rag_kit.models.endpoint import base_url, model_name
 from rag_kit.models.redact import host_of
+from rag_kit.models.runnables import base_url, model_name
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import pairwise
 from os import PathLike
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -20,7 +22,9 @@ if TYPE_CHECKING:
 
 #: A function from a text to its number of tokens, or the path of a ``tokenizer.json``.
 Tokenizer: TypeAlias = "Callable[[str], int] | str | PathLike[str]"
-Places: TypeAlias = "Iterator[tuple[int, int]]"
+#: A stretch of text that is not cut: a sentence or a word.
+Unit: TypeAlias = tuple[int, int]
+Places: TypeAlias = "Iterator[Unit]"
 
 _LANGUAGES = {"markdown": "markdown", "html": "html", "latex": "latex"}
 _WORD = re.compile(
@@ -44,13 +48,6 @@ class _Settings(NamedTuple):
     overlap: int
     embeddings: Embeddings | None
     tokenizer: Tokenizer | None
-
-
-class Unit(NamedTuple):
-    """A stretch of text that is not cut: a sentence or a token."""
-
-    start: int
-    end: int
 
 
 def named_splitter(
@@ -87,7 +84,16 @@ def named_splitter(
         raise InvalidInputError(f"tokenizer= is for splitter='tokens', not for {name!r}.")
     if name not in _PLACES:
         return partial(_by_langchain, name, chunk_size, chunk_overlap)
-    return partial(_slices, _PLACES[name](_Settings(chunk_size, chunk_overlap, embeddings, tokenizer)))
+    settings = _Settings(chunk_size, chunk_overlap, embeddings, tokenizer)
+    if name == "semantic" and embeddings is None:
+        raise ConfigurationError(
+            "splitter='semantic' cuts where the meaning changes and needs an embedding model: give embeddings=, "
+            "or --embedding-model NAME."
+        )
+    places = partial(_PLACES[name], settings=settings)
+    if name == "tokens":
+        places = partial(_token_places, size=chunk_size, overlap=chunk_overlap, count=_counter(tokenizer))
+    return partial(_slices, places)
 
 
 def check_name(name: str) -> None:
@@ -111,69 +117,55 @@ def _slices(places: Callable[[str], Places], documents: Sequence[Document]) -> l
     ]
 
 
-def _structure_places(text: str, *, size: int, overlap: int) -> Places:
-    for span in iter_spans(text, size, overlap):
-        yield span.start, span.end
+def _structure_places(text: str, settings: _Settings) -> Places:
+    return ((span.start, span.end) for span in iter_spans(text, settings.size, settings.overlap))
 
 
-def _sentence_places(text: str, *, size: int, overlap: int) -> Places:
-    units = [Unit(s.start, s.end) for s in sentences(text, max_chars=size)]
-    return _packed(units, size, overlap, lambda start, end: end - start)
+def _sentence_places(text: str, settings: _Settings) -> Places:
+    return _packed(_sentences(text, settings.size), settings.size, settings.overlap, _characters)
 
 
-def _paragraph_places(text: str, *, size: int) -> Places:
+def _sentences(text: str, size: int) -> list[Unit]:
+    return [(sentence.start, sentence.end) for sentence in sentences(text, max_chars=size)]
+
+
+def _characters(start: int, end: int) -> int:
+    return end - start
+
+
+def _paragraph_places(text: str, settings: _Settings) -> Places:
     start = 0
     for end in [*(match.start() for match in _BLANK.finditer(text)), len(text)]:
-        for low, high in _sentence_places(text[start:end], size=size, overlap=0):
+        for low, high in _sentence_places(text[start:end], settings._replace(overlap=0)):
             yield start + low, start + high
         start = end
 
 
-def _semantic(settings: _Settings) -> Callable[[str], Places]:
-    if settings.embeddings is None:
-        raise ConfigurationError(
-            "splitter='semantic' cuts where the meaning changes and needs an embedding model: give embeddings=, "
-            "or --embedding-model NAME."
-        )
-    return partial(_semantic_places, size=settings.size, embeddings=settings.embeddings)
-
-
-def _semantic_places(text: str, *, size: int, embeddings: Embeddings) -> Places:
+def _semantic_places(text: str, settings: _Settings) -> Places:
     """Cut where the vectors of neighbouring sentences differ most; each is embedded with its neighbours."""
     import numpy as np
 
     from rag_kit.models.clients import embed_documents
 
-    units = [Unit(s.start, s.end) for s in sentences(text, max_chars=size)]
-    breaks: set[int] = set()
-    if len(units) > 2:
+    units = _sentences(text, settings.size)
+    breaks: list[int] = []
+    if len(units) > 2 and settings.embeddings is not None:
         last = len(units) - 1
-        around = [text[units[max(0, i - 1)].start : units[min(last, i + 1)].end] for i in range(len(units))]
-        vectors = np.asarray(embed_documents(embeddings, around), np.float32)
+        around = [text[units[max(0, i - 1)][0] : units[min(last, i + 1)][1]] for i in range(len(units))]
+        vectors = np.asarray(embed_documents(settings.embeddings, around), np.float32)
         vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
         distances = 1 - (vectors[1:] * vectors[:-1]).sum(axis=1)
-        breaks = set((np.flatnonzero(distances > np.percentile(distances, _BREAKS)) + 1).tolist())
-    group: list[Unit] = []
-    for number, unit in enumerate(units):
-        if number in breaks:
-            yield from _packed(group, size, 0, lambda start, end: end - start)
-            group = []
-        group.append(unit)
-    yield from _packed(group, size, 0, lambda start, end: end - start)
+        breaks = (np.flatnonzero(distances > np.percentile(distances, _BREAKS)) + 1).tolist()
+    for first, end in pairwise([0, *breaks, len(units)]):
+        yield from _packed(units[first:end], settings.size, 0, _characters)
 
 
-class _Tokens(NamedTuple):
-    """How tokens are found and counted."""
-
-    units: Callable[[str], list[Unit]]
-    count: Callable[[str], int]
-
-
-def _tokens(tokenizer: Tokenizer | None) -> _Tokens:
+def _counter(tokenizer: Tokenizer | None) -> Callable[[str], int]:
+    """A function from a text to its number of tokens."""
     if tokenizer is None:
-        return _Tokens(_words, lambda text: len(_WORD.findall(text)))
+        return lambda text: len(_WORD.findall(text))
     if callable(tokenizer):
-        return _Tokens(_words, tokenizer)
+        return tokenizer
     try:
         from tokenizers import Tokenizer as Loaded
     except ImportError as error:
@@ -186,44 +178,26 @@ def _tokens(tokenizer: Tokenizer | None) -> _Tokens:
         ) from error
     loaded.no_truncation()
     loaded.no_padding()
-
-    def encode(text: str) -> Any:
-        return loaded.encode(text, add_special_tokens=False)
-
-    def units(text: str) -> list[Unit]:
-        found: list[Unit] = []
-        for start, end in encode(text).offsets:
-            low = max(start, found[-1].end if found else 0)  # several tokens may make up one character
-            if low < end:
-                found.append(Unit(low, end))
-        return found
-
-    return _Tokens(units, lambda text: len(encode(text).ids))
+    return lambda text: len(loaded.encode(text, add_special_tokens=False).ids)
 
 
-def _words(text: str) -> list[Unit]:
-    return [Unit(*match.span()) for match in _WORD.finditer(text)]
-
-
-def _token_places(text: str, *, size: int, overlap: int, tokenizer: _Tokens) -> Places:
-    units = tokenizer.units(text)
-    if units:  # what the tokenizer passes over stays with its neighbour
-        units = [
-            Unit(unit.start if i else 0, units[i + 1].start if i + 1 < len(units) else len(text))
-            for i, unit in enumerate(units)
-        ]
-        units = [piece for unit in units for piece in _halved(text, unit, size, tokenizer.count)]
-    return _packed(units, size, overlap, lambda start, end: tokenizer.count(text[start:end].strip()), text)
+def _token_places(text: str, *, size: int, overlap: int, count: Callable[[str], int]) -> Places:
+    words = [match.start() for match in _WORD.finditer(text)]
+    # what is no word stays with its neighbour
+    units = pairwise([0, *words[1:], len(text)]) if words else ()
+    pieces = [piece for unit in units for piece in _halved(text, unit, size, count)]
+    return _packed(pieces, size, overlap, lambda start, end: count(text[start:end].strip()), text)
 
 
 def _halved(text: str, unit: Unit, size: int, count: Callable[[str], int]) -> Iterator[Unit]:
     """Halve a unit until each piece fits."""
-    middle = whole_character(text, (unit.start + unit.end) // 2, unit.start + 1)
-    if count(text[unit.start : unit.end]) <= size or not unit.start < middle < unit.end:
+    start, end = unit
+    middle = whole_character(text, (start + end) // 2, start + 1)
+    if count(text[start:end]) <= size or not start < middle < end:
         yield unit
         return
-    yield from _halved(text, Unit(unit.start, middle), size, count)
-    yield from _halved(text, Unit(middle, unit.end), size, count)
+    yield from _halved(text, (start, middle), size, count)
+    yield from _halved(text, (middle, end), size, count)
 
 
 def _packed(
@@ -240,29 +214,23 @@ def _packed(
     """
     first, done = 0, 0
     while done < len(units):
-        start = units[first].start
-        low, high = done, len(units) - 1  # the last unit, found by bisection
-        step = 1
-        while low + step < high and measure(start, units[low + step].end) <= size:
+        start = units[first][0]
+        low, step = done, 1  # the last unit, found by bisection
+        while low + step < len(units) and measure(start, units[low + step][1]) <= size:
             low, step = low + step, step * 2
-        high = min(high, low + step)
-        while low < high:
-            middle = (low + high + 1) // 2
-            if measure(start, units[middle].end) <= size:
-                low = middle
-            else:
-                high = middle - 1
-        if first < done and measure(start, units[low].end) > size:
+        window = units[low + 1 : low + step]
+        low += bisect_right(window, size, key=lambda unit: measure(start, unit[1]))
+        if first < done and measure(start, units[low][1]) > size:
             first = done  # nothing new fits behind what is repeated
             continue
-        end = units[low].end
+        end = units[low][1]
         stretch = text[start:end]
         if not text:
             yield start, end
         elif stretch.strip():
             yield start + len(stretch) - len(stretch.lstrip()), start + len(stretch.rstrip())
         first = done = low + 1
-        while first > 0 and overlap and done < len(units) and measure(units[first - 1].start, end) <= overlap:
+        while first > 0 and overlap and done < len(units) and measure(units[first - 1][0], end) <= overlap:
             first -= 1
 
 
@@ -317,15 +285,13 @@ def _json(document: Document, size: int) -> list[Document]:
     return [Document(text, metadata=dict(document.metadata)) for text in made]
 
 
-#: Name -> the function that finds the places of chunks in a text, by the settings.
-_PLACES: dict[str, Callable[[_Settings], Callable[[str], Places]]] = {
-    "structure": lambda s: partial(_structure_places, size=s.size, overlap=s.overlap),
-    "tokens": lambda s: partial(
-        _token_places, size=s.size, overlap=s.overlap, tokenizer=_tokens(s.tokenizer)
-    ),
-    "sentence": lambda s: partial(_sentence_places, size=s.size, overlap=s.overlap),
-    "paragraph": lambda s: partial(_paragraph_places, size=s.size),
-    "semantic": _semantic,
+#: Name -> the function that finds the places of chunks in a text.
+_PLACES: dict[str, Callable[..., Places]] = {
+    "structure": _structure_places,
+    "tokens": _token_places,
+    "sentence": _sentence_places,
+    "paragraph": _paragraph_places,
+    "semantic": _semantic_places,
 }
 #: Names for ``splitter=``.
 SPLITTERS = (*_PLACES, "recursive", *_LANGUAGES, "code", "json")

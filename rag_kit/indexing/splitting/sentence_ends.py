@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from rag_kit.text.sentence_rules import (
+from rag_kit.text.sentences import (
     BEFORE_NUMBER,
     CLOSERS,
     MAYBE_ABBREVIATIONS,

@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from rag_kit.models.extractive.blocks import Prompt
 from rag_kit.models.extractive.support import strength
 from rag_kit.text import detect_language, sentences
-from rag_kit.text.citations.decline import DECLINED, is_declined
+from rag_kit.text.citations.decline import DECLINED
 from rag_kit.text.complexity import question_kind
-from rag_kit.text.evidence.passages import PassageText, is_question
-from rag_kit.text.evidence.question import analyse
+from rag_kit.text.evidence.passages import PassageText, analyse, is_question
 from rag_kit.text.evidence.sentences import Candidate, choose, collect, without_distraction
 from rag_kit.text.evidence.terms import terms
 
@@ -61,13 +60,6 @@ def answer_from_hops(prompt: Prompt) -> str:
     asked = [text for role, text in prompt.turns if role == "user"][:_MAX_HOPS]
     found = [extracted(text, prompt.passages, 1) for text in asked]
     return _joined(prompt, found) if any(found) else answer(prompt)
-
-
-def merge_answers(prompt: Prompt) -> str:
-    """The answers to the parts, one after the other, each once; or the decline sentence."""
-    return _joined(
-        prompt, [text for role, text in prompt.turns if role == "assistant" and not is_declined(text)]
-    )
 
 
 def retrieve_needed(prompt: Prompt) -> dict[str, str]:

@@ -11,8 +11,7 @@ from rag_kit.models.extractive.support import strength_of
 from rag_kit.text import sentences
 from rag_kit.text.citations.check import check_citations
 from rag_kit.text.citations.decline import is_declined
-from rag_kit.text.evidence.passages import is_question
-from rag_kit.text.evidence.question import analyse, offers
+from rag_kit.text.evidence.passages import analyse, is_question, offers
 from rag_kit.text.evidence.sentences import collect
 from rag_kit.text.evidence.terms import terms
 from rag_kit.text.evidence.usefulness import Usefulness, usefulness

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from rag_kit.text.evidence.passages import PassageText, found_names
-from rag_kit.text.evidence.question import Question
+from rag_kit.text.evidence.passages import PassageText, Question, found_names
 from rag_kit.text.evidence.sentences import Candidate, choose, collect
 from rag_kit.text.evidence.terms import terms
 

@@ -24,7 +24,7 @@ _MAX_DEPTH = 8
 #: Module -> the tasks that its functions of the same names answer; a module is imported with its first task.
 _MODULES = {
     "answering": (
-        "answer", "answer_or_doubt", "answer_from_hops", "merge_answers", "direct_answer", "retrieve_needed",
+        "answer", "answer_or_doubt", "answer_from_hops", "direct_answer", "retrieve_needed",
         "continue_answer", "continue_unaided",
     ),
     "condense": ("condense",),

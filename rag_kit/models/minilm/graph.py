@@ -8,15 +8,14 @@ attention mask and division by the L2 norm.
 from __future__ import annotations
 
 import json
-import os
 import struct
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_kit.documents.atomic_file import replace_file
 from rag_kit.errors import ConfigurationError
 
 LAYERS = 6
@@ -217,14 +216,5 @@ def ensure_graph(weights: Path, target: Path, *, rebuild: bool = False) -> Path:
     if target.is_file() and not rebuild:
         return target
     data = build_graph(read_safetensors(weights))
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, 0o644)  # mkstemp makes it private; a shared cache is read by others
-        os.replace(name, target)
-    finally:
-        Path(name).unlink(missing_ok=True)
+    replace_file(target, lambda file: file.write(data))
     return target

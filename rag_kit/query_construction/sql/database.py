@@ -29,9 +29,13 @@ def open_database(
     Raises:
         InvalidInputError: It is something else, has other tables, or another dialect than SQLite or PostgreSQL.
         ConfigurationError: It cannot be reached.
+        MissingExtraError: SQLAlchemy is not installed.
     """
-    from sqlalchemy import inspect
-    from sqlalchemy.exc import SQLAlchemyError
+    try:
+        from sqlalchemy import inspect
+        from sqlalchemy.exc import SQLAlchemyError
+    except ImportError:
+        raise MissingExtraError("sql", "Text to SQL") from None
 
     engine = _engine(getattr(given, "_engine", given))  # an SQLDatabase has no public name for it
     try:

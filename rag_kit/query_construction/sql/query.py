@@ -30,7 +30,7 @@ class TextToSql(TextToStatement):
 
     Raises:
         RagKitError: As ``TextToStatement``.
-        MissingExtraError: For PostgreSQL, where sqlglot is not installed (extra ``sql``).
+        MissingExtraError: SQLAlchemy, or for PostgreSQL sqlglot, is not installed (extra ``sql``).
     """
 
     kind = "sql"

@@ -16,7 +16,7 @@ from rag_kit.errors import ConfigurationError, InvalidInputError, StatementError
 from rag_kit.models import astructured_call, atext_call, structured_call, text_call
 from rag_kit.models.chat import is_extractive
 from rag_kit.prompts import render_passages
-from rag_kit.prompts.tags import Markup, escape_tags
+from rag_kit.prompts.rendering import Markup, escape_tags
 from rag_kit.query_construction.statements.result import Limits, QueryResult
 from rag_kit.retrieval.base import check_count
 from rag_kit.retrieval.prompting import LanguagePrompts, check_model

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from langchain_core.documents import Document
 
 from rag_kit.documents import PROVENANCE_KEY, with_provenance
-from rag_kit.documents.plain import to_plain
+from rag_kit.documents.identity import to_plain
 
 MAX_COLUMNS = 100
 MAX_STATEMENT = 20_000

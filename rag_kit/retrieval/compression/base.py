@@ -1,4 +1,4 @@
-"""What a compressor is: passages cut into sentences in, the sentences to keep out."""
+"""What a compressor is: passages cut into sentences in, the sentences to keep out; and the shorter document."""
 
 from __future__ import annotations
 
@@ -10,10 +10,14 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 
 from rag_kit.concurrency.steps import Logic
+from rag_kit.documents import content_hash
+from rag_kit.retrieval.document_compressor import ORIGINAL_ID_KEY
 from rag_kit.retrieval.query_call import QueryCall
-from rag_kit.retrieval.showing import Shown
+from rag_kit.retrieval.refining import Part
 from rag_kit.text import sentences
 from rag_kit.text.sentences import Sentence
+
+KEPT_KEY = "kept"
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,22 @@ class Passage:
         """Cut a document into sentences."""
         return cls(document, sentences(document.page_content))
 
+    def spans(self, places: Sequence[int]) -> list[tuple[int, int]]:
+        """Start and end of each run of sentences that follow one another.
+
+        Example:
+            >>> Passage.of(Document("One. Two. Three.")).spans([0, 1])
+            [(0, 9)]
+        """
+        spans: list[tuple[int, int]] = []
+        for number, place in enumerate(places):
+            sentence = self.sentences[place]
+            if number and place == places[number - 1] + 1:
+                spans[-1] = (spans[-1][0], sentence.end)
+            else:
+                spans.append((sentence.start, sentence.end))
+        return spans
+
 
 @dataclass(frozen=True)
 class Selection:
@@ -48,7 +68,7 @@ class Selection:
     score: float | None = None
 
 
-class Compressor(Shown, ABC):
+class Compressor(Part, ABC):
     """Base of compressors; implement ``select``.
 
     Attributes:
@@ -78,25 +98,23 @@ class Compressor(Shown, ABC):
         yield from ()
 
 
-def keep_by_score(scores: Sequence[Sequence[float]], *, min_score: float, share: float) -> list[Selection]:
-    """Keep the sentences whose score is high enough, alone and beside the best sentence of all passages.
+def identity(doc: Document) -> str:
+    """The id of a document and of its shorter form: its own, else the hash of the whole text."""
+    return doc.id or content_hash(doc.page_content)
 
-    Args:
-        scores: One a sentence, by passage.
-        min_score: Lowest score.
-        share: Lowest share of the best score, 0 to 1.
+
+def shortened(doc: Document, spans: Sequence[tuple[int, int]], separator: str) -> Document:
+    """The document with the spans alone; ``metadata["kept"]`` says where they stand in the original.
 
     Example:
-        >>> [list(one.kept) for one in keep_by_score([[0.9, 0.2], [0.5]], min_score=0.3, share=0.5)]
-        [[0], [0]]
+        >>> short = shortened(Document("One. Two. Three.", id="a"), [(0, 4), (10, 16)], " … ")
+        >>> short.page_content, short.metadata["kept"], short.metadata["original_id"]
+        ('One. … Three.', [{'start': 0, 'end': 4}, {'start': 10, 'end': 16}], 'a')
     """
-    best = max((score for of_one in scores for score in of_one), default=0.0)
-    low = max(min_score, share * best)
-    # A score of 0 is no evidence, whatever the thresholds.
-    return [
-        Selection(
-            [place for place, score in enumerate(of_one) if score >= low and score > 0],
-            max(of_one, default=None),
-        )
-        for of_one in scores
-    ]
+    places = [{"start": start, "end": end} for start, end in spans]
+    update = {
+        "id": identity(doc),
+        "page_content": separator.join(doc.page_content[start:end] for start, end in spans),
+        "metadata": {**doc.metadata, KEPT_KEY: places, ORIGINAL_ID_KEY: identity(doc)},
+    }
+    return doc.model_copy(update=update)

@@ -14,17 +14,8 @@ _NEGATION = re.compile(r"\b(?:not?|never|none|nor|without|cannot|\w+n['’]t)\b|
 _SHINGLE = 3
 
 
-class Fingerprint:
-    """What of a text is compared.
-
-    Args:
-        text: The text.
-
-    Example:
-        >>> a, b = Fingerprint("The fan is very loud."), Fingerprint("the fan is very loud")
-        >>> a.likeness(b)
-        1.0
-    """
+class _Fingerprint:
+    """What of a text is compared: its runs of three words, and its numbers and negations."""
 
     def __init__(self, text: str) -> None:
         folded = fold(text)
@@ -33,19 +24,14 @@ class Fingerprint:
         self.shingles = frozenset(tuple(tokens[start : start + _SHINGLE]) for start in range(last))
         self.decisive = Counter(_NUMBER.findall(folded)) + Counter(_NEGATION.findall(folded))
 
-    def likeness(self, other: Fingerprint) -> float:
-        """The Jaccard index of the shingles, 0 to 1; 0 where a number or a negation differs.
-
-        "It rose in 2023" and "it rose in 2024" share nearly all words, and say different things.
-        """
-        if self.decisive != other.decisive:
-            return 0.0
+    def repeats(self, other: _Fingerprint, threshold: float) -> bool:
+        """Whether it says what the other says, or is a part of it, as where chunks overlap."""
+        if self.shingles <= other.shingles and self.decisive <= other.decisive:
+            return True
+        if self.decisive != other.decisive:  # "it rose in 2023" and "it rose in 2024"
+            return False
         shared = len(self.shingles & other.shingles)
-        return shared / ((len(self.shingles) + len(other.shingles) - shared) or 1)
-
-    def adds_nothing_to(self, other: Fingerprint) -> bool:
-        """Whether all of its shingles, numbers and negations are in the other text, as where chunks overlap."""
-        return self.shingles <= other.shingles and self.decisive <= other.decisive
+        return shared >= threshold * (len(self.shingles) + len(other.shingles) - shared)
 
 
 def near_duplicates(texts: Sequence[str], threshold: float) -> list[int]:
@@ -62,13 +48,9 @@ def near_duplicates(texts: Sequence[str], threshold: float) -> list[int]:
         >>> near_duplicates(["A fan is loud today.", "Tea.", "a fan is loud today"], 0.9)
         [0, 1, 0]
     """
-    prints = [Fingerprint(text) for text in texts]
+    prints = [_Fingerprint(text) for text in texts]
     firsts: list[int] = []
     for place, mine in enumerate(prints):
-        repeats = (
-            first
-            for first in dict.fromkeys(firsts)
-            if mine.likeness(prints[first]) >= threshold or mine.adds_nothing_to(prints[first])
-        )
-        firsts.append(next(repeats, place))
+        repeated = (first for first in dict.fromkeys(firsts) if mine.repeats(prints[first], threshold))
+        firsts.append(next(repeated, place))
     return firsts

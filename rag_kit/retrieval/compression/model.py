@@ -7,13 +7,12 @@ from typing import Any
 
 from langchain_core.runnables import Runnable
 
-from rag_kit.documents import redact
+from rag_kit.concurrency.outcome import describe_failure
 from rag_kit.prompts import render_passages
 from rag_kit.prompts.schemas import ChosenSentences
 from rag_kit.retrieval.base import check_count
 from rag_kit.retrieval.compression.base import Compressor, Passage, Selection
-from rag_kit.retrieval.numbering import read_numbers
-from rag_kit.retrieval.prompting import LanguagePrompts, check_model
+from rag_kit.retrieval.prompting import LanguagePrompts, check_model, field_of, read_numbers
 from rag_kit.retrieval.query_call import QueryCall
 
 
@@ -29,9 +28,6 @@ class ModelCompressor(Compressor):
             kit's own (``compress``) in the language of the query.
         language: ``"en"`` or ``"zh"`` for the prompt; ``"auto"`` goes by the query.
         most_sentences: Sentences shown in one call; a longer passage takes several.
-
-    Raises:
-        InvalidInputError: If an argument is not allowed.
 
     Example:
         >>> from langchain_core.language_models import FakeListChatModel
@@ -64,16 +60,14 @@ class ModelCompressor(Compressor):
         ]
         names = [f"sentences of passage {number + 1}" for number, _, _ in pieces]
         outcomes = await call.ask(self.llm, self.prompts.choose(query), values, ChosenSentences, names)
-        if not any(outcome.ok for outcome in outcomes) or call.owner.on_error == "raise":
-            for outcome in outcomes:
-                call.value(outcome)
+        call.failures(outcomes)
         chosen: dict[int, list[int]] = {number: [] for number in range(len(passages))}
         failed: dict[int, str] = {}
         for (number, start, part), outcome in zip(pieces, outcomes, strict=True):
             if not outcome.ok:
-                failed.setdefault(number, f"{type(outcome.error).__name__}: {outcome.error}")
+                failed.setdefault(number, describe_failure(outcome.name, outcome.error))
                 continue
-            given = _numbers(outcome.value)
+            given = field_of(outcome.value, "sentences")
             read = read_numbers(given, len(part))
             if given and not read.places:
                 failed.setdefault(number, "the model gave no usable number")
@@ -81,18 +75,12 @@ class ModelCompressor(Compressor):
                 call.note(f"compress:{self.name}: passage {number + 1}: {', '.join(read.problems)} left out")
             chosen[number] += [start + place for place in read.places]
         if failed:
-            reason = " ".join(redact(next(iter(failed.values()))).split())[:200]
             call.note(
                 f"degraded: compress:{self.name}: {len(failed)} of {len(passages)} passages could not be judged and "
-                f"are whole ({reason})"
+                f"are whole ({next(iter(failed.values()))})"
             )
         return [Selection(None if number in failed else sorted(places)) for number, places in chosen.items()]
 
     def parts(self) -> Iterator[Runnable[Any, Any]]:
         """The model."""
         yield self.llm
-
-
-def _numbers(answer: Any) -> list[Any]:
-    found = answer.get("sentences") if isinstance(answer, dict) else getattr(answer, "sentences", None)
-    return list(found) if isinstance(found, (list, tuple)) else []

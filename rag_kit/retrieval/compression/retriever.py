@@ -11,19 +11,24 @@ from langchain_core.language_models import BaseLanguageModel
 from langchain_core.runnables import Runnable
 from pydantic import Field, field_validator
 
-from rag_kit.documents import with_provenance
+from rag_kit.documents import PROVENANCE_KEY, copy_document, get_provenance, with_provenance
 from rag_kit.documents.provenance import peek_score
-from rag_kit.errors import InvalidInputError
-from rag_kit.retrieval.compression.base import Compressor, Passage, Selection
-from rag_kit.retrieval.compression.building import around, identity, kept_spans, merged, ranked, shortened
+from rag_kit.errors import InvalidInputError, ModelOutputError
+from rag_kit.retrieval.base import check_number
+from rag_kit.retrieval.compression.base import (
+    KEPT_KEY,
+    Compressor,
+    Passage,
+    Selection,
+    identity,
+    shortened,
+)
 from rag_kit.retrieval.compression.duplicates import near_duplicates
-from rag_kit.retrieval.compression.embedding import EmbeddingCompressor
-from rag_kit.retrieval.compression.lexical import LexicalCompressor
 from rag_kit.retrieval.compression.model import ModelCompressor
+from rag_kit.retrieval.compression.scored import EmbeddingCompressor, LexicalCompressor
 from rag_kit.retrieval.document_compressor import DocumentCompressor
-from rag_kit.retrieval.numbers import check_number
 from rag_kit.retrieval.query_call import QueryCall
-from rag_kit.retrieval.refining import RefiningError, RefiningRetriever
+from rag_kit.retrieval.refining import RefiningRetriever
 
 _SHOWN_IDS = 5
 
@@ -69,7 +74,7 @@ class CompressionRetriever(RefiningRetriever):
     other_names: ClassVar[Mapping[str, str]] = {"base_compressor": "compressor"}
 
     compressor: Any = Field(default=None, validate_default=True)
-    context: int = 0
+    context: int = Field(default=0, ge=0, strict=True)
     separator: str = " … "
     if_empty: Literal["original", "first", "empty"] = "original"
     merge_threshold: float | None = 0.9
@@ -86,9 +91,6 @@ class CompressionRetriever(RefiningRetriever):
             prompt: A prompt of one's own; see ``ModelCompressor``.
             k: Most documents to return.
             **settings: Any further argument of the class.
-
-        Raises:
-            InvalidInputError: For arguments that are unknown or not allowed.
         """
         return cls(retriever=retriever, compressor=ModelCompressor(llm, prompt=prompt), k=k, **settings)
 
@@ -108,13 +110,6 @@ class CompressionRetriever(RefiningRetriever):
                 f"compressor is {type(value).__name__}; it must be a compressor of rag_kit.retrieval.compression, a "
                 "LangChain document compressor, an embedding model, a chat model, or None for the lexical one."
             )
-        return value
-
-    @field_validator("context", mode="before")
-    @classmethod
-    def _context_is_allowed(cls, value: Any) -> Any:
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise InvalidInputError(f"context={value!r} was given; it must be a whole number >= 0.")
         return value
 
     @field_validator("merge_threshold", mode="before")
@@ -144,20 +139,13 @@ class CompressionRetriever(RefiningRetriever):
         selections = await call.attempt(name, self._selections(passages, call), "the passages are whole")
         if selections is None:
             return self._merge([passage.document for passage in passages], call)
-        kept = [
-            self._shorten(passage, selection, call)
-            for passage, selection in zip(passages, selections, strict=True)
-            if selection.kept is None or selection.kept
-        ]
-        if not kept:
+        pairs = list(zip(passages, selections, strict=True))
+        gone = [passage.document for passage, one in pairs if one.kept is not None and not one.kept]
+        if len(gone) == len(passages):
             return self._nothing(passages, call)
-        gone = [
-            p.document
-            for p, one in zip(passages, selections, strict=True)
-            if one.kept is not None and not one.kept
-        ]
         if gone:
             call.note(f"{len(gone)} of {len(passages)} passages had no sentence that matters: {_ids(gone)}")
+        kept = [self._shorten(*pair, call) for pair in pairs if pair[1].kept is None or pair[1].kept]
         return self._merge(kept, call)
 
     async def _selections(self, passages: Sequence[Passage], call: QueryCall) -> list[Selection]:
@@ -167,7 +155,7 @@ class CompressionRetriever(RefiningRetriever):
             for passage, one in zip(passages, selections, strict=False)
             for place in one.kept or ()
         ):
-            raise RefiningError(
+            raise ModelOutputError(
                 f"The compressor {self.compressor.name} gave {len(selections)} selections for {len(passages)} "
                 "passages, or sentences that are not there."
             )
@@ -178,8 +166,10 @@ class CompressionRetriever(RefiningRetriever):
         if selection.kept is None:
             places, spans = list(range(count)), [(0, len(doc.page_content))]
         else:
-            places = around(selection.kept, count, self.context)
-            spans = kept_spans(passage, places)
+            width = range(-self.context, self.context + 1)
+            wide = {place + beside for place in selection.kept for beside in width}
+            places = sorted(wide & set(range(count)))
+            spans = passage.spans(places)
         return with_provenance(
             shortened(doc, spans, self.separator),
             score=peek_score(doc),
@@ -206,23 +196,49 @@ class CompressionRetriever(RefiningRetriever):
 
     def _merge(self, documents: list[Document], call: QueryCall) -> list[Document]:
         """Near-duplicates become one document; the ranks are counted anew."""
-        threshold = self.merge_threshold
         firsts = list(range(len(documents)))
-        if threshold is not None:
-            firsts = near_duplicates([doc.page_content for doc in documents], threshold)
+        if self.merge_threshold is not None:
+            firsts = near_duplicates([doc.page_content for doc in documents], self.merge_threshold)
         result = []
         for rank, first in enumerate(dict.fromkeys(firsts), start=1):
-            others = [doc for place, doc in enumerate(documents) if firsts[place] == first and place != first]
-            doc = documents[first]
-            if others:
-                doc = merged(doc, others, name=self.get_name(), query=call.query, rank=rank)
-            result.append(doc if others else ranked(doc, rank))
+            group = [doc for doc, its_first in zip(documents, firsts, strict=True) if its_first == first]
+            result.append(self._joined(group, rank, call) if len(group) > 1 else _ranked(group[0], rank))
         if repeats := len(documents) - len(result):
             call.note(f"{repeats} near-duplicate{'' if repeats == 1 else 's'} merged")
         return result
 
+    def _joined(self, group: Sequence[Document], rank: int, call: QueryCall) -> Document:
+        """A document that stands for its near-duplicates too, with the stages and ids of all."""
+        doc, *others = group
+        stages = [
+            {**stage, "document": identity(one)}
+            for one in group
+            for stage in get_provenance(one).get("stages", [])
+        ]
+        fields = ("source", "file", KEPT_KEY)
+        return with_provenance(
+            doc,
+            score=peek_score(doc),
+            rank=rank,
+            stage="merge:near-duplicates",
+            retriever=self.get_name(),
+            query=call.query,
+            sources=stages,
+            merged=[
+                {"id": identity(one), **{key: one.metadata.get(key) for key in fields}} for one in others
+            ],
+        )
+
     def _inner_parts(self) -> Iterator[Runnable[Any, Any]]:
         yield from self.compressor.parts()
+
+
+def _ranked(doc: Document, rank: int) -> Document:
+    """A copy with another rank; its stages keep theirs."""
+    result = copy_document(doc)
+    if record := get_provenance(doc):
+        result.metadata[PROVENANCE_KEY] = {**record, "rank": rank}
+    return result
 
 
 def _ids(documents: Sequence[Document]) -> str:

@@ -30,23 +30,13 @@ _COARSE_STEP = 2.5  # where times are whole seconds
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A collection as it was read.
-
-    Attributes:
-        ids: Of the rows, in the collection's order.
-        texts: Of the rows; ``None`` where a row has none.
-        metadata: Of the rows.
-        nearest: Their vectors.
-        columns: Their metadata, for filtering.
-        bytes: About what all of it takes.
-    """
+    """A collection as it was read: its rows, in the collection's order."""
 
     ids: Sequence[str]
     texts: Sequence[str | None]
     metadata: Sequence[Mapping[str, Any]]
     nearest: NearestVectors
     columns: MetadataColumns
-    bytes: int
 
     def search(self, vectors: Any, k: int, where: Filter | None) -> list[list[tuple[Document, float]]]:
         """The k nearest rows of each vector that pass the filter, as fresh documents with distances.
@@ -73,12 +63,6 @@ class ChromaReader:
 
     An embedded collection on disk is known to be unchanged by the times and sizes of its files. They are never
     opened here: closing a file would drop the locks that Chroma holds on it in this process.
-
-    Args:
-        store: The Chroma store.
-
-    Raises:
-        InvalidInputError: If the store is another one.
     """
 
     def __init__(self, store: VectorStore) -> None:
@@ -141,49 +125,34 @@ class ChromaReader:
         """
         import numpy as np
 
-        collection = self._store._collection
-        count = self.count()
         ids: list[str] = []
         texts: list[str | None] = []
         metadata: list[Mapping[str, Any]] = []
-        matrix: Any = np.zeros((0, 0), np.float32)
-        size = 0
-        while True:
-            page = collection.get(
+        vectors: list[Any] = []
+        size, count = 0, self.count()
+        while len(ids) % _PAGE == 0:
+            page = self._store._collection.get(
                 limit=_PAGE, offset=len(ids), include=["embeddings", "documents", "metadatas"]
             )
-            got = len(page["ids"])
-            if not got:
+            if not page["ids"]:
                 break
-            vectors = np.asarray(page["embeddings"], dtype=np.float32)
-            if not ids:
-                _check_size(count * vectors.shape[1] * 4, max_bytes, count)
-                matrix = np.empty((count, vectors.shape[1]), np.float32)
-            if len(ids) + got > len(matrix):  # rows came since they were counted
-                matrix = np.concatenate([matrix[: len(ids)], vectors])
-            else:
-                matrix[len(ids) : len(ids) + got] = vectors
+            vectors.append(np.asarray(page["embeddings"], dtype=np.float32))
             ids += page["ids"]
             texts += page["documents"]
             metadata += [row or {} for row in page["metadatas"]]
-            size += sum(
-                _size_of(*row) for row in zip(page["ids"], page["documents"], page["metadatas"], strict=True)
-            )
-            _check_size(size + matrix.nbytes, max_bytes, count)
-            if got < _PAGE:
-                break
-        nearest = NearestVectors(matrix[: len(ids)], self.space(), owned=True)
-        return Snapshot(ids, texts, metadata, nearest, MetadataColumns(metadata), size + matrix.nbytes)
+            size += vectors[-1].nbytes + sum(map(_size_of, page["ids"], page["documents"], page["metadatas"]))
+            least = max(size, count * vectors[0].shape[1] * 4)
+            if least > max_bytes:
+                raise InvalidInputError(
+                    f"The collection ({count:,} rows) takes more than max_bytes={max_bytes:,} in memory (at least "
+                    f"{least:,}). Raise max_bytes, or search the store itself."
+                )
+        matrix = np.concatenate(vectors) if vectors else np.zeros((0, 0), np.float32)
+        return Snapshot(
+            ids, texts, metadata, NearestVectors(matrix, self.space(), owned=True), MetadataColumns(metadata)
+        )
 
 
 def _size_of(key: str, text: str | None, metadata: Mapping[str, Any] | None) -> int:
     of_values = sum(sys.getsizeof(value) for value in (metadata or {}).values())
     return sys.getsizeof(key) + sys.getsizeof(text) + sys.getsizeof(metadata) + of_values
-
-
-def _check_size(size: int, most: int, count: int) -> None:
-    if size > most:
-        raise InvalidInputError(
-            f"The collection ({count:,} rows) takes more than max_bytes={most:,} in memory (at least {size:,}). "
-            "Raise max_bytes, or search the store itself."
-        )

@@ -33,12 +33,6 @@ class NearestVectors:
         vectors: Shape ``(rows, dimensions)``.
         space: ``"cosine"`` (1 - cosine), ``"l2"`` (squared Euclidean) or ``"ip"`` (1 - inner product).
         owned: The array may be kept and changed, which saves a copy.
-
-    Example:
-        >>> import numpy as np
-        >>> nearest = NearestVectors(np.array([[1.0, 0.0], [0.0, 2.0], [3.0, 0.0]]), "cosine")
-        >>> nearest.search(np.array([[0.0, 1.0], [1.0, 0.0]]), 2)
-        [[(1, 0.0), (0, 1.0)], [(0, 0.0), (2, 0.0)]]
     """
 
     def __init__(self, vectors: Any, space: Space = "cosine", *, owned: bool = False) -> None:
@@ -71,15 +65,7 @@ class NearestVectors:
         return self._matrix[rows]
 
     def search(self, queries: Any, k: int, mask: Mask | None = None) -> list[list[tuple[int, float]]]:
-        """The k nearest rows of each query.
-
-        Args:
-            queries: Shape ``(queries, dimensions)``.
-            k: How many.
-            mask: Only these rows, for all queries.
-
-        Returns:
-            For each query rows and distances, nearest first; fewer than k only where no more rows are left.
+        """Rows and distances of the k nearest rows of each query (of those in ``mask``), nearest first.
 
         Raises:
             InvalidInputError: If the queries have another number of dimensions.

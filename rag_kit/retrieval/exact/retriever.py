@@ -14,11 +14,11 @@ from rag_kit.documents import Filter, with_provenance
 from rag_kit.documents.columns import MetadataColumns
 from rag_kit.errors import InvalidInputError
 from rag_kit.models.clients import embed_documents
-from rag_kit.retrieval.base import RagKitRetriever, Request
-from rag_kit.retrieval.batching_vectors import asearch_by_vector, search_by_vector
-from rag_kit.retrieval.embedded import embedded
+from rag_kit.retrieval.base import Request
+from rag_kit.retrieval.batching_vectors import SteppedRetriever, search_by_vector
 from rag_kit.retrieval.exact.nearest import NearestVectors
 from rag_kit.retrieval.hybrid import QueryVectors, reads
+from rag_kit.retrieval.vectors import embedded
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _Hits = list[tuple[int, float]]
 
 
-class ExactVectorRetriever(RagKitRetriever):
+class ExactVectorRetriever(SteppedRetriever):
     """Cosine similarity with every document, ties in the order of the documents.
 
     An approximate index (HNSW) adds misses of its own and differs between runs; a benchmark of a model should
@@ -108,16 +108,13 @@ class ExactVectorRetriever(RagKitRetriever):
         mask = self._columns.mask(filter) if filter else None
         return self._documents(query, self._nearest.search(np.array([vector]), k, mask)[0], "feedback")
 
-    def _retrieve(self, query: str, request: Request) -> list[Document]:
-        find = partial(self._found, request=request)
-        return self._documents(query, search_by_vector(self._nearest, self.embeddings, query, request, find))
+    async def _found(self, query: str, request: Request) -> list[Document]:
+        find = partial(self._hits, request=request)
+        return self._documents(
+            query, await search_by_vector(self._nearest, self.embeddings, query, request, find)
+        )
 
-    async def _aretrieve(self, query: str, request: Request) -> list[Document]:
-        find = partial(self._found, request=request)
-        hits = await asearch_by_vector(self._nearest, self.embeddings, query, request, find)
-        return self._documents(query, hits)
-
-    def _found(
+    def _hits(
         self, queries: Sequence[str], vectors: Sequence[Sequence[float]], request: Request
     ) -> dict[str, _Hits]:
         mask = self._columns.mask(request.filter) if request.filter else None

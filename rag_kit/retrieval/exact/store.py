@@ -17,9 +17,9 @@ from rag_kit.documents import Filter, compile_filter, validate_filter
 from rag_kit.errors import InvalidInputError, RagKitError
 from rag_kit.models.clients import aembed_query, embed_query
 from rag_kit.retrieval.base import check_count
-from rag_kit.retrieval.embedded import embedded
 from rag_kit.retrieval.exact.chroma import ChromaReader, Snapshot
 from rag_kit.retrieval.stores import native_filter
+from rag_kit.retrieval.vectors import embedded
 
 Hits = list[tuple[Document, float]]
 _ATTEMPTS = 3
@@ -42,15 +42,11 @@ class ExactVectorStore(VectorStore):
         vectorstore: LangChain's ``Chroma``, with its embedding model.
         changes: ``"detect"``, or ``"manual"``: read again after ``refresh()``, after writes through this object,
             and when the number of rows has changed. Other writes elsewhere are then not seen until ``refresh()``.
-        max_bytes: Most memory for vectors, texts and metadata.
+        max_bytes: Most memory for vectors, texts and metadata; a collection that takes more is refused on search.
 
     Attributes:
         answered: How many queries were answered from memory, and how many by the store itself.
         loads: How often the collection was read.
-
-    Raises:
-        InvalidInputError: If the store is no Chroma, names no embedding model, or cannot tell changes; on search
-            if it takes more than ``max_bytes``.
 
     Example:
         >>> import tempfile
@@ -100,12 +96,7 @@ class ExactVectorStore(VectorStore):
         return self.vectorstore.embeddings
 
     def refresh(self) -> None:
-        """Read the collection now; waits until a further write would be seen (about 0.1 s after the last one).
-
-        Raises:
-            InvalidInputError: If it takes more than ``max_bytes``.
-            RagKitError: If it is being written to all the time.
-        """
+        """Read the collection now; waits until a further write would be seen (about 0.1 s after the last one)."""
         with self._lock:
             self._read = None
             for _ in range(10):
@@ -119,11 +110,7 @@ class ExactVectorStore(VectorStore):
     def search_many(
         self, vectors: Sequence[Sequence[float]], k: int = 4, filter: Filter | None = None
     ) -> list[Hits]:
-        """The k nearest documents of each vector, with distances, lower is nearer; one pass over the collection.
-
-        Raises:
-            InvalidInputError: If k, the filter or the vectors are not allowed.
-        """
+        """The k nearest documents of each vector, with distances, lower is nearer; one pass over the collection."""
         return self._search_many(vectors, k, filter)
 
     def _search_many(

@@ -1,20 +1,73 @@
-"""Pseudo-relevance feedback: terms of the first results weigh in, without any model (RM3)."""
+"""Keyword search with weighted terms, and feedback: terms of the first results weigh in, without any model (RM3)."""
 
 from __future__ import annotations
 
 import heapq
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from langchain_core.documents import Document
+
+from rag_kit.documents import add_note
+from rag_kit.documents.provenance import first_stage
 from rag_kit.errors import InvalidInputError
-from rag_kit.retrieval.base import check_count
-from rag_kit.retrieval.expansion.legs import KeywordIndex, check_index, reader_of
+from rag_kit.indexing.bm25.index import BM25Index
+from rag_kit.indexing.document_index.index import DocumentIndex
+from rag_kit.indexing.document_index.keyword_view import KeywordView
+from rag_kit.retrieval.base import RagKitRetriever, Request, check_count, check_number
+from rag_kit.retrieval.bm25 import BM25Retriever
+from rag_kit.retrieval.indexed import KeywordIndexRetriever
 
 if TYPE_CHECKING:
     from rag_kit.documents import Filter
 
 _SHORTEST, _LONGEST = 2, 20  # characters of a term that may be added
+KeywordIndex = BM25Index | DocumentIndex
+KeywordRetriever = BM25Retriever | KeywordIndexRetriever
+
+
+def reader_of(index: KeywordIndex) -> BM25Index | KeywordView:
+    """What terms are read by, and weighted terms searched; reads the store if the index is a stored one."""
+    return index if isinstance(index, BM25Index) else index.keyword_view()
+
+
+def keyword_retriever(given: Any) -> KeywordRetriever:
+    """A retriever over an index, or the one that was given."""
+    if isinstance(given, KeywordRetriever):
+        return given
+    if isinstance(given, DocumentIndex):
+        return KeywordIndexRetriever(index=given, name="bm25")
+    return BM25Retriever(index=check_index(given))
+
+
+def check_index(index: Any) -> Any:
+    """Refuse what has no keyword leg."""
+    if not isinstance(index, KeywordIndex):
+        raise InvalidInputError(
+            f"index is {type(index).__name__}; feedback needs a BM25Index or a DocumentIndex, "
+            "or a retriever by keywords over one."
+        )
+    return index
+
+
+class WeightedTermsRetriever(RagKitRetriever):
+    """Search a keyword index for given terms with weights; the query is only shown in the provenance."""
+
+    index: KeywordIndex
+    terms: Mapping[str, float]
+    note: str | None = None
+
+    def _retrieve(self, query: str, request: Request) -> list[Document]:
+        index = reader_of(self.index)
+        hits = index.search_weighted(self.terms, request.k, request.filter)
+        found = first_stage(hits, "bm25", self.get_name(), query, max_score=index.maximum(self.terms))
+        return found if self.note is None else [add_note(document, self.note) for document in found]
+
+    async def _aretrieve(self, query: str, request: Request) -> list[Document]:
+        if isinstance(self.index, BM25Index):
+            return self._retrieve(query, request)
+        return await super()._aretrieve(query, request)  # on a thread: it reads the store
 
 
 def relevance_model(
@@ -22,19 +75,11 @@ def relevance_model(
     terms: int,
     allowed: Callable[[str], bool] = lambda term: True,
 ) -> dict[str, float]:
-    """RM1: how likely each term is in the documents found, by how well each of these fits the query.
+    """RM1: how likely each term is in documents, given as counts of terms and score, by how well these fit the query.
 
     ``P(w|R) ~ sum over D of P(w|D) * score(D)`` with ``P(w|D) = tf(w, D) / |D|`` over the terms that are allowed;
     the best ``terms`` are kept and scaled to sum to 1. Paper: Lavrenko and Croft, Relevance-Based Language Models,
     SIGIR 2001; the score of the first search stands for the query likelihood, as in Anserini.
-
-    Args:
-        documents: Counts of the terms, and score, of each document found.
-        terms: How many terms to keep.
-        allowed: Whether a term may count.
-
-    Returns:
-        Terms and probabilities, the likeliest first, equals by the term.
 
     Example:
         >>> relevance_model([({"red": 1, "fox": 3}, 2.0), ({"red": 1}, 1.0)], 2)
@@ -57,11 +102,6 @@ def interpolate(
     """RM3: ``original_weight * P(w|Q) + (1 - original_weight) * P(w|R)``; the weights sum to 1.
 
     Paper: Abdul-Jaleel et al., UMass at TREC 2004: Novelty and HARD.
-
-    Args:
-        query: Weights of the query's terms; scaled to sum to 1.
-        model: The relevance model.
-        original_weight: From 0 to 1.
 
     Example:
         >>> interpolate({"fox": 1, "red": 1}, {"fox": 0.5, "den": 0.5}, 0.5)
@@ -87,9 +127,6 @@ class RelevanceFeedback:
         original_weight: Share of the query itself, from 0 to 1.
         max_df: Share of the documents, above 0 up to 1, in more of which a term is too common.
 
-    Raises:
-        InvalidInputError: An argument is not allowed.
-
     Example:
         >>> from rag_kit.indexing import BM25Index
         >>> index = BM25Index.from_texts(["a fox in the den", "the den is deep", "a dog"])
@@ -109,22 +146,13 @@ class RelevanceFeedback:
         self.index: KeywordIndex = check_index(index)
         self.fb_docs = check_count("fb_docs", fb_docs)
         self.fb_terms = check_count("fb_terms", fb_terms)
-        self.original_weight = _share("original_weight", original_weight)
-        self.max_df = _share("max_df", max_df)
-        if not self.max_df:
-            raise InvalidInputError("max_df=0 would leave no term; give a share above 0.")
+        self.original_weight = check_number("original_weight", original_weight, most=1.0)
+        self.max_df = check_number("max_df", max_df, above=0.0, most=1.0)
 
     def weights(self, query: str, filter: Filter | None = None) -> dict[str, float]:
-        """The terms to search for and their weights, the query's own first.
+        """The terms to search for, the query's own first; learnt from documents that meet the filter.
 
         The weights sum to the number of the query's terms, so that scores stay on the scale of plain BM25.
-
-        Args:
-            query: The query.
-            filter: Only documents that meet it are learnt from.
-
-        Returns:
-            Term -> weight for ``BM25Index.search_weighted``; the query's own terms alone if nothing is found.
         """
         index = reader_of(self.index)
         own = Counter(index.analyzer(query))
@@ -141,9 +169,3 @@ class RelevanceFeedback:
             f"RelevanceFeedback(fb_docs={self.fb_docs}, fb_terms={self.fb_terms}, "
             f"original_weight={self.original_weight:g})"
         )
-
-
-def _share(name: str, value: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
-        raise InvalidInputError(f"{name}={value!r} was given; it must be a share from 0 to 1.")
-    return float(value)

@@ -9,24 +9,28 @@ from os import PathLike
 from typing import Any, ClassVar, Self
 
 from langchain_core.runnables import Runnable
-from pydantic import BaseModel, field_validator, model_validator
+from pydantic import BaseModel, Field, field_validator, model_validator
 
 from rag_kit.documents import combine_filters
 from rag_kit.errors import InvalidInputError
 from rag_kit.prompts.schemas import Queries
-from rag_kit.retrieval.base import check_count
-from rag_kit.retrieval.expansion.feedback import RelevanceFeedback
-from rag_kit.retrieval.expansion.legs import KeywordIndex, KeywordRetriever, keyword_retriever, terms_of
-from rag_kit.retrieval.expansion.templates import key_phrases, template_queries, templates_for
-from rag_kit.retrieval.expansion.terms import Added, new_terms, usable_terms
+from rag_kit.retrieval.base import Count
+from rag_kit.retrieval.expansion.feedback import (
+    KeywordIndex,
+    KeywordRetriever,
+    RelevanceFeedback,
+    WeightedTermsRetriever,
+    keyword_retriever,
+    reader_of,
+)
+from rag_kit.retrieval.expansion.terms import TEMPLATES, Added, key_phrases, new_terms, usable_terms
 from rag_kit.retrieval.expansion.thesaurus import Entries, Thesaurus
-from rag_kit.retrieval.expansion.weighted import WeightedTermsRetriever
+from rag_kit.retrieval.fusion import Search
 from rag_kit.retrieval.indexed import KeywordIndexRetriever
+from rag_kit.retrieval.prompting import dropped_note, texts_of
 from rag_kit.retrieval.query_call import QueryCall
-from rag_kit.retrieval.rewriting import RewritingRetriever, check_rewrites
-from rag_kit.retrieval.searching import Search
-from rag_kit.retrieval.variants import dropped_note, texts_of
-from rag_kit.text import fold
+from rag_kit.retrieval.rewriting import Rewrites, RewritingRetriever
+from rag_kit.text import detect_language, fold
 
 
 class ExpansionRetriever(RewritingRetriever):
@@ -73,10 +77,10 @@ class ExpansionRetriever(RewritingRetriever):
     thesaurus: Thesaurus | None = None
     feedback: RelevanceFeedback | None = None
     templates: Sequence[str] | bool = False
-    n: int = 8
-    max_terms: int = 32
-    max_templates: int = 4
-    term_weight: float = 0.5
+    n: Rewrites = 8
+    max_terms: Count = 32
+    max_templates: Rewrites = 4
+    term_weight: float = Field(default=0.5, gt=0, le=100)
 
     @classmethod
     def from_thesaurus(
@@ -96,9 +100,6 @@ class ExpansionRetriever(RewritingRetriever):
             both_directions: A related term brings the term too.
             k: Most documents to return.
             **settings: Any further argument of the class.
-
-        Raises:
-            InvalidInputError: For arguments that are not allowed.
         """
         made = _thesaurus(thesaurus, both_directions)
         return cls(thesaurus=made, retriever=retriever, k=k, **settings)
@@ -114,18 +115,13 @@ class ExpansionRetriever(RewritingRetriever):
         k: int = 4,
         **settings: Any,
     ) -> Self:
-        """Expand by the terms of the first results (RM3); arguments as for :class:`RelevanceFeedback`.
+        """Expand by the terms of the first results (RM3).
 
         Args:
             index: What to search: a ``BM25Index``, a ``DocumentIndex``, or a retriever by keywords over one.
-            fb_docs: Documents of the first search to learn from.
-            fb_terms: Terms of the relevance model.
-            original_weight: Share of the question itself, from 0 to 1.
+            fb_docs: See :class:`RelevanceFeedback`, as for ``fb_terms`` and ``original_weight``.
             k: Most documents to return.
             **settings: Any further argument of the class.
-
-        Raises:
-            InvalidInputError: For arguments that are not allowed.
         """
         retriever = keyword_retriever(index)
         feedback = RelevanceFeedback(
@@ -138,25 +134,6 @@ class ExpansionRetriever(RewritingRetriever):
     def _thesaurus_is_made(cls, value: Any) -> Any:
         return None if value is None else _thesaurus(value, False)
 
-    @field_validator("n", "max_templates", mode="before")
-    @classmethod
-    def _number_is_allowed(cls, value: Any, info: Any) -> int:
-        return check_rewrites(info.field_name, value)
-
-    @field_validator("max_terms", mode="before")
-    @classmethod
-    def _most_is_allowed(cls, value: Any) -> int:
-        return check_count("max_terms", value)
-
-    @field_validator("term_weight")
-    @classmethod
-    def _weight_is_allowed(cls, value: float) -> float:
-        if not 0 < value <= 100:
-            raise InvalidInputError(
-                f"term_weight={value!r} was given; it must be above 0 (0.5 is the default)."
-            )
-        return value
-
     @field_validator("templates", mode="before")
     @classmethod
     def _templates_hold_a_term(cls, value: Any) -> Any:
@@ -166,11 +143,10 @@ class ExpansionRetriever(RewritingRetriever):
             raise InvalidInputError(
                 f"templates is {value!r}; give a list such as ['What is {{term}}?'], or True for the built-in ones."
             )
-        for template in value:
-            if not isinstance(template, str) or "{term}" not in template:
-                raise InvalidInputError(
-                    f"The template {template!r} has no {{term}} in it, where a term would stand."
-                )
+        if wrong := [one for one in value if not isinstance(one, str) or "{term}" not in one]:
+            raise InvalidInputError(
+                f"The template {wrong[0]!r} has no {{term}} in it, where a term would stand."
+            )
         return list(value)
 
     @model_validator(mode="after")
@@ -228,12 +204,16 @@ class ExpansionRetriever(RewritingRetriever):
     ) -> list[Search]:
         """One search of the index with the question's terms and the added ones."""
         texts = [question, *(text for text, _ in added)]
-        analysed = partial(terms_of, leg.index, texts)
+
+        def analysed() -> list[list[str]]:
+            return [*map(reader_of(leg.index).analyzer, texts)]
+
         if isinstance(leg, KeywordIndexRetriever):  # reads the store
             reading = call.do("keyword index", analysed)
-            lists = await call.attempt("keyword index", reading, "nothing is added")
-            if lists is None:
+            read = await call.attempt("keyword index", reading, "nothing is added")
+            if read is None:
                 return []
+            lists = read
         else:
             lists = analysed()
         own = Counter(lists[0])
@@ -267,7 +247,7 @@ class ExpansionRetriever(RewritingRetriever):
             name=leg.get_name(),
             note=getattr(leg, "note", None),
         )
-        return [Search(question, "expansion", retriever=searcher, shown=shown)]
+        return [Search(shown, "expansion", searcher)]
 
     def _appended(self, question: str, added: Sequence[Added], call: QueryCall) -> list[Search]:
         """One search with a longer text, for a retriever that knows no weights."""
@@ -279,9 +259,10 @@ class ExpansionRetriever(RewritingRetriever):
     def _templated(self, question: str, matched: Mapping[str, Sequence[str]]) -> list[Search]:
         if not self.templates:
             return []
-        templates = templates_for(question) if isinstance(self.templates, bool) else self.templates
-        terms = list(dict.fromkeys([*matched, *key_phrases(question)]))
-        queries = template_queries(templates, terms)
+        given = self.templates
+        templates = TEMPLATES[detect_language(question)] if isinstance(given, bool) else given
+        terms = dict.fromkeys([*matched, *key_phrases(question)])
+        queries = [template.replace("{term}", term) for term in terms for template in templates]
         new = [query for query in dict.fromkeys(queries) if fold(query) != fold(question)]
         return [Search(query, "template") for query in new[: self.max_templates]]
 

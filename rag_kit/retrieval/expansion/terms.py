@@ -1,33 +1,36 @@
-"""Terms that were offered for a question -> those worth searching for."""
+"""Terms that were offered for a question -> those worth searching for; and the terms that it is about itself."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from rag_kit.retrieval.variants import script_of
+from rag_kit.retrieval.prompting import script_of
 from rag_kit.text import fold
+from rag_kit.text.language import HAN
+from rag_kit.text.segment import load_segmenter
+from rag_kit.text.stop_words import CHINESE_EVIDENCE, ENGLISH_EVIDENCE
 
 MAX_CHARS = 80
+TEMPLATES = {
+    "en": ("What is {term}?", "How does {term} work?"),
+    "zh": ("什么是{term}？", "{term}有什么作用？"),
+}
+_RUNS = re.compile(f"[{HAN}]+|[^\\W_{HAN}]+(?:[.'’+#_\\-]*[^\\W_{HAN}]+)*[+#]*")
+_IS_HAN = re.compile(f"[{HAN}]")
+_MOST_WORDS = 5
 
 
 class Added(NamedTuple):
-    """A term that is searched for besides.
-
-    Attributes:
-        text: The term, of one or several words.
-        source: ``"model"``, ``"thesaurus"`` or ``"feedback"``.
-    """
+    """A term that is searched for besides, and its source: ``"model"``, ``"thesaurus"`` or ``"feedback"``."""
 
     text: str
     source: str
 
 
 def usable_terms(written: Iterable[str], question: str, most: int) -> tuple[list[str], list[str]]:
-    """Keep what a model wrote that can be terms: short, in the question's script or in Latin letters (short forms).
-
-    Returns:
-        The terms kept, each once, and one line for each dropped one that says why.
+    """What a model wrote that can be terms: short, in the question's script or in Latin letters; and why others cannot.
 
     Example:
         >>> usable_terms(["MI", "心梗", "", "mi", "x" * 99, "infarct"], "heart attack", 1)
@@ -55,14 +58,44 @@ def usable_terms(written: Iterable[str], question: str, most: int) -> tuple[list
 
 
 def new_terms(added: Sequence[Added], question: str) -> list[Added]:
-    """Each term once, without those that stand in the question.
-
-    Example:
-        >>> new_terms([Added("MI", "model"), Added("Heart", "model"), Added("mi", "thesaurus")], "a heart attack")
-        [Added(text='MI', source='model')]
-    """
+    """Each term once, without those that stand in the question."""
     first: dict[str, Added] = {}
     for term in added:
         first.setdefault(fold(term.text), term)
     own = f" {fold(question)} "
     return [term for key, term in first.items() if f" {key} " not in own]
+
+
+def key_phrases(question: str) -> list[str]:
+    """What a question is about: the runs of words between function words and punctuation, each once.
+
+    Example:
+        >>> key_phrases("What causes bit rot in an old hard disk?"), key_phrases("什么是深度学习？")
+        (['causes bit rot', 'old hard disk'], ['深度学习'])
+    """
+    phrases: list[str] = []
+    begin = end = words = 0
+    for start, stop, stops in _words(question):
+        joins = words and not question[end:start].strip() and words < _MOST_WORDS
+        if words and (stops or not joins):
+            phrases.append(question[begin:end])
+            words = 0
+        if not stops:
+            begin = begin if words else start
+            end = stop
+            words += 1
+    if words:
+        phrases.append(question[begin:end])
+    return [phrase for phrase in dict.fromkeys(phrases) if len(phrase) > 1]
+
+
+def _words(text: str) -> Iterator[tuple[int, int, bool]]:
+    """Start, end, and whether it is a function word, of each word."""
+    for match in _RUNS.finditer(text):
+        if not _IS_HAN.match(match[0]):
+            yield match.start(), match.end(), match[0].lower().replace("’", "'") in ENGLISH_EVIDENCE
+            continue
+        at = match.start()
+        for word in load_segmenter()(match[0]):
+            yield at, at + len(word), word in CHINESE_EVIDENCE
+            at += len(word)

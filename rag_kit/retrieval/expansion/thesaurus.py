@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 from rag_kit.errors import InvalidInputError
@@ -16,6 +20,7 @@ from rag_kit.text.language import HAN
 _CLOSE = HAN + KANA + HANGUL + UNSPACED
 _UNITS = re.compile(f"[{_CLOSE}]|[^\\W_{_CLOSE}]+")
 _MOST = 500_000  # terms
+_MOST_BYTES = 64 << 20
 Entries = Mapping[str, str | Iterable[str]] | Iterable[Iterable[str]]
 
 
@@ -51,30 +56,22 @@ class Thesaurus:
 
     @classmethod
     def from_file(cls, path: str | PathLike[str], *, both_directions: bool = False) -> Thesaurus:
-        """Read a thesaurus from a JSON or CSV file in UTF-8.
+        """Read a thesaurus from a ``.json`` or ``.csv`` file in UTF-8.
 
-        Args:
-            path: A ``.json`` file that holds such entries as the constructor takes, or a ``.csv`` file whose rows
-                hold a term and, in the further cells, its related terms.
-            both_directions: A related term brings the term too.
+        The JSON holds such entries as the constructor takes; a row of the CSV a term and, in the further cells, its
+        related terms.
 
         Raises:
             InvalidInputError: The file is not there, too large or not of that form; the message names it.
         """
-        from rag_kit.retrieval.expansion.thesaurus_file import read_entries
-
-        entries = read_entries(path)
+        entries = _read_entries(path)
         try:
             return cls(entries, both_directions=both_directions)
         except InvalidInputError as error:
             raise InvalidInputError(f"{path}: {error}") from error
 
     def find(self, text: str) -> dict[str, list[str]]:
-        """The terms of the thesaurus that stand in a text.
-
-        Returns:
-            Each as the text writes it -> its related terms, in the order of the text.
-        """
+        """The terms of the thesaurus that stand in a text, as it writes them -> their related terms, in order."""
         folded = fold(text)
         # Positions are shown as the user wrote them wherever folding kept the length.
         shown = text if len(folded) == len(text) else folded
@@ -153,3 +150,56 @@ def _stem(unit: str) -> str:
 @cache
 def _stemmer() -> Analyzer:
     return Analyzer("en", stop_words=False)
+
+
+def _read_entries(path: str | PathLike[str]) -> Any:
+    """What a file holds, as the constructor of ``Thesaurus`` takes it; errors name it, and the line where known."""
+    if not isinstance(path, (str, PathLike)):
+        raise InvalidInputError(f"path is {type(path).__name__}; give the path of a .json or .csv file.")
+    file = Path(path)
+    suffix = file.suffix.lower()
+    if suffix not in (".json", ".csv"):
+        raise InvalidInputError(f"{file} ends in {suffix!r}; a thesaurus is a .json or a .csv file.")
+    if not file.is_file():
+        raise InvalidInputError(f"There is no file {file}.")
+    if file.stat().st_size > _MOST_BYTES:
+        raise InvalidInputError(f"{file} has more than {_MOST_BYTES:,} bytes, which is too much.")
+    try:
+        text = file.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidInputError(f"{file} is not UTF-8 ({error}); save it as UTF-8.") from error
+    return _json(file, text) if suffix == ".json" else _csv(file, text)
+
+
+def _json(file: Path, text: str) -> Any:
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for term, related in pairs:
+            if term in found:
+                raise InvalidInputError(f"{file} has the term {term!r} twice; put its terms into one list.")
+            found[term] = related
+        return found
+
+    try:
+        return json.loads(text, object_pairs_hook=once)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise InvalidInputError(f"{file} is not JSON: {error}") from error
+
+
+def _csv(file: Path, text: str) -> dict[str, list[str]]:
+    entries: dict[str, list[str]] = {}
+    reader = csv.reader(io.StringIO(text, newline=""))
+    try:
+        for row in reader:
+            cells = [cell.strip() for cell in row if cell.strip()]
+            if not cells:
+                continue
+            if len(cells) == 1:
+                raise InvalidInputError(
+                    f"{file}, line {reader.line_num}: {cells[0]!r} stands alone; a row is a term and, separated by "
+                    "commas, its related terms."
+                )
+            entries.setdefault(cells[0], []).extend(cells[1:])
+    except csv.Error as error:
+        raise InvalidInputError(f"{file}, line {reader.line_num}: {error}") from error
+    return entries

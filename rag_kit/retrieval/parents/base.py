@@ -3,53 +3,142 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
-from pydantic import PrivateAttr, field_validator
+from pydantic import PrivateAttr
 
-from rag_kit.concurrency.bridge import run_in_thread
-from rag_kit.documents import combine_filters, compile_filter
-from rag_kit.indexing.document_index.families.model import Family
+from rag_kit.concurrency.steps import Step
+from rag_kit.documents import add_note, combine_filters, compile_filter, get_provenance, with_provenance
+from rag_kit.documents.provenance import peek_score
+from rag_kit.indexing.document_index.families.model import PARENT_KEY, Family, Place
 from rag_kit.indexing.document_index.families.reading import FamilyView
-from rag_kit.retrieval.base import Request, check_count
+from rag_kit.indexing.document_index.families.rows import offset_in_source
+from rag_kit.retrieval.base import Count, OptionalCount, Request
+from rag_kit.retrieval.batching_vectors import SteppedRetriever, blocking
 from rag_kit.retrieval.compose import acall_retriever, call_retriever
 from rag_kit.retrieval.indexed import rows_retriever
 from rag_kit.retrieval.own_filter import own_filter
-from rag_kit.retrieval.parents.matches import Match, Passage, Passes, documents_of, place_matches
 from rag_kit.retrieval.parents.writing import FamilyWriter
 
 _GROWTH = 4
+Scoring = Literal["max", "sum", "mean"]
+Passes = Callable[[dict[str, Any]], bool]
 
 
-class FamilyRetriever(FamilyWriter):
-    """Search the parts of documents, return what stands around them.
+@dataclass(frozen=True)
+class Match:
+    """A child that was found: its rank, from 1, its score (1 / rank where there is none), and where it belongs."""
 
-    Args:
-        index: The index that holds the documents.
-        pipeline: How children are searched: ``"hybrid"``, ``"bm25"`` or ``"dense"``.
-        retriever: Searches children instead: any LangChain retriever over the same index. A filter of its own
-            holds for what is returned too.
-        k: Most passages to return; children are fetched deeper until there are so many, or no more.
-        filter: Metadata filter for every call. A child must pass it, and so must what is returned for it.
-        fetch_k: How many children to fetch first; default: five times ``k``, at least 20.
-        max_fetch_k: How many children to fetch at most; where that cuts the result short, a note says so.
-        id_key: Metadata key that holds a document's id, for writing.
+    document: Document
+    rank: int
+    score: float
+    place: Place | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """What provenance says of it."""
+        start, end = (self.place.start, self.place.end) if self.place else (None, None)
+        return {"id": self.document.id, "rank": self.rank, "score": self.score, "start": start, "end": end}
+
+
+@dataclass
+class Passage:
+    """What is returned for some matches, best first, with the score that they make together."""
+
+    matches: list[Match]
+    score: float
+    document: Document
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+def place_matches(view: FamilyView, found: Sequence[Document]) -> list[Match]:
+    """Say where each document found belongs.
+
+    A child that was removed since it was found is left out; a document that is no child stands for itself.
     """
+    ids = [doc.id for doc in found if doc.id]
+    places = view.places(ids)
+    alone = [key for key in ids if key not in places]
+    there = view.rows(alone) if alone else set()
+    matches = []
+    seen: set[str] = set()
+    for rank, doc in enumerate(found, start=1):
+        place = places.get(doc.id) if doc.id else None
+        if place is None and PARENT_KEY in doc.metadata and doc.id not in there:
+            continue
+        if doc.id:
+            if doc.id in seen:
+                continue
+            seen.add(doc.id)
+        given = peek_score(doc)
+        score = 1 / rank if given is None else given
+        matches.append(Match(doc, rank, float(score), place))
+    return matches
+
+
+def total(matches: Sequence[Match], scoring: Scoring, top: int, floor: float) -> float:
+    """One score of several matches: the highest, or the sum or the mean of the ``top`` best.
+
+    A sum counts what is above ``floor``: z-scores and cosines may be below 0, and a further match must not make less
+    of a parent.
+    """
+    scores = sorted((match.score for match in matches), reverse=True)[:top]
+    if scoring == "max":
+        return scores[0]
+    if scoring == "sum":
+        return sum(score - floor for score in scores)
+    return sum(scores) / len(scores)
+
+
+def span_of(parent: Document, start: int, end: int, heading: str | None = None) -> Document:
+    """A verbatim span of a document, with the document's metadata and its offsets."""
+    shift = offset_in_source(parent.metadata, len(parent.page_content))
+    metadata = {**parent.metadata, "start": start + shift, "end": end + shift, PARENT_KEY: parent.id}
+    if heading:
+        metadata["heading"] = heading
+    return Document(
+        id=f"{parent.id}#{start}-{end}", page_content=parent.page_content[start:end], metadata=metadata
+    )
+
+
+def documents_of(
+    passages: Sequence[Passage], *, stage: str, name: str, query: str, notes: Sequence[str]
+) -> list[Document]:
+    """The passages as results: copies with every matched child in the provenance."""
+    results = []
+    for rank, passage in enumerate(passages, start=1):
+        best = passage.matches[0].document
+        result = with_provenance(
+            passage.document,
+            score=passage.score,
+            rank=rank,
+            stage=stage,
+            retriever=name,
+            query=query,
+            sources=get_provenance(best).get("stages", []),
+            children=[match.as_dict() for match in passage.matches],
+            **passage.extra,
+        )
+        inner = [n for match in passage.matches for n in get_provenance(match.document).get("notes", [])]
+        for note in dict.fromkeys((*inner, *notes)):
+            result = add_note(result, note)
+        results.append(result)
+    return results
+
+
+class FamilyRetriever(SteppedRetriever, FamilyWriter):
+    """Search the parts of documents, return what stands around them; arguments as of ``ParentDocumentRetriever``."""
 
     pipeline: Literal["hybrid", "bm25", "dense"] = "hybrid"
     retriever: Runnable[Any, Any] | None = None
-    fetch_k: int | None = None
-    max_fetch_k: int = 1000
+    fetch_k: OptionalCount = None
+    max_fetch_k: Count = 1000
     stage: str = "parent"
     _children: Runnable[Any, Any] = PrivateAttr()
-
-    @field_validator("fetch_k", "max_fetch_k", mode="before")
-    @classmethod
-    def _count_is_allowed(cls, value: Any, info: Any) -> Any:
-        return None if value is None and info.field_name == "fetch_k" else check_count(info.field_name, value)
 
     def model_post_init(self, context: Any, /) -> None:
         """Make the search among children."""
@@ -69,28 +158,26 @@ class FamilyRetriever(FamilyWriter):
     ) -> list[Passage]:
         """At most k passages, best first; what does not pass is left out."""
 
-    def _retrieve(self, query: str, request: Request) -> list[Document]:
+    async def _found(self, query: str, request: Request) -> list[Document]:
         results: list[Document] = []
         for fetch, last in self._depths(request.k):
-            found = call_retriever(
-                self._children, query, config=request.child("children"), k=fetch, filter=request.filter
-            )
-            results = self._results(query, request, found, last and len(found) >= fetch)
+            found = await self._searching(query, request, fetch)
+            cut = last and len(found) >= fetch
+            results = await blocking("parents", self._results, query, request, found, cut)
             if len(results) >= request.k or len(found) < fetch:
                 break
         return results
 
-    async def _aretrieve(self, query: str, request: Request) -> list[Document]:
-        results: list[Document] = []
-        for fetch, last in self._depths(request.k):
-            found = await acall_retriever(
-                self._children, query, config=request.child("children"), k=fetch, filter=request.filter
-            )
-            cut = last and len(found) >= fetch
-            results = await run_in_thread(self._results, query, request, found, cut)
-            if len(results) >= request.k or len(found) < fetch:
-                break
-        return results
+    def _searching(self, query: str, request: Request, k: int) -> Step[list[Document]]:
+        asked: dict[str, Any] = {
+            "query": query,
+            "config": request.child("children"),
+            "k": k,
+            "filter": request.filter,
+        }
+        call: Any = partial(call_retriever, self._children, **asked)
+        acall: Any = partial(acall_retriever, self._children, **asked)
+        return Step("children", lambda _: call(), lambda _: acall())
 
     def _depths(self, k: int) -> Iterator[tuple[int, bool]]:
         """How many children to fetch in each round, and whether it is the last."""

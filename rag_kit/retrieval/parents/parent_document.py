@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
@@ -10,14 +12,22 @@ from langchain_core.documents import Document
 from pydantic import field_validator, model_validator
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.document_index.families.model import Family
+from rag_kit.indexing.document_index.families.model import PARENT_KEY, Ancestor, Family
 from rag_kit.indexing.document_index.families.reading import FamilyView
 from rag_kit.indexing.parents.hierarchy import PartSizes, split_family
 from rag_kit.indexing.splitting.named import check_name, named_splitter
 from rag_kit.indexing.splitting.parts import Splitter, check_splitter
-from rag_kit.retrieval.parents.base import FamilyRetriever, parents_metadata
-from rag_kit.retrieval.parents.grouping import Group, by_parent, by_share
-from rag_kit.retrieval.parents.matches import Match, Passage, Passes, Scoring, check_scoring, span_of, total
+from rag_kit.retrieval.base import Count
+from rag_kit.retrieval.parents.base import (
+    FamilyRetriever,
+    Match,
+    Passage,
+    Passes,
+    Scoring,
+    parents_metadata,
+    span_of,
+    total,
+)
 
 
 class ParentDocumentRetriever(FamilyRetriever):
@@ -30,7 +40,8 @@ class ParentDocumentRetriever(FamilyRetriever):
     Args:
         index: The index that holds documents and children.
         pipeline: How children are searched: ``"hybrid"``, ``"bm25"`` or ``"dense"``.
-        retriever: Searches children instead: any LangChain retriever over the same index.
+        retriever: Searches children instead: any LangChain retriever over the same index. A filter of its own
+            holds for what is returned too.
         k: Most parents to return; children are fetched deeper until there are so many, or no more.
         filter: Metadata filter for every call; children and parents must both pass.
         parent_size: Most characters of a parent; several, largest first, for levels; ``None`` for whole
@@ -46,24 +57,15 @@ class ParentDocumentRetriever(FamilyRetriever):
             returned; else the children are. With several levels the largest parent that has the share.
         fetch_k: How many children to fetch first; default: five times ``k``, at least 20. With ``merge``
             it also decides how many children count as found.
-        max_fetch_k: How many children to fetch at most.
+        max_fetch_k: How many children to fetch at most; where that cuts the result short, a note says so.
         id_key: Metadata key that holds a document's id, for writing.
 
-    Raises:
-        InvalidInputError: An argument is not allowed.
-
     Example:
-        >>> from rag_kit.documents import get_provenance
         >>> lake = Document("The lake is deep. " * 9 + "Trout live in it.", id="lake")
-        >>> hill = Document("The hill is high. Goats live on it.", id="hill")
-        >>> with ParentDocumentRetriever.from_documents([lake, hill], child_size=20) as retriever:
+        >>> with ParentDocumentRetriever.from_documents([lake], child_size=20) as retriever:
         ...     [found] = retriever.invoke("trout")
-        ...     _ = retriever.delete(["lake"])
-        ...     again = retriever.invoke("trout")
-        >>> found.id, len(found.page_content), again
-        ('lake', 179, [])
-        >>> [child["start"] for child in get_provenance(found)["stages"][-1]["children"]]
-        [162]
+        >>> found.id, len(found.page_content)
+        ('lake', 179)
     """
 
     parent_size: tuple[int, ...] = ()
@@ -72,7 +74,7 @@ class ParentDocumentRetriever(FamilyRetriever):
     parent_splitter: Any = None
     child_splitter: Any = None
     scoring: Scoring = "max"
-    top: int = 3
+    top: Count = 3
     merge: float | None = None
 
     @field_validator("parent_size", mode="before")
@@ -95,15 +97,8 @@ class ParentDocumentRetriever(FamilyRetriever):
             check_name(value) if isinstance(value, str) else check_splitter(value)
         return value
 
-    @field_validator("scoring", mode="before")
-    @classmethod
-    def _scoring_is_known(cls, value: Any) -> Any:
-        check_scoring(value, 1)
-        return value
-
     @model_validator(mode="after")
     def _arguments_fit(self) -> Self:
-        check_scoring(self.scoring, self.top)
         if self.merge is not None and not 0 < self.merge <= 1:
             raise InvalidInputError(
                 f"merge={self.merge!r} was given; give a share above 0 and up to 1, or None."
@@ -136,7 +131,7 @@ class ParentDocumentRetriever(FamilyRetriever):
     def _passages(
         self, view: FamilyView, matches: Sequence[Match], k: int, passes: Passes | None
     ) -> list[Passage]:
-        groups = by_parent(matches) if self.merge is None else by_share(matches, self.merge)
+        groups = _grouped(matches, self.merge)
         if passes is not None:
             metadata = parents_metadata(view, matches)
             groups = [group for group in groups if group.passes(metadata, passes)]
@@ -151,10 +146,65 @@ class ParentDocumentRetriever(FamilyRetriever):
         return [Passage(g.matches, score, _document(g, texts), g.as_dict()) for score, g in best]
 
 
-def _document(group: Group, texts: dict[str, Document]) -> Document:
+def _document(group: _Group, texts: dict[str, Document]) -> Document:
     if group.parent is None or group.own:
         return group.matches[0].document
     parent = texts[group.parent]
     if group.span is None:
         return parent
     return span_of(parent, group.span.start, group.span.end, group.span.heading)
+
+
+@dataclass
+class _Group:
+    """Matches that one result stands for: a document, a span of it with so many children, or the child itself."""
+
+    matches: list[Match]
+    parent: str | None
+    span: Ancestor | None
+    leaves: int
+    own: bool = False
+
+    def passes(self, metadata: Mapping[str, dict[str, Any]], passes: Passes) -> bool:
+        """Whether what is returned passes a filter; a child has passed it already."""
+        if self.parent is None or self.own:
+            return passes(self.matches[0].document.metadata)
+        if self.parent not in metadata:
+            return False
+        seen = {**metadata[self.parent], PARENT_KEY: self.parent}
+        if self.span is not None and self.span.heading:
+            seen["heading"] = self.span.heading
+        return passes(seen)
+
+    def as_dict(self) -> dict[str, Any]:
+        """More for the provenance."""
+        return {} if self.parent is None else {"matched": len(self.matches), "of": self.leaves}
+
+
+def _grouped(matches: Sequence[Match], least: float | None) -> list[_Group]:
+    """Matches put together, in the order of the best of each group, by the largest span that holds them.
+
+    With ``least``, by the largest of whose children at least that share was found, else each child alone.
+    """
+    spans = [_spans(match) for match in matches]
+    counts = Counter(key for around in spans for key, _, _ in around)
+    groups: dict[Any, _Group] = {}
+    for number, (match, around) in enumerate(zip(matches, spans, strict=True)):
+        parent = match.place.parent if match.place else None
+        enough = (step for step in around if least is None or counts[step[0]] >= least * step[2])
+        key, span, leaves = next(enough, (number, None, 0))
+        if key in groups:
+            groups[key].matches.append(match)
+        else:
+            groups[key] = _Group([match], parent, span, leaves or 1, own=not leaves)
+    return list(groups.values())
+
+
+def _spans(match: Match) -> list[tuple[Any, Ancestor | None, int]]:
+    """What holds a match, largest first: key, span, number of children."""
+    place = match.place
+    if place is None:
+        return []
+    if not place.path:
+        return [((place.parent, None), None, place.size)]
+    return [((place.parent, span), span, span.leaves) for span in place.path]

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.documents import Document
-from pydantic import field_validator
+from pydantic import Field
 
-from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.families.model import PARENT_KEY, Family
 from rag_kit.indexing.document_index.families.reading import FamilyView, Sibling
 from rag_kit.indexing.parents.sentences import sentence_family
-from rag_kit.retrieval.parents.base import FamilyRetriever, parents_metadata
-from rag_kit.retrieval.parents.matches import Match, Passage, Passes, span_of
+from rag_kit.retrieval.parents.base import FamilyRetriever, Match, Passage, Passes, parents_metadata, span_of
 
 
 class SentenceWindowRetriever(FamilyRetriever):
@@ -24,20 +22,11 @@ class SentenceWindowRetriever(FamilyRetriever):
     (``metadata["start"]`` and ``["end"]``), and its provenance lists the sentences that matched.
 
     Args:
-        index: The index that holds documents and sentences.
-        pipeline: How sentences are searched: ``"hybrid"``, ``"bm25"`` or ``"dense"``.
-        retriever: Searches sentences instead: any LangChain retriever over the same index.
-        k: Most windows to return; sentences are fetched deeper until there are so many, or no more.
-        filter: Metadata filter for every call; a window holds only sentences that pass, of a document that
-            passes.
-        window: How many sentences before and after; 0 for the sentence alone.
+        window: How many sentences before and after; 0 for the sentence alone. A window holds only sentences that
+            pass the filter, of a document that passes.
         max_sentence: Longest sentence, in characters; a longer one is cut at a clause.
-        fetch_k: How many sentences to fetch first; default: five times ``k``, at least 20.
-        max_fetch_k: How many sentences to fetch at most.
-        id_key: Metadata key that holds a document's id, for writing.
-
-    Raises:
-        InvalidInputError: An argument is not allowed.
+        **more: ``index``, ``pipeline``, ``retriever``, ``k``, ``fetch_k``, ``max_fetch_k``, ``id_key``: see
+            ``ParentDocumentRetriever``.
 
     Example:
         >>> text = "It rains. The lake is deep. Trout live in it. Goats do not. It snows."
@@ -47,25 +36,9 @@ class SentenceWindowRetriever(FamilyRetriever):
         ('The lake is deep. Trout live in it. Goats do not.', True)
     """
 
-    window: int = 3
-    max_sentence: int = 1000
+    window: int = Field(default=3, ge=0, strict=True)
+    max_sentence: int = Field(default=1000, ge=20, strict=True)
     stage: str = "sentence_window"
-
-    @field_validator("window", mode="before")
-    @classmethod
-    def _window_is_allowed(cls, value: Any) -> Any:
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise InvalidInputError(
-                f"window={value!r} was given; it must be a whole number of sentences, >= 0."
-            )
-        return value
-
-    @field_validator("max_sentence", mode="before")
-    @classmethod
-    def _length_is_allowed(cls, value: Any) -> Any:
-        if isinstance(value, bool) or not isinstance(value, int) or value < 20:
-            raise InvalidInputError(f"max_sentence={value!r} was given; it must be 20 characters or more.")
-        return value
 
     def _family(self, document: Document) -> Family:
         return sentence_family(document, max_chars=self.max_sentence)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
+import weakref
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from langchain_core.documents import Document
@@ -14,34 +18,24 @@ from pydantic import PrivateAttr
 
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.documents.identity import document_key
-from rag_kit.errors import InvalidInputError
+from rag_kit.errors import IndexMissingError, InvalidInputError
 from rag_kit.indexing.bm25.parameters import documents_of
 from rag_kit.indexing.document_index.families.model import Family
 from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.document_index.writing import Changes, WriteReport
 from rag_kit.retrieval.base import RagKitRetriever
-from rag_kit.retrieval.parents.folders import open_or_create, temporary
 
 
 @dataclass
 class FamilyReport(Changes):
-    """What a write changed, in ids of documents.
-
-    Attributes:
-        children: The same in ids of children.
-        embedded: How many texts went through the embedding model.
-    """
+    """What a write changed, in ids of documents and of children, and how many texts were embedded."""
 
     children: Changes = field(default_factory=Changes)
     embedded: int = 0
 
 
 class FamilyWriter(RagKitRetriever):
-    """A retriever that writes the documents that it searches by their children.
-
-    Args:
-        index: The index that holds the documents.
-    """
+    """A retriever that writes the documents that it searches by their children."""
 
     other_names: ClassVar[Mapping[str, str]] = {
         "vectorstore": "index=, a DocumentIndex or its folder; or from_documents(documents)",
@@ -91,7 +85,7 @@ class FamilyWriter(RagKitRetriever):
                 raise InvalidInputError("An open index has its own embedding model; leave embeddings out.")
             target = index
         else:
-            target = temporary(embeddings) if index is None else open_or_create(index, embeddings)
+            target = _temporary(embeddings) if index is None else _open_or_create(index, embeddings)
         try:
             made = cls(index=target, **fields)
             made.upsert(documents, ids)
@@ -104,10 +98,6 @@ class FamilyWriter(RagKitRetriever):
 
     def upsert(self, documents: Sequence[Document], ids: Sequence[str] | None = None) -> FamilyReport:
         """Add documents with their children, or replace those with the same ids, in one transaction.
-
-        Args:
-            documents: The documents; they are not changed.
-            ids: As for ``from_documents``.
 
         Returns:
             Which documents were added, updated, unchanged. Children that a document no longer has are gone.
@@ -140,9 +130,6 @@ class FamilyWriter(RagKitRetriever):
             ids: As for ``from_documents``.
             scope: Sources, or folders of sources, that the documents must lie in; ``None`` for anything.
             prune: Also remove the sources in the scope of which no document is given.
-
-        Raises:
-            InvalidInputError: A document has no source, or one outside the scope.
         """
         documents = documents_of(documents)
         families = self._families(documents)
@@ -150,13 +137,7 @@ class FamilyWriter(RagKitRetriever):
         return _report(self.index.sync_families(families, ids=given, scope=scope, prune=prune))
 
     def delete(self, ids: Sequence[str]) -> int:
-        """Remove documents with all their children, in one transaction.
-
-        Args:
-            ids: Ids of documents; those that are not there are passed over.
-
-        Returns:
-            How many documents were removed.
+        """Remove documents with all their children, in one transaction; ids that are not there are passed over.
 
         Raises:
             InvalidInputError: An id is that of a child, which cannot go alone.
@@ -194,3 +175,28 @@ def _report(report: WriteReport) -> FamilyReport:
     return FamilyReport(
         parents.added, parents.updated, parents.unchanged, parents.removed, children, report.embedded
     )
+
+
+def _open_or_create(folder: Any, embeddings: Embeddings | None) -> DocumentIndex:
+    """The index in a folder or database, open for writing; made where there is none."""
+    try:
+        return DocumentIndex.open(folder, embeddings=embeddings, mode="w")
+    except IndexMissingError:
+        return DocumentIndex.create(folder, embeddings=embeddings)
+    except TypeError:
+        raise InvalidInputError(
+            f"index must be a DocumentIndex or a folder, not {type(folder).__name__}."
+        ) from None
+
+
+def _temporary(embeddings: Embeddings | None) -> DocumentIndex:
+    """An index in a temporary folder, which is removed with the last reference to it."""
+    folder = Path(tempfile.mkdtemp(prefix="rag-kit-"))
+    index = DocumentIndex.create(folder / "index", embeddings=embeddings)
+    weakref.finalize(index, _remove, index._backend, folder)
+    return index
+
+
+def _remove(backend: Any, folder: Path) -> None:
+    backend.close()
+    shutil.rmtree(folder, ignore_errors=True)

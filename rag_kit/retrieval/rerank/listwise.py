@@ -12,8 +12,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.prompts import render_passages
 from rag_kit.prompts.schemas import RankedPassages
 from rag_kit.retrieval.base import check_count
-from rag_kit.retrieval.numbering import read_numbers
-from rag_kit.retrieval.prompting import LanguagePrompts, check_model
+from rag_kit.retrieval.prompting import LanguagePrompts, check_model, field_of, read_numbers
 from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.retrieval.rerank.base import Ranking, Reranker
 
@@ -38,9 +37,6 @@ class ListwiseReranker(Reranker):
         language: ``"en"`` or ``"zh"`` for the prompt; ``"auto"`` goes by the query.
         max_chars: Longest part of each passage that is shown to the model, in characters.
         depth: See ``Reranker``; it caps the windows, which run one after the other.
-
-    Raises:
-        InvalidInputError: If an argument is not allowed.
 
     Example:
         >>> from langchain_core.language_models import FakeListChatModel
@@ -93,12 +89,11 @@ class ListwiseReranker(Reranker):
                 "count": len(shown),
             }
             label = f"rerank:{self.name}" + (f", passages {start + 1} to {end}" if len(places) > 1 else "")
-            answer = await call.attempt(
-                label, self._ask(prompt, values, label, call), "the order of these stays"
-            )
+            asked = self._ask(prompt, values, label, call)
+            answer = await call.attempt(label, asked, "the order of these stays")
             if answer is None:
                 continue
-            chosen = read_numbers(answer, len(inside))
+            chosen = read_numbers(field_of(answer, "ranking"), len(inside))
             missing = [place for place in range(len(inside)) if place not in set(chosen.places)]
             problems = [*chosen.problems, *([f"{len(missing)} missing"] if missing else [])]
             if not chosen.places:
@@ -108,16 +103,14 @@ class ListwiseReranker(Reranker):
             if problems:
                 notes.append(f"{label}: of the model's numbers {', '.join(problems)}; no passage was lost")
             order[start:end] = [inside[place] for place in (*chosen.places, *missing)]
-        if not done:
+        if places and not done:  # a single passage has no order
             # Each window's failure is in the notes already.
             notes.append(f"degraded: rerank:{self.name}: original order")
         return Ranking(order, [None] * len(documents), notes=notes)
 
-    async def _ask(self, prompt: Any, values: dict[str, Any], label: str, call: QueryCall) -> list[Any]:
+    async def _ask(self, prompt: Any, values: dict[str, Any], label: str, call: QueryCall) -> Any:
         (outcome,) = await call.ask(self.llm, prompt, [values], RankedPassages, [label])
-        answer = call.value(outcome)
-        found = answer.get("ranking") if isinstance(answer, dict) else getattr(answer, "ranking", None)
-        return list(found) if isinstance(found, (list, tuple)) else []
+        return call.value(outcome)
 
     def parts(self) -> Iterator[Runnable[Any, Any]]:
         """The model."""
@@ -128,21 +121,15 @@ def windows(count: int, window: int, step: int) -> list[tuple[int, int]]:
     """Where the windows lie, as (start, end), from the back; the last one starts at 0.
 
     Example:
-        >>> windows(25, 20, 10)
-        [(5, 25), (0, 15)]
-        >>> windows(3, 20, 10), windows(1, 20, 10)
-        ([(0, 3)], [])
+        >>> windows(25, 20, 10), windows(1, 20, 10)
+        ([(5, 25), (0, 15)], [])
     """
     if count < 2:
         return []
-    found = []
-    end = count
-    while True:
-        start = max(0, end - window)
-        found.append((start, end))
-        if start == 0:
-            return found
-        end -= step
+    # the last one begins at 0, wherever the step leads
+    starts = [*range(count - window, 0, -step), 0]
+    ends = range(count, 0, -step)
+    return list(zip(starts, ends, strict=False))
 
 
 def _cut(doc: Document, limit: int) -> Document:

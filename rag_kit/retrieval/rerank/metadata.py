@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from langchain_core.documents import Document
@@ -10,8 +10,8 @@ from langchain_core.documents import Document
 from rag_kit.documents.identity import document_key
 from rag_kit.documents.provenance import peek_score
 from rag_kit.errors import InvalidInputError
-from rag_kit.retrieval.normalise import NORMALISATIONS, normalise
-from rag_kit.retrieval.numbers import check_number
+from rag_kit.retrieval.base import check_number
+from rag_kit.retrieval.convex import check_normalisation, normalise
 from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.retrieval.rerank.base import Ranking, Reranker, by_scores
 from rag_kit.retrieval.rerank.signals import Signal
@@ -28,14 +28,11 @@ class MetadataReranker(Reranker):
         signals: ``Recency``, ``Authority`` or your own ``Signal``.
         score_weight: Weight of the normalised score, 0 or more.
         normalisation: How the scores are brought to one scale: ``"min-max"`` (0 to 1), ``"z-score"`` or ``"maximum"``
-            (see ``rag_kit.retrieval.normalise``). Passages without scores count by rank, and a note says so.
+            (see ``rag_kit.retrieval.convex``). Passages without scores count by rank, and a note says so.
         shown: Ids of passages that were shown already, or a function without arguments that gives them. Those of the
             call, ``retriever.invoke(query, shown=[...])``, are added.
         shown_penalty: What is taken off the new score of these, 0 or more; the new score is at most 1 with min-max.
         depth: See ``Reranker``.
-
-    Raises:
-        InvalidInputError: If an argument is not allowed.
 
     Example:
         >>> from rag_kit.retrieval import BM25Retriever, RerankRetriever
@@ -67,38 +64,31 @@ class MetadataReranker(Reranker):
                     f"signals holds {type(signal).__name__}; each must be a Signal, such as Recency(field='date')."
                 )
         self.score_weight = check_number("score_weight", score_weight)
-        if normalisation not in NORMALISATIONS:
-            raise InvalidInputError(
-                f"normalisation={normalisation!r} was given; allowed: {', '.join(map(repr, NORMALISATIONS))}."
-            )
         if self.score_weight + sum(signal.weight for signal in self.signals) <= 0:
             raise InvalidInputError(
                 "score_weight is 0 and there is no signal, so there is nothing to rank by."
             )
-        self.normalisation = normalisation
-        self.shown = shown if callable(shown) else check_ids("shown", shown)
+        self.normalisation = check_normalisation(normalisation)
+        self.shown = shown if callable(shown) else _ids(shown)
         self.shown_penalty = check_number("shown_penalty", shown_penalty)
 
     async def rank(self, query: str, documents: Sequence[Document], call: QueryCall) -> Ranking:
         """Order the documents; see ``Reranker.rank``."""
-        shown = check_ids("shown", self.shown() if callable(self.shown) else self.shown)
-        shown |= check_ids("shown", call.request.extra.get("shown") or ())
+        shown = _ids(self.shown() if callable(self.shown) else self.shown)
+        shown |= _ids(call.request.extra.get("shown") or ())
         scaled = normalise([peek_score(doc) for doc in documents], self.normalisation)
-        total = self.score_weight + sum(signal.weight for signal in self.signals)
-        scores: list[float | None] = []
-        details: list[Mapping[str, Any]] = []
+        names = [f"{signal.name}:{signal.field}" for signal in self.signals]
+        weights = [self.score_weight, *(signal.weight for signal in self.signals)]
+        scores: list[float] = []
+        details: list[dict[str, Any]] = []
         for doc, base in zip(documents, scaled.values, strict=True):
-            values = [_value(signal, doc) for signal in self.signals]
-            summed = self.score_weight * base + sum(
-                signal.weight * value for signal, value in zip(self.signals, values, strict=True)
-            )
+            values = [base, *(_value(signal, doc) for signal in self.signals)]
+            mean = sum(weight * value for weight, value in zip(weights, values, strict=True)) / sum(weights)
             seen = document_key(doc, call.owner.id_key) in shown
-            scores.append(summed / total - (self.shown_penalty if seen else 0.0))
-            named = zip((f"{signal.name}:{signal.field}" for signal in self.signals), values, strict=True)
-            parts = {"score": base, **dict(named)}
-            details.append(
-                {"parts": parts, "normalisation": self.normalisation, **({"shown": True} if seen else {})}
-            )
+            scores.append(mean - (self.shown_penalty if seen else 0.0))
+            parts = dict(zip(["score", *names], values, strict=True))
+            detail = {"parts": parts, "normalisation": self.normalisation}
+            details.append({**detail, "shown": True} if seen else detail)
         notes = [f"rerank:{self.name}: {scaled.note}"] if scaled.note and self.score_weight else []
         return by_scores(scores, details=details, notes=notes)
 
@@ -108,19 +98,11 @@ def _value(signal: Signal, doc: Document) -> float:
     return signal.missing if found is None else check_number(f"the value of {signal.name}", found, most=1.0)
 
 
-def check_ids(name: str, value: Any) -> set[str]:
-    """Read ids of documents.
-
-    Raises:
-        InvalidInputError: If they are no collection of texts (one text alone is a likely slip).
-
-    Example:
-        >>> sorted(check_ids("shown", ["a", "b"]))
-        ['a', 'b']
-    """
+def _ids(value: Any) -> set[str]:
+    """Ids of documents; one text alone is a likely slip."""
     if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__"):
-        raise InvalidInputError(f"{name}={value!r} was given; it must be a list of document ids.")
+        raise InvalidInputError(f"shown={value!r} was given; it must be a list of document ids.")
     ids = set(value)
     if bad := next((item for item in ids if not isinstance(item, str)), None):
-        raise InvalidInputError(f"{name} holds {bad!r}; document ids are texts.")
+        raise InvalidInputError(f"shown holds {bad!r}; document ids are texts.")
     return ids

@@ -9,7 +9,8 @@ from langchain_core.documents import Document
 
 from rag_kit.documents.provenance import peek_score
 from rag_kit.errors import InvalidInputError
-from rag_kit.retrieval.normalise import normalise
+from rag_kit.retrieval.base import check_number
+from rag_kit.retrieval.convex import normalise
 from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.retrieval.rerank.base import Ranking, Reranker
 from rag_kit.retrieval.vectors import check_embeddings, embed, unit
@@ -35,9 +36,6 @@ class MMRReranker(Reranker):
             come with (of the retriever, or of a reranker before), brought to 0..1 by min-max.
         depth: See ``Reranker``.
 
-    Raises:
-        InvalidInputError: If an argument is not allowed.
-
     Example:
         >>> import numpy as np
         >>> order, _ = marginal_relevance(np.array([0.9, 0.9, 0.5]), np.array([[1.0, 0], [1, 0], [0, 1]]), 0.5)
@@ -57,28 +55,24 @@ class MMRReranker(Reranker):
     ) -> None:
         super().__init__(depth=depth)
         self.embeddings = check_embeddings(embeddings)
-        if (
-            isinstance(lambda_mult, bool)
-            or not isinstance(lambda_mult, (int, float))
-            or not 0 <= lambda_mult <= 1
-        ):
-            raise InvalidInputError(
-                f"lambda_mult={lambda_mult!r} was given; it must be a number from 0 to 1."
-            )
         if relevance not in ("embedding", "score"):
             raise InvalidInputError(f"relevance={relevance!r} was given; allowed: 'embedding', 'score'.")
-        self.lambda_mult = float(lambda_mult)
+        self.lambda_mult = check_number("lambda_mult", lambda_mult, most=1.0)
         self.relevance = relevance
 
     async def rank(self, query: str, documents: Sequence[Document], call: QueryCall) -> Ranking:
         """Order the documents; see ``Reranker.rank``."""
+        import numpy as np
+
         texts = [doc.page_content for doc in documents]
         one, many = await embed(self.embeddings, query, texts, call, f"rerank:{self.name}")
         vectors = unit(many)
         relevance = vectors @ unit(one)
         notes: list[str] = []
         if self.relevance == "score":
-            relevance, notes = _given_scores(documents)
+            scaled = normalise([peek_score(doc) for doc in documents])
+            relevance = np.asarray(scaled.values)
+            notes = [f"rerank:mmr: {scaled.note}"] if scaled.note else []
         order, marginal = marginal_relevance(relevance, vectors, self.lambda_mult)
         return Ranking(order, marginal, [{"relevance": float(value)} for value in relevance], notes=notes)
 
@@ -86,16 +80,7 @@ class MMRReranker(Reranker):
 def marginal_relevance(
     relevance: np.ndarray, vectors: np.ndarray, lambda_mult: float
 ) -> tuple[list[int], list[float]]:
-    """Order by maximal marginal relevance; of equal ones the first comes first.
-
-    Args:
-        relevance: Relevance of each text, shape (n,).
-        vectors: Vectors of length 1, shape (n, size).
-        lambda_mult: From 0 to 1.
-
-    Returns:
-        The order, and the marginal relevance with which each text was chosen, in the order given.
-    """
+    """The order of texts with unit vectors, and the marginal relevance with which each was chosen."""
     import numpy as np
 
     count = len(relevance)
@@ -112,11 +97,3 @@ def marginal_relevance(
         left[chosen] = False
         nearest = np.maximum(nearest, vectors @ vectors[chosen])
     return order, marginal
-
-
-def _given_scores(documents: Sequence[Document]) -> tuple[np.ndarray, list[str]]:
-    import numpy as np
-
-    scores = [peek_score(doc) for doc in documents]
-    result = normalise(scores)
-    return np.asarray(result.values), [f"rerank:mmr: {result.note}"] if result.note else []

@@ -8,13 +8,12 @@ from typing import Any
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 
-from rag_kit.documents import redact
+from rag_kit.concurrency.outcome import describe_failure
 from rag_kit.prompts import render_passages
 from rag_kit.prompts.schemas import Grade
-from rag_kit.retrieval.prompting import LanguagePrompts, check_model
+from rag_kit.retrieval.prompting import LanguagePrompts, check_model, field_of, grade_score
 from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.retrieval.rerank.base import Ranking, Reranker, by_scores
-from rag_kit.retrieval.rerank.grades import grade_field, grade_score
 
 _MAX_CHARS = 8_000
 
@@ -33,9 +32,6 @@ class PointwiseReranker(Reranker):
         language: ``"en"`` or ``"zh"`` for the prompt; ``"auto"`` goes by the query.
         max_chars: Longest part of a passage that is shown to the model, in characters.
         depth: See ``Reranker``; it caps the model calls.
-
-    Raises:
-        InvalidInputError: If an argument is not allowed.
 
     Example:
         >>> from langchain_core.language_models import FakeListChatModel
@@ -72,33 +68,18 @@ class PointwiseReranker(Reranker):
         ]
         names = [f"grade of passage {number}" for number in range(1, len(documents) + 1)]
         outcomes = await call.ask(self.llm, self.prompts.choose(query), values, Grade, names)
-        if not any(outcome.ok for outcome in outcomes) or call.owner.on_error == "raise":
-            for outcome in outcomes:
-                call.value(outcome)
-        scores: list[float | None] = []
-        details: list[dict[str, Any]] = []
-        problems: list[str] = []
-        for outcome in outcomes:
-            grade = outcome.value
-            scores.append(grade_score(grade) if outcome.ok else None)
-            details.append(
-                {"relevant": grade_field(grade, "relevant"), "reason": grade_field(grade, "reason")}
-            )
-            if not outcome.ok:
-                problems.append(f"{type(outcome.error).__name__}: {outcome.error}")
+        failed = call.failures(outcomes)
+        scores = [grade_score(outcome.value) if outcome.ok else None for outcome in outcomes]
+        details = [{name: field_of(one.value, name) for name in ("relevant", "reason")} for one in outcomes]
         notes = []
-        if problems:
+        if failed:
+            why = describe_failure(failed[0].name, failed[0].error)
             notes.append(
-                f"degraded: rerank:{self.name}: {len(problems)} of {len(documents)} passages got no grade and stay in "
-                f"their place ({_short(problems[0])})"
+                f"degraded: rerank:{self.name}: {len(failed)} of {len(documents)} passages got no grade and stay in "
+                f"their place ({why})"
             )
         return by_scores(scores, details=details, notes=notes)
 
     def parts(self) -> Iterator[Runnable[Any, Any]]:
         """The model."""
         yield self.llm
-
-
-def _short(text: str) -> str:
-    line = " ".join(redact(text).split())
-    return line if len(line) <= 200 else line[:199] + "…"

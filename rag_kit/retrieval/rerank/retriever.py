@@ -9,23 +9,21 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 from pydantic import field_validator, model_validator
 
-from rag_kit.documents import combine_filters, get_provenance, with_provenance
+from rag_kit.documents import combine_filters, with_provenance
 from rag_kit.documents.identity import document_key
-from rag_kit.documents.provenance import peek_score
-from rag_kit.errors import InvalidInputError
-from rag_kit.models.tokens import estimate_tokens
-from rag_kit.retrieval.base import check_count
+from rag_kit.documents.provenance import peek_provenance, peek_score
+from rag_kit.errors import InvalidInputError, ModelOutputError
+from rag_kit.models.attempts import estimate_tokens
+from rag_kit.retrieval.base import OptionalCount
 from rag_kit.retrieval.document_compressor import DocumentCompressor
 from rag_kit.retrieval.own_filter import own_filter
 from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.retrieval.refining import RefiningRetriever
-from rag_kit.retrieval.rerank.base import Ranking, Reranker, check_ranking
-from rag_kit.retrieval.rerank.coerce import as_rerankers
-from rag_kit.retrieval.rerank.cutting import as_gap
+from rag_kit.retrieval.rerank.base import Ranking, Reranker
+from rag_kit.retrieval.rerank.cutting import ScoreGap, fetch_neighbours, lost_in_the_middle
 from rag_kit.retrieval.rerank.listwise import ListwiseReranker
-from rag_kit.retrieval.rerank.neighbours import as_neighbour, fetch_neighbours
-from rag_kit.retrieval.rerank.ordering import lost_in_the_middle
 from rag_kit.retrieval.rerank.pointwise import PointwiseReranker
+from rag_kit.retrieval.rerank.scorers import as_rerankers
 
 _FETCH_FACTOR, _LEAST_FETCHED, _MOST_FETCHED = 5, 20, 100
 
@@ -80,7 +78,7 @@ class RerankRetriever(RefiningRetriever):
     reranker: Any
     score_threshold: float | None = None
     score_gap: Any = None
-    token_budget: int | None = None
+    token_budget: OptionalCount = None
     count_tokens: Callable[[str], int] | None = None
     neighbours: Callable[[Document], Any] | None = None
     lost_in_the_middle: bool = False
@@ -106,9 +104,6 @@ class RerankRetriever(RefiningRetriever):
             prompt: A prompt of one's own; see ``ListwiseReranker`` and ``PointwiseReranker``.
             k: Most documents to return.
             **settings: Any further argument of the class.
-
-        Raises:
-            InvalidInputError: For arguments that are unknown or not allowed.
         """
         if mode not in ("pointwise", "listwise"):
             raise InvalidInputError(f"mode={mode!r} was given; allowed: 'pointwise', 'listwise'.")
@@ -120,15 +115,16 @@ class RerankRetriever(RefiningRetriever):
     def _reranker_is_known(cls, value: Any) -> Any:
         return as_rerankers(value)
 
-    @field_validator("token_budget", mode="before")
-    @classmethod
-    def _budget_is_allowed(cls, value: Any) -> Any:
-        return None if value is None else check_count("token_budget", value)
-
     @field_validator("score_gap", mode="before")
     @classmethod
     def _gap_is_allowed(cls, value: Any) -> Any:
-        return as_gap(value)
+        if value is None or isinstance(value, bool):
+            return ScoreGap() if value else None
+        if not isinstance(value, ScoreGap):
+            raise InvalidInputError(
+                f"score_gap={value!r} was given; it must be True, False or a ScoreGap(...)."
+            )
+        return value
 
     @model_validator(mode="after")
     def _scores_are_there(self) -> Self:
@@ -181,55 +177,55 @@ class RerankRetriever(RefiningRetriever):
             return documents, None
         for note in ranking.notes:
             call.note(note)
-        order = [*ranking.order, *range(len(head), len(documents))]
-        scores = [*ranking.scores, *[None] * (len(documents) - len(head))]
-        details = [
-            *(ranking.details or [{}] * len(head)),
-            *[{"judged": False}] * (len(documents) - len(head)),
-        ]
-        ranked = []
-        for rank, place in enumerate(order, start=1):
-            before = documents[place]
-            ranked.append(
-                with_provenance(
-                    before,
-                    score=scores[place],
-                    rank=rank,
-                    stage=f"rerank:{reranker.name}",
-                    retriever=self.get_name(),
-                    query=call.query,
-                    score_before=peek_score(before),
-                    rank_before=place + 1,
-                    **details[place],
-                )
+        rest = range(len(head), len(documents))
+        scores = [*ranking.scores, *[None] * len(rest)]
+        details = [*(ranking.details or [{}] * len(head)), *[{"judged": False}] * len(rest)]
+        order = [*ranking.order, *rest]
+        ranked = [
+            with_provenance(
+                documents[place],
+                score=scores[place],
+                rank=rank,
+                stage=f"rerank:{reranker.name}",
+                retriever=self.get_name(),
+                query=call.query,
+                score_before=peek_score(documents[place]),
+                rank_before=place + 1,
+                **details[place],
             )
+            for rank, place in enumerate(order, start=1)
+        ]
         return ranked, {rank for rank, place in enumerate(order) if place in ranking.failed}
 
     async def _ranking(self, reranker: Reranker, head: Sequence[Document], call: QueryCall) -> Ranking:
         ranking = await reranker.rank(call.query, head, call)
-        return check_ranking(ranking, len(head))
+        if sorted(ranking.order) != list(range(len(head))) or len(ranking.scores) != len(head):
+            raise ModelOutputError(
+                f"The ranking of {len(head)} documents holds {len(ranking.order)} places and {len(ranking.scores)} "
+                "scores; it must hold each document exactly once."
+            )
+        return ranking
 
     def _cut(self, documents: list[Document], failed: set[int], call: QueryCall) -> list[Document]:
         """By threshold, then by gap; documents that could not be judged are no evidence for either."""
-        kept = list(enumerate(documents))
-        if self.score_threshold is not None:
-            low = self.score_threshold
-            kept = [pair for pair in kept if pair[0] in failed or _at_least(pair[1], low)]
+        kept = [(place, doc, peek_score(doc)) for place, doc in enumerate(documents)]
+        if (low := self.score_threshold) is not None:
+            kept = [one for one in kept if one[0] in failed or (one[2] is not None and one[2] >= low)]
             if left := len(documents) - len(kept):
                 call.note(f"{left} of {len(documents)} passages below score_threshold={low:g} left out")
         if self.score_gap is not None:
-            scored = [(place, score) for place, doc in kept if (score := peek_score(doc)) is not None]
+            scored = [(place, score) for place, _, score in kept if score is not None]
             count = self.score_gap.cut([score for _, score in scored], call.request.k)
             if 0 < count < len(scored):
-                last, following = scored[count - 1], scored[count]
-                before = len(kept)
-                kept = [pair for pair in kept if pair[0] <= last[0]]
-                if last[1] > following[1]:
+                (last, high), (_, following) = scored[count - 1 : count + 1]
+                within = [one for one in kept if one[0] <= last]
+                if high > following:
                     call.note(
-                        f"{before - len(kept)} passages after a drop of the score from {last[1]:.3g} to "
-                        f"{following[1]:.3g} left out"
+                        f"{len(kept) - len(within)} passages after a drop of the score from {high:.3g} to "
+                        f"{following:.3g} left out"
                     )
-        return [doc for _, doc in kept]
+                kept = within
+        return [doc for _, doc, _ in kept]
 
     async def _fill(self, documents: list[Document], call: QueryCall) -> list[Document]:
         """Documents, each followed by its neighbours, as long as there is room."""
@@ -247,25 +243,30 @@ class RerankRetriever(RefiningRetriever):
                 key = document_key(item, self.id_key)
                 if key in chosen or key in left or len(chosen) >= k:
                     continue
-                size = self._size(item) if room is not None else 0
-                if room is not None and size > room:
-                    left.add(key)
-                    continue
-                room = None if room is None else room - size
+                if room is not None:
+                    size = (self.count_tokens or estimate_tokens)(item.page_content)
+                    if size > room:
+                        left.add(key)
+                        continue
+                    room -= size
                 # A neighbour that was found by itself too keeps what is known of it.
-                chosen[key] = own[key] if key in own else as_neighbour(item, doc, call)
+                chosen[key] = own[key] if key in own else self._neighbour(item, doc, call)
         if left:
             call.note(f"{len(left)} passages left out that did not fit into token_budget={self.token_budget}")
         return list(chosen.values())
 
-    def _size(self, doc: Document) -> int:
-        return (self.count_tokens or estimate_tokens)(doc.page_content)
+    def _neighbour(self, doc: Document, of: Document, call: QueryCall) -> Document:
+        """A copy of a neighbour that says whose neighbour it is."""
+        return with_provenance(
+            doc,
+            score=None,
+            rank=int(peek_provenance(of).get("rank") or 1),
+            stage="neighbour",
+            retriever=self.get_name(),
+            query=call.query,
+            neighbour_of=document_key(of, self.id_key),
+        )
 
     def _inner_parts(self) -> Iterator[Runnable[Any, Any]]:
         for reranker in self.reranker:
             yield from reranker.parts()
-
-
-def _at_least(doc: Document, low: float) -> bool:
-    score = get_provenance(doc).get("score")
-    return score is not None and score >= low

@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 import datetime
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from langchain_core.documents import Document
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.retrieval.numbers import check_number
-from rag_kit.retrieval.rerank.dates import read_date
-from rag_kit.retrieval.showing import Shown
+from rag_kit.retrieval.base import check_number
+from rag_kit.retrieval.refining import Part
 
-_SECONDS_A_DAY = 86_400.0
+_UTC = datetime.UTC
+_DATE = re.compile(
+    r"(?P<year>[12]\d{3})(?:\s*[-/.年]\s*(?P<month>\d{1,2})(?:\s*[-/.月]\s*(?P<day>\d{1,2})\s*日?|\s*月)?|\s*年)?"
+)
+# Below this a number is a year, above it seconds since 1970 (or milliseconds, above the second).
+_LAST_YEAR, _FIRST_MILLISECONDS = 3000, 100_000_000_000
 
 
-class Signal(Shown, ABC):
+class Signal(Part, ABC):
     """A value from 0 to 1 read from a document's metadata.
 
     Args:
         field: The metadata field.
         weight: Its weight beside the score's, above 0.
         missing: The value of a document without a usable field, 0 to 1.
-
-    Raises:
-        InvalidInputError: If an argument is not allowed.
     """
 
     name: str = "signal"
@@ -53,9 +56,6 @@ class Recency(Signal):
         weight: See ``Signal``.
         missing: What a document without a date counts.
         now: The present moment, or a function that gives it; by default the clock.
-
-    Raises:
-        InvalidInputError: If an argument is not allowed.
 
     Example:
         >>> recency = Recency(field="year", half_life=365.25, now=datetime.date(2026, 1, 1))
@@ -88,10 +88,10 @@ class Recency(Signal):
         if found is None:
             return None
         given = self.now() if callable(self.now) else self.now
-        now = datetime.datetime.now(datetime.UTC) if given is None else read_date(given)
+        now = datetime.datetime.now(_UTC) if given is None else read_date(given)
         if now is None:
             raise InvalidInputError(f"The function now gave {given!r}; it must give a date.")
-        days = max(0.0, (now - found).total_seconds() / _SECONDS_A_DAY)
+        days = max(datetime.timedelta(), now - found) / datetime.timedelta(days=1)
         return float(0.5 ** (days / self.half_life))
 
 
@@ -104,9 +104,6 @@ class Authority(Signal):
         field: Metadata field that names the source.
         weight: See ``Signal``.
         missing: What a source that is not named counts.
-
-    Raises:
-        InvalidInputError: If an argument is not allowed.
 
     Example:
         >>> authority = Authority({"handbook": 1.0, "forum": 0.2}, field="source")
@@ -142,7 +139,44 @@ class Authority(Signal):
         if not isinstance(self.values, Mapping):
             found = self.values(source)
             return None if found is None else check_number("the value of the function", found, most=1.0)
-        try:
-            return None if source not in self.values else float(self.values[source])
-        except TypeError:  # a list or dict is no key
-            return None
+        with suppress(TypeError):  # a list or dict is no key
+            return float(self.values[source]) if source in self.values else None
+        return None
+
+
+def read_date(value: Any) -> datetime.datetime | None:
+    """Read a date, a year, seconds or milliseconds since 1970, or a text such as ``2024-03-05`` or ``2024年3月5日``.
+
+    Returns:
+        The first moment of it, with a time zone (UTC where none is given); ``None`` if it is no date.
+
+    Example:
+        >>> read_date("2024年3月").isoformat()
+        '2024-03-01T00:00:00+00:00'
+        >>> read_date(2024).year, read_date("soon")
+        (2024, None)
+    """
+    found: Any = value
+    with suppress(ValueError, OverflowError, OSError):
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            found = _from_number(float(value))
+        elif isinstance(value, str):
+            found = _from_text(value.strip())
+        if isinstance(found, datetime.datetime):
+            return found if found.tzinfo else found.replace(tzinfo=_UTC)
+        if isinstance(found, datetime.date):
+            return datetime.datetime(found.year, found.month, found.day, tzinfo=_UTC)
+    return None
+
+
+def _from_number(value: float) -> datetime.date | None:
+    if 1000 <= value < _LAST_YEAR:
+        return datetime.date(int(value), 1, 1) if value.is_integer() else None
+    seconds = value / 1000 if abs(value) >= _FIRST_MILLISECONDS else value
+    return datetime.datetime.fromtimestamp(seconds, tz=_UTC)
+
+
+def _from_text(text: str) -> datetime.date:
+    if match := _DATE.fullmatch(text):
+        return datetime.date(*(int(part or 1) for part in match.group("year", "month", "day")))
+    return datetime.datetime.fromisoformat(text)

@@ -2,95 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from langchain_core.runnables import Runnable
 
-from rag_kit.concurrency.bridge import acall_function, call_function
 from rag_kit.concurrency.outcome import describe_failure
-from rag_kit.errors import InvalidInputError
-from rag_kit.models.clients import acall_runnable
-from rag_kit.prompts.routing import routes_among
-from rag_kit.retrieval.prompting import LanguagePrompts, check_model
-from rag_kit.retrieval.query_call import Call, QueryCall
-from rag_kit.retrieval.routing.by_score import Decision, KeywordWay, SimilarityWay
-from rag_kit.retrieval.routing.route import Choice, NoRouteError, Route, RoutingError
-from rag_kit.retrieval.routing.source import MAX_SOURCES, Source
-from rag_kit.text import detect_language
+from rag_kit.errors import InvalidInputError, ModelOutputError, RagKitError
+from rag_kit.retrieval.query_call import QueryCall
+from rag_kit.retrieval.routing.source import MAX_SOURCES, Choice, Route, Source
+from rag_kit.retrieval.routing.ways import FunctionWay, KeywordWay, ModelWay, SimilarityWay
 
 OnNone = Literal["empty", "all", "raise"]
-
-
-class ModelWay:
-    """Have a model choose, by names and descriptions; the schema of the answer lists the names that are allowed."""
-
-    name = "model"
-
-    def __init__(self, llm: Any, prompt: Any, language: str) -> None:
-        self._llm = check_model(llm)
-        self._prompts = LanguagePrompts("route", prompt, ("question", "sources"), language)
-
-    async def decide(self, call: QueryCall, sources: Sequence[Source], most: int) -> Decision:
-        """Ask the model."""
-        prompt = self._prompts.choose(call.query)
-        metadata = getattr(prompt, "metadata", None) or {}
-        language = metadata.get("language") or detect_language(call.query)
-        lines = "\n".join(source.line(language) for source in sources)
-        values = {"question": call.query, "sources": lines, "most": most}
-        form = routes_among(tuple(source.name for source in sources))
-        (outcome,) = await call.ask(self._llm, prompt, [values], form, ["route"], form_holds=True)
-        if outcome.error is not None:
-            raise outcome.error
-        answer: Any = outcome.value
-        return [Choice(choice.name, None, choice.reason) for choice in answer.choices], {}
-
-
-class FunctionWay:
-    """Have a function of the question choose; it may be asynchronous, or a LangChain runnable."""
-
-    name = "function"
-
-    def __init__(self, func: Any) -> None:
-        self._func = func
-
-    async def decide(self, call: QueryCall, sources: Sequence[Source], most: int) -> Decision:
-        """Call the function."""
-        func, config = self._func, call.request.child("route")
-        if isinstance(func, Runnable):
-            sync: Any = partial(func.invoke, call.query, config)
-            native: Any = partial(acall_runnable, func, call.query, config)
-        else:
-            sync = partial(call_function, func, call.query)
-            native = partial(acall_function, func, call.query)
-        (outcome,) = (await call.do_first([Call("function", sync, native)], call.owner.timeout)).outcomes
-        given = call.value(outcome)
-        given = [] if given is None else [given] if isinstance(given, str) else given
-        named: list[Any] = [*given] if isinstance(given, Iterable) else [None]
-        if not all(isinstance(name, str) for name in named):
-            raise InvalidInputError(
-                f"The routing function gave {given!r:.80}; it must give a name, a list of names, a mapping of name "
-                "to reason, or None."
-            )
-        reasons = given if isinstance(given, Mapping) else {}
-        return [Choice(name, None, str(reasons.get(name, ""))) for name in named], {}
 
 
 Way = ModelWay | FunctionWay | KeywordWay | SimilarityWay
 
 
 def make_way(how: Any, sources: Sequence[Source], settings: Mapping[str, Any]) -> Way:
-    """What decides: the model, a function, or a score.
-
-    Args:
-        how: As for ``RoutingRetriever``.
-        sources: All sources.
-        settings: The arguments of ``RoutingRetriever`` that belong to one of them.
-
-    Raises:
-        InvalidInputError: If the way is unknown, or what it needs is missing.
-    """
+    """What decides (the model, a function, or a score), by the arguments of ``RoutingRetriever``."""
     if how is None:
         usual = {"llm": "model", "embeddings": "similarity"}
         how = next((way for part, way in usual.items() if settings[part] is not None), "keywords")
@@ -119,9 +49,8 @@ async def decide(
     """Decide where a question goes, of the sources that this caller may use; arguments as of ``RoutingRetriever``.
 
     Raises:
-        NoRouteError: Nothing fits, and ``on_none="raise"``.
-        RagKitError: The decision failed, and ``on_error="raise"``.
-        InvalidInputError: It was asked wrongly; it would fail every time.
+        RagKitError: Nothing fits, and ``on_none="raise"``.
+        RagKitError: The decision failed, and ``on_error="raise"``; ``InvalidInputError`` always.
     """
     scores: Mapping[str, float] = {}
     notes: list[str] = []
@@ -147,7 +76,7 @@ async def decide(
         note += f"; the fallback {fallback!r} is used"
     elif on_none == "raise":
         names = ", ".join(source.name for source in sources) or "none is allowed"
-        raise NoRouteError(
+        raise RagKitError(
             f"None of the sources ({names}) fits the question. Give a fallback=, or on_none='empty' or 'all'."
         )
     elif on_none == "all" and sources:
@@ -172,7 +101,7 @@ def _known(given: Sequence[Choice], sources: Sequence[Source], most: int, notes:
         # What the router wrote may be anything, so it is cut short.
         said = ", ".join(unknown[:3])
         if not kept:
-            raise RoutingError(f"The router named {said}, which is no source that may be searched.")
+            raise ModelOutputError(f"The router named {said}, which is no source that may be searched.")
         notes.append(f"route: {said} left out: no source that may be searched")
     if len(kept) > most:
         notes.append(f"route: {len(kept)} sources chosen, the first {most} kept")

@@ -11,12 +11,11 @@ from langchain_core.prompts import BasePromptTemplate
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 
 from rag_kit.concurrency.bridge import run_in_thread
-from rag_kit.errors import InvalidInputError
+from rag_kit.errors import InvalidInputError, ModelOutputError, RagKitError
 from rag_kit.prompts import load_prompt
 from rag_kit.prompts.format import LANGUAGES
 from rag_kit.retrieval.routing.retriever import RoutingRetriever
-from rag_kit.retrieval.routing.route import NoRouteError, Route, RoutingError
-from rag_kit.retrieval.routing.source import Source
+from rag_kit.retrieval.routing.source import Route, Source
 from rag_kit.text import detect_language
 
 _SETTINGS = frozenset(
@@ -34,14 +33,9 @@ class PromptRouter(RunnableLambda[Any, PromptValue]):
             ``{"en": ..., "zh": ...}``, or to ``(template, description)`` or ``(template, description, examples)``.
         question_key: Where the question is in the input.
         name: Its name in traces.
-        **settings: ``how``, ``llm``, ``embeddings``, ``prompt``, ``language``, ``threshold``, ``margin``,
-            ``pooling``, ``fallback``, ``on_error``, ``timeout``, ``max_calls``, ``max_tokens``, ``deadline`` as for
-            ``RoutingRetriever``; ``on_none``: ``"empty"`` or ``"raise"``. If the decision fails, the fallback is
-            used, and without one there is an exception.
-
-    Raises:
-        InvalidInputError: For arguments that are unknown or not allowed.
-        PromptError: If a prompt file does not exist or is wrong.
+        **settings: ``how``, ``llm``, ``embeddings``, ``threshold``, ``fallback``...: as for ``RoutingRetriever``, and
+            ``on_none``: ``"empty"`` or ``"raise"``. If the decision fails, the fallback is used, and without one
+            there is an exception.
 
     Example:
         >>> router = PromptRouter(["tutor_physics", "tutor_maths"])
@@ -69,12 +63,7 @@ class PromptRouter(RunnableLambda[Any, PromptValue]):
     def route(
         self, question: str, config: RunnableConfig | None = None, *, prompts: Sequence[str] | None = None
     ) -> Route:
-        """Decide which prompt suits a question, of all or of those that ``prompts`` names; false if none does.
-
-        Raises:
-            NoRouteError: None suits (``on_none="raise"``).
-            RagKitError: The decision failed, and there is no fallback or ``on_error="raise"``.
-        """
+        """Decide which prompt suits a question, of all or of those that ``prompts`` names; false if none does."""
         return self._usable(self._router.route(question, config, sources=prompts))
 
     async def aroute(
@@ -96,7 +85,7 @@ class PromptRouter(RunnableLambda[Any, PromptValue]):
         text, fallback = route.notes[0].partition("; all")[0], self._router.fallback
         chosen = tuple(choice for choice in route.choices if choice.name == fallback)
         if not chosen:
-            raise RoutingError(
+            raise ModelOutputError(
                 f"No prompt could be chosen. {text.removeprefix('degraded: ')}. Give a fallback=."
             )
         return Route(route.question, route.how, "fallback", chosen, notes=(f"{text}; the fallback is used",))
@@ -119,7 +108,7 @@ class PromptRouter(RunnableLambda[Any, PromptValue]):
     def _marked(self, route: Route) -> Runnable[Any, PromptValue]:
         """The template, which LangChain fills in; its run says in a trace which prompt was picked."""
         if not route:
-            raise NoRouteError(
+            raise RagKitError(
                 "None of the prompts suits the question, and a chain cannot go on without one. Give a fallback=."
             )
         metadata = {"routed_to": route.names[0], "routed_by": route.how}
@@ -132,18 +121,8 @@ def route_prompt(
 ) -> Any:
     """Pick the prompt that suits a question; a ``PromptRouter`` reads and embeds descriptions once for many.
 
-    Args:
-        question: The question.
-        prompts: As for ``PromptRouter``.
-        config: LangChain's config.
-        **settings: As for ``PromptRouter``.
-
-    Returns:
-        The template, in the language of the question where there are several; ``None`` if none suits.
-
-    Raises:
-        NoRouteError: None suits (``on_none="raise"``).
-        RagKitError: The decision failed, and there is no fallback or ``on_error="raise"``.
+    Arguments as for ``PromptRouter``. The template is in the language of the question where there are several;
+    ``None`` if none suits.
 
     Example:
         >>> route_prompt("怎样解这个方程？", ["tutor_physics", "tutor_maths"]).title

@@ -15,12 +15,11 @@ from rag_kit.concurrency.steps import arun, run
 from rag_kit.documents import document_keys
 from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval.base import Request
-from rag_kit.retrieval.merging import Found, Merging, check_fusion, merge
+from rag_kit.retrieval.fusion import Merged, Search, check_fusion
 from rag_kit.retrieval.query_call import CallRetriever, QueryCall
+from rag_kit.retrieval.rewriting import merge
 from rag_kit.retrieval.routing.deciding import OnNone, Way, decide, make_way
-from rag_kit.retrieval.routing.route import Route
-from rag_kit.retrieval.routing.source import Source, allowed_among, read_sources
-from rag_kit.retrieval.searching import Search, search_all
+from rag_kit.retrieval.routing.source import Route, Source, allowed_among, read_sources
 
 
 class RoutingRetriever(CallRetriever):
@@ -53,23 +52,16 @@ class RoutingRetriever(CallRetriever):
         pooling: For ``"similarity"``: ``"mean"`` or ``"max"`` over a source's description and examples.
         fallback: Name of the source to use if none fits.
         on_none: If none fits and there is no fallback: ``"empty"``, ``"all"`` sources, or ``"raise"``.
-        allow: A function from the config to the list of names that may be used, empty for none. Without one
-            all may be used.
-        fusion: How the lists of several sources are fused: ``"rrf"``, ``"convex"`` or ``"auto"``.
+        allow: A function from the config to the list of names that may be used, empty for none.
         fetch_k: How many each source is asked for; ``None`` for ``k``. Never fewer than ``k``.
-        on_error: ``"skip"`` what fails (router or source) and report it, or ``"raise"`` it. If all sources fail,
-            that raises always.
         deadline: Seconds for the whole. The router gets three quarters of them.
         id_key: Metadata key that identifies a document over all sources. Without it, documents of one id but
             different texts are kept apart, since each source numbers its own.
-
-    All other arguments are those of ``RewritingRetriever``.
+        **more: ``fusion``, ``on_error``...: see ``RewritingRetriever``.
 
     Raises:
-        InvalidInputError: For arguments that are unknown or not allowed.
-        NoRouteError: On call, if none fits (``on_none="raise"``).
-        RagKitError: On call, if the router fails (``on_error="raise"``).
-        BranchError: On call, if a source fails (``on_error="raise"``) or all do.
+        RagKitError: On call, if none fits (``on_none="raise"``).
+        RagKitError: On call, if the router or a source fails (``on_error="raise"``), or all sources do.
 
     Example:
         >>> from rag_kit.retrieval import BM25Retriever
@@ -78,8 +70,6 @@ class RoutingRetriever(CallRetriever):
         >>> router = RoutingRetriever(sources={"tea": (tea, "Tea and hot water"), "cars": (cars, "Engines, oil")})
         >>> router.route("How hot should water be for green tea?").names
         ('tea',)
-        >>> [doc.page_content for doc in router.invoke("How hot should water be for green tea?")]
-        ['Green tea wants 80 degrees.']
         >>> router.invoke("Who was the first pope?")
         []
     """
@@ -106,11 +96,7 @@ class RoutingRetriever(CallRetriever):
 
     @classmethod
     def from_llm(cls, llm: Any, sources: Any, *, prompt: Any = None, k: int = 4, **settings: Any) -> Self:
-        """Make a retriever that routes by a model; ``settings`` are any further arguments of the class.
-
-        Raises:
-            InvalidInputError: For arguments that are unknown or not allowed.
-        """
+        """Make a retriever that routes by a model; ``settings`` are any further arguments of the class."""
         return cls(how="model", llm=llm, sources=sources, prompt=prompt, k=k, **settings)
 
     @field_validator("sources", mode="before")
@@ -129,18 +115,9 @@ class RoutingRetriever(CallRetriever):
     def route(
         self, question: str, config: RunnableConfig | None = None, *, sources: Sequence[str] | None = None
     ) -> Route:
-        """Decide where a question goes, and search nothing.
+        """Decide where a question goes, and search nothing; ``sources`` names those that this call may use.
 
-        Args:
-            question: The question.
-            config: LangChain's config.
-            sources: The names that this call may use; ``None`` for all.
-
-        Returns:
-            The route; false if the question goes nowhere.
-
-        Raises:
-            As ``invoke``.
+        The route is false if the question goes nowhere. Raises as ``invoke``.
         """
         call = _outside(self, question, config)
         return run(self._route(call, sources), call.budget)
@@ -197,35 +174,33 @@ class RoutingRetriever(CallRetriever):
             stage |= {"source": choice.name, "source_score": choice.score, "reason": choice.reason}
             stage["outcome"] = route.outcome
             searches.append(Search(call.query, None, by_name[choice.name].retriever, route=stage))
-        found = await search_all(call, None, searches, call.request.fetch(self.fetch_k))
+        found = await call.search_all(None, searches, call.request.fetch(self.fetch_k))
         return self._merge(call, found)
 
-    def _merge(self, call: QueryCall, found: list[Found]) -> list[Document]:
+    def _merge(self, call: QueryCall, found: list[Search]) -> list[Document]:
         """Join what the sources found, with the route in the provenance."""
         stage = dict(found[0].route)
         extra: dict[str, Any] = {"routed_to": [one.route["source"] for one in found]}
         if len(found) == 1:  # the route is the last stage
             found = [replace(found[0], route={})]
             extra = {name: stage[name] for name in stage if name not in ("stage", "retriever")}
-        how = Merging(
-            question=call.query,
-            name=self.get_name(),
-            k=call.request.k,
+        return merge(
+            found,
+            Merged(call.query, self.get_name(), call.report(), extra),
+            call.request.k,
             single=stage["stage"],
             fusion=self.fusion,
             rrf_k=self.rrf_k,
             id_key=self.id_key,
-            notes=call.report(),
-            extra=extra,
+            keys=None if self.id_key or len(found) == 1 else _keys(found),
         )
-        return merge(found, how, None if self.id_key or len(found) == 1 else _keys(found))
 
     def _parts(self) -> Iterator[Runnable[Any, Any]]:
         yield from (source.retriever for source in self.sources)
         yield from (part for part in (self.llm, self.how) if isinstance(part, Runnable))
 
 
-def _keys(found: Sequence[Found]) -> list[list[str]]:
+def _keys(found: Sequence[Search]) -> list[list[str]]:
     """The documents' keys. Sources number their documents apart from each other: one id may mean two texts."""
     keys = document_keys([one.documents for one in found])
     texts: dict[str, set[str]] = {}

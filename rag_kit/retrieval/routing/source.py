@@ -1,15 +1,16 @@
-"""What a question can be routed to: a retriever, and what it is good for."""
+"""What a question can be routed to, a retriever and what it is good for; and the route that was decided."""
 
 from __future__ import annotations
 
 import json
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
 
 from langchain_core.runnables import Runnable
 
+from rag_kit.documents.identity import to_plain
 from rag_kit.errors import InvalidInputError
 from rag_kit.prompts.format import LANGUAGES
 
@@ -27,9 +28,6 @@ class Source:
         retriever: Any LangChain retriever, or another runnable from a string to documents.
         description: What it holds; one text, or one a language (``{"en": ..., "zh": ...}``).
         examples: Questions that belong to it.
-
-    Raises:
-        InvalidInputError: If a part is not allowed.
 
     Example:
         >>> from rag_kit.retrieval import BM25Retriever
@@ -82,10 +80,7 @@ class Source:
 
 
 def read_sources(given: Any) -> tuple[Source, ...]:
-    """Read sources: a list of ``Source``, or a mapping of name to retriever, with or without a description.
-
-    Raises:
-        InvalidInputError: If it is something else, or two names can be taken for each other.
+    """Sources from a list of ``Source``, or from a mapping of name to retriever, with or without a description.
 
     Example:
         >>> from rag_kit.retrieval import BM25Retriever
@@ -122,16 +117,7 @@ def _named(name: str, value: Any) -> Source:
 
 
 def allowed_among(sources: Sequence[Source], names: Any, what: str) -> list[Source]:
-    """The sources that an allow-list names, in their own order.
-
-    Args:
-        sources: All sources.
-        names: The names allowed; ``None`` for all, an empty list for none.
-        what: Whose list it is, for messages.
-
-    Raises:
-        InvalidInputError: If it is no list of names, or a name is unknown.
-    """
+    """The sources that an allow-list names (``None``: all), in their own order; ``what`` names the list in messages."""
     if names is None:
         return list(sources)
     if isinstance(names, str) or not isinstance(names, Iterable):
@@ -151,3 +137,68 @@ def _check_name(name: Any) -> None:
         )
     if any(unicodedata.category(character)[0] == "C" or character in "\u2028\u2029" for character in name):
         raise InvalidInputError(f"The name {name!r} holds control or invisible characters; leave them out.")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One source to go to: its name, how well it fits (``None`` where there is no number), and why, in words."""
+
+    name: str
+    score: float | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Route:
+    """Where a question goes. True if it goes anywhere.
+
+    Attributes:
+        question: The question.
+        how: What decided: ``"model"``, ``"similarity"``, ``"keywords"``, ``"function"``.
+        outcome: ``"chosen"``: the choices fit. ``"none"``: nothing fits, and there are no choices.
+            ``"fallback"`` and ``"all"``: nothing fits, so the question goes to the fallback or to all sources.
+            ``"degraded"``: the router failed, so the question goes to all sources.
+        choices: Where to go, best first.
+        scores: The score of each source that was considered, where there are numbers.
+        notes: What else happened, for people.
+
+    Example:
+        >>> route = Route("Why?", "keywords", "chosen", (Choice("manuals", 0.5, "shared words: fan"),))
+        >>> route.names, bool(route), route.fits
+        (('manuals',), True, True)
+    """
+
+    question: str
+    how: str
+    outcome: Literal["chosen", "none", "fallback", "all", "degraded"]
+    choices: tuple[Choice, ...] = ()
+    scores: Mapping[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the choices, best first."""
+        return tuple(choice.name for choice in self.choices)
+
+    @property
+    def reasons(self) -> dict[str, str]:
+        """Why each choice was made."""
+        return {choice.name: choice.reason for choice in self.choices}
+
+    @property
+    def fits(self) -> bool:
+        """Whether the router found that the choices fit the question."""
+        return self.outcome == "chosen"
+
+    @property
+    def degraded(self) -> bool:
+        """Whether the router failed."""
+        return self.outcome == "degraded"
+
+    def __bool__(self) -> bool:
+        return bool(self.choices)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The route as plain JSON."""
+        plain: dict[str, Any] = to_plain(asdict(self))
+        return plain

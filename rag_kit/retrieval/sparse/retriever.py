@@ -7,7 +7,6 @@ from typing import Any, Self
 
 from langchain_core.documents import Document
 
-from rag_kit.documents import Filter
 from rag_kit.documents.provenance import first_stage
 from rag_kit.indexing.sparse.encoding import SparseEncoder, Weights
 from rag_kit.indexing.sparse.index import SparseIndex
@@ -49,8 +48,6 @@ class SparseRetriever(RagKitRetriever):
         *,
         encoder: SparseEncoder | None = None,
         query_encoder: SparseEncoder | None = None,
-        k: int = 4,
-        filter: Filter | None = None,
         ids: Iterable[str] | None = None,
         batch_size: int = 64,
         **fields: Any,
@@ -61,19 +58,14 @@ class SparseRetriever(RagKitRetriever):
             documents: The documents.
             encoder: The encoder; ``None`` for TF-IDF, fitted on the documents.
             query_encoder: Another one for queries.
-            k: Most documents to return.
-            filter: Metadata filter for every call.
             ids: Ids in the index, see ``SparseIndex.add``.
             batch_size: Texts that the encoder is given at a time.
-            **fields: Further fields of a retriever: ``name``, ``tags``, ``metadata``...
-
-        Raises:
-            InvalidInputError: An argument, or what the encoder gave, is not allowed.
+            **fields: Fields of a retriever: ``k``, ``filter``, ``name``, ``tags``, ``metadata``...
         """
         index = SparseIndex.from_documents(
             documents, ids=ids, encoder=encoder, query_encoder=query_encoder, batch_size=batch_size
         )
-        return cls(index=index, k=k, filter=filter, **fields)
+        return cls(index=index, **fields)
 
     @classmethod
     async def afrom_documents(
@@ -82,8 +74,6 @@ class SparseRetriever(RagKitRetriever):
         *,
         encoder: SparseEncoder | None = None,
         query_encoder: SparseEncoder | None = None,
-        k: int = 4,
-        filter: Filter | None = None,
         ids: Iterable[str] | None = None,
         batch_size: int = 64,
         **fields: Any,
@@ -92,7 +82,7 @@ class SparseRetriever(RagKitRetriever):
         index = await SparseIndex.afrom_documents(
             documents, ids=ids, encoder=encoder, query_encoder=query_encoder, batch_size=batch_size
         )
-        return cls(index=index, k=k, filter=filter, **fields)
+        return cls(index=index, **fields)
 
     @classmethod
     def from_texts(
@@ -102,8 +92,6 @@ class SparseRetriever(RagKitRetriever):
         *,
         encoder: SparseEncoder | None = None,
         query_encoder: SparseEncoder | None = None,
-        k: int = 4,
-        filter: Filter | None = None,
         ids: Iterable[str] | None = None,
         batch_size: int = 64,
         **fields: Any,
@@ -112,7 +100,7 @@ class SparseRetriever(RagKitRetriever):
         index = SparseIndex.from_texts(
             texts, metadatas, ids=ids, encoder=encoder, query_encoder=query_encoder, batch_size=batch_size
         )
-        return cls(index=index, k=k, filter=filter, **fields)
+        return cls(index=index, **fields)
 
     def _retrieve(self, query: str, request: Request) -> list[Document]:
         return self._find(query, self.index.encode_query(query), request)

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 from langchain_core.documents import Document
-from pydantic import field_validator
+from pydantic import Field, field_validator
 
 from rag_kit.concurrency.bridge import run_in_thread
-from rag_kit.documents import Filter
 from rag_kit.documents.provenance import first_stage
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25.index import BM25Index
@@ -49,7 +48,7 @@ class TrigramRetriever(RagKitRetriever):
     """
 
     index: BM25Index
-    min_match: float = 0.0
+    min_match: float = Field(default=0.0, ge=0, le=1)
 
     @field_validator("index")
     @classmethod
@@ -59,13 +58,6 @@ class TrigramRetriever(RagKitRetriever):
                 f"index analyses texts by {type(value.analyzer).__name__}; build it with "
                 "BM25Index(analyzer=CharacterNgrams()), or use TrigramRetriever.from_documents."
             )
-        return value
-
-    @field_validator("min_match")
-    @classmethod
-    def _share_is_allowed(cls, value: float) -> float:
-        if not 0 <= value <= 1:
-            raise InvalidInputError(f"min_match={value!r} was given; it must be a share from 0 to 1.")
         return value
 
     def model_post_init(self, context: Any, /) -> None:
@@ -78,8 +70,6 @@ class TrigramRetriever(RagKitRetriever):
         cls,
         documents: Iterable[Document],
         *,
-        k: int = 4,
-        filter: Filter | None = None,
         ids: Iterable[str] | None = None,
         sizes: Iterable[int] = SIZES,
         close_sizes: Iterable[int] = CLOSE_SIZES,
@@ -89,19 +79,14 @@ class TrigramRetriever(RagKitRetriever):
 
         Args:
             documents: The documents.
-            k: Most documents to return.
-            filter: Metadata filter for every call.
             ids: Ids in the index, see ``BM25Index.add``.
             sizes: Lengths of the n-grams of words, 2 to 8.
             close_sizes: Lengths of those in scripts without spaces, 1 to 8.
-            **fields: Further fields: ``min_match``, ``name``, ``tags``...
-
-        Raises:
-            InvalidInputError: An argument is not allowed.
+            **fields: Fields of a retriever: ``min_match``, ``k``, ``filter``, ``name``, ``tags``...
         """
         analyzer = CharacterNgrams(sizes, close_sizes)
         index = BM25Index.from_documents(documents, ids=ids, analyzer=analyzer)
-        return cls(index=index, k=k, filter=filter, **fields)
+        return cls(index=index, **fields)
 
     @classmethod
     def from_texts(
@@ -109,8 +94,6 @@ class TrigramRetriever(RagKitRetriever):
         texts: Iterable[str],
         metadatas: Iterable[Mapping[str, Any]] | None = None,
         *,
-        k: int = 4,
-        filter: Filter | None = None,
         ids: Iterable[str] | None = None,
         sizes: Iterable[int] = SIZES,
         close_sizes: Iterable[int] = CLOSE_SIZES,
@@ -119,7 +102,7 @@ class TrigramRetriever(RagKitRetriever):
         """Index texts and search them; arguments as for :meth:`from_documents`."""
         analyzer = CharacterNgrams(sizes, close_sizes)
         index = BM25Index.from_texts(texts, metadatas, ids=ids, analyzer=analyzer)
-        return cls(index=index, k=k, filter=filter, **fields)
+        return cls(index=index, **fields)
 
     def _retrieve(self, query: str, request: Request) -> list[Document]:
         highest = self.index.maximum(query)

@@ -7,7 +7,7 @@ from collections.abc import Sequence, Set
 from difflib import SequenceMatcher
 
 from rag_kit.text.citations.contrast import excludes, is_negation, opposites
-from rag_kit.text.citations.tokens import Token
+from rag_kit.text.citations.statements import Token
 
 _FLANK = 2
 """Words around a part that must be the same for what stands there to stand in the same place."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from rag_kit.text.fold import fold
+from rag_kit.text.language import fold
 from rag_kit.text.sentences import sentences
 
 DECLINED = {"en": "The answer is not in the documents.", "zh": "文档中没有答案。"}

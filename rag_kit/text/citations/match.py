@@ -10,9 +10,9 @@ from typing import Literal, NamedTuple
 
 from rag_kit.text.citations.aligned import alike, replaced
 from rag_kit.text.citations.contrast import is_negation, opposites
-from rag_kit.text.citations.tokens import UNITS, Token, tokens
+from rag_kit.text.citations.statements import UNITS, Token, tokens
 from rag_kit.text.citations.written import other_language
-from rag_kit.text.fold import fold
+from rag_kit.text.language import fold
 from rag_kit.text.sentences import sentences
 
 _MAX_SENTENCES = 2000

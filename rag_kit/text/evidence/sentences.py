@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rag_kit.text.evidence.passages import PassageText, Row, is_question, read_rows
-from rag_kit.text.evidence.question import Question, offers
+from rag_kit.text.evidence.passages import PassageText, Question, Row, is_question, offers, read_rows
 from rag_kit.text.evidence.terms import terms
 from rag_kit.text.evidence.times import Span, TimeFit, fit_in_time, time_spans
 
@@ -93,7 +92,7 @@ def collect(question: Question, passages: Sequence[PassageText]) -> list[Candida
     """Every sentence of the passages with its features, in reading order.
 
     Example:
-        >>> from rag_kit.text.evidence.question import analyse
+        >>> from rag_kit.text.evidence.passages import analyse
         >>> found = collect(analyse("Who wrote Emma?"), [PassageText(1, "Emma is a novel. Jane Austen wrote Emma.")])
         >>> [sorted(candidate.matched) for candidate in found]
         [['emma'], ['emma', 'wrote']]
@@ -141,7 +140,7 @@ def choose(question: Question, found: Sequence[Candidate], count: int = 2) -> li
     After the first, a sentence gains by the terms of the question that it adds to those chosen.
 
     Example:
-        >>> from rag_kit.text.evidence.question import analyse
+        >>> from rag_kit.text.evidence.passages import analyse
         >>> passage = PassageText(1, "Emma is a novel. Cats sleep. Jane Austen wrote Emma.")
         >>> question = analyse("Who wrote Emma?")
         >>> [c.text for c in choose(question, collect(question, [passage]), 1)]
@@ -171,7 +170,7 @@ def without_distraction(picked: Sequence[Candidate]) -> list[Candidate]:
     Five less in score means that a sentence holds the answer 150 times less often.
 
     Example:
-        >>> from rag_kit.text.evidence.question import analyse
+        >>> from rag_kit.text.evidence.passages import analyse
         >>> question = analyse("Who wrote Emma?")
         >>> passage = PassageText(1, "Cats sleep. Jane Austen wrote Emma.")
         >>> [one.text for one in without_distraction(choose(question, collect(question, [passage])))]

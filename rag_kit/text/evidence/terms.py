@@ -7,7 +7,7 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 from rag_kit.text.analysis import content_words
-from rag_kit.text.fold import fold
+from rag_kit.text.language import fold
 
 _HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
 _LATIN = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]*")

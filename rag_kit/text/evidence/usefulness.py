@@ -10,8 +10,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rag_kit.text.evidence.passages import PassageText
-from rag_kit.text.evidence.question import Question, analyse
+from rag_kit.text.evidence.passages import PassageText, Question, analyse
 from rag_kit.text.evidence.sentences import Candidate, collect
 from rag_kit.text.evidence.terms import terms
 from rag_kit.text.evidence.times import time_spans

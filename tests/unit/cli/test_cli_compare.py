@@ -76,7 +76,7 @@ def test_a_report_is_written(two: Path, capsys: pytest.CaptureFixture[str]) -> N
 def test_names_slices_thresholds_and_language(two: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """NAME=FOLDER renames, a threshold adds McNemar's test, the diagnosis speaks Chinese."""
     code = main(
-        ["compare", "before=one", "after=two", "--threshold", "answer_correctness=0.6", "--slice", "length",
+        ["compare", "before=one", "after=two", "--threshold", "answer_correctness=0.6", "--slice", "language",
          "--language", "zh", "--level", "0.9"]
     )  # fmt: skip
     assert code == exits.OK

@@ -52,6 +52,22 @@ def test_declines_and_json(graph: str, index: Path, capsys: pytest.CaptureFixtur
     assert result["usage"]["seconds"] > 0
 
 
+@every_graph
+def test_explanation_and_answer_stand_on_lines_of_their_own(
+    graph: str, index: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With --explain the passages come before the answer, also where a graph runs inside a graph; no step is JSON."""
+    capsys.readouterr()
+    arguments = ["--index", str(index), "--graph", graph, "--explain"]
+    assert main(["ask", "At how many degrees does the pump start?", *arguments]) == exits.OK
+    out, err = capsys.readouterr()
+    lines = out.splitlines()
+    [table] = [number for number, line in enumerate(lines) if "found by" in line]
+    assert lines[table].split() == ["found", "by", "passage"]
+    assert table < lines.index("The pump starts at 40 degrees.[1]")
+    assert not any(mark in err for mark in "{}")
+
+
 def test_explain_tells_each_step(index: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With --explain the passages and the steps of the graph are shown."""
     capsys.readouterr()

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rag_kit.documents.append_log import AppendLog, read_log
-from rag_kit.errors import InvalidInputError, ResultsLockedError
+from rag_kit.errors import InvalidInputError, LockedError
 
 
 @pytest.mark.parametrize("half", [b'{"id": 3', b"x" * 200_000])
@@ -24,7 +24,7 @@ def test_one_writer_at_a_time(tmp_path: Path) -> None:
     """A second log is refused until the first is closed; a record that is no JSON changes nothing."""
     path = tmp_path / "below" / "log.jsonl"
     with AppendLog(path) as log:
-        with pytest.raises(ResultsLockedError, match="another run"):
+        with pytest.raises(LockedError, match="another run"):
             AppendLog(path)
         with pytest.raises(ValueError):
             log.append([{"id": 1}, {"id": float("nan")}])

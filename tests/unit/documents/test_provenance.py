@@ -17,7 +17,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 import rag_kit.retrieval as kit
 from rag_kit.documents import PROVENANCE_KEY, add_note, explain, get_provenance, with_provenance
-from rag_kit.documents.plain import to_plain
+from rag_kit.documents.identity import to_plain
 from rag_kit.documents.provenance import peek_provenance, peek_score, strip_provenance
 
 

@@ -1,4 +1,4 @@
-"""RGB's four abilities: the published rules, its files and one's own corpus, coverage, resuming."""
+"""RGB's four abilities: the published rules, its files, coverage, resuming."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from langchain_core.documents import Document
 from langchain_core.language_models import FakeListChatModel
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation import EvaluationSet, Example, Results, aabilities, abilities
-from rag_kit.evaluation.outputs import Output, Passage
-from rag_kit.evaluation.rgb.measuring import AbilityMetric, AbilityReport, GivenPassages
-from rag_kit.evaluation.rgb.questions import examples_of, passages_of
+from rag_kit.evaluation import Example, Results, aabilities, abilities
+from rag_kit.evaluation.outputs import Output
+from rag_kit.evaluation.rgb import AbilityMetric, AbilityReport, GivenPassages, passages_of
 from rag_kit.models import chat_model
 
 QUIET: dict[str, Any] = {"progress": False}
@@ -263,69 +262,6 @@ def test_files_that_are_not_rgbs_are_named_by_line(tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(InvalidInputError, match=r"a folder of RGB has en\.json"):
         abilities(ideal, tmp_path / "empty")
-
-
-def own() -> EvaluationSet:
-    """A corpus about machines, with questions of each kind."""
-    corpus = [
-        Passage("d1", "The Aldebaran pump was built in 1815 by Ada."),
-        Passage("d2", "The Mizar pump was built in 1912 by Grace."),
-        Passage("d3", "泵站位于上海，建于2001年。"),
-        Passage("d4", "泵站的门位于北京。"),
-        Passage("d5", "Pumps need oil."),
-        Passage("d6", "A pump was built."),
-    ]
-    examples = [
-        Example("q1", "When was the Aldebaran pump built?", answers=("1815",), relevant={"d1": 1, "d5": 0}),
-        Example("q2", "When was the Mizar pump built?", answers=("1912",), relevant={"d2": 1}),
-        Example("q3", "Who built the Aldebaran and the Mizar pump?", answers=("Ada and Grace",),
-                relevant={"d1": 1, "d2": 1}, metadata={"answer_parts": ["Ada", ["Grace", "G. H."]]}),
-        Example("q4", "泵站位于哪里？", answers=("上海",), relevant={"d3": 1}),
-        Example("q5", "门位于哪里？", answers=("北京",), relevant={"d4": 1}),
-        Example("q6", "Is it loud?", answers=("yes",), relevant={"d5": 1}),
-        Example("q7", "What is unknown?", answerable=False),
-    ]  # fmt: skip
-    return EvaluationSet("pumps", examples, corpus=corpus)
-
-
-def test_questions_are_made_of_a_set_of_ones_own():
-    """Noise is near the question and holds no answer; parts; wrong passages; bare verdicts make no question."""
-    by = {
-        (example.id.partition(":")[0], example.id.rpartition(":")[2]): example
-        for example in examples_of(own(), ["noise_robustness", *OTHERS], [0.0], 5, None)
-    }
-    passages = by["noise_robustness", "q1"].metadata["passages"]
-    assert "The Aldebaran pump was built in 1815 by Ada." in passages
-    assert "The Mizar pump was built in 1912 by Grace." in passages
-    assert sum("1815" in text for text in passages) == 1
-    wrong = {key: by["counterfactual_robustness", key].metadata["passages"] for key in ("q1", "q4")}
-    assert wrong == {
-        "q1": ["The Aldebaran pump was built in 1912 by Ada."], "q4": ["泵站位于北京，建于2001年。"]
-    }  # fmt: skip
-    both = by["information_integration", "q3"]
-    assert both.metadata["parts"] == [["Ada"], ["Grace", "G. H."]]
-    assert by["noise_robustness", "q4"].tags["language"] == "zh"
-    assert not {"q6", "q7"} & {key for _, key in by} and ("information_integration", "q1") not in by
-
-
-OTHERS = ("information_integration", "counterfactual_robustness")
-
-
-def test_abilities_of_a_set_of_ones_own():
-    """The same figures; a set without a corpus is refused."""
-    scores = abilities(parrot, own(), noise_rates=[0.0], **QUIET).scores
-    assert scores["noise_robustness", "accuracy", "en", 0.0].mean == 1.0
-    assert scores["information_integration", "accuracy", "en", 0.0].n == 1
-    assert scores["counterfactual_robustness", "accuracy", "zh", 0.0].mean == 0.0
-    with pytest.raises(InvalidInputError, match="has no corpus"):
-        abilities(ideal, EvaluationSet("none", list(own())))
-    changed = EvaluationSet(
-        "one",
-        [Example("q", "How long is it?", answers=("99 km",), relevant={"d": 1})],
-        corpus=[Passage("d", "It is 99 km long.")],
-    )
-    (example,) = examples_of(changed, ["counterfactual_robustness"], [0.0], 5, None)
-    assert example.metadata["passages"] == ["It is 90 km long."]  # no other answer: another number
 
 
 @pytest.mark.data

@@ -18,10 +18,16 @@ VALUES = {"question": "Who?", "answer": "She came."}
 LIVE = {"statements": ["live"]}
 
 
+@pytest.fixture(autouse=True)
+def _prompts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Prompt files of the tests' own, beside the packaged ones."""
+    monkeypatch.setenv("RAG_KIT_PROMPTS", str(PROMPTS))
+
+
 def judge_of(path: Path) -> Judge:
     """A judge that answers and embeds, with that cache."""
     model = FakeListChatModel(responses=['{"statements": ["live"]}'])
-    return Judge(model, DeterministicFakeEmbedding(size=4), cache=path, prompts=PROMPTS)
+    return Judge(model, DeterministicFakeEmbedding(size=4), cache=path)
 
 
 async def spoilt(path: Path, change: str, *values: Any) -> Judge:

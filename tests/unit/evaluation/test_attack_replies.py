@@ -11,7 +11,7 @@ from support.openai_server import OpenAIServer, text, tool
 
 from rag_kit.errors import ModelOutputError
 from rag_kit.evaluation import Judge
-from rag_kit.models.tokens import MAX_CHARS, chars_in
+from rag_kit.models.attempts import MAX_CHARS, chars_in
 
 PROMPTS = Path(__file__).resolve().parents[2] / "support" / "prompts"
 VALUES = {"question": "Who?", "answer": "She came."}
@@ -23,10 +23,16 @@ ENDLESS = {
 }
 
 
+@pytest.fixture(autouse=True)
+def _prompts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Prompt files of the tests' own, beside the packaged ones."""
+    monkeypatch.setenv("RAG_KIT_PROMPTS", str(PROMPTS))
+
+
 def judge_of(server: OpenAIServer) -> Judge:
     """A judge with a real client on that server."""
     model = ChatOpenAI(model="test", base_url=server.url, api_key="sk-test", max_retries=0)
-    return Judge(model, "none", max_retries=0, prompts=PROMPTS)
+    return Judge(model, "none", max_retries=0)
 
 
 async def ask(reply: Any, refuse: set[str]) -> tuple[Any, int]:

@@ -89,7 +89,7 @@ def test_dangling_judgements_give_exit_code_2(folder, capsys):
     with (folder / "qrels.tsv").open("a") as file:
         file.write("q\tghost\t1\n")
     assert main(["benchmark", str(folder), "--pipeline", "bm25"]) == 2
-    assert "document ghost (line 3)" in capsys.readouterr().err
+    assert "document ghost" in capsys.readouterr().err
 
 
 def test_an_earlier_result_survives_a_failing_run(folder, tmp_path):

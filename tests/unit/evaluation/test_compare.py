@@ -11,7 +11,7 @@ from support.compared import FIRST, SECOND, A, B
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation import Example, Results, compare
 from rag_kit.evaluation.cells import Cell, Summary
-from rag_kit.evaluation.comparing.comparison import Comparison
+from rag_kit.evaluation.comparison import Comparison
 from rag_kit.evaluation.outputs import Output
 from rag_kit.evaluation.runs.rows import Row
 
@@ -60,7 +60,6 @@ def test_the_worked_figures_of_hits() -> None:
     assert (item.union, item.best_single, item.n) == (0.8, 0.6, 10)
     assert item.only == {"x": ("q1", "q8"), "y": ("q3", "q6")}
     assert item.nobody == ("q4", "q9")
-    assert item.matrix == ((6, 2), (2, 6))
     assert [(step.gain, step.share) for step in item.greedy] == [(6, 0.6), (2, 0.8)]
 
 
@@ -154,7 +153,7 @@ def test_a_tie_of_the_greedy_set_goes_to_the_quicker_one() -> None:
     assert compare([slow, quick]).complementarity["hit"].greedy[0].pipeline == "quick"
 
 
-def test_slices_by_language_type_length_and_tag() -> None:
+def test_slices_by_language_type_and_tag() -> None:
     """Parts hold their own questions; few questions get no interval; a tag of one's own is taken."""
     examples = [
         *(Example(f"e{i}", "Who wrote the book?", tags={"type": "fact", "topic": "art"}) for i in range(6)),
@@ -162,7 +161,7 @@ def test_slices_by_language_type_length_and_tag() -> None:
     ]
     one = run("a", examples=examples, m=[1.0] * 6 + [0.0] * 2)
     two = run("b", examples=examples, m=[0.5] * 8)
-    found = compare([one, two], slices=("language", "type", "length", "topic"))
+    found = compare([one, two], slices=("language", "type", "topic"))
     rows = {(row.by, row.value, row.pipeline): row for row in found.slices}
     assert rows["language", "en", "a"].mean == 1.0
     assert (rows["language", "zh", "a"].mean, rows["language", "zh", "a"].total) == (0.0, 2)
@@ -170,9 +169,7 @@ def test_slices_by_language_type_length_and_tag() -> None:
     assert rows["language", "en", "b"].low == 0.5
     assert rows["type", "(not said)", "b"].n == 2
     assert rows["topic", "art", "a"].n == 6
-    parts = {row.value for row in found.slices if row.by == "length"}
-    assert parts == {"short (up to 4 words)", "long (over 4 words)"}
-    for by in ("language", "type", "length", "topic"):
+    for by in ("language", "type", "topic"):
         assert sum(row.total for row in found.slices if row.by == by and row.pipeline == "a") == 8
 
 

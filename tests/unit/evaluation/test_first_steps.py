@@ -90,7 +90,7 @@ def test_the_table_says_why_a_metric_has_no_value() -> None:
     """A column of dashes comes with its reason, in the terminal and in Jupyter; others are not mentioned."""
     run = results("mine", mrr=0.5, faithfulness=None)
     for shown in (str(run), run._repr_html_()):
-        assert "faithfulness has no value: no judge was given" in shown and "mrr has no value" not in shown
+        assert "faithfulness without a value: no judge was given" in shown and "mrr without" not in shown
 
 
 def test_empty_metrics_do_not_bury_a_comparison() -> None:

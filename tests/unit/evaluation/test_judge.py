@@ -24,7 +24,6 @@ from rag_kit.errors import (
     ConfigurationError,
     InvalidInputError,
     ModelError,
-    PromptError,
 )
 from rag_kit.evaluation import Judge
 from rag_kit.evaluation.judge.adapter import ragas_embeddings, ragas_llm
@@ -309,7 +308,7 @@ async def test_a_text_is_sent_as_it_is() -> None:
     judge = Judge(llm, "none")
     assert await judge.complete("What {is} said?", Found) == Found(statements=["Statement a."])
     assert llm.asked[0][1].startswith("What {is} said?")
-    with pytest.raises(PromptError, match="judge_nothing"):
+    with pytest.raises(InvalidInputError, match="judge_nothing"):
         await judge.ask("judge_nothing", {})
     with pytest.raises(InvalidInputError, match="answer"):
         await judge.ask("judge_statements", {"question": "Who?"})

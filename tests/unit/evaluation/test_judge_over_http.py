@@ -20,11 +20,11 @@ from support.by_task import ByTask, ragas_task
 from support.judging import row, served, split, verdicts
 from support.openai_server import OpenAIServer, Recorded, error, hang, reset, text
 
-from rag_kit.errors import BudgetExceededError, ModelRateLimitedError, ModelUnreachableError
+from rag_kit.errors import BudgetExceededError, ModelUnreachableError
 from rag_kit.evaluation.judge.judge import Judge
 from rag_kit.evaluation.scorers import get_metric
 from rag_kit.models.embedding import sending_text
-from rag_kit.models.endpoint import forget_methods
+from rag_kit.models.runnables import forget_methods
 
 REFUSED = {"json_schema", "tools", "json_object"}
 ASKED = {"question": "Who?", "answer": "Ada did it."}
@@ -126,7 +126,7 @@ async def test_what_passes_is_tried_again_and_counted() -> None:
         assert judge.usage["calls"] - before == 4
         strict = Judge(chat(server), "none", max_retries=0)
         server.script.append(error(429, retry_after="0"))
-        with pytest.raises(ModelRateLimitedError):
+        with pytest.raises(ModelUnreachableError):
             await strict.ask("judge_statements", ASKED)
 
 

@@ -12,11 +12,10 @@ import pytest
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation import Results, compare
 from rag_kit.evaluation.cells import Cell
-from rag_kit.evaluation.comparing.comparison import Comparison
+from rag_kit.evaluation.comparison import Comparison
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.outputs import Output, Passage
 from rag_kit.evaluation.plots import (
-    complementarity_heatmap,
     latency_against_quality,
     scores_with_intervals,
 )
@@ -24,7 +23,7 @@ from rag_kit.evaluation.runs.rows import Row
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = '</text><script>alert(1)</script>" onload="x" $\\frac{1}{$ \x1b[31m\u202eurl(#a) #1b1f23'
-PLOTS = [scores_with_intervals, latency_against_quality, complementarity_heatmap]
+PLOTS = [scores_with_intervals, latency_against_quality]
 
 
 def made(
@@ -120,7 +119,6 @@ def test_a_metric_without_a_value_is_drawn_as_such() -> None:
     assert "no pipeline has both a value and a time" in texts(
         latency_against_quality(comparison, metric="m").svg
     )
-    assert complementarity_heatmap(comparison, metric="m").svg
 
 
 def test_twenty_pipelines_are_all_there() -> None:
@@ -152,8 +150,7 @@ def test_the_line_joins_what_none_beats() -> None:
     [
         (lambda c: scores_with_intervals(c, metrics=["x"]), "not compared"),
         (lambda c: scores_with_intervals(c, metrics=[]), "not compared"),
-        (lambda c: complementarity_heatmap(c, language="fr"), "'en', 'zh'"),
-        (lambda c: scores_with_intervals(c.results), "give what compare returned"),
+        (lambda c: latency_against_quality(c, language="fr"), "'en', 'zh'"),
         (lambda c: scores_with_intervals(c).save("plot.png"), "SVG alone"),
     ],
 )

@@ -164,16 +164,13 @@ async def test_an_assistant_that_rightly_declines_every_topic_has_no_adherence()
 
 
 async def test_metrics_without_a_judge_are_guarded_too() -> None:
-    """No call on either side, no common column, no CSV: no value; too long: refused; Chinese: the reason says it."""
+    """No call on either side, no common column, no CSV: no value; Chinese: the reason says it."""
     none = Example("q", "?", metadata={"reference_tool_calls": []})
     quiet = Output.of({"messages": [{"role": "user", "content": "Hi."}]})
     assert (await get_metric("tool_call_f1").measure(none, quiet)).status == "undefined"
     table = Example("q", "?", reference="a,b\n1,2\n")
     for said in ("x,y\n1,2\n", "no\n1,2,3\n4,5,6,7\n"):
         assert (await get_metric("data_comparison").measure(table, Output(answer=said))).status == "undefined"
-    long = Example("q", "?", reference="word " * 50_000)
-    cell = await get_metric("rouge_l").measure(long, Output(answer="word " * 50_000))
-    assert cell.status == "error" and "cut" in cell.reason
     same = Example("q", "?", reference="今天天气很好"), Output(answer="今天天气很好")
     for name in ("bleu", "rouge_l"):
         cell = await get_metric(name).measure(*same)

@@ -10,7 +10,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation import Example, Results, assert_quality
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.outputs import Output
-from rag_kit.evaluation.runs.quality import QualityError
+from rag_kit.evaluation.runs.results import QualityError
 from rag_kit.evaluation.runs.rows import Row
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_kit.errors import InvalidInputError, ResultsLockedError
+from rag_kit.errors import InvalidInputError, LockedError
 from rag_kit.evaluation.cells import Cell, Summary
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.outputs import Output, Passage
@@ -74,7 +74,7 @@ def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
         Results("mine", [row(1, CELLS[0])]).save(tmp_path)
     with pytest.raises(InvalidInputError, match=r"manifest\.json"):
         Results.load(tmp_path)
-    with pytest.raises(InvalidInputError, match="is a file"):
+    with pytest.raises(InvalidInputError, match="holds something else"):
         Results("mine", [row(1, CELLS[0])]).save(tmp_path / "photo.jpg")
 
 
@@ -93,7 +93,7 @@ def test_a_half_written_last_line_is_left_out(tmp_path: Path) -> None:
 def test_the_second_writer_of_a_folder_is_refused(tmp_path: Path) -> None:
     """While a folder is written to, saving there fails and says why."""
     with RunFolder(tmp_path / "r"):
-        with pytest.raises(ResultsLockedError, match="another run"):
+        with pytest.raises(LockedError, match="another run"):
             Results("mine", [row(1, CELLS[0])]).save(tmp_path / "r")
 
 
@@ -131,10 +131,10 @@ def test_what_a_debugger_shows_is_one_short_line() -> None:
 
 def test_money_by_model() -> None:
     """Input and output tokens have their own prices; what has no price is unknown, and not free."""
-    prices = read_prices({"gpt": {"input": 2.0, "output": 10.0, "call": 0.001}})
-    used = {"gpt-2026-01-01": {"calls": 2, "input_tokens": 1_000_000, "output_tokens": 100_000}}
-    assert cost(prices, used, Output()) == pytest.approx(2.0 + 1.0 + 0.002)
-    assert cost(prices, {"other": {"calls": 1, "input_tokens": 5}}, Output()) is None
+    prices = read_prices({"gpt": {"input": 2.0, "output": 10.0}})
+    used = {"gpt-2026-01-01": {"input_tokens": 1_000_000, "output_tokens": 100_000}}
+    assert cost(prices, used, Output()) == pytest.approx(2.0 + 1.0)
+    assert cost(prices, {"other": {"input_tokens": 5}}, Output()) is None
     assert cost(prices, {}, Output()) == 0.0
     assert cost(read_prices(4), {}, Output(tokens=500_000)) == 2.0
     assert cost(read_prices({"*": {"input": 1, "output": 2}}), {}, Output(tokens=10)) is None
@@ -147,8 +147,8 @@ def test_money_of_rows() -> None:
     """Each row's cost, of the pipeline and of the judge."""
     first, second = row(1, CELLS[0]), row(2, CELLS[1], tokens=7)
     first.usage = {
-        "pipeline": {"gpt": {"calls": 1, "input_tokens": 1_000_000, "output_tokens": 0}},
-        "m": {"gpt": {"calls": 1, "input_tokens": 0, "output_tokens": 1_000_000}},
+        "pipeline": {"gpt": {"input_tokens": 1_000_000, "output_tokens": 0}},
+        "m": {"gpt": {"input_tokens": 0, "output_tokens": 1_000_000}},
     }
     results = Results("mine", [first, second], ("m",), {"prices": {"gpt": {"input": 1.0, "output": 3.0}}})
     assert results.money() == [1.0, None]

@@ -82,7 +82,7 @@ def test_a_liked_decline_means_not_answerable(tmp_path):
 
 
 def test_forms_of_langsmith(tmp_path):
-    """feedback_stats, a list of feedback with evaluators beside, messages with earlier turns, LangChain's dumps."""
+    """A list of feedback with evaluators beside, messages with earlier turns, LangChain's dumps."""
     talk = [
         {"role": "system", "content": "be kind"}, {"role": "user", "content": "Hi"},
         {"role": "assistant", "content": "Hello"}, {"role": "user", "content": [{"type": "text", "text": "When?"}]},
@@ -99,11 +99,10 @@ def test_forms_of_langsmith(tmp_path):
     one, two, three = read(
         tmp_path,
         {"inputs": {"messages": talk}, "outputs": {"messages": [*talk, {"role": "ai", "content": "Now."}]},
-         "feedback_stats": {"user_score": {"n": 2, "avg": 1.0}, "conciseness": {"n": 1, "avg": 0.3}}},
+         "feedback": [{"key": "user_score", "score": 1.0}, {"key": "conciseness", "score": 0.3}]},
         {"inputs": {"messages": dumped}, "outputs": {"output": "Ada."},
          "feedback": [{"key": "user_thumb", "score": 1}, {"key": "conciseness", "score": 0.4}]},
-        {"inputs": {"input": "Why?"}, "outputs": {"output": "So."},
-         "feedback_stats": {"user_score": {"n": 2, "avg": 0.5}}},
+        {"inputs": {"input": "Why?"}, "outputs": {"output": "So."}, "feedback": [1, 0]},
     )  # fmt: skip
     assert (one.question, one.reference) == ("When?", "Now.") and one.history == (
         {"question": "Hi", "answer": "Hello"},
@@ -113,11 +112,9 @@ def test_forms_of_langsmith(tmp_path):
 
 
 def test_runs_without_a_thumb(tmp_path):
-    """They are left out unless wanted; a file without any thumb is refused."""
+    """They are left out; a file without any thumb is refused."""
     rows = [run("a?", "b", 1), run("c?", "d", None)]
     assert len(read(tmp_path, *rows)) == 1
-    kept = read(tmp_path, *rows, keep_unrated=True)
-    assert kept[1].tags["feedback"] == "none" and kept[1].reference is None
     with pytest.raises(InvalidInputError, match="holds no run with a thumb"):
         read(tmp_path, rows[1])
 
@@ -184,10 +181,8 @@ def test_what_cannot_be_read_is_not_left_out(row: dict[str, Any], named: str, tm
         read(tmp_path, liked("c?"), row)
 
 
-def test_statistics_without_scores_do_not_hide_the_thumb(tmp_path: Path) -> None:
-    """A summary that holds no score says nothing; the row's own thumb does."""
-    (found,) = read(tmp_path, liked(feedback_stats={"note": {"n": 1, "avg": None}}))
-    assert found.reference == "b"
+def test_a_correction_that_is_a_number_is_its_text(tmp_path: Path) -> None:
+    """What a user typed stands."""
     (found,) = read(tmp_path, liked(score=0, correction=42))
     assert found.reference == "42"
 

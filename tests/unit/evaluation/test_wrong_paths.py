@@ -24,7 +24,7 @@ from rag_kit.evaluation import (
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.outputs import Output, Passage
 from rag_kit.evaluation.plots import (
-    complementarity_heatmap,
+    latency_against_quality,
     scores_with_intervals,
 )
 from rag_kit.evaluation.ranking.metrics import retrieval_metrics
@@ -90,12 +90,10 @@ def test_a_name_as_long_as_the_system_allows_can_be_written(tmp_path: Path) -> N
 
 
 def test_a_split_of_a_file_is_refused(tmp_path: Path) -> None:
-    """A split is of a folder, an encoding of a file."""
+    """A split is of a folder."""
     path = EvaluationSet("n", EXAMPLES).save(tmp_path / "set.jsonl")
     with pytest.raises(InvalidInputError, match="split is for a folder"):
         EvaluationSet.load(path, split="test")
-    with pytest.raises(InvalidInputError, match="without encoding"):
-        EvaluationSet.load(tmp_path, encoding="gb18030")
 
 
 CALLS: dict[str, tuple[Callable[[Any], Any], list[Any]]] = {
@@ -106,7 +104,6 @@ CALLS: dict[str, tuple[Callable[[Any], Any], list[Any]]] = {
         lambda w: write_report(RESULTS, "r.html", diagnosis=w), [5, b"x", "text", {"one": 5}, [None]]
     ),
     "load(columns)": (lambda w: EvaluationSet.load("set.jsonl", columns=w), [5, "x", ["id"]]),
-    "load(encoding)": (lambda w: EvaluationSet.load("set.jsonl", encoding=w), [None, 5, "a\0b", "no"]),
     "from_huggingface": (EvaluationSet.from_huggingface, [None, 5, "x" * 5000, "\0"]),
     "filter": (lambda w: EvaluationSet("n", EXAMPLES).filter(w), [5, "x", []]),
     "generate(kinds)": (lambda w: _generate(kinds=w), [None, "x", ["x"]]),
@@ -123,7 +120,7 @@ CALLS: dict[str, tuple[Callable[[Any], Any], list[Any]]] = {
     "retrieval_metrics(qrels)": (lambda w: retrieval_metrics({"q": ["a"]}, w), [None, 5, [], {"q": 5}]),
     "plots(comparison)": (scores_with_intervals, [None, 5, RESULTS]),
     "plots(metrics)": (lambda w: scores_with_intervals(compare([RESULTS, OTHER]), metrics=w), [5, "m", ["n"], []]),
-    "plots(metric)": (lambda w: complementarity_heatmap(compare([RESULTS, OTHER]), metric=w), [5, [], "n"]),
+    "plots(metric)": (lambda w: latency_against_quality(compare([RESULTS, OTHER]), metric=w), [5, [], "n"]),
     "plots(language)": (lambda w: scores_with_intervals(compare([RESULTS, OTHER]), language=w), [None, 5, "fr"]),
     "log_results(to)": (lambda w: log_results(RESULTS, w, url=NOWHERE), [None, 5, "x", ["mlflow"]]),
     "log_results(api_key)": (lambda w: log_results(RESULTS, "langsmith", url=NOWHERE, api_key=w), [5, ["k"], "库"]),

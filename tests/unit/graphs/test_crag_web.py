@@ -17,8 +17,7 @@ from support.graphs import fixed
 from rag_kit.concurrency.steps import arun, run
 from rag_kit.documents import get_provenance
 from rag_kit.errors import BudgetExceededError, InvalidInputError
-from rag_kit.graphs.crag.web import WebSearch
-from rag_kit.graphs.crag.web_results import web_documents
+from rag_kit.graphs.crag.web import WebSearch, web_documents
 
 PAGE = {"url": "https://a.example/x", "title": "Pumps", "content": "The pump starts at 40 degrees."}
 

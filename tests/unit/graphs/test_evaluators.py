@@ -21,13 +21,12 @@ from rag_kit.concurrency import use_budget
 from rag_kit.concurrency.budget import Budget
 from rag_kit.concurrency.steps import arun, run
 from rag_kit.errors import BudgetExceededError, InvalidInputError
-from rag_kit.graphs.evaluators.base import Evaluator, Grading
+from rag_kit.graphs.evaluators.base import Evaluator, Grading, Thresholds
 from rag_kit.graphs.evaluators.coerce import as_evaluator
 from rag_kit.graphs.evaluators.cross_encoder import CrossEncoderEvaluator
 from rag_kit.graphs.evaluators.function import FunctionEvaluator
 from rag_kit.graphs.evaluators.lexical import LexicalEvaluator
 from rag_kit.graphs.evaluators.llm import LLMEvaluator
-from rag_kit.graphs.evaluators.thresholds import Thresholds
 from rag_kit.models import chat_model
 
 QUESTION = "Which team did Smith play for in 1992?"
@@ -71,8 +70,6 @@ def test_actions_by_hand() -> None:
     assert limits.action([]) == "incorrect"
     assert limits.action([-0.9, 0.0]) == "ambiguous"
     assert limits.action([0.5]) == limits.action([-0.5]) == "ambiguous"
-    with pytest.raises(InvalidInputError, match="finite"):
-        limits.action([math.nan])
 
 
 @pytest.mark.parametrize(("lower", "upper"), [(0.5, -0.5), (-1.1, 0), (0, 1.1), (math.nan, 0), ("a", 1)])
@@ -213,9 +210,7 @@ async def test_functions_are_evaluators() -> None:
     async def later(question: str, passages: list[Document]) -> list[float]:
         return [0.5] * len(passages)
 
-    assert (await arun(as_evaluator(later).grade(QUESTION, PASSAGES, "en"), {}))[0].score == 0.5
-    with pytest.raises(InvalidInputError, match="ainvoke"):
-        run(as_evaluator(later).grade(QUESTION, PASSAGES, "en"), {})
+    assert (await both(as_evaluator(later), QUESTION, PASSAGES))[0].score == 0.5
 
     def broken(question: str, passages: list[Document]) -> list[float]:
         raise LookupError("no such table")

@@ -85,8 +85,8 @@ async def test_a_list_will_do_and_a_coroutine_too(kind: type[Own]) -> None:
     ("given", "told"),
     [
         (lambda passages: None, "gave None"),
-        (lambda passages: [0.9 for _ in passages], "must give a list of Grading"),
-        (lambda passages: [Grading(0.9)], "1 gradings for 2 passages"),
+        (lambda passages: [0.9 for _ in passages], "must give a list of 2 Grading"),
+        (lambda passages: [Grading(0.9)], "must give a list of 2 Grading"),
         (lambda passages: [Grading(cast(Any, "high")) for _ in passages], "score='high'"),
         (lambda passages: [Grading(float("nan")) for _ in passages], "score=nan"),
     ],

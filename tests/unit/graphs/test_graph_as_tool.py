@@ -19,7 +19,6 @@ from rag_kit.graphs import (
     as_tool,
     build_adaptive_rag,
     build_conversational_rag,
-    build_decomposed_rag,
     build_plain_rag,
 )
 from rag_kit.graphs.guards import Refusal
@@ -30,7 +29,7 @@ DOCUMENTS = [
     Document("The fan starts at 60 degrees.", metadata={"file": "fan.pdf", "page": 3, "heading": "Start"}),
     Document("The pump starts at 40 degrees.", metadata={"file": "pump.md"}),
 ]
-BUILDERS = [build_plain_rag, build_conversational_rag, build_adaptive_rag, build_decomposed_rag]
+BUILDERS = [build_plain_rag, build_conversational_rag, build_adaptive_rag]
 
 
 class Caller(BaseChatModel):

@@ -22,7 +22,6 @@ from rag_kit.graphs import (
     build_adaptive_rag,
     build_conversational_rag,
     build_crag,
-    build_decomposed_rag,
     build_plain_rag,
     build_self_rag,
 )
@@ -37,7 +36,6 @@ BUILDERS: list[Any] = [
     build_adaptive_rag,
     lambda retriever, llm: build_adaptive_rag(retriever, llm, classifier=lambda question, earlier: "multi"),
     build_conversational_rag,
-    build_decomposed_rag,
 ]
 QUESTION = {"question": "At how many degrees does the fan start?"}
 

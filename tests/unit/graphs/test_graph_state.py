@@ -38,7 +38,6 @@ AFTER = {
     "self-rag": "finish",
     "reflect": "finish",
     "adaptive": "search_hop",
-    "decomposed": "retrieve",
 }
 
 

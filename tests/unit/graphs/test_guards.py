@@ -18,7 +18,6 @@ from rag_kit.graphs import (
     build_adaptive_rag,
     build_conversational_rag,
     build_crag,
-    build_decomposed_rag,
     build_plain_rag,
     build_self_rag,
 )
@@ -58,7 +57,6 @@ async def both(made: Any, question: str, **options: Any) -> dict[str, Any]:
         build_self_rag,
         build_adaptive_rag,
         build_conversational_rag,
-        build_decomposed_rag,
     ],
 )
 def test_no_path_around_the_guards(build: Any) -> None:

@@ -130,7 +130,6 @@ def test_every_graph_can_be_taken_apart(name: str) -> None:
         "conversational": "answer",
         "crag": "generate",
         "adaptive": "conclude",
-        "decomposed": "answer",
     }
     graph = uncompiled(BUILDERS[name](fixed(FAN), chat_model("extractive")))
     notes: list[Any] = []
@@ -219,3 +218,24 @@ def test_mistakes_are_named() -> None:
     plain.insert_node("wrong", lambda state: "text", after="retrieve")
     with pytest.raises(Exception, match="Expected dict"):
         plain.compile().invoke(ASKED)
+
+
+class Counted(CragState):
+    """The state with a key of the user's own."""
+
+    seen: int
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_the_whole_state_holds_keys_of_a_users_node(is_async: bool) -> None:
+    """With ``output="full"`` the result holds what a node of the user's wrote under a key of its own."""
+
+    def count(state: Counted) -> dict[str, Any]:
+        return {"seen": len(state["retrieved"])}
+
+    changed = uncompiled(build_crag(fixed(FAN, LOUD), chat_model("extractive"), output="full"))
+    changed.insert_node("count", count, after="retrieve")
+    graph = changed.compile()
+    result = asyncio.run(graph.ainvoke(ASKED)) if is_async else graph.invoke(ASKED)
+    assert result["seen"] == 2
+    assert result["status"] == "grounded"

@@ -8,16 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_kit.graphs.self_rag.beams import (
-    answer_so_far,
-    cited_pieces,
-    first_beam,
-    rank,
-    shared_segments,
-    undecided,
-    used_passages,
-)
-from rag_kit.graphs.self_rag.scores import RELEVANCE, SUPPORT, USEFULNESS, Weights
+from rag_kit.graphs.self_rag.answers import answer_so_far, cited_pieces, used_passages
+from rag_kit.graphs.self_rag.scores import WORTH, Weights, first_beam, rank, shared_segments, undecided
 from rag_kit.graphs.self_rag.state import Beam, Candidate
 
 
@@ -37,7 +29,7 @@ def candidate(
         "p": 1.0,
         "relevance": float(relevance == "relevant"),
         "support": {"full": 1.0, "partial": 0.5, "none": 0.0}[support],
-        "usefulness": USEFULNESS[usefulness],
+        "usefulness": WORTH["usefulness"][usefulness],
     }
     return Candidate(
         segment=segment, beam=beam, passage=passage, source=None, text=text,
@@ -221,9 +213,9 @@ def test_chinese_segments_are_joined_without_blanks() -> None:
 labelled = st.builds(
     candidate,
     st.sampled_from(["", "A.", "B.", "C.", "a"]),
-    st.sampled_from(list(RELEVANCE)),
-    st.sampled_from(list(SUPPORT)),
-    st.sampled_from(list(USEFULNESS)),
+    st.sampled_from(list(WORTH["relevance"])),
+    st.sampled_from(list(WORTH["support"])),
+    st.sampled_from(list(WORTH["usefulness"])),
     passage=st.integers(0, 4),
     beam=st.integers(1, 2),
 )

@@ -10,11 +10,8 @@ from hypothesis import strategies as st
 
 from rag_kit.graphs.self_rag.logprobs import Token, label_probabilities, read_tokens
 from rag_kit.graphs.self_rag.scores import (
-    RELEVANCE,
-    RETRIEVE,
-    SUPPORT,
-    USEFULNESS,
-    Parts,
+    CRITIQUES,
+    WORTH,
     Weights,
     beam_score,
     critique_score,
@@ -30,15 +27,15 @@ def test_a_candidate_by_hand() -> None:
     relevance = {"relevant": 0.6, "irrelevant": 0.2}
     support = {"full": 0.4, "partial": 0.2, "none": 0.2}
     usefulness = {"1": 0.0, "2": 0.1, "3": 0.1, "4": 0.3, "5": 0.5}
-    assert critique_score(relevance, RELEVANCE) == pytest.approx(0.75)
-    assert critique_score(support, SUPPORT) == pytest.approx(0.5 + 0.5 * 0.25)
-    assert critique_score(usefulness, USEFULNESS) == pytest.approx(-0.05 + 0 + 0.15 + 0.5)
-    parts = Parts(
-        0.5,
-        critique_score(relevance, RELEVANCE),
-        critique_score(support, SUPPORT),
-        critique_score(usefulness, USEFULNESS),
-    )
+    assert critique_score("relevance", relevance) == pytest.approx(0.75)
+    assert critique_score("support", support) == pytest.approx(0.5 + 0.5 * 0.25)
+    assert critique_score("usefulness", usefulness) == pytest.approx(-0.05 + 0 + 0.15 + 0.5)
+    parts = {
+        "p": 0.5,
+        "relevance": critique_score("relevance", relevance),
+        "support": critique_score("support", support),
+        "usefulness": critique_score("usefulness", usefulness),
+    }
     assert segment_score(parts) == pytest.approx(0.5 + 0.75 + 0.625 + 0.5 * 0.6)
 
 
@@ -53,27 +50,27 @@ def test_a_candidate_by_hand() -> None:
 )
 def test_prompted_labels_by_hand(labels: tuple[str, str, str], f: float) -> None:
     """A label without log-probabilities counts as certain, p(y) is 1."""
-    parts = Parts(
-        1.0,
-        critique_score({labels[0]: 1.0}, RELEVANCE),
-        critique_score({labels[1]: 1.0}, SUPPORT),
-        critique_score({labels[2]: 1.0}, USEFULNESS),
-    )
+    parts = {
+        "p": 1.0,
+        "relevance": critique_score("relevance", {labels[0]: 1.0}),
+        "support": critique_score("support", {labels[1]: 1.0}),
+        "usefulness": critique_score("usefulness", {labels[2]: 1.0}),
+    }
     assert segment_score(parts) == f
 
 
 def test_weights_count() -> None:
     """Other weights give another f."""
-    parts = Parts(0.5, 0.5, 0.5, 0.5)
+    parts = dict.fromkeys(("p", *CRITIQUES), 0.5)
     assert segment_score(parts, Weights(2, 4, 1)) == 0.5 + 1 + 2 + 0.5
     assert segment_score(parts, Weights(0, 0, 0)) == 0.5
 
 
 def test_the_probability_of_retrieval_is_that_of_yes_beside_no() -> None:
     """P(yes)/(P(yes)+P(no)); other mass does not matter, and without any it is 0."""
-    assert critique_score({"yes": 0.1, "no": 0.4}, RETRIEVE) == 0.2
-    assert critique_score({"yes": 1.0, "no": 0.0, "perhaps": 9.0}, RETRIEVE) == 1.0
-    assert critique_score({}, RETRIEVE) == 0.0
+    assert critique_score("retrieve", {"yes": 0.1, "no": 0.4}) == 0.2
+    assert critique_score("retrieve", {"yes": 1.0, "no": 0.0, "perhaps": 9.0}) == 1.0
+    assert critique_score("retrieve", {}) == 0.0
 
 
 def test_sequence_probability_is_normalised_by_length() -> None:
@@ -91,12 +88,12 @@ def test_a_beam_is_worth_the_mean_of_its_segments() -> None:
     assert beam_score([]) == 0.0
 
 
-@given(st.dictionaries(st.sampled_from([*SUPPORT, *RELEVANCE, *USEFULNESS]), probability))
+@given(st.dictionaries(st.sampled_from([label for name in CRITIQUES for label in WORTH[name]]), probability))
 def test_scores_stay_in_their_bounds(known: dict[str, float]) -> None:
     """Whatever a model's probabilities are, also missing ones."""
-    assert 0 <= critique_score(known, RELEVANCE) <= 1 + 1e-9
-    assert 0 <= critique_score(known, SUPPORT) <= 1 + 1e-9
-    assert -1 - 1e-9 <= critique_score(known, USEFULNESS) <= 1 + 1e-9
+    assert 0 <= critique_score("relevance", known) <= 1 + 1e-9
+    assert 0 <= critique_score("support", known) <= 1 + 1e-9
+    assert -1 - 1e-9 <= critique_score("usefulness", known) <= 1 + 1e-9
 
 
 def tokens(*parts: tuple[str, dict[str, float]] | str) -> list[Token]:
@@ -125,9 +122,9 @@ def test_label_probabilities_are_read_at_the_label() -> None:
         ("4", {"4": 0.7, "5": 0.2, "10": 0.1}),
         "}",
     )
-    relevance = label_probabilities(answer, "relevance", "relevant", RELEVANCE)
-    support = label_probabilities(answer, "support", "partial", SUPPORT)
-    usefulness = label_probabilities(answer, "usefulness", "4", USEFULNESS)
+    relevance = label_probabilities(answer, "relevance", "relevant", WORTH["relevance"])
+    support = label_probabilities(answer, "support", "partial", WORTH["support"])
+    usefulness = label_probabilities(answer, "usefulness", "4", WORTH["usefulness"])
     assert relevance == pytest.approx({"relevant": 0.6, "irrelevant": 0.3})
     assert support == pytest.approx({"full": 0.3, "partial": 0.6, "none": 0.06})
     assert usefulness == pytest.approx({"1": 0, "2": 0, "3": 0, "4": 0.7, "5": 0.2})
@@ -137,8 +134,8 @@ def test_label_probabilities_are_read_at_the_label() -> None:
 def test_tokens_that_show_another_label_say_nothing(label: str) -> None:
     """An answer that was mended afterwards is not scored by the tokens of what stood there before."""
     answer = tokens('{"support": "', ("partial", {"partial": 0.9, "full": 0.1}), '"}')
-    assert label_probabilities(answer, "support", label, SUPPORT) is None
-    assert label_probabilities([], "support", label, SUPPORT) is None
+    assert label_probabilities(answer, "support", label, WORTH["support"]) is None
+    assert label_probabilities([], "support", label, WORTH["support"]) is None
 
 
 @pytest.mark.parametrize(

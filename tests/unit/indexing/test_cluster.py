@@ -23,7 +23,7 @@ from support.representing import reply
 
 from rag_kit.cli import exits
 from rag_kit.cli.main import main
-from rag_kit.errors import ClusterError, ConfigurationError, InvalidInputError, ReadError
+from rag_kit.errors import ConfigurationError, InvalidInputError, ReadError
 from rag_kit.indexing import DocumentIndex, ingest, register_reader
 from rag_kit.models import chat_model, embedding_model
 
@@ -227,13 +227,17 @@ def test_what_cannot_work_is_said_in_one_line(
     index = tmp_path / "index"
     monkeypatch.setattr(connecting, "_CONNECT_SECONDS", 1.0)
     for given, error, words in (
-        ({"scheduler": "tcp://127.0.0.1:9"}, ClusterError, "No Dask scheduler answers at tcp://127.0.0.1:9"),
-        ({"scheduler": "nonsense://x"}, ClusterError, "No Dask scheduler answers"),
+        (
+            {"scheduler": "tcp://127.0.0.1:9"},
+            ConfigurationError,
+            "No Dask scheduler answers at tcp://127.0.0.1:9",
+        ),
+        ({"scheduler": "nonsense://x"}, ConfigurationError, "No Dask scheduler answers"),
         ({"scheduler": client, "workers": 2}, InvalidInputError, "give one of them"),
         ({"workers": 0}, InvalidInputError, "workers=0"),
         ({"workers": 10**6}, InvalidInputError, r"workers=1000000 .* give 1 to \d+\..*scheduler="),
         ({"scheduler": client, "embeddings": Refused("here")}, ConfigurationError, "not sent: api_key="),
-        ({"scheduler": client, "embeddings": Refused("there")}, ClusterError, "cannot take part"),
+        ({"scheduler": client, "embeddings": Refused("there")}, ConfigurationError, "cannot take part"),
         (
             {"scheduler": client, "embeddings": Locked()},
             ConfigurationError,
@@ -246,7 +250,7 @@ def test_what_cannot_work_is_said_in_one_line(
         assert "thisisakey" not in str(caught.value) + caplog.text
     with monkeypatch.context() as patch:
         patch.setattr(worker, "__version__", "9.9")
-        with pytest.raises(ClusterError, match="Install the same"):
+        with pytest.raises(ConfigurationError, match="Install the same"):
             ingest(docs, index, scheduler=client)
     # a folder that only this process sees; then a file
     submit = worker.Parts.__init__
@@ -256,7 +260,7 @@ def test_what_cannot_work_is_said_in_one_line(
             submit(self, *given[:-1], ["/elsewhere/docs"])
 
         patch.setattr(worker.Parts, "__init__", elsewhere)
-        with pytest.raises(ClusterError, match="does not see /elsewhere/docs"):
+        with pytest.raises(ConfigurationError, match="does not see /elsewhere/docs"):
             ingest(docs, index, scheduler=client)
 
     def progress(name: str, done: int, total: int, *, bytes: int) -> None:  # noqa: A002

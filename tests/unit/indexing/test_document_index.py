@@ -21,10 +21,10 @@ from rag_kit.documents import with_provenance
 from rag_kit.errors import (
     DocumentIndexError,
     IndexFormatError,
-    IndexLockedError,
     IndexMismatchError,
     IndexMissingError,
     InvalidInputError,
+    LockedError,
     ModelUnreachableError,
 )
 from rag_kit.indexing import DocumentIndex
@@ -198,7 +198,7 @@ def test_embedding_error_changes_nothing(folder: Path, model: WordEmbeddings) ->
 def test_a_second_writer_waits_or_is_refused(folder: Path, model: WordEmbeddings) -> None:
     """A second writer is refused by the holder's process id, or gets in once the first is done."""
     first = DocumentIndex.open(folder, embeddings=model, mode="w")
-    with pytest.raises(IndexLockedError, match=str(os.getpid())):
+    with pytest.raises(LockedError, match=str(os.getpid())):
         DocumentIndex.open(folder, embeddings=model, mode="w")
     timer = threading.Timer(0.3, first.close)
     timer.start()
@@ -206,9 +206,9 @@ def test_a_second_writer_waits_or_is_refused(folder: Path, model: WordEmbeddings
         assert second.upsert([Document("late", id="late")]).added == ["late"]
     timer.join()
     code = (
-        "import sys; from rag_kit.indexing import DocumentIndex; from rag_kit.errors import IndexLockedError\n"
+        "import sys; from rag_kit.indexing import DocumentIndex; from rag_kit.errors import LockedError\n"
         "try: DocumentIndex.open(sys.argv[1], mode='w', check=False)\n"
-        "except IndexLockedError as error: print(error)"
+        "except LockedError as error: print(error)"
     )
     with DocumentIndex.open(folder, embeddings=model, mode="w"):
         done = subprocess.run(

@@ -181,7 +181,7 @@ STEPS: list[tuple[Any, str]] = [
     (writing, "_remove"),
     (writing, "_put"),
     (writing, "_remember"),
-    (family_writing, "_wanted_children"),
+    (family_writing, "_places"),
 ]
 
 
@@ -283,24 +283,6 @@ def test_verify_finds_damage_and_writing_again_mends(tmp_path: Path, statement: 
         index.flush()
         assert index.verify().ok, str(index.verify())
         assert len(index.ids()) == 12
-
-
-@pytest.mark.folder
-def test_an_index_of_an_earlier_version(tmp_path: Path) -> None:
-    """An index without tables for families can be read, verified and then written to."""
-    with DocumentIndex.create(tmp_path / "index") as index:
-        index.upsert([Document("plain", id="p")])
-    for table in ("parents", "children"):
-        connection = sqlite3.connect(tmp_path / "index" / "store.sqlite3")
-        with connection:
-            connection.execute(f"DROP TABLE {table}")
-        connection.close()
-    with DocumentIndex.open(tmp_path / "index") as index:
-        assert index.verify().ok and index.get(["p", "x"])[0].id == "p"
-        with index.families.view() as view:
-            assert not view.places(["p"]) and not view.parent_ids() and not view.siblings("p", 0, 9)
-    with DocumentIndex.open(tmp_path / "index", mode="w") as index:
-        index.upsert_families(cut(numbered("ant")))
 
 
 def test_reading_only(tmp_path: Path) -> None:

@@ -47,7 +47,6 @@ def test_hidden_version_control_and_excluded_folders_are_passed_over(tmp_path):
     ):
         put(tmp_path / name)
     assert names(tmp_path, exclude=[tmp_path / "index"]) == ["a.md"]
-    assert ".secret.md" in names(tmp_path, hidden=True)
     assert names(tmp_path / "index", exclude=[tmp_path / "index"]) == []
 
 
@@ -149,4 +148,3 @@ def test_missing_paths_and_too_many_files_are_refused(tmp_path):
         put(tmp_path / f"{number}.md")
     with pytest.raises(InvalidInputError, match="max_files=3"):
         iter_files([tmp_path], max_files=3)
-    assert names(tmp_path, suffixes=[".TXT"]) == []

@@ -104,11 +104,11 @@ def execute(folder: Path, statement: str, *values: Any) -> None:
 
 @pytest.mark.parametrize(
     "damage",
-    ["deleted", "short", "link", "NaN", "huge", "garbled", "snapshot deleted", "snapshot", "snapshot link"],
+    ["deleted", "short", "link", "NaN", "huge", "garbled"],
 )
 def test_damaged_vector_files_are_named_and_mended(index_folder: Path, tmp_path: Path, damage: str) -> None:
     """Vector files gone, cut short, garbled or links: searches find the same, verify says so, repair mends them."""
-    [path] = index_folder.glob("vectors-*.index" if "snapshot" in damage else "vectors-*.rows")
+    [path] = index_folder.glob("vectors-*.index")
     target = tmp_path / "elsewhere"
     content = path.read_bytes()
     path.unlink()
@@ -116,7 +116,7 @@ def test_damaged_vector_files_are_named_and_mended(index_folder: Path, tmp_path:
         target.write_bytes(content[:-1])
         path.symlink_to(target)
     elif damage in ("NaN", "huge"):
-        path.write_bytes((b"\xff" if damage == "NaN" else b"\x60") * 8 + content[8:])
+        path.write_bytes(content[:64] + (b"\xff" if damage == "NaN" else b"\x60") * 8 + content[72:])
     elif damage == "garbled":
         path.write_bytes(b"\xff" * len(content))
     elif not damage.endswith("deleted"):
@@ -135,37 +135,18 @@ def test_damaged_vector_files_are_named_and_mended(index_folder: Path, tmp_path:
     assert not target.exists() or target.read_bytes() == content[:-1]
 
 
-def test_a_snapshot_cannot_lead_out_of_the_index(index_folder: Path, tmp_path: Path) -> None:
-    """A snapshot, checksum and all, that names a file elsewhere is damage, and the file is left alone."""
-    from rag_kit.indexing.bm25 import container
-    from rag_kit.indexing.document_index.snapshot import KIND
-
-    [path] = index_folder.glob("vectors-*.index")
-    [rows] = index_folder.glob("vectors-*.rows")
-    shutil.copy(rows, tmp_path / rows.name)
-    header = {
-        "segments": [[f"../{rows.name}", 2, 0]],
-        "embedding": DocumentIndex.recorded_embedding(index_folder),
-    }
-    container.save(path, KIND, header, {"dead": b""})
-    with DocumentIndex.open(index_folder, embeddings=WordEmbeddings()) as index:
-        assert "no name of a segment" in str(index.verify())
-    with DocumentIndex.open(index_folder, mode="w", check=False) as index:
-        assert index.repair().ok
-    assert (tmp_path / rows.name).exists()
-
-
 @pytest.mark.parametrize(
-    "content", ['{"format": "rag_kit.DocumentIndex", "version": 3}', '{"format": "x", "version": 1}']
+    "content",
+    ['{"format": "rag_kit.DocumentIndex", "version": 4}', '{"format": "x", "version": "any version"}'],
 )
 def test_repair_refuses_a_newer_or_other_format(index_folder: Path, content: str) -> None:
     """A manifest of another format is an error also for verify and repair, and is left as it is."""
     path = index_folder / "manifest.json"
     with DocumentIndex.open(index_folder, mode="w", check=False) as index:
         path.write_text(content)
-        with pytest.raises(IndexFormatError, match="version"):
+        with pytest.raises(IndexFormatError, match=r"version|Name another folder"):
             index.repair()
-    with pytest.raises(IndexFormatError, match="version"):
+    with pytest.raises(IndexFormatError, match=r"version|Name another folder"):
         DocumentIndex.open(index_folder, mode="w", check=False)
     assert path.read_text() == content
 
@@ -276,7 +257,7 @@ def test_a_link_in_the_place_of_the_store_is_not_followed(
     assert target.read_bytes() == before and not (index_folder / "writer.pid").exists()
 
 
-@pytest.mark.parametrize("name", ["writer.pid", "manifest.json.tmp"])
+@pytest.mark.parametrize("name", ["writer.pid"])
 def test_a_link_in_the_place_of_a_small_file_is_replaced(
     index_folder: Path, tmp_path: Path, name: str
 ) -> None:

@@ -20,11 +20,11 @@ from support.openai_server import OpenAIServer, Recorded
 import rag_kit.indexing.document_index.embedding as embedding
 import rag_kit.indexing.document_index.filling as filling
 import rag_kit.indexing.ingestion.converting as converting
-import rag_kit.indexing.ingestion.looking as looking
+import rag_kit.indexing.ingestion.listing as listing
 from rag_kit.errors import (
-    IndexLockedError,
     IndexMismatchError,
     InvalidInputError,
+    LockedError,
     ModelUnreachableError,
     ReadError,
 )
@@ -118,7 +118,7 @@ def test_a_clock_that_goes_back_hides_no_change(
     index = tmp_path / "index"
     ingest(docs, index, embeddings=model)
     for behind, old, new in ((86_400, "value", "other"), (0, "other", "again")):  # of the same size
-        monkeypatch.setattr(looking.time, "time_ns", lambda behind=behind: time_ns() - behind * 10**9)
+        monkeypatch.setattr(listing.time, "time_ns", lambda behind=behind: time_ns() - behind * 10**9)
         path = docs / "file1.md"
         path.write_text(path.read_text().replace(old, new))
         os.utime(path, (time.time() - behind,) * 2)
@@ -490,7 +490,7 @@ def test_an_index_inside_the_documents_is_not_read(docs: Path, tmp_path: Path) -
     """The index may lie among the documents; its own files are passed over."""
     for _ in range(2):
         assert ingest(docs, docs / "index").failed == []
-    with DocumentIndex.open(docs / "index", mode="w"), pytest.raises(IndexLockedError):
+    with DocumentIndex.open(docs / "index", mode="w"), pytest.raises(LockedError):
         ingest(docs, docs / "index")
 
 

@@ -155,15 +155,6 @@ def test_a_letterhead_that_the_file_draws_last_is_read_first(tmp_path, reader):
     assert page.page_content.endswith("on its way.")
 
 
-def test_bullets_and_numbers_that_the_file_draws_last_stand_before_their_items(tmp_path, reader):
-    """Some programs draw the text of a page first and the marks of its lists at the end."""
-    items = [("1.", "Tools"), ("2.", "Clothes"), ("•", "雨衣")]
-    words = [(80.0, 700.0 - 16 * n, 10.0, text) for n, (_, text) in enumerate(items)]
-    marks = [(65.0, 700.0 - 16 * n, 10.0, mark) for n, (mark, _) in enumerate(items)]
-    (page,) = reader.read(put(tmp_path, [*words, *marks]))
-    assert page.page_content == "1. Tools\n2. Clothes\n- 雨衣"
-
-
 @pytest.mark.parametrize(
     "texts",
     [

@@ -275,7 +275,7 @@ def test_no_reader_process_outlives_its_parent(tmp_path, how):
         from rag_kit.indexing.readers.api import Reader, read
         from rag_kit.indexing.readers import api
         read(Path({str(tmp_path)!r}) / "a.txt")
-        print(api._shared.process_id, flush=True)
+        print(api.shared_reader().process_id, flush=True)
         if {how!r} == "kill":
             read(Path({str(tmp_path)!r}) / "long.jsonl")
         elif {how!r} == "kill in tesseract":

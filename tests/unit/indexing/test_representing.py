@@ -376,13 +376,3 @@ def test_a_situating_sentence_knows_nothing_of_another_tenant():
     told = [family.parent.metadata.get("situating_sentence", "") for family in made.families]
     assert ["one" in told[1], "two" in told[0], *map(bool, told[2:])] == [True, True, False, False]
     assert not any("SECRET" in sentence for sentence in told)
-
-
-def test_a_situating_sentence_needs_titles_to_be_searched(tmp_path):
-    """In a folder of before it would not be searched, and the message says what to do."""
-    docs, index = folder(tmp_path / "docs"), tmp_path / "index"
-    ingest(docs, index)
-    with DocumentIndex.open(index, mode="w") as opened:
-        opened.repair(titles=False)
-    with pytest.raises(InvalidInputError, match="repair --titles yes"):
-        ingest(docs, index, represent="situation", llm=Scripted(script=situate))

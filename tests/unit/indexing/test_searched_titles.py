@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-import sqlite3
 from pathlib import Path
 
 import pytest
 from langchain_core.documents import Document
 from support.embedding import WordEmbeddings
 
-from rag_kit.cli.main import main
-from rag_kit.errors import IndexFormatError, IndexMismatchError
 from rag_kit.indexing import DocumentIndex, ingest
 from rag_kit.indexing.searched import embedded_text, searched_text
 from rag_kit.retrieval import index_retriever
@@ -31,13 +27,6 @@ def handbook(folder: Path, language: str) -> Path:
     (folder / "book.md").write_text(BOOKS[language][1], encoding="utf-8")
     (folder / "other.md").write_text("# Recipes\n\nA soup of beans.\n", encoding="utf-8")
     return folder
-
-
-def make_old(index: Path) -> None:
-    """As a folder of before titles were searched: nothing in it says so."""
-    with sqlite3.connect(index / "store.sqlite3") as connection:
-        connection.execute("DELETE FROM meta WHERE key = 'titles'")
-    connection.close()
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -75,47 +64,6 @@ def test_a_short_text_is_embedded_alone() -> None:
     assert "Orion" in embedded_text("The valve is closed by night, and the pump too.", title)
 
 
-@pytest.mark.folder
-def test_an_old_index_stays_as_it_is_until_it_is_told_otherwise(tmp_path: Path) -> None:
-    """No run embeds it again by itself; ``repair(titles=True)`` does, and only what is searched otherwise."""
-    model = WordEmbeddings()
-    docs = handbook(tmp_path / "docs", "en")
-    ingest(docs, tmp_path / "index", embeddings=model, chunk_size=400)
-    with DocumentIndex.open(tmp_path / "index", embeddings=model, mode="w") as index:
-        assert index.titles and "without their titles" in str(index.repair(titles=False))
-    make_old(tmp_path / "index")
-    assert ingest(docs, tmp_path / "index", embeddings=model).embedded == 0
-    with DocumentIndex.open(tmp_path / "index", embeddings=model, mode="w") as index:
-        assert not index.titles and index.repair().ok and not index.titles
-        assert len(index.search_keyword("Orion", 100)) == 1
-        assert any("titles" in note for note in index.verify().notes)
-        report = index.repair(titles=True)
-        assert report.ok and index.titles and not any("titles" in note for note in index.verify().notes)
-        assert len(index.search_keyword("Orion", 100)) >= 12
-        assert index.repair(titles=True).ok and "titles" not in str(index.repair(titles=True))
-        new = index.vectors(index.ids())
-    shutil.rmtree(tmp_path / "index")
-    ingest(docs, tmp_path / "index", embeddings=model, chunk_size=400)
-    with DocumentIndex.open(tmp_path / "index", embeddings=model) as index:
-        assert index.vectors(index.ids()) == new
-
-
-def test_titles_change_with_the_index_s_model_only_and_readers_follow(tmp_path: Path) -> None:
-    """Without the model nothing is changed; another process's reader sees the new state at its next search."""
-    model = WordEmbeddings()
-    ingest(handbook(tmp_path / "docs", "en"), tmp_path / "index", embeddings=model, chunk_size=400)
-    with DocumentIndex.open(tmp_path / "index", mode="w", check=False) as index:
-        with pytest.raises(IndexMismatchError, match="embedding model"):
-            index.repair(titles=False)
-        assert index.titles
-    with DocumentIndex.open(tmp_path / "index", embeddings=model) as reader:
-        assert len(reader.search_keyword("Orion", 100)) >= 12
-        with DocumentIndex.open(tmp_path / "index", embeddings=model, mode="w") as writer:
-            writer.repair(titles=False)
-            assert len(reader.search_keyword("Orion", 100)) == 1
-            assert reader.search_dense("Orion", 1)[0][0].page_content.startswith("# The Orion handbook")
-
-
 def test_a_changed_title_is_embedded_again_and_the_same_is_not(tmp_path: Path) -> None:
     """What is searched decides: other metadata cost nothing, another title one text."""
     model = WordEmbeddings()
@@ -130,19 +78,3 @@ def test_a_changed_title_is_embedded_again_and_the_same_is_not(tmp_path: Path) -
         assert [doc.metadata["title"] for doc, _ in index.search_keyword("valve")] == ["Valve"]
         assert index.search_keyword("pump") == []
         assert index.verify().ok
-
-
-@pytest.mark.folder
-def test_the_command_changes_an_index(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """``rag-kit repair --titles``; a store that says nonsense of titles is refused by name."""
-    ingest(handbook(tmp_path / "docs", "en"), tmp_path / "index", chunk_size=400)
-    assert main(["repair", "--index", str(tmp_path / "index"), "--titles", "no"]) == 0
-    assert "without their titles" in capsys.readouterr().out
-    assert main(["repair", "--index", str(tmp_path / "index")]) == 0
-    with DocumentIndex.open(tmp_path / "index") as index:
-        assert not index.titles
-    with sqlite3.connect(tmp_path / "index" / "store.sqlite3") as connection:
-        connection.execute("UPDATE meta SET value = '\"maybe\"' WHERE key = 'titles'")
-    connection.close()
-    with pytest.raises(IndexFormatError, match="titles"):
-        DocumentIndex.open(tmp_path / "index")

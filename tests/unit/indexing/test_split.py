@@ -133,7 +133,7 @@ def test_no_sentence_is_cut_that_fits_into_a_chunk(lines, size, overlap):
 def test_the_short_cuts_to_a_sentence_end_agree_with_the_rules(pieces):
     """What is decided early for speed is what rag_kit.text would decide."""
     from rag_kit.indexing.splitting.sentence_ends import _CANDIDATE, SentenceEnds
-    from rag_kit.text.sentence_rules import ends_sentence
+    from rag_kit.text.sentences import ends_sentence
 
     text = "".join(pieces) + " x"
     ends = SentenceEnds(text)

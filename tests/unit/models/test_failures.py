@@ -20,7 +20,6 @@ from support.openai_server import Entry, OpenAIServer, cut, error, hang, refusal
 from rag_kit.errors import (
     ModelError,
     ModelOutputError,
-    ModelRateLimitedError,
     ModelUnauthorizedError,
     ModelUnreachableError,
     RagKitError,
@@ -52,7 +51,7 @@ class Carrier(Exception):
     [
         (Carrier(401), ModelUnauthorizedError),
         (Carrier(403), ModelUnauthorizedError),
-        (Carrier(429), ModelRateLimitedError),
+        (Carrier(429), ModelUnreachableError),
         (Carrier(500), ModelUnreachableError),
         (Carrier(529), ModelUnreachableError),
         (ConnectionResetError("reset"), ModelUnreachableError),

@@ -22,7 +22,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import ConfigurableField, RunnableLambda
 from langchain_openai import ChatOpenAI
 
-from rag_kit.errors import CacheError, InvalidInputError
+from rag_kit.errors import ConfigurationError, InvalidInputError
 from rag_kit.models import JsonCache
 from rag_kit.models.identity import call_key, model_identity
 from rag_kit.prompts import load_prompt
@@ -159,7 +159,7 @@ def test_damage_while_open_is_told(path: Path) -> None:
     cache = JsonCache(path)
     cache.put({str(n): "x" * 500 for n in range(200)})
     path.write_bytes(b"\xff" * 200_000)
-    with pytest.raises(CacheError, match=r"cache\.sqlite"):
+    with pytest.raises(ConfigurationError, match=r"cache\.sqlite"):
         cache.put({"a": 1})
 
 

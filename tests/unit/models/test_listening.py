@@ -14,7 +14,7 @@ from langchain_core.runnables.config import ensure_config
 from langchain_core.tracers.context import collect_runs
 from langsmith.run_helpers import tracing_context
 
-from rag_kit.models.listening import has_listeners
+from rag_kit.models.runnables import has_listeners
 from rag_kit.retrieval import BM25Retriever, HyDERetriever
 
 PASSAGE = '{"passages": ["Bees make honey from nectar."]}'

@@ -24,12 +24,11 @@ from rag_kit.errors import (
     InvalidInputError,
     ModelError,
     ModelOutputError,
-    ModelRateLimitedError,
     ModelUnauthorizedError,
     ModelUnreachableError,
 )
 from rag_kit.models import astructured_call, atext_call, chat_model, structured_call, text_call
-from rag_kit.models.endpoint import first_method, forget_methods
+from rag_kit.models.runnables import first_method, forget_methods
 from rag_kit.models.schema import target_of
 from rag_kit.prompts import load_prompt
 from rag_kit.prompts.rendering import render_history
@@ -214,13 +213,13 @@ def test_rate_limit_waits_as_long_as_the_server_asks(call: Any) -> None:
 def test_rate_limit_is_bounded(call: Any) -> None:
     """Retries, the longest wait and the deadline bound what a 429 can cost."""
     with OpenAIServer([error(429, retry_after="0")]) as server:
-        with pytest.raises(ModelRateLimitedError):
+        with pytest.raises(ModelUnreachableError):
             call(server)
         assert len(server.chats) == 3
     for options, header in (({}, "3600"), ({"deadline": 5.0}, "20")):
         with OpenAIServer([error(429, retry_after=header)]) as server:
             start = time.monotonic()
-            with pytest.raises(ModelRateLimitedError, match="asks to wait"):
+            with pytest.raises(ModelUnreachableError, match="asks to wait"):
                 call(server, **options)
             assert time.monotonic() - start < 4 and len(server.chats) == 1
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_kit.errors import PromptError
+from rag_kit.errors import InvalidInputError
 from rag_kit.prompts import load_prompt
 
 
@@ -22,5 +22,5 @@ def test_the_text_is_literal_and_the_rest_stays() -> None:
 
 def test_empty_instructions_are_refused() -> None:
     """There is nothing to put in their place."""
-    with pytest.raises(PromptError, match=r"condense\.en"):
+    with pytest.raises(InvalidInputError, match=r"condense\.en"):
         load_prompt("condense").with_instructions(" ")

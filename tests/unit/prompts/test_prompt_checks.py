@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_kit.errors import PromptError
+from rag_kit.errors import InvalidInputError
 from rag_kit.prompts import folders
 from rag_kit.prompts.checks import MIN_CHINESE, check_library, chinese_share
 from rag_kit.prompts.folders import packaged_folder
@@ -165,7 +165,7 @@ def test_one_language_can_be_asked_for(package: Path) -> None:
     edit(package / "condense.en.prompt", 'version: "1"', "version: 0")
     assert [line.split(":")[0] for line in found(language="zh")] == ["answer.zh.prompt"]
     assert [line.split(":")[0] for line in found(language="en")] == ["condense.en.prompt"]
-    with pytest.raises(PromptError, match="allowed: en, zh"):
+    with pytest.raises(InvalidInputError, match="allowed: en, zh"):
         check_library(PromptLibrary(), "de")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_kit.errors import PromptError
+from rag_kit.errors import InvalidInputError
 from rag_kit.prompts.format import MAX_BYTES, inspect_prompt, parse_prompt
 
 GOOD = """---
@@ -194,7 +194,7 @@ def test_a_bad_name_or_language_is_refused(name: str, language: str) -> None:
 
 def test_parse_prompt_raises_with_file_and_line() -> None:
     """The exception holds one ``file:line: message`` for each problem."""
-    with pytest.raises(PromptError, match=r"^my\.prompt:12: unknown variable \{\{gest\}\}"):
+    with pytest.raises(InvalidInputError, match=r"^my\.prompt:12: unknown variable \{\{gest\}\}"):
         parse_prompt(
             with_body('{{role "user"}}\n{{guest}}\n\n\n{{gest}}'),
             name="greet",

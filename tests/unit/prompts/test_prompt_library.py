@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_kit.errors import PromptError
+from rag_kit.errors import InvalidInputError
 from rag_kit.prompts import load_prompt
 from rag_kit.prompts.folders import packaged_folder
 from rag_kit.prompts.library import PromptLibrary
@@ -64,7 +64,7 @@ def test_own_prompts_need_no_code(tmp_path: Path) -> None:
     schema = library.load("mine").output_schema
     assert isinstance(schema, dict)
     assert schema["title"] == "Mine"
-    with pytest.raises(PromptError, match=r"'mine' does not exist in 'zh'; it exists in: en"):
+    with pytest.raises(InvalidInputError, match=r"'mine' does not exist in 'zh'; it exists in: en"):
         library.load("mine", "zh")
 
 
@@ -74,10 +74,10 @@ def test_the_environment_names_the_folder(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "other").mkdir()
     monkeypatch.setenv("RAG_KIT_PROMPTS", str(tmp_path))
     assert load_prompt("mine").description == "My own."
-    with pytest.raises(PromptError, match="no prompt 'mine'"):
+    with pytest.raises(InvalidInputError, match="no prompt 'mine'"):
         load_prompt("mine", folder=tmp_path / "other")
     monkeypatch.setenv("RAG_KIT_PROMPTS", str(tmp_path / "absent"))
-    with pytest.raises(PromptError, match=r"RAG_KIT_PROMPTS is '.*absent', which is no folder"):
+    with pytest.raises(InvalidInputError, match=r"RAG_KIT_PROMPTS is '.*absent', which is no folder"):
         load_prompt("answer")
 
 
@@ -93,7 +93,7 @@ def test_an_edit_shows_at_once(tmp_path: Path) -> None:
     assert (first.description, second.description) == ("My own.", "My 0wn.")
     assert first.metadata["hash"] != second.metadata["hash"]  # type: ignore[index]
     path.unlink()
-    with pytest.raises(PromptError, match="no prompt 'mine'"):
+    with pytest.raises(InvalidInputError, match="no prompt 'mine'"):
         library.load("mine")
 
 
@@ -127,7 +127,7 @@ def test_an_override_that_code_cannot_fill_is_refused(
     if "mood" in new:
         text = text.replace("input:\n", "input:\n  mood: x\n")
     path = own(tmp_path, "answer", "en", text)
-    with pytest.raises(PromptError) as caught:
+    with pytest.raises(InvalidInputError) as caught:
         load_prompt("answer", folder=tmp_path)
     message = str(caught.value)
     assert message.startswith(f"{path}:{line}: ")
@@ -138,7 +138,7 @@ def test_an_override_that_code_cannot_fill_is_refused(
 def test_a_wrong_own_file_is_not_passed_over(tmp_path: Path) -> None:
     """A broken override raises; it does not silently fall back to the packaged prompt."""
     path = own(tmp_path, "answer", "en", packaged_text("answer").replace('version: "1"', "version: x: y"))
-    with pytest.raises(PromptError, match="not valid YAML") as caught:
+    with pytest.raises(InvalidInputError, match="not valid YAML") as caught:
         load_prompt("answer", folder=tmp_path)
     assert str(caught.value).startswith(f"{path}:4: ")
 
@@ -149,14 +149,14 @@ def test_a_wrong_own_file_is_not_passed_over(tmp_path: Path) -> None:
 )
 def test_a_name_is_no_path(tmp_path: Path, name: str) -> None:
     """Only plain names are looked up."""
-    with pytest.raises(PromptError, match="no prompt name"):
+    with pytest.raises(InvalidInputError, match="no prompt name"):
         load_prompt(name, folder=tmp_path)
 
 
 @pytest.mark.parametrize("language", ["de", "EN", "", "../en", "auto"])
 def test_a_wrong_language_names_the_right_ones(language: str) -> None:
     """en and zh are allowed; 'auto' says who resolves it."""
-    with pytest.raises(PromptError, match="allowed: en, zh") as caught:
+    with pytest.raises(InvalidInputError, match="allowed: en, zh") as caught:
         load_prompt("answer", language=language)
     assert ("detect_language" in str(caught.value)) == (language == "auto")
 
@@ -164,7 +164,7 @@ def test_a_wrong_language_names_the_right_ones(language: str) -> None:
 def test_an_unknown_name_suggests_a_known_one() -> None:
     """A typo is met with the closest name and the list."""
     with pytest.raises(
-        PromptError, match=r"no prompt 'awnser' \(did you mean 'answer'\?\)\. There are: answer, "
+        InvalidInputError, match=r"no prompt 'awnser' \(did you mean 'answer'\?\)\. There are: answer, "
     ):
         load_prompt("awnser")
 
@@ -175,15 +175,15 @@ def test_a_link_out_of_the_folder_is_refused(tmp_path: Path) -> None:
     outside.mkdir()
     folder.mkdir()
     (folder / "mine.en.prompt").symlink_to(own(outside))
-    with pytest.raises(PromptError, match="leads out of"):
+    with pytest.raises(InvalidInputError, match="leads out of"):
         load_prompt("mine", folder=folder)
     (folder / "mine.en.prompt").unlink()
     (folder / "mine.en.prompt").symlink_to(own(folder, "real").rename(folder / "shared.txt"))
-    with pytest.raises(PromptError, match="name is 'real'"):  # read, and judged by its own name
+    with pytest.raises(InvalidInputError, match="name is 'real'"):  # read, and judged by its own name
         load_prompt("mine", folder=folder)
     (folder / "mine.en.prompt").unlink()
     (folder / "mine.en.prompt").symlink_to(folder / "nowhere")
-    with pytest.raises(PromptError, match="cannot be read"):
+    with pytest.raises(InvalidInputError, match="cannot be read"):
         load_prompt("mine", folder=folder)
 
 
@@ -192,7 +192,7 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "mine.en.prompt").mkdir()
     os.mkfifo(tmp_path / "pipe.en.prompt")
     for name in ("mine", "pipe"):
-        with pytest.raises(PromptError, match="not a regular file"):
+        with pytest.raises(InvalidInputError, match="not a regular file"):
             load_prompt(name, folder=tmp_path)
 
 

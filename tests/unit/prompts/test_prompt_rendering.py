@@ -14,8 +14,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.prompts import render_passages
-from rag_kit.prompts.rendering import render_history
-from rag_kit.prompts.tags import Markup, unescape_tags
+from rag_kit.prompts.rendering import Markup, render_history, unescape_tags
 
 PASSAGE = re.compile(r'<passage id="(\d+)"([^<>]*)>(.*?)</passage>', re.DOTALL)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_kit.prompts.tags import RESERVED_TAGS, Markup, escape_tags, unescape_tags
+from rag_kit.prompts.rendering import RESERVED_TAGS, Markup, escape_tags, unescape_tags
 
 
 @pytest.mark.parametrize(

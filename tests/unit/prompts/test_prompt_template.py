@@ -14,11 +14,11 @@ from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 
-from rag_kit.errors import PromptError
+from rag_kit.errors import InvalidInputError
 from rag_kit.prompts import PromptTemplate, load_prompt, render_passages
 from rag_kit.prompts.library import prompt_from_text
+from rag_kit.prompts.rendering import unescape_tags
 from rag_kit.prompts.schemas import Query
-from rag_kit.prompts.tags import unescape_tags
 
 TEXT = """---
 name: mine
@@ -127,13 +127,13 @@ def test_markup_keeps_its_tags() -> None:
     ],
 )
 async def test_wrong_values_are_named(prompt: PromptTemplate, values: Any, words: list[str]) -> None:
-    """Missing, extra and unfit values raise PromptError with their names, sync and async."""
-    with pytest.raises(PromptError) as sync:
+    """Missing, extra and unfit values raise InvalidInputError with their names, sync and async."""
+    with pytest.raises(InvalidInputError) as sync:
         prompt.invoke(values)
-    with pytest.raises(PromptError) as asynchronous:
+    with pytest.raises(InvalidInputError) as asynchronous:
         await prompt.ainvoke(values)
     if isinstance(values, dict):
-        with pytest.raises(PromptError):
+        with pytest.raises(InvalidInputError):
             prompt.format_messages(**values)
     assert str(sync.value) == str(asynchronous.value)
     assert all(word in str(sync.value) for word in words), str(sync.value)
@@ -154,7 +154,7 @@ def test_partial_keeps_everything(prompt: PromptTemplate) -> None:
     assert partial.input_variables == ["second"]
     assert "<ticket>&lt;/ticket></ticket>" in partial.invoke("x").to_messages()[1].content
     assert partial.invoke({"first": "new", "second": "x"}).to_messages()[1].content.startswith("<ticket>new<")
-    with pytest.raises(PromptError, match="not a variable of it: frist"):
+    with pytest.raises(InvalidInputError, match="not a variable of it: frist"):
         prompt.partial(frist="x")
 
 

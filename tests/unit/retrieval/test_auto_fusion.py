@@ -15,12 +15,9 @@ from langchain_core.runnables import RunnableLambda
 from rag_kit.documents import get_provenance
 from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.retrieval import BM25Retriever, EnsembleRetriever, index_retriever
-from rag_kit.retrieval.auto_fusion import dense_share, fuse_auto, lead
 from rag_kit.retrieval.base import RagKitRetriever, Request
-from rag_kit.retrieval.fusion import FusionSettings, RankedList, reciprocal_rank_fusion
-from rag_kit.retrieval.normalise import normalise
-
-SETTINGS = FusionSettings()
+from rag_kit.retrieval.convex import RankedList, dense_share, fuse, lead, normalise
+from rag_kit.retrieval.fusion import reciprocal_rank_fusion
 
 
 def _keyword(scores: list[float], names: str = "k", maximum: float = 20.0) -> RankedList:
@@ -81,7 +78,7 @@ def test_follows_the_keyword_list_when_the_dense_one_is_noise() -> None:
     """Exact matches beside cosines without a leader: the first two are the keyword list's, unlike RRF's."""
     keyword = _keyword([18.0, 17.0, *_noise(3.0, 1.0)])
     dense = _dense(_noise(0.32, 0.3))
-    fused = fuse_auto([keyword, dense], SETTINGS)
+    fused = fuse("auto", [keyword, dense])
     assert [key for key, _ in fused[:2]] == ["k0", "k1"]
     assert fused.weights[0] == pytest.approx(0.75)
     assert [key for key, _ in reciprocal_rank_fusion([keyword.keys, dense.keys])[:2]] == ["k0", "d0"]
@@ -91,7 +88,7 @@ def test_follows_the_dense_list_when_the_keyword_one_is_noise() -> None:
     """A clear cosine beside words that match little of the question: the first two are the dense list's."""
     keyword = _keyword(_noise(3.0, 2.5))
     dense = _dense([0.8, 0.78, *_noise(0.3, 0.1)])
-    fused = fuse_auto([keyword, dense], SETTINGS)
+    fused = fuse("auto", [keyword, dense])
     assert [key for key, _ in fused[:2]] == ["d0", "d1"]
     assert fused.weights[1] == pytest.approx(0.75)
     assert [key for key, _ in reciprocal_rank_fusion([keyword.keys, dense.keys])[:2]] == ["k0", "d0"]
@@ -100,7 +97,7 @@ def test_follows_the_dense_list_when_the_keyword_one_is_noise() -> None:
 def test_order_of_the_lists_does_not_matter() -> None:
     """Which of the two comes first changes nothing but the order of the weights."""
     keyword, dense = _keyword([9.0, 5.0, 1.0], "x"), _dense([0.6, 0.5, 0.2, 0.1], "x")
-    forward, backward = fuse_auto([keyword, dense], SETTINGS), fuse_auto([dense, keyword], SETTINGS)
+    forward, backward = fuse("auto", [keyword, dense]), fuse("auto", [dense, keyword])
     assert dict(forward) == pytest.approx(dict(backward))
     assert forward.weights == pytest.approx(backward.weights[::-1])
     assert forward.extra == backward.extra
@@ -109,9 +106,9 @@ def test_order_of_the_lists_does_not_matter() -> None:
 def test_branch_weights_multiply_the_odds() -> None:
     """A weight of 3 for one branch triples its odds."""
     keyword, dense = _keyword([9.0, 1.0]), _dense([0.6, 0.4])
-    plain = fuse_auto([keyword, dense], SETTINGS).weights
+    plain = fuse("auto", [keyword, dense]).weights
     heavy = RankedList(keyword.keys, keyword.scores, 3.0, "bm25", keyword.maximum)
-    weighed = fuse_auto([heavy, dense], SETTINGS).weights
+    weighed = fuse("auto", [heavy, dense]).weights
     assert weighed[0] / weighed[1] == pytest.approx(3 * plain[0] / plain[1])
 
 
@@ -127,7 +124,7 @@ def _cases() -> list[tuple[str, list[RankedList], str]]:
 @pytest.mark.parametrize(("lists", "reason"), [case[1:] for case in _cases()], ids=[c[0] for c in _cases()])
 def test_missing_evidence_is_said(lists: list[RankedList], reason: str) -> None:
     """What cannot be compared is fused over z-scores, with a note that says why."""
-    fused = fuse_auto(lists, SETTINGS)
+    fused = fuse("auto", lists)
     assert fused.weights == pytest.approx([1 / len(lists)] * len(lists))
     assert any(reason in note and "own weights" in note for note in fused.notes)
     assert "dense_share" not in fused.extra
@@ -138,16 +135,16 @@ def test_an_empty_list_leaves_the_other(empty: int) -> None:
     """Beside an empty list the other keeps its order, without a note."""
     lists = [_keyword([9.0, 5.0, 1.0]), _dense([0.6, 0.5, -0.2])]
     lists[empty] = RankedList([], [], 1.0)
-    fused = fuse_auto(lists, SETTINGS)
+    fused = fuse("auto", lists)
     assert [key for key, _ in fused] == list(lists[1 - empty].keys)
     assert fused.notes == []
-    assert fuse_auto([RankedList([], [], 1.0)] * 2, SETTINGS) == []
+    assert fuse("auto", [RankedList([], [], 1.0)] * 2) == []
 
 
 def test_one_result_each_and_equal_scores() -> None:
     """Lists of one document, or of equal scores, fuse without error."""
-    assert {key for key, _ in fuse_auto([_keyword([2.0]), _dense([-0.5])], SETTINGS)} == {"k0", "d0"}
-    fused = fuse_auto([_keyword([2.0] * 3), _dense([0.5] * 3)], SETTINGS)
+    assert {key for key, _ in fuse("auto", [_keyword([2.0]), _dense([-0.5])])} == {"k0", "d0"}
+    fused = fuse("auto", [_keyword([2.0] * 3), _dense([0.5] * 3)])
     assert len(fused) == 6
     assert all(math.isfinite(score) for _, score in fused)
 

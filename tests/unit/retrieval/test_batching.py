@@ -33,9 +33,9 @@ from rag_kit.retrieval import (
 )
 from rag_kit.retrieval.batching import SearchGroup, asearch_many, search_many
 from rag_kit.retrieval.batching_vectors import aembed_queries, embed_queries, many_searcher
-from rag_kit.retrieval.by_vector import VectorSearch
 from rag_kit.retrieval.compose import call_retriever
 from rag_kit.retrieval.exact.store import ExactVectorStore
+from rag_kit.retrieval.vector import VectorSearch
 
 DOCS = [Document(f"text {n}", id=str(n), metadata={"n": n, "odd": bool(n % 2)}) for n in range(30)]
 QUERIES = ["text 3", "text 14", "text 25", "other words", "text 9"]

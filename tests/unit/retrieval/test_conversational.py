@@ -19,7 +19,7 @@ from rag_kit.documents import get_provenance
 from rag_kit.errors import InvalidInputError
 from rag_kit.models import chat_model
 from rag_kit.retrieval import BM25Retriever, ConversationalRetriever, EnsembleRetriever
-from rag_kit.retrieval.conversational.history import MAX_SUMMARISED, History
+from rag_kit.retrieval.conversational import MAX_SUMMARISED, History
 
 QUESTION = "When did she die?"
 COMPLETE = "When did Jane Austen die?"
@@ -256,7 +256,7 @@ def test_the_extractive_model() -> None:
 def test_wrong_arguments() -> None:
     """The cap and the prompts are checked."""
     for options, says in (
-        ({"max_history_chars": 100}, "max_history_chars=100"),
+        ({"max_history_chars": 100}, "max_history_chars: "),
         ({"mode": "both"}, "mode"),
         ({"summary_prompt": ChatPromptTemplate([("user", "{text}")])}, "must take 'history'"),
         ({"prompt": ChatPromptTemplate([("user", "{history}")])}, "must take 'question'"),

@@ -14,7 +14,7 @@ from rag_kit.documents import get_provenance
 from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval import EnsembleRetriever
 from rag_kit.retrieval.base import RagKitRetriever, Request
-from rag_kit.retrieval.convex import convex_combination
+from rag_kit.retrieval.convex import RankedList, fuse
 
 
 class Scored(RagKitRetriever):
@@ -40,6 +40,16 @@ class Scored(RagKitRetriever):
 
 KEYWORD = [("a", 12.0), ("b", 6.0), ("c", 0.0)]
 DENSE = [("d", 0.75), ("b", 0.5), ("a", 0.25)]
+
+
+def convex_combination(lists, *, weights=None, normalisation="min-max", maxima=None):
+    """Fuse lists of keys and scores as an ensemble does."""
+    shares, tops = weights or [1.0] * len(lists), maxima or [None] * len(lists)
+    ranked = [
+        RankedList([key for key, _ in pairs], [score for _, score in pairs], weight, maximum=top)
+        for pairs, weight, top in zip(lists, shares, tops, strict=True)
+    ]
+    return fuse("convex", ranked, normalisation)
 
 
 def test_min_max_by_hand() -> None:

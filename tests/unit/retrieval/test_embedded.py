@@ -45,18 +45,18 @@ class Nothing(Odd):
 
 
 WRONG = [
-    (Odd(None), "Odd gave None"),
-    (Odd("vector"), "Odd gave a value of type str"),
-    (Odd([None, 1.0, 2.0, 3.0]), "Odd gave None within"),
-    (Odd(["1", "2", "3", "4"]), "Odd gave a value of type str within"),
-    (Odd([[1.0, 2.0]]), "Odd gave a value of type list within"),
-    (Odd([]), "Odd gave vectors of length 0"),
-    (Odd([1.0, float("nan"), 0.0, 0.0]), "Odd gave vectors with values that are not finite"),
+    (Odd(None), "Odd gave "),
+    (Odd("vector"), "Odd gave "),
+    (Odd([None, 1.0, 2.0, 3.0]), "Odd gave list of list of 4"),
+    (Odd(["1", "2", "3", "4"]), "Odd gave list of list of 4"),
+    (Odd([[1.0, 2.0]]), "Odd gave list of list of 1"),
+    (Odd([]), "Odd gave list of list of 0"),
+    (Odd([1.0, float("nan"), 0.0, 0.0]), "Odd gave list of list of 4"),
 ]
 WRONG_FOR_SEVERAL = [
     *WRONG,
-    (Nothing(None), "Nothing gave None"),
-    (Odd([1.0, 2.0, 3.0, 4.0], [1.0]), "Odd gave vectors of length 1, 4"),
+    (Nothing(None), "Nothing gave NoneType"),
+    (Odd([1.0, 2.0, 3.0, 4.0], [1.0]), "Odd gave list of list of 4, list of 1"),
 ]
 
 

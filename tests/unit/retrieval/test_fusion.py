@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.retrieval.fusion import reciprocal_rank_fusion
-from rag_kit.retrieval.merging import check_fusion
+from rag_kit.retrieval.fusion import check_fusion, reciprocal_rank_fusion
 
 
 def test_ranks_count_from_one() -> None:

@@ -15,7 +15,7 @@ from rag_kit.documents import get_provenance
 from rag_kit.errors import InvalidInputError
 from rag_kit.prompts import load_prompt
 from rag_kit.retrieval import BM25Retriever, MultiQueryRetriever, explain
-from rag_kit.retrieval.comparisons import entity_queries
+from rag_kit.text.comparisons import entity_queries
 
 QUESTION = "Why is the blower loud?"
 DOCS = corpus(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.retrieval.normalise import normalise
+from rag_kit.retrieval.convex import normalise
 
 SCORES = st.lists(st.integers(-1000, 1000).map(float), min_size=1, max_size=30)
 

@@ -436,7 +436,7 @@ def test_a_folder_is_made_opened_and_closed(tmp_path: Path) -> None:
         ({"parent_size": 2000, "parent_splitter": lines}, "not both"),
         ({"merge": 0}, "merge=0"),
         ({"merge": 1.5}, "merge=1.5"),
-        ({"scoring": "median"}, "allowed: max, sum, mean"),
+        ({"scoring": "median"}, "scoring: Input should be"),
         ({"top": 0}, "top=0"),
         ({"pipeline": "magic"}, "pipeline"),
         ({"window": 1}, "'window' is no argument"),

@@ -21,10 +21,17 @@ from support.rewriters import Scripted, Words, both, corpus, ids, notes
 from rag_kit.concurrency import Budget, use_budget
 from rag_kit.concurrency.telling import forget_told
 from rag_kit.documents import get_provenance
-from rag_kit.errors import BranchError, BudgetExceededError, FilterError, InvalidInputError, ModelError
+from rag_kit.errors import (
+    BranchError,
+    BudgetExceededError,
+    FilterError,
+    InvalidInputError,
+    ModelError,
+    RagKitError,
+)
 from rag_kit.models import chat_model
 from rag_kit.retrieval import BM25Retriever, EnsembleRetriever, RoutingRetriever, Source
-from rag_kit.retrieval.routing.route import Choice, NoRouteError, Route
+from rag_kit.retrieval.routing.source import Choice, Route
 
 TEA = corpus(t1="green tea pots", t2="black tea")
 CARS = corpus(c1="loud engines", c2="oil for engines of tea vans")
@@ -122,9 +129,9 @@ async def test_none_fits_is_an_answer(way: str) -> None:
     everywhere = made(words=words, on_none="all", **options)
     assert everywhere.route(question).names == ("tea", "cars", "laws")
     assert everywhere.route(question).outcome == "all" and await both(everywhere, question)
-    with pytest.raises(NoRouteError, match="fits the question"):
+    with pytest.raises(RagKitError, match="fits the question"):
         made(on_none="raise", **options).invoke(question)
-    with pytest.raises(NoRouteError, match="fits the question"):
+    with pytest.raises(RagKitError, match="fits the question"):
         await made(on_none="raise", **options).ainvoke(question)
 
 

@@ -22,7 +22,7 @@ from rag_kit.errors import BranchError, InvalidInputError, ModelOutputError
 from rag_kit.prompts import load_prompt
 from rag_kit.prompts.routing import Routes, routes_among
 from rag_kit.retrieval import RoutingRetriever, Source
-from rag_kit.retrieval.routing.by_score import best_names
+from rag_kit.retrieval.routing.ways import best_names
 
 WORDS = Words(docs=corpus(a="one"))
 QUESTION = "Which engines want oil?"
@@ -137,7 +137,7 @@ async def test_a_failed_embedding_is_tried_again() -> None:
 
 
 def test_useless_vectors() -> None:
-    """Vectors that do not fit together are an error of the model; those that are not finite are near nothing."""
+    """Vectors that do not fit together or are not finite are an error of the model."""
     for vectors in ({"q": [1.0], "a: d": [1.0, 0.0]}, {"q": [[1.0]], "a: d": [1.0]}):
         router = RoutingRetriever(
             sources={"a": (WORDS, "d")},
@@ -147,7 +147,7 @@ def test_useless_vectors() -> None:
         with pytest.raises((ModelOutputError, BranchError)):
             router.route("q")
     nan = Table({"q": [float("nan"), 1.0], "a: d": [1.0, 0.0]})
-    assert RoutingRetriever(sources={"a": (WORDS, "d")}, embeddings=nan).route("q").outcome == "none"
+    assert RoutingRetriever(sources={"a": (WORDS, "d")}, embeddings=nan).route("q").degraded
 
 
 def test_a_subset_gets_the_same_scores() -> None:

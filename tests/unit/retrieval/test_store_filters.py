@@ -13,8 +13,7 @@ from rag_kit.documents.filters_postgres import to_postgres
 from rag_kit.documents.filters_qdrant import to_qdrant
 from rag_kit.errors import FilterError
 from rag_kit.retrieval.compose import call_retriever
-from rag_kit.retrieval.stores import native_filter
-from rag_kit.retrieval.translators import to_directive
+from rag_kit.retrieval.stores import native_filter, to_directive
 
 EMBED = DeterministicFakeEmbedding(size=4)
 

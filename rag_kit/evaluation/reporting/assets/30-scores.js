@@ -1,8 +1,8 @@
 // The table of pipelines and metrics: mean, interval, coverage; what it took.
 
 const costs = [
-  { key: "p50", format: number.seconds },
-  { key: "p95", format: number.seconds },
+  { key: "p50_seconds", format: number.seconds },
+  { key: "p95_seconds", format: number.seconds },
   { key: "calls", format: number.count },
   { key: "tokens", format: number.count },
   { key: "money", format: number.money },

@@ -19,7 +19,6 @@ function renderComparison() {
     }));
   const pairs = comparison.pairs.filter((pair) => pair.metric === metric);
   const together = comparison.complementarity[metric];
-  for (const figure of document.querySelectorAll("#compared figure")) figure.hidden = figure.dataset.metric !== String(comparing.metric);
   replace("comparison-tools", chooser);
   replace("comparison-body",
     el("div", { class: "stack" }, pairs.length ? pairsTable(pairs) : null,
@@ -57,17 +56,14 @@ function pairsTable(pairs) {
 
 function onlyLinks(together) {
   const groups = [...Object.entries(together.only).map(([name, ids]) => ["only_by", name, ids]), ["by_nobody", "", together.nobody]].filter(([, , ids]) => ids.length);
-  return el("ul", { class: "only" }, groups.map(([key, name, ids]) => {
-    const label = t(key, { n: ids.length, name });
-    return el("li", {}, el("button", { type: "button", class: "link", onclick: () => showQuestions({ only: { label, ids: new Set(ids) } }) }, label));
-  }));
-}
-
-/** The name of a part: lengths and "not said" are the kit's own words, everything else is a tag of the data. */
-function partName(by, value) {
-  if (value === "(not said)") return t("part_not_said");
-  const length = by === "length" && /^(short|medium|long) \((?:up to|over) (\d+) words\)$/.exec(value);
-  return length ? t(`part_${length[1]}`, { n: length[2] }) : value;
+  const share = (value) => `${Math.round(100 * value)}%`;
+  const greedy = together.greedy.map((step) => t("combine_step", { name: step.pipeline, n: step.gain, share: share(step.share) }));
+  return [el("p", { class: "small" }, t("combine_union", { bound: number.any(together.threshold), union: share(together.union), single: share(together.best_single) })),
+    el("ol", { class: "only small" }, greedy.map((text) => el("li", {}, iso(text)))),
+    el("ul", { class: "only" }, groups.map(([key, name, ids]) => {
+      const label = t(key, { n: ids.length, name });
+      return el("li", {}, el("button", { type: "button", class: "link", onclick: () => showQuestions({ only: { label, ids: new Set(ids) } }) }, label));
+    }))];
 }
 
 function slicesTable(metric) {
@@ -90,6 +86,6 @@ function slicesTable(metric) {
     el("caption", { class: "hidden" }, t("slices")),
     el("thead", {}, el("tr", {}, el("th", { scope: "col", class: "sticky" }, t("slices")), comparison.pipelines.map((name) => el("th", { scope: "col" }, nameOf(name))))),
     kept.map(([by, parts]) => el("tbody", {}, [...parts].map(([value, slices]) => el("tr", {},
-      el("th", { scope: "row", class: "sticky" }, el("span", { class: "small" }, tagName(by)), iso(partName(by, value))),
+      el("th", { scope: "row", class: "sticky" }, el("span", { class: "small" }, tagName(by)), iso(value === "(not said)" ? t("part_not_said") : value)),
       comparison.pipelines.map((name) => labelled(cell(slices.get(name)), name))))))));
 }

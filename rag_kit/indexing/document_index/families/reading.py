@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rag_kit.indexing.document_index.changes import documents
 from rag_kit.indexing.document_index.families.model import Place
 from rag_kit.indexing.document_index.families.rows import load_path
-from rag_kit.indexing.document_index.sql import Connection, has_table, in_groups, marks
+from rag_kit.indexing.document_index.sql import Connection, chosen
 from rag_kit.indexing.document_index.store import Store
 
 if TYPE_CHECKING:
@@ -37,57 +38,36 @@ class FamilyView:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        # an index that an earlier version wrote, and no writer has opened since, lacks both tables
-        self._there = has_table(connection, "parents", "children")
 
     def places(self, ids: Sequence[str]) -> dict[str, Place]:
         """Where children belong; ids of what is no child, or is gone, are left out."""
-        found: dict[str, Place] = {}
-        for group in in_groups(ids) if self._there else ():
-            query = (
-                'SELECT c.id, p.id, c.ordinal, c.start, c."end", c.path, p.size FROM children c '
-                f"JOIN parents p ON p.n = c.parent WHERE c.id IN ({marks(group)})"
-            )
-            for key, parent, ordinal, start, end, path, size in self._connection.execute(query, group):
-                found[key] = Place(parent, ordinal, start, end, load_path(path), size)
-        return found
+        query = (
+            'SELECT c.id, p.id, c.ordinal, c.start, c."end", c.path, p.size FROM children c '
+            "JOIN parents p ON p.n = c.parent WHERE c.id IN ({})"
+        )
+        return {
+            key: Place(parent, ordinal, start, end, load_path(path), size)
+            for key, parent, ordinal, start, end, path, size in chosen(self._connection, query, ids)
+        }
 
     def rows(self, ids: Sequence[str]) -> set[str]:
         """Which of some ids are of rows that can be found."""
-        found: set[str] = set()
-        for group in in_groups(ids):
-            query = f"SELECT id FROM chunks WHERE id IN ({marks(group)})"
-            found.update(key for (key,) in self._connection.execute(query, group))
-        return found
+        return {key for (key,) in chosen(self._connection, "SELECT id FROM chunks WHERE id IN ({})", ids)}
 
     def parents(self, ids: Sequence[str]) -> dict[str, Document]:
         """Parents by id; what is not there is left out."""
-        from rag_kit.indexing.document_index.changes import document
-
-        found = {}
-        for group in in_groups(ids) if self._there else ():
-            query = f"SELECT id, text, metadata FROM parents WHERE id IN ({marks(group)})"
-            for key, text, metadata in self._connection.execute(query, group):
-                found[key] = document(key, text, metadata)
-        return found
+        return documents(self._connection, ids, "parents")
 
     def metadata(self, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
         """Metadata of parents by id, without their texts."""
-        found = {}
-        for group in in_groups(ids) if self._there else ():
-            query = f"SELECT id, metadata FROM parents WHERE id IN ({marks(group)})"
-            for key, metadata in self._connection.execute(query, group):
-                found[key] = json.loads(metadata)
-        return found
+        query = "SELECT id, metadata FROM parents WHERE id IN ({})"
+        return {key: json.loads(metadata) for key, metadata in chosen(self._connection, query, ids)}
 
     def siblings(self, parent: str, first: int, last: int) -> list[Sibling]:
         """The children of a document from one number to another, both included, in order."""
-        if not self._there:
-            return []
         query = (
             'SELECT c.ordinal, c.start, c."end", r.metadata FROM children c JOIN chunks r ON r.id = c.id '
-            "WHERE c.parent = (SELECT n FROM parents WHERE id = ?) AND c.ordinal BETWEEN ? AND ? "
-            "ORDER BY c.ordinal"
+            "WHERE c.parent = (SELECT n FROM parents WHERE id = ?) AND c.ordinal BETWEEN ? AND ? ORDER BY c.ordinal"
         )
         return [
             Sibling(ordinal, start, end, json.loads(metadata))
@@ -96,19 +76,21 @@ class FamilyView:
 
     def parent_ids(self, source: str | None = None) -> list[str]:
         """Ids of all parents, or of one source's, by source and position."""
-        if not self._there:
-            return []
-        query = (
-            "SELECT id FROM parents WHERE CAST(? AS TEXT) IS NULL OR source = ? ORDER BY source, ordinal, id"
-        )
-        return [key for (key,) in self._connection.execute(query, (source, source))]
+        return listed_ids(self._connection, "parents", source)
 
     def child_ids(self, parent: str) -> list[str]:
         """Ids of a document's children, in their order."""
-        if not self._there:
-            return []
         query = "SELECT id FROM children WHERE parent = (SELECT n FROM parents WHERE id = ?) ORDER BY ordinal"
         return [key for (key,) in self._connection.execute(query, (parent,))]
+
+
+def listed_ids(connection: Connection, table: str, source: str | None) -> list[str]:
+    """Ids of all documents of a table, or of one source's, by source and position."""
+    where = "" if source is None else "WHERE source = ?"
+    rows = connection.execute(
+        f"SELECT id FROM {table} {where} ORDER BY source, ordinal, id", () if source is None else (source,)
+    )
+    return [key for (key,) in rows]
 
 
 class Families:

@@ -5,17 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.families.model import PARENT_KEY, Ancestor, Child, Family
-from rag_kit.indexing.document_index.rows import Row, document_rows, dump_metadata, same_row, text_hash
+from rag_kit.indexing.document_index.rows import Row, document_rows, make_row, same_row
 
 
-@dataclass(frozen=True, slots=True)
-class ChildRow:
+class ChildRow(NamedTuple):
     """A child as it is stored: its row among the chunks, and its place."""
 
     row: Row
@@ -24,8 +22,7 @@ class ChildRow:
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class FamilyRow:
+class FamilyRow(NamedTuple):
     """A parent as it is stored, with its children in order."""
 
     row: Row
@@ -39,7 +36,9 @@ def child_id(parent: str, text: str, occurrence: int) -> str:
         >>> child_id("p", "text", 0) == child_id("p", "text", 0) != child_id("q", "text", 0)
         True
     """
-    return hashlib.sha256(f"child\0{parent}\0{occurrence}\0{text}".encode()).hexdigest()[:32]
+    return hashlib.sha256(
+        f"child\0{parent}\0{occurrence}\0{text}".encode("utf-8", "surrogatepass")
+    ).hexdigest()[:32]
 
 
 def family_rows(
@@ -68,36 +67,24 @@ def family_rows(
     return list(made.values())
 
 
-def _children(family: Family, parent: Row) -> list[ChildRow]:
+def _children(family: Family, parent: Row) -> Iterator[ChildRow]:
     inherited: dict[str, Any] = json.loads(parent.metadata)
+    shift = offset_in_source(inherited, len(parent.text))
     inherited.pop("start", None)
     inherited.pop("end", None)
-    shift = offset_in_source(json.loads(parent.metadata), len(parent.text))
     leaves = Counter((a.start, a.end) for child in family.children for a in set(child.path))
     seen: Counter[str] = Counter()
-    rows = []
     for ordinal, child in enumerate(family.children):
         _check(child, parent)
         place = {} if child.start is None else {"start": child.start + shift, "end": (child.end or 0) + shift}
         metadata = {**inherited, **child.metadata, PARENT_KEY: parent.id, **place}
-        try:
-            key = child_id(parent.id, child.text, seen[child.text])
-            dumped = dump_metadata(metadata)
-            dumped.encode()
-            digest = text_hash(child.text)
-        except UnicodeEncodeError as error:
-            raise InvalidInputError(
-                f"A child of {parent.id!r} holds half a surrogate pair, which is no text ({error.reason})."
-            ) from None
+        key = child_id(parent.id, child.text, seen[child.text])
+        row = make_row(f"A child of {parent.id!r}", key, parent.source, ordinal, child.text, metadata)
         seen[child.text] += 1
-        path = json.dumps(
-            [[a.start, a.end, leaves[a.start, a.end], a.heading] for a in child.path],
-            ensure_ascii=False,
-            separators=(",", ":"),
+        path = [[a.start, a.end, leaves[a.start, a.end], a.heading] for a in child.path]
+        yield ChildRow(
+            row, child.start, child.end, json.dumps(path, ensure_ascii=False, separators=(",", ":"))
         )
-        row = Row(key, parent.source, ordinal, child.text, dumped, digest)
-        rows.append(ChildRow(row, child.start, child.end, path))
-    return rows
 
 
 def offset_in_source(metadata: dict[str, Any], length: int) -> int:

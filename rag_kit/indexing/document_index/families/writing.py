@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.families.rows import FamilyRow
-from rag_kit.indexing.document_index.sql import Connection, in_groups, marks
+from rag_kit.indexing.document_index.sql import Connection, chosen, replacing
+
+_PLACE = ("id", "ordinal", "start", '"end"', "path")
 
 
 @dataclass
@@ -32,7 +34,7 @@ class Plan:
 def plan_families(
     connection: Connection,
     families: Sequence[FamilyRow],
-    plain: Iterable[str],
+    plain: Sequence[str],
     removed_ids: Iterable[str],
     removed_sources: Iterable[str],
 ) -> Plan:
@@ -48,55 +50,52 @@ def plan_families(
     Raises:
         InvalidInputError: A row would take the place of a parent or of a child, or a child be removed alone.
     """
-    plan = Plan()
-    kept = {family.row.id for family in families}
-    removed_ids = list(removed_ids)
-    gone = set(removed_sources)
-    _refuse_clashes(connection, kept, list(plain), removed_ids, gone)
-    for group in in_groups(removed_ids):
-        plan.removed.update(_numbers(connection, "id", group, kept))
-    for group in in_groups(gone):
-        plan.removed.update(_numbers(connection, "source", group, kept))
-    for group in in_groups(plan.removed.values()):
-        plan.stale.update(_children_of(connection, group))
-    present = _present(connection, kept)
+    plan, wanted = Plan(), {family.row.id for family in families}
+    removed_ids, gone = list(removed_ids), set(removed_sources)
+    _refuse_parts(connection, plain, "written")
+    _refuse_parts(connection, removed_ids, "removed")
+    _refuse_taken(connection, "parents", "with", plain, gone)
+    _refuse_taken(connection, "chunks", "without", wanted, gone)
+    for column, values in (("id", removed_ids), ("source", gone)):
+        query = f"SELECT id, n FROM parents WHERE {column} IN ({{}}) ORDER BY source, ordinal"
+        plan.removed.update(row for row in chosen(connection, query, values) if row[0] not in wanted)
+    query = "SELECT id FROM children WHERE parent IN ({})"
+    plan.stale.update(key for (key,) in chosen(connection, query, plan.removed.values()))
+    query = "SELECT id, n, source, ordinal, text, metadata, hash FROM parents WHERE id IN ({})"
+    present = {key: (n, tuple(content)) for key, n, *content in chosen(connection, query, wanted)}
     for family in families:
-        old = present.get(family.row.id)
-        if old is None:
-            plan.added.append(family.row.id)
+        key = family.row.id
+        if key not in present:
+            plan.added.append(key)
             continue
-        children = _stored_children(connection, old[0])
-        if old[1:] == _content(family) and children == _wanted_children(family):
-            plan.unchanged.append(family.row.id)
+        n, content = present[key]
+        query = f"SELECT {', '.join(_PLACE)} FROM children WHERE parent = ? ORDER BY ordinal"
+        children = connection.execute(query, (n,)).fetchall()
+        if content == _content(family) and children == _places(family):
+            plan.unchanged.append(key)
             continue
-        plan.updated.append(family.row.id)
-        plan.stale.update(key for key, *_ in children)
+        plan.updated.append(key)
+        plan.stale.update(child for child, *_ in children)
     plan.stale.difference_update(child.row.id for family in families for child in family.children)
     return plan
 
 
 def write_families(connection: Connection, plan: Plan, families: Sequence[FamilyRow]) -> None:
     """Do to parents and places what was planned; the children's rows are written by the caller."""
-    for group in in_groups(plan.removed.values()):
-        connection.execute(f"DELETE FROM children WHERE parent IN ({marks(group)})", group)
-        connection.execute(f"DELETE FROM parents WHERE n IN ({marks(group)})", group)
+    going = [(n,) for n in plan.removed.values()]
+    connection.executemany("DELETE FROM children WHERE parent = ?", going)
+    connection.executemany("DELETE FROM parents WHERE n = ?", going)
     unchanged = set(plan.unchanged)
     for family in families:
         if family.row.id in unchanged:
             continue
-        row = family.row
-        cursor = connection.execute(
-            "INSERT INTO parents (id, source, ordinal, text, metadata, hash, size) VALUES (?, ?, ?, ?, ?, ?, ?) "
-            "ON CONFLICT (id) DO UPDATE SET source = excluded.source, ordinal = excluded.ordinal, "
-            "text = excluded.text, metadata = excluded.metadata, hash = excluded.hash, size = excluded.size "
-            "RETURNING n",
-            (row.id, *_content(family), len(family.children)),
-        )
-        n = int(cursor.fetchone()[0])
+        statement = replacing("parents", "id", "source", "ordinal", "text", "metadata", "hash", "size")
+        values = (family.row.id, *_content(family), len(family.children))
+        [n] = connection.execute(f"{statement} RETURNING n", values).fetchone()
         connection.execute("DELETE FROM children WHERE parent = ?", (n,))
         connection.executemany(
-            'INSERT INTO children (id, parent, ordinal, start, "end", path) VALUES (?, ?, ?, ?, ?, ?)',
-            [(key, n, *rest) for key, *rest in _wanted_children(family)],
+            f"INSERT INTO children (parent, {', '.join(_PLACE)}) VALUES (?, ?, ?, ?, ?, ?)",
+            [(n, *place) for place in _places(family)],
         )
 
 
@@ -105,66 +104,23 @@ def _content(family: FamilyRow) -> tuple[str, int, str, str, bytes]:
     return row.source, row.ordinal, row.text, row.metadata, row.hash
 
 
-def _wanted_children(family: FamilyRow) -> list[tuple[str, int, int | None, int | None, str]]:
+def _places(family: FamilyRow) -> list[tuple[str, int, int | None, int | None, str]]:
     return [(c.row.id, c.row.ordinal, c.start, c.end, c.path) for c in family.children]
 
 
-def _stored_children(connection: Connection, n: int) -> list[tuple[str, int, int | None, int | None, str]]:
-    query = 'SELECT id, ordinal, start, "end", path FROM children WHERE parent = ? ORDER BY ordinal'
-    return connection.execute(query, (n,)).fetchall()
-
-
-def _present(
-    connection: Connection, ids: Iterable[str]
-) -> Mapping[str, tuple[int, str, int, str, str, bytes]]:
-    found = {}
-    for group in in_groups(ids):
-        query = (
-            f"SELECT id, n, source, ordinal, text, metadata, hash FROM parents WHERE id IN ({marks(group)})"
+def _refuse_parts(connection: Connection, ids: Iterable[str], what: str) -> None:
+    """Refuse ids of children."""
+    query = "SELECT c.id, p.id FROM children c JOIN parents p ON p.n = c.parent WHERE c.id IN ({})"
+    for child, parent in chosen(connection, query, ids):
+        raise InvalidInputError(
+            f"{child!r} is a part of the document {parent!r} and cannot be {what} alone; write or delete the document."
         )
-        for key, n, source, ordinal, text, metadata, digest in connection.execute(query, group):
-            found[key] = (n, source, ordinal, text, metadata, digest)
-    return found
 
 
-def _numbers(connection: Connection, column: str, values: Sequence[str], kept: set[str]) -> dict[str, int]:
-    query = f"SELECT id, n FROM parents WHERE {column} IN ({marks(values)}) ORDER BY source, ordinal"
-    return {key: n for key, n in connection.execute(query, values) if key not in kept}
-
-
-def _children_of(connection: Connection, parents: Sequence[int]) -> list[str]:
-    query = f"SELECT id FROM children WHERE parent IN ({marks(parents)})"
-    return [key for (key,) in connection.execute(query, parents)]
-
-
-def _refuse_clashes(
-    connection: Connection, families: set[str], plain: list[str], removed: list[str], gone: set[str]
-) -> None:
+def _refuse_taken(connection: Connection, table: str, how: str, ids: Iterable[str], gone: set[str]) -> None:
     """Refuse ids that have another meaning in the index; what is of a source that goes has none any more."""
-    for what, ids in (("written", plain), ("removed", removed)):
-        for group in in_groups(ids):
-            query = (
-                "SELECT c.id, p.id FROM children c JOIN parents p ON p.n = c.parent "
-                f"WHERE c.id IN ({marks(group)})"
-            )
-            for child, parent in connection.execute(query, group):
-                raise InvalidInputError(
-                    f"{child!r} is a part of the document {parent!r} and cannot be {what} alone; write or "
-                    "delete the document."
-                )
-    for group in in_groups(plain):
-        query = f"SELECT id, source FROM parents WHERE id IN ({marks(group)})"
-        for key, source in connection.execute(query, group):
-            if source in gone:
-                continue
+    for key, source in chosen(connection, f"SELECT id, source FROM {table} WHERE id IN ({{}})", ids):
+        if source not in gone:
             raise InvalidInputError(
-                f"The id {key!r} is that of a document with children. Delete it first, or give another id."
-            )
-    for group in in_groups(families):
-        query = f"SELECT id, source FROM chunks WHERE id IN ({marks(group)})"
-        for key, source in connection.execute(query, group):
-            if source in gone:
-                continue
-            raise InvalidInputError(
-                f"The id {key!r} is that of a document without children. Delete it first, or give another id."
+                f"The id {key!r} is that of a document {how} children. Delete it first, or give another id."
             )

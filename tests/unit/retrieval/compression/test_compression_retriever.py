@@ -26,9 +26,8 @@ from rag_kit.models import chat_model
 from rag_kit.retrieval import BM25Retriever, CompressionRetriever, EnsembleRetriever, RagKitRetriever
 from rag_kit.retrieval.compression.base import Compressor, Selection
 from rag_kit.retrieval.compression.duplicates import near_duplicates
-from rag_kit.retrieval.compression.embedding import EmbeddingCompressor
-from rag_kit.retrieval.compression.lexical import LexicalCompressor
 from rag_kit.retrieval.compression.model import ModelCompressor
+from rag_kit.retrieval.compression.scored import EmbeddingCompressor, LexicalCompressor
 
 QUESTION = "Why is the fan loud?"
 TEXT = "Tea is hot. The fan is loud because of dust. It rains today. Dust in the fan is removed with a brush."
@@ -399,8 +398,8 @@ def test_wrong_arguments() -> None:
     """What is not allowed is refused at construction, by name."""
     for wrong, says in (
         ({"compressor": "llm"}, "compressor is str"),
-        ({"context": -1}, "context=-1"),
-        ({"context": True}, "context=True"),
+        ({"context": -1}, "context: "),
+        ({"context": True}, "context: "),
         ({"merge_threshold": 0.2}, "merge_threshold=0.2"),
         ({"merge_threshold": 2}, "merge_threshold=2"),
         ({"if_empty": "drop"}, "if_empty"),

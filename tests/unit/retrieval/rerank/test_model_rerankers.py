@@ -18,7 +18,7 @@ from rag_kit.documents import get_provenance
 from rag_kit.errors import BranchError, InvalidInputError, ModelError
 from rag_kit.models import chat_model
 from rag_kit.retrieval import PointwiseReranker, RerankRetriever
-from rag_kit.retrieval.numbering import read_numbers
+from rag_kit.retrieval.prompting import read_numbers
 from rag_kit.retrieval.rerank.listwise import ListwiseReranker, windows
 
 QUESTION = "Why is the fan loud?"
@@ -285,3 +285,10 @@ def test_from_llm() -> None:
     assert isinstance(graded.reranker[0], PointwiseReranker) and graded.k == 2
     with pytest.raises(InvalidInputError, match="mode='pairwise'"):
         RerankRetriever.from_llm(model, inner, mode="pairwise")  # type: ignore[arg-type]
+
+
+def test_one_passage_is_not_degraded() -> None:
+    """A single passage needs no order: no model is asked, and no note says that something failed."""
+    reranker = ListwiseReranker(Scripted(script=ranking(1)))
+    (found,) = made(reranker, DOCS[:1]).invoke("dust")
+    assert not [note for note in get_provenance(found).get("notes", []) if "degraded" in note]

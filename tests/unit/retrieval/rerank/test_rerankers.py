@@ -22,11 +22,10 @@ from support.rewriters import Words, both, corpus, ids, notes
 from rag_kit.documents import get_provenance, with_provenance
 from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval import CrossEncoderReranker, RerankRetriever
-from rag_kit.retrieval.rerank.dates import read_date
-from rag_kit.retrieval.rerank.embedding import EmbeddingReranker
 from rag_kit.retrieval.rerank.metadata import MetadataReranker
 from rag_kit.retrieval.rerank.mmr import MMRReranker, marginal_relevance
-from rag_kit.retrieval.rerank.signals import Authority, Recency, Signal
+from rag_kit.retrieval.rerank.scorers import EmbeddingReranker
+from rag_kit.retrieval.rerank.signals import Authority, Recency, Signal, read_date
 
 DOCS = corpus(a="fan fan noise", b="the loud fan", c="fan")
 NOW = datetime.date(2026, 1, 1)

@@ -1,1 +1,0 @@
-"""Compare pipelines over the same questions: differences with intervals and tests, complementarity, slices."""

@@ -1,0 +1,271 @@
+"""Several pipelines on the same questions: which is better, by how much, how sure is that, and what it costs."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from rag_kit.documents.tables import Table, one_line, tables_html, tables_text
+from rag_kit.errors import InvalidInputError, MissingExtraError
+from rag_kit.evaluation import comparison_pairs as paired
+from rag_kit.evaluation.comparison_pairs import Complementarity, Pair
+from rag_kit.evaluation.comparison_scores import (
+    MatchedRuns,
+    Score,
+    Slice,
+    check_slices,
+    match_runs,
+    scores,
+    slice_scores,
+)
+from rag_kit.evaluation.runs.results import Results, interval_text
+from rag_kit.evaluation.statistics import check_level, column_intervals
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_Row = TypeVar("_Row")
+#: Columns of the complementarity that are printed, beside the number of questions.
+_TOGETHER = ("metric", "pipeline", "got", "only", "place", "gain", "share_with_it", "union")
+
+
+@dataclass(repr=False, eq=False)
+class Comparison:
+    """What `compare` found. ``print`` it, leave it as the last expression of a Jupyter cell, or read its tables.
+
+    Attributes:
+        pipelines: Names, in the order given; ``results`` are in the same order.
+        baseline: The one that all others are tested against; ``None`` where every two were.
+        level: Share of the intervals; ``1 - level`` is what a corrected p-value must be below.
+        thresholds: Metric -> value from which on a question counts as got.
+        table: A score for each pipeline and metric.
+        pairs: A test for each two of them; ``tests`` p-values were corrected for, by Holm's method.
+        notes: What a reader should know before believing a difference.
+    """
+
+    _matched: MatchedRuns
+    baseline: str | None
+    level: float
+    sliced_by: tuple[str, ...]
+    thresholds: dict[str, float]
+    table: list[Score]
+    pairs: list[Pair]
+    tests: int
+
+    def __post_init__(self) -> None:
+        matched = self._matched
+        self.pipelines, self.results = tuple(matched.runs), tuple(matched.runs.values())
+        self.metrics, self.lower_is_better = tuple(matched.values), matched.lower_is_better
+        self.questions, self.notes = matched.questions, matched.notes()
+        against = f", against {self.baseline}" if self.baseline else ""
+        self._title = f"{len(self.pipelines)} pipelines on {self.questions} questions{against}"
+        self._interval = f"{100 * self.level:g}% interval"
+
+    @cached_property
+    def complementarity(self) -> dict[str, Complementarity]:
+        """Metric -> which questions each alone gets, the union, the best set to combine."""
+        seconds = [self.score(name, self.metrics[0]).p50_seconds for name in self.pipelines]
+        return {
+            metric: paired.complementarity(self._matched, metric, threshold, seconds)
+            for metric, threshold in self.thresholds.items()
+        }
+
+    @cached_property
+    def slices(self) -> list[Slice]:
+        """Every score on every part of the questions."""
+        return slice_scores(self._matched, self.sliced_by, level=self.level)
+
+    def score(self, pipeline: str, metric: str) -> Score:
+        """A row of the table."""
+        return _row({(row.pipeline, row.metric): row for row in self.table}, pipeline, metric)
+
+    def pair(self, pipeline: str, other: str, metric: str) -> Pair:
+        """The test of one pipeline against another, in the order in which they were compared."""
+        rows = {(row.pipeline, row.other, row.metric): row for row in self.pairs}
+        return _row(rows, pipeline, other, metric)
+
+    def to_pandas(self, table: str = "table") -> pd.DataFrame:
+        """``table``, ``pairs``, ``slices``, or ``complementarity`` (a line for each metric and pipeline) as a frame."""
+        try:
+            import pandas as pd
+        except ImportError:
+            raise MissingExtraError("eval", "Comparison.to_pandas") from None
+        tables = {name: rows for name, rows in self.to_json().items() if name in ("table", "pairs", "slices")}
+        tables["complementarity"] = [line for one in self.complementarity.values() for line in one.records()]
+        if table not in tables:
+            raise InvalidInputError(f"there is no table {table!r:.80}; allowed are {', '.join(tables)}")
+        return pd.DataFrame(tables[table])
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything as plain JSON."""
+        return {
+            "pipelines": list(self.pipelines), "metrics": list(self.metrics), "baseline": self.baseline,
+            "level": self.level, "tests": self.tests, "questions": self.questions, "thresholds": self.thresholds,
+            "notes": self.notes, "table": [row.to_json() for row in self.table],
+            "pairs": [asdict(row) for row in self.pairs],
+            "complementarity": {name: asdict(item) for name, item in self.complementarity.items()},
+            "slices": [asdict(row) for row in self.slices],
+        }  # fmt: skip
+
+    def slices_table(self) -> Table:
+        """The slices for people; a way of slicing that gives only one part is left out."""
+        parts = {(one.by, one.value) for one in self.slices}
+        several = {by for by in self.sliced_by if sum(by == each for each, _ in parts) > 1}
+        rows = [
+            [one.by, one.value, one.metric, one.pipeline, one.mean, interval_text(one.low, one.high),
+             f"{one.n} / {one.total}"]
+            for one in self.slices if one.by in several
+        ]  # fmt: skip
+        header = ["by", "part", "metric", "pipeline", "mean", self._interval, "n / total"]
+        return Table(header, rows, "Slices", right=[4, 6], most=60)
+
+    def __str__(self) -> str:
+        by = ", ".join(self.sliced_by)
+        below = [f'By {by}: .slices or to_pandas("slices"); rag-kit compare --slice TAG.'] if by else []
+        return tables_text(self._title, self._tables(), ["", *self._explanations(), *below])
+
+    def __repr__(self) -> str:
+        return f"<Comparison of {self._title}>"
+
+    def _repr_html_(self) -> str:
+        slices = self.slices_table()
+        by = html.escape(one_line(", ".join(self.sliced_by)))
+        folded = f'<details class="mathjax_ignore"><summary>By {by}</summary>{slices.html()}</details>'
+        head = tables_html(self._title, self._tables(), self._explanations())
+        return head + (folded if slices.rows else "")
+
+    def _tables(self) -> list[Table]:
+        """All but the slices. Metrics without a value in any pipeline are left out of the longer ones."""
+        empty = self._empty()
+        scores: list[list[Any]] = [
+            [one.metric, one.pipeline, one.mean, interval_text(one.low, one.high), f"{one.n} / {one.total}",
+             f"{one.coverage:.0%}"]
+            for one in self.table
+        ]  # fmt: skip
+        taken = [
+            [one.pipeline, one.p50_seconds, one.p95_seconds,
+             *("-" if each is None else f"{each:.4g}" for each in (one.calls, one.tokens, one.money))]
+            for one in self.table[: len(self.pipelines)]
+        ]  # fmt: skip
+        differences = [
+            [one.metric, one.pipeline, one.other, "-" if one.difference is None else f"{one.difference:+.3f}",
+             interval_text(one.low, one.high), one.n, *map(_p_text, (one.p, one.p_adjusted, one.mcnemar_p_adjusted)),
+             one.better or ("not significant" if one.n else "no common questions")]
+            for one in self.pairs if one.metric not in empty
+        ]  # fmt: skip
+        together = [
+            [*(one[key] for key in _TOGETHER), f"{one['n']} / {one['total']}"]
+            for metric, item in self.complementarity.items() if metric not in empty for one in item.records()
+        ]  # fmt: skip
+        found: list[tuple[str, str, list[list[Any]], list[int]]] = [
+            ("Scores", f"metric|pipeline|mean|{self._interval}|n / total|coverage", scores, [2, 4, 5]),
+            ("A question takes", "pipeline|p50 s|p95 s|calls|tokens|money", taken, [1, 2, 3, 4, 5]),
+            ("Differences", f"metric|pipeline|other|difference|{self._interval}|n|p|corrected|McNemar|better",
+             differences, [3, 5, 6, 7, 8]),
+            ("Complementary", "metric|pipeline|gets|only it gets|place|adds|set gets|union|n / total",
+             together, [2, 3, 4, 5, 6, 7, 8]),
+        ]  # fmt: skip
+        return [Table(header.split("|"), rows, name, right, most=60) for name, header, rows, right in found]
+
+    def _explanations(self) -> list[str]:
+        """What is needed to read the tables right."""
+        thresholds = ", ".join(f"{name} {value:g}" for name, value in self.thresholds.items())
+        found = [
+            *self.notes,
+            "Differences stand on the n questions that both have a value for; a failed cell is never a number.",
+            f"p: two-sided sign-flip test, Holm's correction ({self.tests} in all); better: < {1 - self.level:.2g}.",
+            f"A question is got from this value on: {thresholds}.",
+        ]
+        if empty := ", ".join(self._empty()):
+            found.append(f"No pipeline has a value of {empty}: print one of the results to see why.")
+        if self.lower_is_better:
+            found.append(f"Less is better: {', '.join(sorted(self.lower_is_better))}.")
+        return found
+
+    def _empty(self) -> list[str]:
+        known = {one.metric for one in self.table if one.n}
+        return [metric for metric in self.metrics if metric not in known]
+
+
+def compare(
+    results: Iterable[Results | Path | str] | Mapping[str, Results | Path | str] | Results,
+    *others: Results | Path | str,
+    metrics: Iterable[str] | str | None = None,
+    baseline: str | None = None,
+    level: float = 0.95,
+    slices: Iterable[str] | str = ("type", "language"),
+    thresholds: Mapping[str, float] | float | None = None,
+    prices: Any = None,
+) -> Comparison:
+    """Compare pipelines that were run over the same questions.
+
+    Two pipelines are compared on the questions that both have an ok cell for, and how many those are stands beside
+    each difference: with paired bootstrap intervals, the sign-flip test, McNemar's exact test for hits, all
+    p-values corrected together by Holm's method. A cell that failed, or has no value, is never a number.
+
+    Args:
+        results: At least two; or name -> results. A folder that a run wrote is loaded.
+        others: ``compare(first, second)`` is ``compare([first, second])``.
+        metrics: Which; default: all that at least two of them have.
+        baseline: Name of the one that all others are tested against; default: every two are. With a baseline there
+            are fewer tests, so that less has to be corrected for.
+        level: Share of the intervals.
+        slices: ``type``, ``language``, or any tag of the examples.
+        thresholds: Metric -> value from which on a question counts as got (one number: for all); default: 0.5.
+            A metric that is no metric of hits gets McNemar's test only where a threshold is given.
+        prices: As for ``evaluate``; default: those that each run was given.
+
+    Raises:
+        InvalidInputError: If the runs are of different sets of questions, two have one name, there are fewer than
+            two, or a setting is out of range.
+        MissingExtraError: If SciPy is not installed.
+
+    Example:
+        >>> from rag_kit.evaluation.cells import Cell
+        >>> from rag_kit.evaluation.examples import Example
+        >>> from rag_kit.evaluation.outputs import Output
+        >>> from rag_kit.evaluation.runs.results import Results
+        >>> from rag_kit.evaluation.runs.rows import Row
+        >>> def run(name, values):
+        ...     return Results(name, [Row(Example(f"q{i}", "What?"), Output("It."), {"faithfulness": Cell.ok(v)})
+        ...                           for i, v in enumerate(values)])
+        >>> found = compare([run("a", [.9, .8, .7, .6, .9, .8, .75, .85]), run("b", [.7, .8, .6, .5, .7, .8, .7, .65])])
+        >>> pair = found.pairs[0]
+        >>> round(pair.difference, 5), pair.p, round(pair.low, 4), round(pair.high, 4), pair.better
+        (0.10625, 0.03125, 0.05, 0.1625, 'a')
+    """
+    check_level(level)
+    matched = match_runs([results, *others] if others else results, metrics)
+    names = list(matched.runs)
+    if baseline is not None and baseline not in names:
+        raise InvalidInputError(f"the baseline {baseline!r:.80} is no pipeline; there are {', '.join(names)}")
+    given = paired.check_thresholds(thresholds, matched.values)
+    sliced_by = check_slices(matched.examples.values(), slices)
+    couples = [
+        (i, j) for i, one in enumerate(names) for j, two in enumerate(names)
+        if (i < j if baseline is None else two == baseline != one)
+    ]  # fmt: skip
+    columns = [*matched.values.values(), paired.differences(matched, couples)]  # all share their resamples
+    intervals = column_intervals(np.concatenate(columns, axis=1), level=level)
+    table = scores(matched, intervals, prices)
+    pairs, tests = paired.compare_pairs(
+        matched, couples, intervals[len(table) :], level=level, thresholds=given
+    )
+    known = {metric: given.get(metric, 0.5) for metric in matched.values}
+    return Comparison(matched, baseline, level, sliced_by, known, table, pairs, tests)
+
+
+def _row(rows: Mapping[Any, _Row], *key: str) -> _Row:
+    if key not in rows:
+        raise InvalidInputError(f"there is no {key!r:.200}; there are {', '.join(map(str, rows)):.1000}")
+    return rows[key]
+
+
+def _p_text(p: float | None) -> str:
+    return "-" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"

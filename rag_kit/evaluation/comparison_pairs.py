@@ -1,0 +1,212 @@
+"""Pipelines against each other on one metric: how far apart, more than chance or not, and what each adds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rag_kit.errors import InvalidInputError
+from rag_kit.evaluation.comparison_scores import mean, present_values
+from rag_kit.evaluation.statistics import Interval, holm, mcnemar_p, sign_flip_tests
+
+if TYPE_CHECKING:
+    from rag_kit.evaluation.comparison_scores import MatchedRuns
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A pipeline against another one, over the ``n`` questions that both have an ok cell for.
+
+    ``difference`` is the mean of first minus second, ``low`` and ``high`` its paired bootstrap interval (``None`` below
+    two questions), ``wins`` and ``losses`` count questions. ``p`` is of the sign-flip test, ``mcnemar_p`` of McNemar's
+    exact test on ``hits`` (questions that each gets, where the metric is one of hits or a threshold was given), each
+    also corrected for all tests of the comparison. ``better`` names one where that is below ``1 - level``.
+    """
+
+    metric: str
+    pipeline: str
+    other: str
+    n: int
+    difference: float | None
+    low: float | None
+    high: float | None
+    wins: int
+    losses: int
+    p: float | None = None
+    p_adjusted: float | None = None
+    hits: dict[str, int] | None = None
+    mcnemar_p: float | None = None
+    mcnemar_p_adjusted: float | None = None
+    better: str | None = None
+
+
+@dataclass(frozen=True)
+class Step:
+    """A pipeline more to combine: it gains so many questions that none before gets; the set then gets this share."""
+
+    pipeline: str
+    gain: int
+    share: float
+
+
+@dataclass(frozen=True)
+class Complementarity:
+    """What pipelines add to each other on one metric, over the ``n`` questions for which every one has a value.
+
+    Attributes:
+        threshold: A question is got from this value on (up to it, where less is better).
+        got: Pipeline -> ids of the questions it gets.
+        only: Pipeline -> ids of the questions that it alone gets.
+        nobody: Ids that none gets: no combination helps, the cause lies before retrieval or in the gold.
+        union: Share of the questions that at least one gets: what an oracle that always picks the right one reaches.
+        best_single: Share of the best one alone.
+        greedy: Which to combine: first the best one, then whichever adds most; a tie goes to the quicker one.
+    """
+
+    metric: str
+    threshold: float
+    pipelines: tuple[str, ...]
+    n: int
+    total: int
+    got: Mapping[str, tuple[str, ...]]
+    only: Mapping[str, tuple[str, ...]]
+    nobody: tuple[str, ...]
+    union: float | None
+    best_single: float | None
+    greedy: tuple[Step, ...]
+
+    def combine(self, gain: float = 0.0) -> list[str]:
+        """Names of the greedy set, as long as each adds more than this share of the questions, such as 0.02."""
+        return [step.pipeline for step in self.greedy if self.n and step.gain / self.n > gain]
+
+    def records(self) -> list[dict[str, Any]]:
+        """A line for each pipeline: what it gets, what it alone gets, its place in the greedy set and its gain."""
+        places = {step.pipeline: place for place, step in enumerate(self.greedy, start=1)}
+        return [
+            {
+                "metric": self.metric, "pipeline": name, "got": len(self.got[name]), "only": len(self.only[name]),
+                "place": places.get(name), "gain": self.greedy[places[name] - 1].gain if name in places else 0,
+                "share_with_it": self.greedy[places[name] - 1].share if name in places else None,
+                "union": self.union, "n": self.n, "total": self.total,
+            }
+            for name in self.pipelines
+        ]  # fmt: skip
+
+
+def check_thresholds(thresholds: Any, metrics: Iterable[str]) -> dict[str, float]:
+    """Thresholds by metric; one number is that of all, ``None`` of none."""
+    given = thresholds if isinstance(thresholds, Mapping) else dict.fromkeys(metrics, thresholds)
+    if unknown := [metric for metric in given if metric not in metrics]:
+        raise InvalidInputError(
+            f"thresholds has {unknown[0]!r:.80}, not compared; there are {', '.join(metrics)}"
+        )
+    known = {metric: value for metric, value in given.items() if value is not None}
+    for value in known.values():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e300:
+            raise InvalidInputError(f"a threshold is {value!r:.80}; give a number, or numbers by metric")
+    return known
+
+
+def compare_pairs(
+    matched: MatchedRuns,
+    couples: Sequence[tuple[int, int]],
+    intervals: Iterable[Interval],
+    *,
+    level: float,
+    thresholds: Mapping[str, float],
+) -> tuple[list[Pair], int]:
+    """A pair for each metric and couple, in the order of the intervals, and the number of tests corrected for."""
+    names, table = list(matched.runs), differences(matched, couples)
+    keys = [(metric, *couple) for metric in matched.values for couple in couples]
+    binary = {metric: bool(np.isin(v[v == v], (0, 1)).all()) for metric, v in matched.values.items()}
+    flips = sign_flip_tests(np.nan_to_num(table, nan=0.0))
+    pairs: list[Pair] = []
+    p_values: dict[tuple[int, str], float] = {}  # by number of the pair and by field
+    for (metric, i, j), column, (low, high), flip in zip(keys, table.T, intervals, flips, strict=True):
+        present = present_values(column)
+        signs = np.sign(present) * (-1 if metric in matched.lower_is_better else 1)
+        wins, losses = int((signs > 0).sum()), int((signs < 0).sum())
+        pair = Pair(metric, names[i], names[j], len(present), mean(present), low, high, wins, losses)
+        threshold = thresholds.get(metric, 0.5)
+        of_hits = binary[metric] and 0 < threshold <= 1  # then McNemar's test is the sign-flip test
+        if present:
+            p_values[len(pairs), "p"] = flip
+        if present and (of_hits or metric in thresholds):
+            pair = replace(pair, hits=_hits(matched, metric, threshold, i, j))
+        if pair.hits and not of_hits:
+            p_values[len(pairs), "mcnemar_p"] = mcnemar_p(pair.hits["only_pipeline"], pair.hits["only_other"])
+        pairs.append(pair)
+    adjusted = dict(zip(p_values, holm(list(p_values.values())), strict=True))
+    for number, pair in enumerate(pairs):
+        for field in ("p", "mcnemar_p") if pair.hits else ("p",):
+            key = (number, field) if (number, field) in adjusted else (number, "p")
+            values = {field: p_values.get(key), f"{field}_adjusted": adjusted.get(key)}
+            pairs[number] = pair = replace(pair, **values)  # type: ignore[arg-type]
+        if pair.difference and (pair.p_adjusted or 0.0) < 1 - level:
+            first = (pair.difference > 0) != (pair.metric in matched.lower_is_better)
+            pairs[number] = replace(pair, better=pair.pipeline if first else pair.other)
+    return pairs, len(adjusted)
+
+
+def differences(matched: MatchedRuns, couples: Sequence[tuple[int, int]]) -> np.ndarray:
+    """Questions by differences of these couples, metric by metric; NaN where one of two has no value."""
+    first, second = np.array(couples).T
+    return np.concatenate([table[:, first] - table[:, second] for table in matched.values.values()], axis=1)
+
+
+def complementarity(
+    matched: MatchedRuns, metric: str, threshold: float, seconds: Sequence[float | None]
+) -> Complementarity:
+    """Set the pipelines against each other on one metric; ``seconds`` is the latency of each, for ties."""
+    values, names = matched.values[metric], tuple(matched.runs)
+    complete = (values == values).all(axis=1)
+    got = _is_got(matched, metric, threshold)[complete]
+    ids = [key for key, whole in zip(matched.examples, complete.tolist(), strict=True) if whole]
+    times = got.sum(axis=1)
+
+    def named(chosen: np.ndarray) -> tuple[str, ...]:
+        return tuple(ids[number] for number in np.flatnonzero(chosen))
+
+    return Complementarity(
+        metric=metric, threshold=threshold, pipelines=names, n=len(ids), total=matched.questions,
+        got={name: named(got[:, i]) for i, name in enumerate(names)},
+        only={name: named(got[:, i] & (times == 1)) for i, name in enumerate(names)},
+        nobody=named(times == 0),
+        union=float((times > 0).mean()) if ids else None,
+        best_single=float(got.mean(axis=0).max()) if ids else None,
+        greedy=_greedy(got, names, seconds),
+    )  # fmt: skip
+
+
+def _greedy(got: np.ndarray, names: Sequence[str], seconds: Sequence[float | None]) -> tuple[Step, ...]:
+    steps: list[Step] = []
+    left = list(range(len(names)))
+    covered = np.zeros(len(got), dtype=bool)
+    while left:
+        gains = {i: int((got[:, i] & ~covered).sum()) for i in left}
+        best = min(left, key=lambda i: (-gains[i], seconds[i] if seconds[i] is not None else float("inf"), i))
+        if gains[best] == 0:
+            break
+        covered |= got[:, best]
+        left.remove(best)
+        steps.append(Step(names[best], gains[best], float(covered.mean())))
+    return tuple(steps)
+
+
+def _hits(matched: MatchedRuns, metric: str, threshold: float, i: int, j: int) -> dict[str, int]:
+    """Questions that each of two gets, and that it alone gets, of those that both have a value for."""
+    values, got = matched.values[metric][:, [i, j]], _is_got(matched, metric, threshold)
+    one, two = got[(values == values).all(axis=1)][:, [i, j]].T
+    return {
+        "pipeline": int(one.sum()), "other": int(two.sum()),
+        "only_pipeline": int((one & ~two).sum()), "only_other": int((two & ~one).sum()),
+    }  # fmt: skip
+
+
+def _is_got(matched: MatchedRuns, metric: str, threshold: float) -> np.ndarray:
+    """Whether each pipeline gets each question: questions by pipelines; False where there is no value."""
+    values = matched.values[metric]
+    return values <= threshold if metric in matched.lower_is_better else values >= threshold

@@ -1,0 +1,260 @@
+"""Runs over the same questions side by side, and how each of them did: on all questions, and on parts of them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rag_kit.errors import InvalidInputError
+from rag_kit.evaluation.cells import Summary
+from rag_kit.evaluation.runs.results import Results, higher_is_better
+from rag_kit.evaluation.statistics import Interval, column_intervals, latency_percentiles
+
+if TYPE_CHECKING:
+    from rag_kit.evaluation.examples import Example
+
+#: What must be the same of an example in all runs: with other gold the scores mean something else.
+_GOLD = (
+    "question", "reference", "answers", "reference_contexts", "relevant", "spans", "answerable", "history",
+)  # fmt: skip
+_FEW = 5  # questions below which a part gets no interval: the bootstrap of three values only looks sure
+_UNTAGGED = "(not said)"
+
+
+@dataclass
+class MatchedRuns:
+    """Runs by name; ``values`` has, by metric, questions by pipelines, NaN where there is no ok cell."""
+
+    runs: dict[str, Results]
+    examples: dict[str, Example]
+    values: dict[str, np.ndarray]
+
+    @property
+    def questions(self) -> int:
+        """Questions in all; those that no run has come to yet included."""
+        return max(len(self.examples), *(run.examples for run in self.runs.values()))
+
+    @cached_property
+    def lower_is_better(self) -> frozenset[str]:
+        """Metrics of which less is better."""
+        owners = {metric: run for run in reversed(self.runs.values()) for metric in run.metrics}
+        return frozenset(metric for metric in self.values if not higher_is_better(owners[metric], metric))
+
+    def notes(self) -> list[str]:
+        """Questions that were not asked, and judges that differ."""
+        count = len(self.examples)
+        missing = {name: count - len(run.rows) for name, run in self.runs.items() if len(run.rows) < count}
+        notes = [f"{name}: {n} of {count} questions have not been asked." for name, n in missing.items()]
+        judges = {
+            json.dumps(run.manifest.get("judge"), sort_keys=True, default=str) for run in self.runs.values()
+        }
+        if len(judges - {"null"}) > 1:
+            notes.append(
+                "Judged by different judges: score them again with one, to see what the pipelines differ in."
+            )
+        return notes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Score(Summary):
+    """One metric of one pipeline: its `Summary` over the questions compared, and what a question takes.
+
+    Half of the answers took at most ``p50_seconds``, 95 of 100 at most ``p95_seconds``; ``calls``, ``tokens`` and
+    ``money`` are the pipeline's, on average. What is not known, such as a price, is ``None``.
+    """
+
+    pipeline: str
+    metric: str
+    p50_seconds: float | None = None
+    p95_seconds: float | None = None
+    calls: float | None = None
+    tokens: float | None = None
+    money: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON, names first, with the coverage."""
+        return {"pipeline": self.pipeline, "metric": self.metric, **asdict(self), "coverage": self.coverage}
+
+
+@dataclass(frozen=True)
+class Slice:
+    """One metric of one pipeline on the part of the questions where ``by`` (``language``, a tag) is ``value``.
+
+    ``n`` of its ``total`` questions have a value; without any there is no mean, below five no interval.
+    """
+
+    by: str
+    value: str
+    metric: str
+    pipeline: str
+    mean: float | None
+    low: float | None
+    high: float | None
+    n: int
+    total: int
+
+
+def match_runs(results: Any, metrics: Iterable[str] | str | None = None) -> MatchedRuns:
+    """Lay runs side by side, matched by the ids of their questions; arguments as for `compare`."""
+    runs = _named_runs(results)
+    examples = _shared_examples(runs)
+    place = {key: number for number, key in enumerate(examples)}
+    values = {}
+    for metric in _metrics(runs.values(), metrics):
+        values[metric] = np.full((len(examples), len(runs)), np.nan)
+        for column, run in enumerate(runs.values()):
+            for key, value in run.values(metric).items() if metric in run.metrics else ():
+                values[metric][place[key], column] = value
+    return MatchedRuns(runs, examples, values)
+
+
+def scores(matched: MatchedRuns, intervals: Iterable[Interval], prices: Any = None) -> list[Score]:
+    """One for each metric and pipeline, metric by metric, as the intervals are."""
+    ends = iter(intervals)
+    taken = {name: costs(run, prices) for name, run in matched.runs.items()}
+    found = []
+    for metric, values in matched.values.items():
+        for column, (name, run) in enumerate(matched.runs.items()):
+            present, (low, high) = present_values(values[:, column]), next(ends)
+            known = Counter(row.cells[metric].status for row in run.rows if metric in row.cells)
+            found.append(Score(
+                pipeline=name, metric=metric, mean=mean(present), low=low, high=high, n=len(present),
+                total=matched.questions, undefined=known["undefined"], errors=known["error"],
+                not_applicable=known["not_applicable"], missing=matched.questions - known.total(), **taken[name],
+            ))  # fmt: skip
+    return found
+
+
+def costs(run: Results, prices: Any = None) -> dict[str, float | None]:
+    """What a question takes: seconds of those that were answered; calls, tokens and money of all, on average."""
+    p50, p95 = latency_percentiles([row.output.seconds for row in run.rows if row.output.error is None])
+    return {
+        "p50_seconds": p50,
+        "p95_seconds": p95,
+        "calls": mean([row.output.calls for row in run.rows]),
+        "tokens": mean([row.output.tokens for row in run.rows]),
+        "money": mean(run.money("pipeline", prices=prices)),
+    }
+
+
+def slice_scores(matched: MatchedRuns, slices: Sequence[str], *, level: float) -> list[Slice]:
+    """Scores of every pipeline on every part; parts in order of size."""
+    found = []
+    columns = [(metric, name) for metric in matched.values for name in matched.runs]
+    table = np.concatenate(list(matched.values.values()), axis=1)
+    for by in slices:
+        labels = _labels(matched.examples.values(), by)
+        counts = Counter(labels)
+        for value in sorted(counts, key=lambda each: (each == _UNTAGGED, -counts[each], each)):
+            part = table[[label == value for label in labels]]
+            intervals = column_intervals(part, level=level, n=2_000)
+            for (metric, name), column, ends in zip(columns, part.T, intervals, strict=True):
+                present = present_values(column)
+                low, high = ends if len(present) >= _FEW else (None, None)
+                found.append(
+                    Slice(by, value, metric, name, mean(present), low, high, len(present), len(part))
+                )
+    return found
+
+
+def check_slices(examples: Iterable[Example], slices: Iterable[str] | str) -> tuple[str, ...]:
+    """Names of the ways to part the questions; one that is neither built in nor a tag of an example is refused."""
+    wanted = (slices,) if isinstance(slices, str) or not isinstance(slices, Iterable) else tuple(slices)
+    tags = sorted({tag for example in examples for tag in example.tags})
+    allowed = dict.fromkeys(["type", "language", *tags])
+    for name in wanted:
+        if not isinstance(name, str) or name not in allowed:
+            raise InvalidInputError(
+                f"slices has {name!r:.80}: no example has the tag {name!r:.80}; allowed are {', '.join(allowed)}"
+            )
+    return tuple(dict.fromkeys(wanted))
+
+
+def present_values(column: np.ndarray) -> list[float]:
+    """The values of a column without its gaps."""
+    found: list[float] = column[column == column].tolist()
+    return found
+
+
+def mean(values: Sequence[float | None]) -> float | None:
+    """The mean; ``None`` where one of them is unknown, because an unknown price is not zero."""
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known and len(known) == len(values) else None
+
+
+def _named_runs(results: Any) -> dict[str, Results]:
+    """Name -> run, at least two of different names."""
+    if isinstance(results, (str, Path, Results)) or not isinstance(results, Iterable):
+        results = ()
+    given = results.items() if isinstance(results, Mapping) else ((None, item) for item in results)
+    runs: dict[str, Results] = {}
+    for name, item in given:
+        run = Results.load(item) if isinstance(item, (str, Path)) else item
+        if not isinstance(run, Results) or not run.rows:
+            raise InvalidInputError(
+                f"{run!r:.80} was given among the results; give Results that have rows, or their folders"
+            )
+        chosen = run.name if name is None else name
+        if not isinstance(chosen, str) or not chosen.strip() or chosen in runs:
+            raise InvalidInputError(
+                f"a run has the name {chosen!r:.80}; give each one of its own that is not blank: "
+                "compare({'before': first, 'after': second}), or on the command line NAME=FOLDER"
+            )
+        runs[chosen] = run
+    if len(runs) < 2:
+        raise InvalidInputError(
+            f"{len(runs)} runs given; give a list of at least two Results or folders, or name -> results"
+        )
+    return runs
+
+
+def _shared_examples(runs: Mapping[str, Results]) -> dict[str, Example]:
+    """Id -> example of all runs, which must agree in question and gold."""
+    found: dict[str, tuple[str, Example]] = {}
+    for name, run in runs.items():
+        if found and not any(row.example.id in found for row in run.rows):
+            raise InvalidInputError(
+                f"the results of {name!r:.80} and {next(iter(runs))!r:.80} have no question in common; only runs over "
+                "the same set of questions can be compared"
+            )
+        for row in run.rows:
+            owner, known = found.setdefault(row.example.id, (name, row.example))
+            for part in _GOLD if known is not row.example else ():
+                if getattr(known, part) != getattr(row.example, part):
+                    raise InvalidInputError(
+                        f"the example {known.id!r:.80} has the {part} {getattr(known, part)!r:.120} in the results of "
+                        f"{owner!r:.80} and {getattr(row.example, part)!r:.120} in those of {name!r:.80}: these are "
+                        "different sets of questions; run both pipelines over the same set"
+                    )
+    return {key: example for key, (_, example) in found.items()}
+
+
+def _metrics(runs: Iterable[Results], metrics: Iterable[str] | str | None) -> list[str]:
+    present = Counter(metric for run in runs for metric in run.metrics)
+    wanted: list[Any] = [metric for metric in present if present[metric] > 1]
+    if metrics is not None:
+        wanted = [metrics] if isinstance(metrics, str) or not isinstance(metrics, Iterable) else list(metrics)
+    if unknown := [metric for metric in wanted if metric not in list(present)]:
+        raise InvalidInputError(
+            f"no result has the metric {unknown[0]!r:.80}; metrics are {', '.join(present)}"
+        )
+    if not wanted:
+        what = "the results have no metric in common" if metrics is None else "no metric is given"
+        raise InvalidInputError(f"{what}; give at least one of {', '.join(present)}")
+    return list(dict.fromkeys(wanted))
+
+
+def _labels(examples: Iterable[Example], by: str) -> list[str]:
+    if by == "language":
+        from rag_kit.text import detect_language
+
+        return [example.tags.get("language") or detect_language(example.question) for example in examples]
+    return [example.tags.get(by) or _UNTAGGED for example in examples]

@@ -1,0 +1,295 @@
+"""The four abilities that RGB measures (Chen et al., 2023), by ``evaluate`` with RGB's own rules as metrics."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import zip_longest
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+from langchain_core.callbacks import CallbackManagerForRetrieverRun
+from langchain_core.documents import Document
+from langchain_core.language_models import BaseChatModel
+from langchain_core.retrievers import BaseRetriever
+
+from rag_kit.concurrency.bridge import acall_function, blocking, run_in_thread
+from rag_kit.documents.tables import Table, tables_html, tables_text
+from rag_kit.errors import InvalidInputError
+from rag_kit.evaluation._files import as_path, find_file, read_jsonl
+from rag_kit.evaluation.cells import Cell, Summary
+from rag_kit.evaluation.examples import Example
+from rag_kit.evaluation.metric import Metric
+from rag_kit.evaluation.outputs import Output
+from rag_kit.evaluation.runs.evaluating import aevaluate
+from rag_kit.evaluation.runs.results import Results, interval_text
+from rag_kit.evaluation.runs.rows import Row
+from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
+from rag_kit.models import atext_call
+from rag_kit.prompts import load_prompt, render_passages
+from rag_kit.text.citations.decline import DECLINED
+
+#: Ability -> the kind of question that it is measured with, its noise rates where they are fixed, its figures.
+ABILITIES: dict[str, tuple[str, Sequence[float] | None, Sequence[str]]] = {
+    "noise_robustness": ("plain", None, ["accuracy"]),
+    "negative_rejection": ("plain", [1.0], ["rejection"]),
+    "information_integration": ("integration", None, ["accuracy"]),
+    "counterfactual_robustness": ("wrong", [0.0], ["accuracy", "error_detection", "error_correction"]),
+}
+_FIGURES = ("accuracy", "rejection", "error_detection", "error_correction")
+_DECLINES = ("信息不足", "insufficient information")
+_ERRORS = ("事实性错误", "factual errors")
+
+
+class GivenPassages(BaseRetriever):
+    """A retriever that returns the same passages for every query: with it, `abilities` measures any graph."""
+
+    passages: list[Document]
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        return [document.model_copy(deep=True) for document in self.passages]
+
+
+class AbilityMetric(Metric):
+    """A figure of RGB, by searching for strings; no judge is asked.
+
+    A reply that holds words of a decline sentence declines, whatever else it says; else it is right where one text of
+    each part of the answer occurs in it, whatever the case of letters. Blanks of a Chinese reply do not count.
+    """
+
+    source, stage = "ours", "generation"
+    output_needs = frozenset()
+
+    def __init__(self, figure: str, declines: Sequence[str]) -> None:
+        self.name, self.figure, self.declines = f"ours_rgb_{figure}", figure, list(declines)
+
+    def settings(self) -> dict[str, Any]:
+        """The words by which a reply declines."""
+        return {"declines": self.declines}
+
+    async def score(self, example: Example, output: Output, judge: Any) -> Cell:
+        """1 or 0; a correction is undefined where no error was detected."""
+        if self.figure not in ABILITIES[example.tags["ability"]][2]:
+            return Cell.not_applicable(f"{self.figure} is no figure of {example.tags['ability']}")
+        if output.answer is None:
+            return Cell.error("the pipeline gave no answer")
+        blank = " " if example.tags["language"] == "zh" else "\0"
+        reply = output.answer.replace(blank, "")
+        declined = any(words.replace(blank, "") in reply for words in self.declines)
+        parts = [any(text.lower() in reply.lower() for text in part) for part in example.metadata["parts"]]
+        detected = any(words in reply for words in _ERRORS)
+        if self.figure == "error_correction" and not detected:
+            return Cell.undefined("the reply does not speak of factual errors")
+        values = {"rejection": declined, "error_detection": detected}
+        return Cell.ok(float(values.get(self.figure, all(parts) and not declined)))
+
+
+@dataclass(frozen=True)
+class AbilityReport:
+    """What `abilities` measured: ``results``, also loaded from a folder, and the scores made of them."""
+
+    results: Results
+
+    @cached_property
+    def scores(self) -> dict[tuple[str, str, str, float], Summary]:
+        """``(ability, figure, language, noise)`` -> mean, interval and counts."""
+        groups: dict[tuple[str, str, str], list[Row]] = {}
+        for row in self.results:
+            tags = row.example.tags
+            groups.setdefault((tags["ability"], tags["language"], tags["noise"]), []).append(row)
+        found = {}
+        for (ability, language, noise), rows in groups.items():
+            part = Results(ability, rows, self.results.metrics).summary()
+            for figure in ABILITIES[ability][2]:
+                found[ability, figure, language, float(noise)] = part[f"ours_rgb_{figure}"]
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """The scores as plain JSON; no texts."""
+        names = ("ability", "metric", "language", "noise_rate")
+        scores = [
+            {**dict(zip(names, key, strict=True)), "value": score.mean, **score.to_json()}
+            for key, score in self.scores.items()
+        ]
+        about = {key: self.results.manifest[key] for key in ("dataset", "stopped_by")}
+        return {"name": self.results.name, **about, "scores": scores}
+
+    def __str__(self) -> str:
+        return tables_text(*self._parts())
+
+    def _repr_html_(self) -> str:
+        return tables_html(*self._parts())
+
+    def _parts(self) -> tuple[str, list[Table], list[str]]:
+        rows = []
+        for (*names, noise), score in self.scores.items():
+            failed = f", {score.errors} failed" if score.errors else ""
+            replies = f"{score.n} of {score.total}{failed}"
+            rows.append([*names, noise, score.mean, interval_text(score.low, score.high), replies])
+        head = ["ability", "figure", "language", "noise", "mean", "95% interval", "replies"]
+        stopped = self.results.manifest["stopped_by"]
+        return self.results.name, [Table(head, rows)], [f"ended early: {stopped}"] if stopped else []
+
+
+async def aabilities(
+    pipeline: Any,
+    folder: Path | str,
+    *,
+    abilities: Sequence[str] = tuple(ABILITIES),
+    noise_rates: Sequence[float] = (0.0, 0.2, 0.4, 0.6, 0.8),
+    passages: int = 5,
+    limit: int | None = None,
+    **run: Any,
+) -> AbilityReport:
+    """Measure what RGB measures (Chen et al., 2023, https://arxiv.org/abs/2309.01431), by its own rules.
+
+    `abilities` is the same for scripts and Jupyter.
+
+    - ``noise_robustness``: share of right answers while a share of the passages is noise, for each noise rate
+    - ``negative_rejection``: share of declines where all of them are noise
+    - ``information_integration``: share of right answers where all parts are needed, for each noise rate
+    - ``counterfactual_robustness``: share of right answers where the passages state a wrong one, of replies that tell
+      of factual errors, and of right answers among these
+
+    Args:
+        pipeline: A chat model (asked with the prompt ``answer_or_doubt``), or a function of a question and its
+            passages (LangChain documents), async or not. For a graph, one that builds it upon them:
+            ``lambda question, passages: build_plain_rag(GivenPassages(passages=passages), llm).invoke(...)``.
+        folder: With RGB's files: ``en.json``, ``en_int.json``, ``en_fact.json``; ``zh`` alike.
+        abilities: Which of the four.
+        noise_rates: Shares of noise, each at least 0 and less than 1.
+        passages: Passages a question is asked with.
+        limit: Only the first so many questions of each language and ability.
+        run: As for `evaluate`: ``out``, ``name``, ``max_concurrency``, ``timeout``, caps, ``prices``, ``progress``.
+
+    Raises:
+        InvalidInputError: If an argument is not allowed, or the folder holds nothing for these abilities.
+
+    Example:
+        >>> import json, tempfile
+        >>> one = {"id": 0, "query": "What pulls the sea?", "answer": "moon", "positive": ["The moon pulls the sea."],
+        ...        "negative": ["The sea is salty."]}
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = (Path(folder) / "en.json").write_text(json.dumps(one))
+        ...     report = abilities(lambda question, passages: passages[0].page_content, folder, progress=False,
+        ...                        abilities=["noise_robustness", "negative_rejection"], noise_rates=[0.0], passages=1)
+        >>> [(figure, score.mean) for (_, figure, _, _), score in report.scores.items()]
+        [('accuracy', 1.0), ('rejection', 0.0)]
+    """
+    model = isinstance(pipeline, BaseChatModel)
+    if not model and not callable(pipeline):
+        raise InvalidInputError(f"{pipeline!r:.60} is no chat model, and no function of (question, passages)")
+    # a graph declines in the kit's own words
+    words = [*_DECLINES, *(sentence.rstrip(".。") for sentence in DECLINED.values() if not model)]
+    metrics = [AbilityMetric(figure, words) for figure in _FIGURES]
+    examples = await run_in_thread(examples_of, folder, abilities, noise_rates, passages, limit)
+    run.setdefault("name", getattr(pipeline, "__name__", type(pipeline).__name__))
+    results = await aevaluate(_asker(pipeline), examples, metrics, make_input=lambda example: example, **run)
+    return AbilityReport(results)
+
+
+abilities = blocking(aabilities, "abilities")
+
+
+def _asker(pipeline: Any) -> Callable[[Example], Awaitable[Any]]:
+    prompts = {language: load_prompt("answer_or_doubt", language=language) for language in ("en", "zh")}
+
+    async def ask(example: Example) -> Any:
+        passages = [
+            Document(id=f"{example.id}-{place}", page_content=text)
+            for place, text in enumerate(example.metadata["passages"], start=1)
+        ]
+        if not isinstance(pipeline, BaseChatModel):
+            return await acall_function(pipeline, example.question, passages)
+        values = {"question": example.question, "passages": render_passages(passages)}
+        return await atext_call(pipeline, prompts[example.tags["language"]], values)
+
+    return ask
+
+
+def examples_of(
+    folder: Path | str, abilities: Any, rates: Any, count: int, limit: int | None
+) -> EvaluationSet:
+    """One example for each question, ability and noise rate: tags name them, metadata hold passages and parts."""
+    if not abilities or isinstance(abilities, str) or set(abilities) - set(ABILITIES):
+        raise InvalidInputError(f"abilities is {abilities!r:.120}; give a list of {', '.join(ABILITIES)}")
+    if not isinstance(rates, Sequence) or not all(isinstance(r, (int, float)) and 0 <= r < 1 for r in rates):
+        raise InvalidInputError(f"noise_rates is {rates!r:.80}; give a list of numbers from 0 to below 1")
+    questions = list(_questions(as_path(folder, "folder")))
+    found = [
+        _example(ability, language, record, rate, count)
+        for ability, (kind, fixed, _) in ABILITIES.items()
+        for language in ("en", "zh")
+        for record in [record for *key, record in questions if key == [kind, language]][:limit]
+        for rate in fixed or rates
+        if ability in abilities
+    ]
+    if not found:
+        raise InvalidInputError(
+            f"{str(folder)!r:.200} holds no question for {', '.join(abilities)}; a folder of RGB has en.json or "
+            "zh_int.json"
+        )
+    return EvaluationSet("rgb", found)
+
+
+def _example(ability: str, language: str, record: Mapping[str, Any], rate: float, count: int) -> Example:
+    answer = record["answer"] if isinstance(record["answer"], list) else [record["answer"]]
+    return Example(
+        f"{ability}:{language}:{rate:g}:{record['id']}",
+        record["query"],
+        tags={"ability": ability, "language": language, "noise": f"{rate:g}"},
+        metadata={
+            "parts": [part if isinstance(part, list) else [part] for part in answer],
+            "passages": passages_of(ABILITIES[ability][0], record, rate, count),
+        },
+    )
+
+
+def passages_of(kind: str, record: Mapping[str, Any], rate: float, count: int) -> list[str]:
+    """The passages that a question is asked with, drawn as RGB's own script draws them.
+
+    ``ceil(count * rate)`` of them are noise. Where there are too few of one kind, those of the other fill up; with
+    several parts each part's passages come first, and noise takes what room they leave; a counterfactual question has
+    the passages with the wrong answer. The order is drawn anew for each question.
+    """
+    draw = random.Random(2333)  # RGB's
+    positive, negative, good = record["positive"], record["negative"], count - ceil(count * rate)
+    if kind == "wrong":
+        wrong = record["positive_wrong"]
+        found = draw.sample(wrong, min(len(wrong), count))
+    elif kind == "integration":
+        groups = [list(group) for group in positive if group]
+        for group in groups:
+            draw.shuffle(group)
+        turns = [text for turn in zip_longest(*groups) for text in turn if text is not None]
+        found = turns[: max(good, len(groups))]
+        found += negative[: max(0, count - len(found))]
+    else:
+        found = positive[: 0 if rate == 1 else max(good, count - len(negative))]
+        found = found + negative[: count - len(found)]
+    draw.shuffle(found)
+    return found
+
+
+def _questions(folder: Path) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """Kind, language and record; those about noise are of ``en_refine`` or ``en``, else of ``en_fact``."""
+    for language in ("en", "zh"):
+        for kind, names in (
+            ("plain", (f"{language}_refine", language, f"{language}_fact")),
+            ("integration", (f"{language}_int",)),
+            ("wrong", (f"{language}_fact",)),
+        ):
+            endings = ("json", "jsonl", "json.gz", "jsonl.gz")
+            path = find_file(folder, *(f"{name}.{ending}" for name in names for ending in endings))
+            for where, record in read_jsonl(path) if path else ():
+                missing = {"id", "query", "answer", "positive", "negative"} - set(record)
+                if missing or (kind == "wrong" and "positive_wrong" not in record):
+                    raise InvalidInputError(
+                        f"{where}: no question of RGB, which has id, query, answer, and passages"
+                    )
+                yield kind, language, record

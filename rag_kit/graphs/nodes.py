@@ -1,0 +1,281 @@
+"""What the nodes of every graph share: its parts, how a run begins, and how it answers from passages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from langchain_core.documents import Document
+from langchain_core.language_models import BaseChatModel
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import Runnable
+from langgraph.graph import END
+from langgraph.types import Command, Overwrite
+
+from rag_kit.concurrency.steps import Step
+from rag_kit.errors import InvalidInputError
+from rag_kit.graphs.context import RagContext
+from rag_kit.graphs.guards import Guards, Refusal, cited, cited_by_model
+from rag_kit.graphs.running import report
+from rag_kit.graphs.state import Turn, Update, cleared
+from rag_kit.graphs.steps import ask, fetch, write
+from rag_kit.graphs.wiring import GraphOptions
+from rag_kit.models.chat import is_extractive
+from rag_kit.prompts import PromptTemplate, load_prompt, render_passages
+from rag_kit.prompts.rendering import Markup, render_history
+from rag_kit.text import check_question, detect_language
+from rag_kit.text.analysis import warm_up
+from rag_kit.text.citations.decline import DECLINED, is_declined
+
+#: The note where a rewriting cannot be used.
+NOT_REWRITTEN = "condense: the model gave no usable rewriting; searched for the question as asked"
+
+
+class RagNodes:
+    """Base of the nodes of a graph. Prompt files and dictionaries are read here, so that no node blocks on a file.
+
+    Args:
+        retriever: Any LangChain retriever.
+        llm: Any LangChain chat model.
+        options: Of these: guards, prompts and ``max_passage_chars``.
+
+    Raises:
+        InvalidInputError: A part is of the wrong kind.
+        InvalidInputError: A prompt file is wrong.
+
+    Attributes:
+        files: The prompt files of the graph. A run's context may have ``NAME_instructions`` for each.
+        max_history: Most characters of the history in the prompt that completes a follow-up; None: the prompt's own.
+    """
+
+    files: ClassVar[tuple[str, ...]] = ("condense", "answer")
+    max_history: ClassVar[int | None] = None
+
+    def __init__(
+        self,
+        retriever: BaseRetriever,
+        llm: BaseChatModel,
+        options: GraphOptions,
+    ) -> None:
+        self.retriever, self.llm = retriever, llm
+        self.guards = options.get("guards") or Guards()
+        self.max_passage_chars = options.get("max_passage_chars", 12_000)
+        _check_parts(retriever, llm, self.max_passage_chars)
+        self._prompts = {
+            (name, language): load_prompt(name, language=language, folder=options.get("prompts"))
+            for name in (*self.files, "check_citations")
+            for language in ("en", "zh")
+        }
+        warm_up()
+
+    @property
+    def refusing(self) -> dict[str, str]:
+        """The edge to the end of a node that asks the guards of questions, if there are any."""
+        return {END: "refused"} if self.guards.question else {}
+
+    def prompt(self, name: str, state: Mapping[str, Any], context: RagContext) -> PromptTemplate:
+        """A prompt in the run's language, with the run's own instructions if it has any."""
+        language = "zh" if state["language"] == "zh" else "en"
+        instructions: str = getattr(context, f"{name}_instructions", None) or ""
+        prompt = self._prompts[name, language]
+        return prompt.with_instructions(instructions) if instructions.strip() else prompt
+
+    def ask(
+        self,
+        name: str,
+        state: Mapping[str, Any],
+        context: RagContext,
+        values: Mapping[str, Any],
+        fallback: Any = None,
+    ) -> Step[Any]:
+        """Ask the model by a prompt for an object; answered by the fallback where it gives nothing usable."""
+        return ask(self.llm, self.prompt(name, state, context), values, fallback=fallback)
+
+    def write(
+        self,
+        name: str,
+        state: Mapping[str, Any],
+        context: RagContext,
+        values: Mapping[str, Any],
+        stream: bool = False,
+    ) -> Step[Any]:
+        """Ask the model by a prompt for text; no token is streamed where a guard must see the answer first."""
+        prompt = self.prompt(name, state, context)
+        return write(self.llm, prompt, values, stream=stream and not self.guards.answer)
+
+    async def checked(
+        self, state: Mapping[str, Any], context: RagContext, own: Update
+    ) -> Update | Command[Any]:
+        """Let the guards see the question; nothing of an earlier turn of the thread is left but its history.
+
+        Args:
+            state: The state that the run begins with.
+            context: The run's settings.
+            own: The graph's own keys as a run begins.
+
+        Returns:
+            The update of the first node, or the command that ends a refused run.
+
+        Raises:
+            InvalidInputError: There is no question.
+        """
+        question = check_question(state.get("question"), example="{'question': 'How ...?'}")
+        language = detect_language(question) if context.language == "auto" else context.language
+        update: Update = {**cleared(question), "language": language, **own}
+        verdict = await self.guards.check_question(question)
+        if isinstance(verdict, Refusal):
+            return turned_away(verdict, update)
+        return {**update, "asked": verdict, "search_query": verdict}
+
+    async def started(
+        self, state: Mapping[str, Any], context: RagContext, own: Update, *, goto: str
+    ) -> Command[Any]:
+        """As `checked`, and a follow-up is made to stand alone; no model call at the first turn of a thread."""
+        update = await self.checked(state, context, own)
+        if isinstance(update, Command):
+            return update
+        if history := state.get("history"):
+            seen = str(update["asked"])
+            values = {"question": seen, "history": rendered(history, self.max_history)}
+            query = await self.ask("condense", update, context, values)
+            whole = None if query is None else await self.guards.check_completed(query.query, seen)
+            if isinstance(whole, Refusal):
+                return turned_away(whole, {**update, **own})
+            if whole is None:
+                update["notes"] = Overwrite([NOT_REWRITTEN])
+            else:
+                update["search_query"] = whole
+                report("condensed", search_query=whole)
+        return Command(update=update, goto=goto)
+
+    async def found(self, query: str, context: RagContext, **details: Any) -> list[Document]:
+        """The passages for a query that this user may see."""
+        passages = await fetch(self.retriever, query, k=context.k, filter=context.filter)
+        allowed = await self.guards.allowed(passages)
+        report("retrieved", **details, passages=len(allowed))
+        return allowed
+
+    async def retrieve(self, state: Any, context: Any) -> Any:
+        """Fetch the passages that this user may see."""
+        return {"documents": await self.found(state["search_query"], context)}
+
+    async def answered(
+        self,
+        question: str,
+        documents: Sequence[Document],
+        state: Mapping[str, Any],
+        context: RagContext,
+        *,
+        name: str = "answer",
+        stream: bool = True,
+        **more: Any,
+    ) -> Update:
+        """Answer from the passages; with none the model is not asked and the answer declines.
+
+        Args:
+            question: The question, complete in itself.
+            documents: The passages, best first.
+            state: The state, for the language.
+            context: The run's settings.
+            name: The prompt to answer with; it takes ``question`` and ``passages``.
+            stream: Whether tokens are streamed.
+            **more: Further values that this prompt takes.
+
+        Returns:
+            ``answer``, and ``notes`` where passages were left out.
+        """
+        if not documents:
+            return {"answer": DECLINED[state["language"]]}
+        notes = []
+        if left_out := len(documents) - len(self.shown(documents)):
+            most = self.max_passage_chars
+            notes.append(f"answer: {left_out} passages did not fit into max_passage_chars={most}")
+        values = {"question": question, "passages": self.rendered_passages(documents), **more}
+        text = await self.write(name, state, context, values, stream)
+        return {"answer": text.strip(), "notes": notes}
+
+    def shown(self, documents: Sequence[Document]) -> list[Document]:
+        """The passages that fit into a prompt: the first ones, at least one (which is cut when rendered)."""
+        kept: list[Document] = []
+        used = 0
+        for document in documents:
+            used += len(document.page_content)
+            if kept and used > self.max_passage_chars:
+                break
+            kept.append(document)
+        return kept
+
+    def rendered_passages(self, documents: Sequence[Document]) -> str:
+        """Passages for a prompt, as many as fit into it."""
+        return render_passages(self.shown(documents), max_chars=self.max_passage_chars)
+
+    async def allowed_part(self, answer: str) -> str:
+        """The answer to a part of a question after the guards; "" if it declines, or they refuse it."""
+        verdict = "" if is_declined(answer) else await self.guards.check_answer(answer)
+        return "" if isinstance(verdict, Refusal) else verdict
+
+    async def cite(self, state: Any, context: Any) -> Any:
+        """Check every citation against its passage, let the guards see the answer, remember the turn."""
+        question, answer, language = state["asked"], state["answer"], state["language"]
+        verdict = await self.guards.check_answer(answer)
+        if isinstance(verdict, Refusal):
+            return refused(question, verdict)
+        update: Update = {"notes": []}
+        if verdict != answer:
+            update = {"answer": verdict, "notes": ["answer: changed by a guard"]}
+        documents = self.shown(state["documents"])
+        if context.citation_check == "model" and not is_extractive(self.llm):
+            prompt = self.prompt("check_citations", state, context)
+            found = await cited_by_model(self.llm, prompt, question, verdict, documents, language)
+            update["notes"] += found.pop("notes", [])
+        else:
+            found = cited(verdict, documents, language=language)
+        report("cited", status=found["status"])
+        return {**update, **found, "history": [Turn(question=question, answer=verdict)]}
+
+
+def refused(question: str, refusal: Refusal) -> Update:
+    """The state of a run that a guard ended: its message is the answer, nothing that was found leaves.
+
+    Search query and notes of the run so far may hold what the guard refuses, so they go too.
+    """
+    report("refused", reason=refusal.reason)
+    return {
+        **cleared(),
+        "answer": refusal.message,
+        "status": "refused",
+        "notes": Overwrite([f"refused by a guard: {refusal.reason or 'no reason given'}"]),
+        "history": [Turn(question=question, answer=refusal.message)],
+    }
+
+
+def turned_away(refusal: Refusal, update: Update) -> Command[Any]:
+    """End a run whose question is refused; it is not remembered, or the next turn would show it to the model."""
+    return Command(update={**update, **refused("", refusal), "history": []}, goto=END)
+
+
+def rendered(history: Sequence[Turn] | None, max_chars: int | None = None) -> Markup:
+    """A thread's turns for a prompt; nothing where there are none."""
+    turns = [
+        message
+        for turn in history or []
+        for message in (("user", turn["question"]), ("assistant", turn["answer"]))
+    ]
+    return render_history(turns, max_chars=max_chars) if turns else Markup("")
+
+
+def _check_parts(retriever: Any, llm: Any, max_passage_chars: Any) -> None:
+    """Refuse parts of the wrong kind when a graph is built, and not when it is first asked."""
+    if not isinstance(retriever, Runnable) or isinstance(retriever, BaseChatModel):
+        raise InvalidInputError(
+            f"retriever is a {type(retriever).__name__}; give a LangChain retriever, "
+            "e.g. BM25Retriever.from_texts(...)."
+        )
+    if not isinstance(llm, Runnable) or isinstance(llm, BaseRetriever):
+        raise InvalidInputError(
+            f"llm is a {type(llm).__name__}; give a LangChain chat model, e.g. chat_model('extractive')."
+        )
+    if isinstance(max_passage_chars, bool) or not isinstance(max_passage_chars, int) or max_passage_chars < 1:
+        raise InvalidInputError(
+            f"max_passage_chars is {max_passage_chars!r}; give a whole number of 1 or more."
+        )

@@ -1,0 +1,106 @@
+"""A leg that keeps what it derives from the store in one file, named for its generation and replaced whole."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import ClassVar
+
+from rag_kit.indexing.document_index.changes import count_since
+from rag_kit.indexing.document_index.folder import is_part, remove_parts
+from rag_kit.indexing.document_index.meta import State
+from rag_kit.indexing.document_index.report import IndexReport
+from rag_kit.indexing.document_index.sql import Connection
+
+_FOLLOWED = 100  # a file is left as it is while at most one row in so many has changed since
+
+
+class FileLeg(ABC):
+    """What the keyword leg and the vector leg of a folder share; see ``Leg``.
+
+    A reader takes the newest file that is not ahead of the store, and what was written since out of the store.
+
+    Args:
+        folder: The folder of the index.
+    """
+
+    label: ClassVar[str]
+    tables: ClassVar[tuple[str, str]]  # whose generations say what changed, and what was removed
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._lock = threading.RLock()
+
+    @abstractmethod
+    def _prefix(self, state: State) -> str:
+        """How the names of its files begin: those of another index, or by another model, are not its own."""
+
+    @abstractmethod
+    def _save(self, connection: Connection, state: State, path: Path) -> None:
+        """Write the file of a state, with access for its owner only."""
+
+    @abstractmethod
+    def _forget(self) -> None:
+        """Forget what is loaded."""
+
+    def files(self, state: State) -> list[tuple[int, Path]]:
+        """The files of this index with their generations, newest first."""
+        start = self._prefix(state)
+        found = ((path.stem.removeprefix(start), path) for path in self._folder.glob(f"{start}*.index"))
+        return sorted(((int(name), path) for name, path in found if name.isdecimal()), reverse=True)
+
+    def readable(self, state: State) -> list[tuple[int, Path]]:
+        """Those that are not ahead of the store: a log was lost with the power, or an older store put back."""
+        return [
+            (generation, path) for generation, path in self.files(state) if generation <= state.generation
+        ]
+
+    def waiting(self, connection: Connection, state: State) -> tuple[int, int]:
+        """How many changes the newest file lacks, and how many rows there are in all."""
+        total = count_since(connection, self.tables[:1], -1)
+        saved = self._saved(state)
+        return (total if saved < 0 else count_since(connection, self.tables, saved)), total
+
+    def _saved(self, state: State) -> int:
+        """The generation of the newest file from which the store can be followed; -1 without one."""
+        return next((generation for generation, _ in self.readable(state) if generation >= state.floor), -1)
+
+    def _follows(self, connection: Connection, state: State) -> bool:
+        """Whether there is a file, from which a reader follows the store with little work."""
+        if self._saved(state) < 0:
+            return False
+        changes, total = self.waiting(connection, state)
+        return changes * _FOLLOWED <= total
+
+    def apply(self, connection: Connection, state: State) -> int:
+        """Write the file of the present generation, or leave it where few rows have changed; see ``Leg``."""
+        with self._lock:
+            if not self._follows(connection, state):
+                self._save(connection, state, self._folder / f"{self._prefix(state)}{state.generation}.index")
+            saved = self._saved(state)
+            keep = f"{self._prefix(state)}{saved}.index"
+        kind = keep.partition("-")[0]
+        remove_parts(self._folder.glob(f"{kind}-*"), [keep])
+        return saved
+
+    def rebuild(self, connection: Connection, state: State) -> str:
+        """Forget what is loaded and saved, and build it anew."""
+        with self._lock:
+            for _, path in self.files(state):
+                path.unlink(missing_ok=True)
+            self._forget()
+            self.apply(connection, state)
+        return f"rebuilt the file of {self.label}"
+
+    def check_saved(self, connection: Connection, state: State, report: IndexReport) -> None:
+        """Report a file that is behind the store, or lost."""
+        if not self._follows(connection, state):
+            # a writer may have put a newer file in the place of the one that this state knew, or made vectors by
+            # another model, which are in no file yet
+            kind = self._prefix(state).partition("-")[0]
+            there = [
+                path for path in self._folder.glob(f"{kind}-{state.uid[:8]}-*.index") if is_part(path.name)
+            ]
+            newest = max((int(path.stem.rpartition("-")[2]) for path in there), default=0)
+            report.behind(self.label, lost=newest < state.floor)

@@ -1,0 +1,199 @@
+"""What a Runnable is made of: its model's endpoint, what that is known not to serve, and who listens to its run.
+
+Listeners are callbacks, tracing, debug output and collectors; a collector with a true ``only_models`` is called for
+models alone, and they call it themselves. Setting up callbacks that nobody has is the largest part of what LangChain
+adds to a short call. Where nothing listens, the kit leaves its own part of that out; a model's own callbacks stay.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
+
+from langchain_core.callbacks import (
+    AsyncCallbackManager,
+    AsyncCallbackManagerForRetrieverRun,
+    CallbackManager,
+    CallbackManagerForRetrieverRun,
+)
+from langchain_core.callbacks.base import BaseCallbackManager
+from langchain_core.globals import get_debug
+from langchain_core.runnables import RunnableConfig
+from langchain_core.utils.uuid import uuid7
+
+METHODS = ("json_schema", "function_calling", "json_mode", "text")
+#: Where Runnables keep what they call.
+INSIDE = (
+    "bound",
+    "runnable",
+    "fallbacks",
+    "first",
+    "middle",
+    "last",
+    "steps__",
+    "default",
+    "mapper",
+    "nodes",
+)
+_MOST_KEPT = 256
+_DEEPEST = 8
+_lock = threading.Lock()
+_first_method: OrderedDict[tuple[str, str, str], int] = OrderedDict()
+
+
+def parts_of(value: object, names: tuple[str, ...] = INSIDE, depth: int = 0) -> Iterator[object]:
+    """A Runnable and the parts that it calls, found by the names of attributes."""
+    if depth > _DEEPEST:
+        return
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        for each in value:
+            yield from parts_of(each, names, depth + 1)
+    elif hasattr(value, "__dict__"):
+        yield value
+        fields = vars(value)
+        for name in names:
+            if (inner := fields.get(name)) is not None:
+                yield from parts_of(inner, names, depth + 1)
+
+
+def model_name(model: Any) -> str | None:
+    """The provider's name of the model, if the object has one."""
+    return _first_text(model, "model_name", "model", "model_id", "deployment_name")
+
+
+def base_url(model: Any) -> str | None:
+    """The address of the endpoint, if the object has one; never print it whole, it may hold a password."""
+    found = _first_text(
+        model, "openai_api_base", "base_url", "endpoint", "azure_endpoint", "anthropic_api_url"
+    )
+    if found is None and hasattr(model, "openai_api_base"):
+        return os.environ.get("OPENAI_API_BASE") or os.environ.get("OPENAI_BASE_URL")
+    return found
+
+
+def _first_text(model: Any, *names: str) -> str | None:
+    values = (getattr(model, name, None) for name in names)
+    return next((value for value in values if isinstance(value, str) and value), None)
+
+
+def first_method(model: Any) -> int:
+    """Index into METHODS from which on this model's endpoint is known to serve; 0 when nothing is known."""
+    key = _key(model) if _first_method else None
+    with _lock:
+        return 0 if key is None else _first_method.get(key, 0)
+
+
+def remember_method(model: Any, index: int) -> None:
+    """Note that the endpoint refused every method before this one and served this one."""
+    if (key := _key(model)) is not None:
+        with _lock:
+            _first_method[key] = index
+            _first_method.move_to_end(key)
+            while len(_first_method) > _MOST_KEPT:
+                _first_method.popitem(last=False)
+
+
+def forget_methods() -> None:
+    """Forget what endpoints refused, for instance after a server was upgraded."""
+    with _lock:
+        _first_method.clear()
+
+
+def _key(model: Any) -> tuple[str, str, str] | None:
+    name = model_name(model)
+    if name is None:
+        return None
+    return (f"{type(model).__module__}.{type(model).__qualname__}", name, base_url(model) or "")
+
+
+def without_retries(model: Any, timeout: float | None) -> Any:
+    """A copy of an OpenAI client model that neither retries by itself nor waits longer than the time-out.
+
+    The structured call retries itself, within its caps; a client that also does would multiply the
+    requests and sleep past the deadline. Other models come back as they are.
+    """
+    options: dict[str, Any] = {"max_retries": 0, **({} if timeout is None else {"timeout": timeout})}
+    changes: dict[str, Any] = {}
+    for root, client in (("root_client", "client"), ("root_async_client", "async_client")):
+        present: Any = getattr(model, root, None)
+        if hasattr(present, "with_options") and hasattr(present, "chat"):
+            changes[root] = present.with_options(**options)
+            changes[client] = changes[root].chat.completions
+    return model.model_copy(update=changes) if changes and hasattr(model, "model_copy") else model
+
+
+try:  # what LangChain itself asks; should it be renamed, every call is taken to have listeners
+    from langchain_core.tracers.context import _configure_hooks, _tracing_v2_is_enabled
+    from langchain_core.utils.env import env_var_is_set
+except ImportError:  # pragma: no cover - not with the versions that are allowed now
+    _tracing_v2_is_enabled = None  # type: ignore[assignment]
+
+AnyManager = CallbackManagerForRetrieverRun | AsyncCallbackManagerForRetrieverRun
+_Manager = TypeVar("_Manager", CallbackManagerForRetrieverRun, AsyncCallbackManagerForRetrieverRun)
+
+
+def has_handlers(config: RunnableConfig) -> bool:
+    """Whether the config itself names a handler."""
+    callbacks: Any = config.get("callbacks")
+    if not callbacks or isinstance(callbacks, list):
+        return bool(callbacks)
+    return bool(callbacks.handlers or callbacks.inheritable_handlers)
+
+
+def has_listeners(config: RunnableConfig) -> bool:
+    """Whether a run under this config would be reported to any handler.
+
+    Args:
+        config: A config that ``ensure_config`` has filled in.
+
+    Example:
+        >>> from langchain_core.callbacks import StdOutCallbackHandler
+        >>> has_listeners({"callbacks": None}), has_listeners({"callbacks": [StdOutCallbackHandler()]})
+        (False, True)
+    """
+    if has_handlers(config):
+        return True
+    if _tracing_v2_is_enabled is None or get_debug() or _tracing_v2_is_enabled():
+        return True
+    for variable, _, handler, environment in _configure_hooks:
+        collector = variable.get()
+        if collector is not None and not getattr(collector, "only_models", False):
+            return True
+        if handler is not None and environment is not None and env_var_is_set(environment):
+            return True
+    return False
+
+
+def silent_manager(kind: type[_Manager], config: RunnableConfig) -> _Manager:
+    """The callbacks of a run that nothing listens to; a part inside may have listeners of its own.
+
+    Args:
+        kind: The class for a blocking or an asynchronous run.
+        config: The run's config.
+    """
+    above = config.get("callbacks") or None
+    if not isinstance(above, BaseCallbackManager):
+        return kind(run_id=uuid7(), handlers=[], inheritable_handlers=[])
+    return kind(
+        run_id=uuid7(),
+        handlers=[],
+        inheritable_handlers=[],
+        parent_run_id=above.parent_run_id,
+        inheritable_tags=above.inheritable_tags,
+        inheritable_metadata=above.inheritable_metadata,
+    )
+
+
+def callbacks_below(manager: AnyManager, tag: str | None) -> BaseCallbackManager:
+    """The callbacks for a part of a run: LangChain's ``get_child``, but quicker where there is nothing in them."""
+    handed_down = manager.inheritable_handlers or manager.inheritable_tags or manager.inheritable_metadata
+    if manager.handlers or handed_down:
+        return manager.get_child(tag)
+    native = isinstance(manager, AsyncCallbackManagerForRetrieverRun)
+    kind = AsyncCallbackManager if native else CallbackManager
+    return kind(handlers=[], parent_run_id=manager.run_id, tags=[] if tag is None else [tag])

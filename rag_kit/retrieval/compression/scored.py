@@ -1,0 +1,136 @@
+"""Sentences by a score: the evidence of their words, which needs no model, or the cosine of their embedding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from rag_kit.retrieval.base import check_number
+from rag_kit.retrieval.compression.base import Compressor, Passage, Selection
+from rag_kit.retrieval.query_call import QueryCall
+from rag_kit.retrieval.vectors import check_embeddings, embed, unit
+from rag_kit.text.analysis import warm_up
+from rag_kit.text.evidence.passages import MAX_SENTENCES, PassageText, analyse, passage_text
+from rag_kit.text.evidence.sentences import LEAST_NEAR, collect
+
+
+class LexicalCompressor(Compressor):
+    """Keep the sentences whose words speak for an answer. English and Chinese, deterministic.
+
+    A sentence is scored as the extractive model scores it: by the query's words in it, beside it and in the title,
+    rare ones counting more, and by whether it holds what is asked for (a date for "when"). It is kept if its
+    score comes near the best one, enough of the query is in or beside it, and it holds a word of the query or what
+    is asked for itself.
+
+    Args:
+        min_score: Lowest share of the query's weight that must stand in the sentence, its neighbours and the title,
+            0 to 1. Without this, passages about something else would keep their best sentence.
+        share: Lowest share of the best sentence's score, 0 to 1; higher is shorter.
+
+    Example:
+        >>> from rag_kit.retrieval import BM25Retriever, CompressionRetriever
+        >>> words = BM25Retriever.from_texts(["Tea is hot. The fan is loud. It rains."])
+        >>> CompressionRetriever(retriever=words, compressor=LexicalCompressor()).invoke("loud fan")[0].page_content
+        'The fan is loud.'
+    """
+
+    name = "lexical"
+
+    def __init__(self, *, min_score: float = LEAST_NEAR, share: float = 0.5) -> None:
+        self.min_score = check_number("min_score", min_score, most=1.0)
+        self.share = check_number("share", share, most=1.0)
+        warm_up()
+        analyse("warm")
+
+    async def select(self, query: str, passages: Sequence[Passage], call: QueryCall) -> list[Selection]:
+        """Choose sentences; see ``Compressor.select``."""
+        question = analyse(query)
+        scores = [[0.0] * len(passage.sentences) for passage in passages]
+        for batch in _batches(passages):
+            places = [piece.start for piece in batch]
+            for found in collect(question, [piece.text for piece in batch]):
+                number = batch[found.place].passage
+                sentences = passages[number].sentences
+                # headings are passed over in the scoring
+                for place in range(places[found.place], len(sentences)):
+                    if sentences[place].text.strip() == found.text:
+                        places[found.place] = place + 1
+                        scores[number][place] = found.worth(self.min_score)
+                        break
+        return _keep(scores, 0.0, self.share)
+
+
+class EmbeddingCompressor(Compressor):
+    """Keep the sentences whose embedding is near the query's; also finds what uses other words.
+
+    All sentences of all passages are embedded in one batch, at the same time as the query.
+
+    Args:
+        embeddings: Any LangChain embedding model.
+        min_score: Lowest cosine of a sentence that is kept, 0 to 1. What is high differs from model to model; 0.3
+            suits all-MiniLM-L6-v2.
+        share: Lowest share of the best sentence's cosine, 0 to 1.
+
+    Example:
+        >>> from langchain_core.embeddings import DeterministicFakeEmbedding
+        >>> from rag_kit.retrieval import BM25Retriever, CompressionRetriever
+        >>> words = BM25Retriever.from_texts(["Tea is hot. Loud fan."])
+        >>> near = EmbeddingCompressor(DeterministicFakeEmbedding(size=8), share=0.99)
+        >>> CompressionRetriever(retriever=words, compressor=near).invoke("Loud fan.")[0].page_content
+        'Loud fan.'
+    """
+
+    name = "embedding"
+
+    def __init__(self, embeddings: Any, *, min_score: float = 0.3, share: float = 0.6) -> None:
+        self.embeddings = check_embeddings(embeddings)
+        self.min_score = check_number("min_score", min_score, most=1.0)
+        self.share = check_number("share", share, most=1.0)
+
+    async def select(self, query: str, passages: Sequence[Passage], call: QueryCall) -> list[Selection]:
+        """Choose sentences; see ``Compressor.select``."""
+        texts = [sentence.text for passage in passages for sentence in passage.sentences]
+        distinct = list(dict.fromkeys(texts))
+        one, many = await embed(self.embeddings, query, distinct, call, f"compress:{self.name}")
+        by_text = dict(zip(distinct, (float(value) for value in unit(many) @ unit(one)), strict=True))
+        scores = [[by_text[sentence.text] for sentence in passage.sentences] for passage in passages]
+        return _keep(scores, self.min_score, self.share)
+
+
+class _Piece(NamedTuple):
+    """A run of sentences of one passage: number of the passage and of the first sentence, and the text."""
+
+    passage: int
+    start: int
+    text: PassageText
+
+
+def _batches(passages: Sequence[Passage]) -> Iterator[list[_Piece]]:
+    """The passages in lots of as many sentences as are looked at together; longer passages in pieces."""
+    lot: list[_Piece] = []
+    room = MAX_SENTENCES
+    for number, passage in enumerate(passages):
+        for start in range(0, len(passage.sentences), MAX_SENTENCES):
+            part = passage.sentences[start : start + MAX_SENTENCES]
+            if len(part) > room:
+                yield lot
+                lot, room = [], MAX_SENTENCES
+            text = passage.document.page_content[part[0].start : part[-1].end]
+            lot.append(_Piece(number, start, passage_text(number + 1, text, passage.document.metadata)))
+            room -= len(part)
+    if lot:
+        yield lot
+
+
+def _keep(scores: Sequence[Sequence[float]], min_score: float, share: float) -> list[Selection]:
+    """The sentences of each passage that score high enough, alone and beside the best of all passages."""
+    best = max((score for of_one in scores for score in of_one), default=0.0)
+    low = max(min_score, share * best)
+    # A score of 0 is no evidence, whatever the thresholds.
+    return [
+        Selection(
+            [place for place, score in enumerate(of_one) if score >= low and score > 0],
+            max(of_one, default=None),
+        )
+        for of_one in scores
+    ]

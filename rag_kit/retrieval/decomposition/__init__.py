@@ -1,1 +1,0 @@
-"""Decomposition: a question split into parts, searched for side by side or one after the other."""

@@ -1,0 +1,174 @@
+"""Reranking by a model behind HTTP: the ``/rerank`` route of Jina, Cohere, vLLM, Xinference and TEI."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import httpx2
+from langchain_core.documents import Document
+from langchain_core.runnables import Runnable, RunnableConfig, RunnablePassthrough
+from pydantic import SecretStr
+
+from rag_kit.concurrency.outcome import describe_failure
+from rag_kit.errors import InvalidInputError, ModelOutputError
+from rag_kit.models.attempts import ask
+from rag_kit.models.calls import ModelCall
+from rag_kit.models.failures import map_model_error
+from rag_kit.models.http import with_http_clients
+from rag_kit.models.providers import options
+from rag_kit.retrieval.base import check_count
+from rag_kit.retrieval.query_call import Call, QueryCall
+from rag_kit.retrieval.rerank.base import Ranking, Reranker, by_scores, check_scores
+
+_MOST_BYTES = 16_000_000
+_DIALECTS = {"common": ("documents", 100), "tei": ("texts", 32)}
+
+
+class EndpointReranker(Reranker):
+    """Score each passage by a reranking model at an HTTP endpoint.
+
+    More passages than ``batch_size`` go in several requests at the same time. Each request counts as a model call
+    (``max_calls``) and is repeated after a rate limit, a server error or a broken connection. A passage that got no
+    score stays in its place, and the notes say so; a reply that numbers passages wrongly is not used at all, since
+    its other numbers are as doubtful.
+
+    Args:
+        base_url: Address to which ``/rerank`` is added: ``https://api.jina.ai/v1``, ``https://api.cohere.com/v2``,
+            ``http://127.0.0.1:8000/v1`` (vLLM, Xinference), ``http://127.0.0.1:8080`` (TEI).
+        model: Name of the model; TEI serves one and needs none.
+        api_key: Sent as a bearer token; ``None`` for an endpoint that checks no key.
+        dialect: ``"common"``, or ``"tei"`` for Text Embeddings Inference.
+        batch_size: Most passages in a request; ``None`` for 100, what Cohere bills as one search, and 32 with TEI,
+            which refuses more unless it is started otherwise.
+        timeout: Seconds for one request.
+        depth: See ``Reranker``.
+
+    Raises:
+        ConfigurationError: ``base_url`` is no http(s) address, or holds a password.
+        InvalidInputError: Another argument is not allowed.
+
+    Example:
+        >>> EndpointReranker("http://127.0.0.1:8000/v1", model="bge-reranker-v2-m3", depth=50)
+        EndpointReranker(depth=50, url='http://127.0.0.1:8000/v1/rerank', batch_size=100, timeout=60)
+    """
+
+    name = "endpoint"
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        model: str | None = None,
+        api_key: str | None = None,
+        dialect: str = "common",
+        batch_size: int | None = None,
+        timeout: float = 60,
+        depth: int | None = None,
+    ) -> None:
+        super().__init__(depth=depth)
+        if dialect not in _DIALECTS:
+            raise InvalidInputError(
+                f"dialect={dialect!r} was given; allowed: {', '.join(map(repr, _DIALECTS))}."
+            )
+        field, most = _DIALECTS[dialect]
+        address = options("rerank", "reranker", {"base_url": base_url})["base_url"]
+        self.url = f"{address.rstrip('/')}/rerank"
+        self.batch_size = check_count("batch_size", most if batch_size is None else batch_size)
+        self.timeout = timeout
+        extra = {"truncate": True} if dialect == "tei" else {}
+        self._endpoint = _Endpoint(self.url, field, {**extra, **({"model": model} if model else {})}, api_key)
+
+    async def rank(self, query: str, documents: Sequence[Document], call: QueryCall) -> Ranking:
+        """Order the documents; see ``Reranker.rank``."""
+        texts = [doc.page_content for doc in documents]
+        batches = [texts[at : at + self.batch_size] for at in range(0, len(texts), self.batch_size)]
+        outcomes = (await call.do_all([self._request(query, batch, call) for batch in batches])).outcomes
+        strict = call.owner.on_error == "raise"
+        if strict or not any(outcome.ok for outcome in outcomes):
+            for outcome in outcomes:
+                call.value(outcome)
+        scores: list[float | None] = []
+        for batch, outcome in zip(batches, outcomes, strict=True):
+            scores += [None] * len(batch) if outcome.value is None else outcome.value
+        if strict and None in scores:
+            raise ModelOutputError(
+                f"rerank:{self.name} gave no score for {scores.count(None)} of {len(scores)} passages."
+            )
+        for outcome in outcomes:
+            if outcome.error is not None:
+                call.note(f"degraded: {describe_failure(outcome.name, outcome.error)}")
+        return by_scores(scores)
+
+    def _request(self, query: str, texts: list[str], call: QueryCall) -> Call:
+        config = call.request.child("model")
+        # without a prompt: query and passages are sent as they are
+        asked = ModelCall(self._endpoint, RunnablePassthrough(), {}, config, timeout=self.timeout)
+        logic = partial(_scores, asked, [query, *texts])
+        return Call(f"rerank:{self.name}", partial(asked.run, logic), partial(asked.arun, logic))
+
+
+async def _scores(call: ModelCall, texts: list[Any]) -> list[float | None]:
+    """Ask for the scores of all texts after the first, which is the query; ``None`` where a text got none."""
+    reply = await ask(call, call.bare_model, texts)
+    if reply.error is not None:
+        raise map_model_error(reply.error, model=call.model)
+    rows = reply.value.get("results") if isinstance(reply.value, dict) else reply.value
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise ModelOutputError(
+            "The rerank endpoint's reply holds no list of results. Check base_url and dialect."
+        )
+    count, found = len(texts) - 1, dict[int, Any]()
+    for row in rows:
+        place = row.get("index")
+        if type(place) is not int or not 0 <= place < count or place in found:
+            raise ModelOutputError(
+                f"The rerank endpoint's reply numbers a passage {place!r:.40}; {count} were sent, numbered from 0, "
+                "and each may come once."
+            )
+        found[place] = row.get("relevance_score", row.get("score"))
+    return check_scores([found.get(place) for place in range(count)], count)
+
+
+class _Endpoint(Runnable[list[str], Any]):
+    """One POST: the query and the passages in, the parsed JSON of the reply out."""
+
+    def __init__(self, url: str, field: str, body: dict[str, Any], key: str | None) -> None:
+        self.base_url, self.field, self.body = url, field, body
+        self.key = SecretStr(key or "")
+        clients = with_http_clients({"base_url": url})
+        self.client, self.async_client = clients["http_client"], clients["http_async_client"]
+
+    def invoke(self, input: list[str], config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        with self.client.stream("POST", self.base_url, **self._sent(input)) as response:
+            body = bytearray()
+            for piece in response.iter_bytes():
+                _add(body, piece)
+            return _parsed(response, body)
+
+    async def ainvoke(self, input: list[str], config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        async with self.async_client.stream("POST", self.base_url, **self._sent(input)) as response:
+            body = bytearray()
+            async for piece in response.aiter_bytes():
+                _add(body, piece)
+            return _parsed(response, body)
+
+    def _sent(self, texts: list[str]) -> dict[str, Any]:
+        key = self.key.get_secret_value()
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        return {"json": {**self.body, "query": texts[0], self.field: texts[1:]}, "headers": headers}
+
+
+def _add(body: bytearray, piece: bytes) -> None:
+    body += piece
+    if len(body) > _MOST_BYTES:
+        raise ModelOutputError(f"The rerank endpoint's reply is longer than {_MOST_BYTES:,} bytes.")
+
+
+def _parsed(response: httpx2.Response, body: bytearray) -> Any:
+    if response.status_code != 200:
+        said = body[:1000].decode(errors="replace") or "no message"
+        raise httpx2.HTTPStatusError(said, request=response.request, response=response)
+    return json.loads(body)

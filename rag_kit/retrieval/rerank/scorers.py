@@ -1,0 +1,168 @@
+"""Rerankers that score by a function, a cross-encoder or embeddings, and what else can be given as a reranker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from langchain_core.cross_encoders import BaseCrossEncoder
+from langchain_core.documents import BaseDocumentCompressor, Document
+from langchain_core.embeddings import Embeddings
+from langchain_core.language_models import BaseLanguageModel
+from langchain_core.runnables import Runnable
+
+from rag_kit.errors import InvalidInputError
+from rag_kit.retrieval.document_compressor import DocumentCompressor
+from rag_kit.retrieval.query_call import QueryCall
+from rag_kit.retrieval.rerank.base import Ranking, Reranker, by_scores, check_scores
+from rag_kit.retrieval.vectors import check_embeddings, embed, unit
+
+
+class FunctionReranker(Reranker):
+    """A function as a reranker.
+
+    Args:
+        func: Takes the query and the list of documents, returns one score a document, higher is better; it may
+            be asynchronous.
+        name: Stands in the provenance; by default the function's name.
+        depth: See ``Reranker``.
+
+    Example:
+        >>> from rag_kit.retrieval import BM25Retriever, RerankRetriever
+        >>> words = BM25Retriever.from_texts(["a fan", "a fan that hums"])
+        >>> longest = RerankRetriever(retriever=words, reranker=lambda q, docs: [len(d.page_content) for d in docs])
+        >>> [doc.page_content for doc in longest.invoke("fan")]
+        ['a fan that hums', 'a fan']
+    """
+
+    def __init__(
+        self,
+        func: Callable[[str, list[Document]], Any],
+        *,
+        name: str | None = None,
+        depth: int | None = None,
+    ) -> None:
+        super().__init__(depth=depth)
+        if not callable(func):
+            raise InvalidInputError(
+                f"func is {type(func).__name__}; it must be a function of query and documents."
+            )
+        self.func = func
+        given = getattr(func, "__name__", "function")
+        self.name = name or ("function" if given == "<lambda>" else given)
+
+    async def rank(self, query: str, documents: Sequence[Document], call: QueryCall) -> Ranking:
+        """Order the documents; see ``Reranker.rank``."""
+        given = [doc.model_copy(deep=True) for doc in documents]
+        scores = await call.call(f"rerank:{self.name}", self.func, query, given)
+        return by_scores(check_scores(scores, len(documents)))
+
+
+class CrossEncoderReranker(Reranker):
+    """Score each passage with any LangChain cross-encoder.
+
+    All pairs go to the model in one call. The interface has no asynchronous form, so in async code it runs on a
+    thread of the shared pool, not in the event loop.
+
+    Args:
+        model: A ``langchain_core.cross_encoders.BaseCrossEncoder``.
+        depth: See ``Reranker``.
+
+    Example:
+        >>> class Shared(BaseCrossEncoder):
+        ...     def score(self, text_pairs):
+        ...         return [len(set(a.split()) & set(b.split())) for a, b in text_pairs]
+        >>> from rag_kit.retrieval import BM25Retriever, RerankRetriever
+        >>> words = BM25Retriever.from_texts(["fan fan fan", "the fan is loud"])
+        >>> ranked = RerankRetriever(retriever=words, reranker=CrossEncoderReranker(Shared()))
+        >>> [doc.page_content for doc in ranked.invoke("is the fan loud")]
+        ['the fan is loud', 'fan fan fan']
+    """
+
+    name = "cross_encoder"
+
+    def __init__(self, model: Any, *, depth: int | None = None) -> None:
+        super().__init__(depth=depth)
+        if not is_cross_encoder(model):
+            raise InvalidInputError(
+                f"model is {type(model).__name__}; it must be a LangChain cross-encoder "
+                "(langchain_core.cross_encoders.BaseCrossEncoder)."
+            )
+        self.model = model
+
+    async def rank(self, query: str, documents: Sequence[Document], call: QueryCall) -> Ranking:
+        """Order the documents; see ``Reranker.rank``."""
+        pairs = [(query, doc.page_content) for doc in documents]
+        scores = await call.call(f"rerank:{self.name}", self.model.score, pairs)
+        return by_scores(check_scores(scores, len(documents)))
+
+
+class EmbeddingReranker(Reranker):
+    """Score each passage by the cosine of its embedding and the query's, from -1 to 1.
+
+    Useful behind a keyword search whose texts are in no vector store.
+
+    Args:
+        embeddings: Any LangChain embedding model. Query and passages are embedded at the same time, the
+            passages in one batch.
+        depth: See ``Reranker``.
+
+    Example:
+        >>> from langchain_core.embeddings import DeterministicFakeEmbedding
+        >>> from rag_kit.retrieval import BM25Retriever, RerankRetriever
+        >>> words = BM25Retriever.from_texts(["fan fan loud", "fan"])
+        >>> ranked = RerankRetriever(retriever=words, reranker=EmbeddingReranker(DeterministicFakeEmbedding(size=8)))
+        >>> ranked.invoke("fan")[0].page_content
+        'fan'
+    """
+
+    name = "embedding"
+
+    def __init__(self, embeddings: Any, *, depth: int | None = None) -> None:
+        super().__init__(depth=depth)
+        self.embeddings = check_embeddings(embeddings)
+
+    async def rank(self, query: str, documents: Sequence[Document], call: QueryCall) -> Ranking:
+        """Order the documents; see ``Reranker.rank``."""
+        texts = [doc.page_content for doc in documents]
+        one, many = await embed(self.embeddings, query, texts, call, f"rerank:{self.name}")
+        return by_scores([float(score) for score in unit(many) @ unit(one)])
+
+
+def as_rerankers(value: Any) -> list[Reranker | DocumentCompressor]:
+    """One reranker or several in a row, of anything that ``RerankRetriever`` takes as ``reranker``."""
+    items = list(value) if isinstance(value, (list, tuple)) else [value]
+    if not items:
+        raise InvalidInputError("reranker is an empty list; give at least one reranker.")
+    return [_reranker(item) for item in items]
+
+
+def _reranker(value: Any) -> Reranker | DocumentCompressor:
+    if isinstance(value, (Reranker, DocumentCompressor)):
+        return value
+    if isinstance(value, BaseDocumentCompressor):
+        return DocumentCompressor(value)
+    if is_cross_encoder(value):
+        return CrossEncoderReranker(value)
+    if isinstance(value, Embeddings):
+        return EmbeddingReranker(value)
+    if isinstance(value, BaseLanguageModel):
+        raise InvalidInputError(
+            f"reranker is the model {type(value).__name__}; say how it is to be asked: PointwiseReranker(model) or "
+            "ListwiseReranker(model)."
+        )
+    if callable(value) and not isinstance(value, (type, Runnable)):
+        return FunctionReranker(value)
+    raise InvalidInputError(
+        f"reranker is {type(value).__name__}; it must be a reranker of rag_kit.retrieval.rerank, a LangChain "
+        "cross-encoder or document compressor, an embedding model, a function of query and documents, or a list of "
+        "these."
+    )
+
+
+def is_cross_encoder(value: Any) -> bool:
+    """Whether it is a LangChain cross-encoder; older releases of langchain-classic had a base class of their own."""
+    return isinstance(value, BaseCrossEncoder) or any(
+        base.__name__ == "BaseCrossEncoder" and base.__module__.startswith("langchain")
+        for base in type(value).__mro__
+    )

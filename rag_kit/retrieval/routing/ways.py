@@ -1,0 +1,198 @@
+"""Ways to choose sources: by shared words, by the similarity of embeddings, by a model, or by a function."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.runnables import Runnable
+
+from rag_kit.concurrency.bridge import acall_function, call_function, run_in_thread
+from rag_kit.errors import InvalidInputError, ModelOutputError
+from rag_kit.models.clients import acall_runnable, aembed_query, embed_documents, embed_query
+from rag_kit.prompts.routing import routes_among
+from rag_kit.retrieval.prompting import LanguagePrompts, check_model
+from rag_kit.retrieval.query_call import Call, QueryCall
+from rag_kit.retrieval.routing.source import Choice, Source
+from rag_kit.retrieval.vectors import check_embeddings, embedded, unit
+from rag_kit.text import detect_language
+from rag_kit.text.likeness import WordLikeness
+
+if TYPE_CHECKING:
+    import numpy as np
+
+# Measured with MiniLM on four collections: docs/benchmarks.md, "Routing by similarity".
+SIMILARITY_THRESHOLD = 0.1
+_ANY_WORD = 1e-6
+_REASON_WORDS, _REASON_CHARS = 6, 80
+Decision = tuple[list[Choice], Mapping[str, float]]
+
+
+class KeywordWay:
+    """Choose the sources whose names, descriptions and examples share the question's words.
+
+    Words that few sources have count more; see ``rag_kit.text.likeness.WordLikeness`` for the score, 0 to 1.
+    """
+
+    name = "keywords"
+
+    def __init__(self, sources: Sequence[Source], threshold: float | None, margin: float | None) -> None:
+        self._limits = _ANY_WORD if threshold is None else threshold, margin
+        self._likeness = WordLikeness([source.texts for source in sources])
+        self._places = {source.name: place for place, source in enumerate(sources)}
+
+    async def decide(self, call: QueryCall, sources: Sequence[Source], most: int) -> Decision:
+        """Compare the words."""
+        names = [source.name for source in sources]
+        found = self._likeness.scores(call.query, [self._places[name] for name in names])
+        scores = {name: round(score, 6) for name, score in zip(names, found, strict=True)}
+        # No word in common is no sign of anything, whatever the threshold.
+        fitting = {name: score for name, score in scores.items() if score > 0}
+        best = best_names(fitting, *self._limits, most)
+        return [Choice(name, scores[name], self._reason(call.query, name)) for name in best], scores
+
+    def _reason(self, question: str, name: str) -> str:
+        words = self._likeness.shared(question, self._places[name])
+        return f"shared words: {', '.join(words[:_REASON_WORDS])}"
+
+
+class SimilarityWay:
+    """Choose the sources whose descriptions and examples are near the question.
+
+    The texts of the sources are embedded once, beside the first question, and kept; a failure is not kept.
+    """
+
+    name = "similarity"
+
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        embeddings: Any,
+        pooling: str,
+        threshold: float | None,
+        margin: float | None,
+    ) -> None:
+        self._embeddings = check_embeddings(embeddings)
+        self._mean = pooling == "mean"
+        self._limits = SIMILARITY_THRESHOLD if threshold is None else threshold, margin
+        self._texts = [text for source in sources for text in source.texts]
+        self._rows: dict[str, range] = {}
+        for source in sources:
+            first = sum(map(len, self._rows.values()))
+            self._rows[source.name] = range(first, first + len(source.texts))
+        self._matrix: np.ndarray | None = None
+        self._lock = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_lock": None, "_matrix": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=threading.Lock())
+
+    async def decide(self, call: QueryCall, sources: Sequence[Source], most: int) -> Decision:
+        """Embed and compare."""
+        import numpy as np
+
+        question = self._embeddings, call.query
+        done = await call.do_first(
+            [
+                Call("query embedding", partial(embed_query, *question), partial(aembed_query, *question)),
+                Call("embeddings", self._vectors, partial(run_in_thread, self._vectors)),
+            ],
+            call.owner.timeout,
+        )
+        asked, matrix = map(call.value, done.outcomes)
+        vector = embedded([asked], 1, self._embeddings)[0]
+        if vector.size != matrix.shape[1]:
+            raise ModelOutputError(
+                f"The embedding model gave a vector of size {vector.size} for the question and of size "
+                f"{matrix.shape[1]} for the descriptions; they must be of one size."
+            )
+        cosines = matrix @ unit(vector)
+        scores, nearest = {}, {}
+        for source in sources:
+            rows = self._rows[source.name]
+            own = cosines[rows.start : rows.stop]
+            # Rounded, so that equal texts give equal scores whatever the order of the sums.
+            scores[source.name] = round(float(own.mean() if self._mean else own.max()), 6)
+            nearest[source.name] = " ".join(source.texts[int(np.argmax(own))].split())[:_REASON_CHARS]
+        best = best_names(scores, *self._limits, most)
+        return [Choice(name, scores[name], f"similar to: {nearest[name]}") for name in best], scores
+
+    def _vectors(self) -> np.ndarray:
+        """The unit vectors of all texts; whoever asks first has them made."""
+        with self._lock:
+            if self._matrix is None:
+                answer = embed_documents(self._embeddings, self._texts)
+                self._matrix = unit(embedded(answer, len(self._texts), self._embeddings))
+            return self._matrix
+
+
+def best_names(scores: Mapping[str, float], threshold: float, margin: float | None, most: int) -> list[str]:
+    """The names whose scores reach a threshold and come near to the best one, best first."""
+    fitting = [name for name, score in scores.items() if score >= threshold and math.isfinite(score)]
+    fitting.sort(key=lambda name: -scores[name])
+    if margin is not None and fitting:
+        least = scores[fitting[0]] - margin - 1e-9
+        fitting = [name for name in fitting if scores[name] >= least]
+    return fitting[:most]
+
+
+class ModelWay:
+    """Have a model choose, by names and descriptions; the schema of the answer lists the names that are allowed."""
+
+    name = "model"
+
+    def __init__(self, llm: Any, prompt: Any, language: str) -> None:
+        self._llm = check_model(llm)
+        self._prompts = LanguagePrompts("route", prompt, ("question", "sources"), language)
+
+    async def decide(self, call: QueryCall, sources: Sequence[Source], most: int) -> Decision:
+        """Ask the model."""
+        prompt = self._prompts.choose(call.query)
+        metadata = getattr(prompt, "metadata", None) or {}
+        language = metadata.get("language") or detect_language(call.query)
+        lines = "\n".join(source.line(language) for source in sources)
+        values = {"question": call.query, "sources": lines, "most": most}
+        form = routes_among(tuple(source.name for source in sources))
+        (outcome,) = await call.ask(self._llm, prompt, [values], form, ["route"], form_holds=True)
+        if outcome.error is not None:
+            raise outcome.error
+        answer: Any = outcome.value
+        return [Choice(choice.name, None, choice.reason) for choice in answer.choices], {}
+
+
+class FunctionWay:
+    """Have a function of the question choose; it may be asynchronous, or a LangChain runnable."""
+
+    name = "function"
+
+    def __init__(self, func: Any) -> None:
+        self._func = func
+
+    async def decide(self, call: QueryCall, sources: Sequence[Source], most: int) -> Decision:
+        """Call the function."""
+        func, config = self._func, call.request.child("route")
+        if isinstance(func, Runnable):
+            sync: Any = partial(func.invoke, call.query, config)
+            native: Any = partial(acall_runnable, func, call.query, config)
+        else:
+            sync = partial(call_function, func, call.query)
+            native = partial(acall_function, func, call.query)
+        (outcome,) = (await call.do_first([Call("function", sync, native)], call.owner.timeout)).outcomes
+        given = call.value(outcome)
+        given = [] if given is None else [given] if isinstance(given, str) else given
+        named: list[Any] = [*given] if isinstance(given, Iterable) else [None]
+        if not all(isinstance(name, str) for name in named):
+            raise InvalidInputError(
+                f"The routing function gave {given!r:.80}; it must give a name, a list of names, a mapping of name "
+                "to reason, or None."
+            )
+        reasons = given if isinstance(given, Mapping) else {}
+        return [Choice(name, None, str(reasons.get(name, ""))) for name in named], {}
+
+
+Way = ModelWay | FunctionWay | KeywordWay | SimilarityWay

@@ -1,0 +1,102 @@
+"""The page about the command line says what is true: examples, completion, exit codes, the fields of each JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from rag_kit.cli import exits
+from rag_kit.cli.examples import EXAMPLES
+from rag_kit.cli.main import COMMANDS, main, parser
+
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide"
+QUESTION = "When does the pump start?"
+
+
+def fields(language: str, command: str) -> set[str]:
+    """The fields that the page names for a command."""
+    page = (GUIDE / language / "command-line.md").read_text(encoding="utf-8")
+    section = page.split(f"### rag-kit {command}\n")[1].split("\n### ")[0]
+    cells = re.findall(r"^\| (`.*?) \| ", section, re.MULTILINE)
+    return {name for cell in cells for name in re.findall(r"`(\w+)`", cell)}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with an index, a set of questions and two results."""
+    base = tmp_path_factory.mktemp("page")
+    (base / "docs").mkdir()
+    (base / "docs" / "pump.md").write_text("# Pump\n\nThe pump starts at 40 degrees.\n", encoding="utf-8")
+    rows = [{"id": f"q{n}", "question": QUESTION, "answers": ["40 degrees"]} for n in range(2)]
+    (base / "set.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    index = str(base / "index")
+    assert main(["ingest", str(base / "docs"), "--index", index, "--embedding-model", "none", "--quiet"]) == 0
+    for name in ("plain", "crag"):
+        command = ["evaluate", str(base / "set.jsonl"), "--index", index, "--graph", name, "--out"]
+        assert main([*command, str(base / name), "--name", name, "--metric", "ours_answer_found"]) == exits.OK
+    return base
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "ingest {0}/docs --index {0}/index",
+        f"retrieve '{QUESTION}' --index {{0}}/index",
+        f"ask '{QUESTION}' --index {{0}}/index",
+        "verify --index {0}/index",
+        "evaluate {0}/set.jsonl --index {0}/index --graph plain --out {0}/plain --name plain",
+        "compare {0}/plain {0}/crag",
+        "doctor --no-network",
+    ],
+)
+def test_fields_are_those_of_the_page(command: str, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What --json prints has the fields that both languages of the page name, and no others."""
+    arguments = shlex.split(command.format(place))
+    capsys.readouterr()
+    assert main([*arguments, "--json"]) == exits.OK
+    found = json.loads(capsys.readouterr().out)
+    keys = set(found[0] if isinstance(found, list) else found)
+    assert keys == fields("en", arguments[0]) == fields("zh", arguments[0])
+
+
+def test_every_command_has_examples_that_parse(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each command's help ends with examples, whose arguments the parser takes."""
+    assert EXAMPLES.keys() == COMMANDS.keys()
+    for command, lines in EXAMPLES.items():
+        with pytest.raises(SystemExit):
+            main([command, "--help"])
+        printed = capsys.readouterr().out
+        for line in lines:
+            assert f"\n  {line}\n" in printed
+            words = shlex.split(re.split(r" [<>] ", line)[0])
+            assert parser(command).parse_args(words[1:]).command == command
+
+
+def test_exit_codes_are_those_of_the_page() -> None:
+    """Both languages list all codes."""
+    codes = {value for value in vars(exits).values() if type(value) is int}
+    for language in ("en", "zh"):
+        page = (GUIDE / language / "command-line.md").read_text(encoding="utf-8")
+        cells = re.findall(r"^\| ([\d,、 ]+) \| ", page, re.MULTILINE)
+        assert {int(number) for cell in cells for number in re.findall(r"\d+", cell)} == codes
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_bash_completes_commands(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """The script that is printed for bash completes a command and an option."""
+    with pytest.raises(SystemExit) as ended:
+        main(["--print-completion", "bash"])
+    assert not ended.value.code
+    script = tmp_path / "rag-kit.bash"
+    script.write_text(capsys.readouterr().out, encoding="utf-8")
+    for words, expected in (("rag-kit in", "ingest"), ("rag-kit ask --gr", "--graph")):
+        count = len(words.split()) - 1
+        lines = f"source {script}; COMP_WORDS=({words}); COMP_CWORD={count}; _shtab_rag_kit; echo ${{COMPREPLY[@]}}"
+        done = subprocess.run(["bash", "-c", lines], capture_output=True, text=True, check=True)
+        assert done.stdout.split() == [expected]
