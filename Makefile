@@ -21,7 +21,7 @@ export PYTHONUTF8 = 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-postgres test test-slow check bench notebooks studio build constraints tables pictures clean
+.PHONY: help demo demo-postgres test test-slow check bench notebooks site studio build constraints tables pictures clean
 
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,13 +49,15 @@ $(STAMPS)/bench: $(STAMPS)/postgres
 	$(call install,the peers that are measured against,[test$(comma)bench$(comma)minilm])
 $(STAMPS)/notebooks: $(STAMPS)/base
 	$(call install,jupyter and what the evaluation needs,[test$(comma)jupyter$(comma)eval])
+$(STAMPS)/site: $(STAMPS)/base
+	$(call install,mkdocs and its theme,[docs])
 $(STAMPS)/studio: $(STAMPS)/base
 	$(call install,the LangGraph server,[test$(comma)studio])
 $(STAMPS)/build: $(STAMPS)/base
 	$(call install,the build tool,[test$(comma)slow])
 $(STAMPS)/all: $(STAMPS)/base
-	$(call install,every extra,[eval$(comma)studio$(comma)sql$(comma)graph$(comma)ocr$(comma)postgres$(comma)distributed$(comma)minilm$(comma)jupyter$(comma)test$(comma)check$(comma)bench$(comma)slow])
-	@touch $(STAMPS)/test $(STAMPS)/check $(STAMPS)/bench $(STAMPS)/notebooks $(STAMPS)/studio $(STAMPS)/build
+	$(call install,every extra,[eval$(comma)studio$(comma)sql$(comma)graph$(comma)ocr$(comma)postgres$(comma)distributed$(comma)mcp$(comma)minilm$(comma)fastembed$(comma)jupyter$(comma)docs$(comma)test$(comma)check$(comma)bench$(comma)slow])
+	@touch $(STAMPS)/test $(STAMPS)/check $(STAMPS)/bench $(STAMPS)/notebooks $(STAMPS)/site $(STAMPS)/studio $(STAMPS)/build
 comma := ,
 
 $(STAMPS)/postgres: $(STAMPS)/base
@@ -89,11 +91,17 @@ bench: $(STAMPS)/bench  ## speed as ratios against peers (BENCH=fan_out for one,
 notebooks: $(STAMPS)/notebooks  ## execute the notebooks, compare with their outputs (WRITE=1 writes these anew)
 	@$(BIN)/python scripts/run_notebooks.py $(if $(WRITE),--write)
 
+site: $(STAMPS)/site  ## build the documentation site into site/ (no network; a broken link fails it)
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
+	@echo "look at it: $(BIN)/python -m http.server --directory site"
+
 studio: $(STAMPS)/studio  ## open the graphs in LangGraph Studio (PORT=2024)
 	@$(BIN)/python scripts/studio.py --port $(or $(PORT),2024)
 
 build: $(STAMPS)/build  ## wheel and sdist, then tests against the installed wheel
 	@rm -rf dist && $(BIN)/python -m build --outdir dist . >/dev/null
+	@$(BIN)/twine check --strict dist/*
+	@$(BIN)/check-wheel-contents dist/*.whl
 	@$(BIN)/python scripts/test_wheel.py dist --constraints $(CONSTRAINTS) $(if $(UV),--uv $(UV))
 
 constraints:  ## write the constraint files anew (needs uv)
@@ -103,8 +111,8 @@ tables: $(STAMPS)/test  ## write the tables of the documents from the result fil
 	@$(BIN)/python scripts/make_tables.py
 	@$(BIN)/python scripts/make_metric_table.py
 
-pictures: $(STAMPS)/all  ## photograph the report of a notebook for the README (needs Chromium)
-	@$(BIN)/python scripts/report_pictures.py
+pictures: $(STAMPS)/all  ## draw docs/pictures/ anew from what the kit does (ONLY=crag for some; needs Chromium)
+	@PYTHONPATH=. $(BIN)/python scripts/pictures.py $(ONLY)
 
 clean:  ## remove environments, caches and builds
-	@rm -rf $(VENV) dist build .demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .langgraph_api
+	@rm -rf $(VENV) dist build site .demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .langgraph_api
