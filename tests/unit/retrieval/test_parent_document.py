@@ -18,7 +18,7 @@ from support.embedding import WordEmbeddings
 from support.families import children, lines, numbered
 
 from rag_kit.documents import get_provenance
-from rag_kit.errors import DocumentIndexError, FilterError, InvalidInputError
+from rag_kit.errors import DocumentIndexError, FilterError, InvalidInputError, LockedError
 from rag_kit.indexing import DocumentIndex
 from rag_kit.indexing.document_index.families.model import Child, Family
 from rag_kit.retrieval import MultiQueryRetriever, ParentDocumentRetriever, index_retriever
@@ -412,7 +412,7 @@ def test_a_folder_is_made_opened_and_closed(tmp_path: Path) -> None:
     """A folder's index is made when there is none, else opened, and closed with the retriever; one given is not."""
     for name in ("ant", "bee"):
         with make(numbered(name), index=tmp_path / "i"):
-            with pytest.raises(DocumentIndexError):
+            with pytest.raises(LockedError):
                 DocumentIndex.open(tmp_path / "i", mode="w")
     with DocumentIndex.open(tmp_path / "i", mode="w") as index:
         make(numbered("cat"), index=index).close()
