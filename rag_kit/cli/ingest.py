@@ -44,8 +44,7 @@ def add_parser(commands: Any) -> None:
     add(
         "--splitter",
         metavar="NAME",
-        help="how files are cut: structure (default), sentence, paragraph, tokens, recursive, semantic, markdown, "
-        "html, latex, code, json",
+        help="how files are cut: structure (default), sentence, paragraph, tokens, recursive, semantic",
     )
     add("--tokenizer", metavar="FILE", help="a tokenizer.json that counts, for --splitter tokens")
     add(

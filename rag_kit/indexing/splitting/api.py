@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.splitting.headings import NOT_MARKDOWN, Headings
 from rag_kit.indexing.splitting.named import named_splitter
-from rag_kit.indexing.splitting.packing import check_sizes, iter_spans
+from rag_kit.indexing.splitting.packing import check_sizes, split_spans
 from rag_kit.indexing.splitting.parts import Part, Splitter, check_splitter, spans_of
 
 if TYPE_CHECKING:
@@ -42,9 +42,8 @@ def split(
         chunk_size: Most characters of a chunk; 20 or more. Tokens, for ``"tokens"``.
         chunk_overlap: Most characters repeated from the chunk before, in whole sentences of the same section;
             at most half of ``chunk_size``. Rows of tables and lines of code are not repeated.
-        splitter: ``"structure"``, ``"tokens"``, ``"sentence"``, ``"paragraph"``, ``"semantic"``, ``"recursive"``,
-            ``"markdown"``, ``"html"``, ``"latex"``, ``"code"``, ``"json"``; any LangChain text splitter (which has
-            its own sizes), or a function from documents to documents.
+        splitter: ``"structure"``, ``"tokens"``, ``"sentence"``, ``"paragraph"``, ``"semantic"`` or ``"recursive"``; any
+            LangChain text splitter (which has its own sizes), or a function from documents to documents.
         embeddings: The embedding model, for ``"semantic"``.
         tokenizer: What counts, for ``"tokens"``: a function from a text to a number, or a ``tokenizer.json``.
 
@@ -116,10 +115,10 @@ def iter_chunks(
 
 def _by_structure(document: Document, chunk_size: int, chunk_overlap: int) -> Iterator[Part]:
     text, heading = document.page_content, document.metadata.get("heading")
-    for span in iter_spans(
+    for span in split_spans(
         text,
-        chunk_size,
-        chunk_overlap,
+        chunk_size=chunk_size,
+        chunk_overlap=chunk_overlap,
         heading=heading if isinstance(heading, str) else "",
         markdown=document.metadata.get("format") not in NOT_MARKDOWN,
     ):

@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from os import PathLike
-from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from langchain_core.documents import Document
 
 from rag_kit.errors import ConfigurationError, InvalidInputError
-from rag_kit.indexing.splitting.packing import check_sizes, iter_spans, whole_character
+from rag_kit.indexing.splitting.packing import check_sizes, split_spans, whole_character
 from rag_kit.text import sentences
 
 if TYPE_CHECKING:
@@ -26,19 +25,11 @@ Tokenizer: TypeAlias = "Callable[[str], int] | str | PathLike[str]"
 Unit: TypeAlias = tuple[int, int]
 Places: TypeAlias = "Iterator[Unit]"
 
-_LANGUAGES = {"markdown": "markdown", "html": "html", "latex": "latex"}
 _WORD = re.compile(
     r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+|[^\w\s]"
 )
 _BLANK = re.compile(r"\n[ \t\r]*\n\s*")
 _BREAKS = 90  # percentile of the distances between neighbours at which a text is cut by meaning
-_SUFFIXES = {
-    "py": "python", "js": "js", "jsx": "js", "ts": "ts", "tsx": "ts", "java": "java", "kt": "kotlin", "go": "go",
-    "rs": "rust", "c": "c", "h": "c", "cpp": "cpp", "cc": "cpp", "hpp": "cpp", "cs": "csharp", "rb": "ruby",
-    "php": "php", "swift": "swift", "scala": "scala", "lua": "lua", "pl": "perl", "hs": "haskell", "ex": "elixir",
-    "exs": "elixir", "ps1": "powershell", "proto": "proto", "sol": "sol", "r": "r", "rst": "rst", "tex": "latex",
-    "md": "markdown", "html": "html",
-}  # fmt: skip
 
 
 class _Settings(NamedTuple):
@@ -64,8 +55,8 @@ def named_splitter(
         name: One of ``SPLITTERS``.
         chunk_size: Most characters of a chunk; most tokens for ``"tokens"``, and wherever a ``tokenizer`` is given
             to it.
-        chunk_overlap: Most of them that are repeated from the chunk before; ``paragraph``, ``semantic`` and ``json``
-            repeat nothing.
+        chunk_overlap: Most of them that are repeated from the chunk before; ``paragraph`` and ``semantic`` repeat
+            nothing.
         embeddings: For ``"semantic"``.
         tokenizer: For ``"tokens"``; without one a word, a Chinese character or a mark is a token.
 
@@ -82,8 +73,8 @@ def named_splitter(
     check_sizes(chunk_size, chunk_overlap)
     if tokenizer is not None and name != "tokens":
         raise InvalidInputError(f"tokenizer= is for splitter='tokens', not for {name!r}.")
-    if name not in _PLACES:
-        return partial(_by_langchain, name, chunk_size, chunk_overlap)
+    if name == "recursive":
+        return partial(_recursively, chunk_size, chunk_overlap)
     settings = _Settings(chunk_size, chunk_overlap, embeddings, tokenizer)
     if name == "semantic" and embeddings is None:
         raise ConfigurationError(
@@ -118,7 +109,10 @@ def _slices(places: Callable[[str], Places], documents: Sequence[Document]) -> l
 
 
 def _structure_places(text: str, settings: _Settings) -> Places:
-    return ((span.start, span.end) for span in iter_spans(text, settings.size, settings.overlap))
+    return (
+        (span.start, span.end)
+        for span in split_spans(text, chunk_size=settings.size, chunk_overlap=settings.overlap)
+    )
 
 
 def _sentence_places(text: str, settings: _Settings) -> Places:
@@ -234,55 +228,17 @@ def _packed(
             first -= 1
 
 
-def _by_langchain(name: str, size: int, overlap: int, documents: Sequence[Document]) -> list[Document]:
-    """Split by langchain-text-splitters: ``recursive``, ``json``, or by the syntax of a language."""
-    import langchain_text_splitters as theirs
+def _recursively(size: int, overlap: int, documents: Sequence[Document]) -> list[Document]:
+    """As langchain-text-splitters cuts by default, with Chinese stops."""
+    from langchain_text_splitters import RecursiveCharacterTextSplitter
 
-    if name == "json":
-        return [chunk for document in documents for chunk in _json(document, size)]
-    chunks: list[Document] = []
-    for document in documents:
-        settings: dict[str, Any] = {"chunk_size": size, "chunk_overlap": overlap}
-        if name == "recursive":
-            cutter = theirs.RecursiveCharacterTextSplitter(
-                separators=["\n\n", "\n", "。", "！", "？", ". ", "；", "，", " ", ""],
-                keep_separator="end",
-                **settings,
-            )
-        else:
-            language = _LANGUAGES.get(name) or _language(document)
-            cutter = theirs.RecursiveCharacterTextSplitter.from_language(
-                theirs.Language(language), **settings
-            )
-        chunks += cutter.split_documents([document])
-    return chunks
-
-
-def _language(document: Document) -> str:
-    file = str(document.metadata.get("file") or document.metadata.get("source") or "")
-    suffix = PurePath(file).suffix.lower().lstrip(".")
-    if suffix not in _SUFFIXES:
-        raise InvalidInputError(
-            f"splitter='code' knows the language of a file by its suffix, not that of {file!r}; suffixes: "
-            f"{', '.join(sorted(_SUFFIXES))}."
-        )
-    return _SUFFIXES[suffix]
-
-
-def _json(document: Document, size: int) -> list[Document]:
-    import json
-
-    from langchain_text_splitters import RecursiveJsonSplitter
-
-    try:
-        value = json.loads(document.page_content)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInputError(f"splitter='json' was given a text that is no JSON ({error}).") from None
-    cutter = RecursiveJsonSplitter(max_chunk_size=size)
-    made = cutter.split_text(
-        value if isinstance(value, dict) else {"": value}, convert_lists=True, ensure_ascii=False
+    cutter = RecursiveCharacterTextSplitter(
+        separators=["\n\n", "\n", "。", "！", "？", ". ", "；", "，", " ", ""],
+        keep_separator="end",
+        chunk_size=size,
+        chunk_overlap=overlap,
     )
-    return [Document(text, metadata=dict(document.metadata)) for text in made]
+    return cutter.split_documents(documents)
 
 
 #: Name -> the function that finds the places of chunks in a text.
@@ -294,4 +250,4 @@ _PLACES: dict[str, Callable[..., Places]] = {
     "semantic": _semantic_places,
 }
 #: Names for ``splitter=``.
-SPLITTERS = (*_PLACES, "recursive", *_LANGUAGES, "code", "json")
+SPLITTERS = (*_PLACES, "recursive")

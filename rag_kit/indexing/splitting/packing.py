@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.splitting.sentence_ends import SentenceEnds
 from rag_kit.indexing.splitting.structure import Keep, Section, sections
+from rag_kit.text import sentences
 
 _SOFT = ("\n", ";；", ",，、:：", " \t\u3000")
 _BLANK_LINES = re.compile(r"(?:[ \t]*\n)+")
@@ -45,8 +45,8 @@ def check_sizes(chunk_size: int, chunk_overlap: int) -> None:
 
 def split_spans(
     text: str, *, chunk_size: int = 1000, chunk_overlap: int = 100, heading: str = "", markdown: bool = True
-) -> list[Span]:
-    """Where to cut a text.
+) -> Iterator[Span]:
+    """Where to cut a text, one span at a time.
 
     Args:
         text: The text.
@@ -55,7 +55,7 @@ def split_spans(
         heading: Headings above the text's beginning (``"A > B"``).
         markdown: Whether headings, tables and fences are to be seen.
 
-    Returns:
+    Yields:
         Spans in order. None is blank, none is longer than ``chunk_size``, every visible character is in one.
 
     Raises:
@@ -67,13 +67,6 @@ def split_spans(
         [('# Lake\\n\\nIt is deep.', 'Lake'), ('It is cold.', 'Lake')]
     """
     check_sizes(chunk_size, chunk_overlap)
-    return list(iter_spans(text, chunk_size, chunk_overlap, heading=heading, markdown=markdown))
-
-
-def iter_spans(
-    text: str, chunk_size: int, chunk_overlap: int, *, heading: str = "", markdown: bool = True
-) -> Iterator[Span]:
-    """The spans of `split_spans`, one at a time."""
     packer = _Packer(text, chunk_size, chunk_overlap)
     for section in sections(text, heading=heading, markdown=markdown):
         yield from packer.section(section)
@@ -84,13 +77,15 @@ class _Packer:
         self.text = text
         self.size = size
         self.overlap = overlap
-        self._sentences: SentenceEnds | None = None
+        self._sentence_ends: list[int] = []
 
-    @property
-    def sentences(self) -> SentenceEnds:
-        if self._sentences is None:
-            self._sentences = SentenceEnds(self.text)
-        return self._sentences
+    def sentence_ends(self, section: Section) -> list[int]:
+        """Where the sentences of a section end; found when the first of them is cut."""
+        if not self._sentence_ends or self._sentence_ends[-1] <= section.start:
+            text = self.text[section.start : section.end]
+            found = sentences(text, max_chars=max(20, len(text)))
+            self._sentence_ends = [section.start + sentence.end for sentence in found]
+        return self._sentence_ends
 
     def section(self, section: Section) -> Iterator[Span]:
         keeps = section.keeps
@@ -119,9 +114,8 @@ class _Packer:
         self, section: Section, keeps: list[Keep], starts: list[int], position: int, done: int, limit: int
     ) -> int:
         """The best place in ``(done, limit]``; -1 where there is none and the span holds repeated text."""
-        ends = section.ends
-        index = bisect_right(ends, limit) - 1
-        block = ends[index] if index >= 0 and ends[index] > done else -1
+        index = bisect_right(section.ends, limit) - 1
+        block = section.ends[index] if index >= 0 and section.ends[index] > done else -1
         if block - position >= self.size // 2:
             return block
         inside = bisect_right(starts, limit) - 1 if starts else -1
@@ -136,9 +130,10 @@ class _Packer:
                 line = self.text.rfind("\n", max(done, keep.start), limit) + 1
                 if line > done and self._after_header(keep, line):
                     return line
-        sentence = self.sentences.last(done, limit)
-        if sentence > done and self.text[done:sentence].strip():
-            return sentence
+        ends = self.sentence_ends(section)
+        before = bisect_right(ends, limit)
+        if before and ends[before - 1] > done:
+            return ends[before - 1]
         if block > done and self.text[done:block].strip():
             return block
         if position < done and self.text[position:done].strip():
@@ -171,8 +166,9 @@ class _Packer:
             low = max(low, keeps[index].start if keeps[index].kind == "item" else keeps[index].end)
             if low == keeps[index].start and self.text[low:stop].strip():
                 return low
-        sentence = self.sentences.first(low, stop)
-        return sentence if 0 <= sentence < stop and self.text[sentence:stop].strip() else cut
+        ends = self.sentence_ends(section)
+        first = bisect_left(ends, low)
+        return ends[first] if first < len(ends) and ends[first] < stop else cut
 
     def _header(self, keeps: list[Keep], starts: list[int], position: int) -> str:
         if not starts:

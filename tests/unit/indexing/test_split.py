@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import unicodedata
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -12,8 +13,8 @@ from hypothesis import strategies as st
 from langchain_core.documents import Document
 
 from rag_kit.errors import InvalidInputError
+from rag_kit.indexing.splitting import packing
 from rag_kit.indexing.splitting.api import split
-from rag_kit.indexing.splitting.packing import split_spans
 from rag_kit.text import sentences
 
 LINES = st.sampled_from(
@@ -53,6 +54,10 @@ TEXTS = st.one_of(
 )
 
 
+def split_spans(text: str, **settings: Any) -> list[packing.Span]:
+    return list(packing.split_spans(text, **settings))
+
+
 def spans_are_right(text: str, size: int, overlap: int, markdown: bool = True) -> None:
     spans = split_spans(text, chunk_size=size, chunk_overlap=overlap, markdown=markdown)
     covered = bytearray(len(text))
@@ -89,59 +94,6 @@ def test_no_sentence_is_cut_that_fits_into_a_chunk(lines, size, overlap):
     for sentence in sentences(text, max_chars=100_000):
         if len(sentence.text) <= size:
             assert not any(sentence.start < cut < sentence.end for cut in cuts), sentence
-
-
-@settings(max_examples=300, deadline=None)
-@given(
-    pieces=st.lists(
-        st.sampled_from(
-            [
-                "Dr",
-                "duck",
-                "iv",
-                "1998",
-                "3",
-                "etc",
-                "no",
-                "U.S",
-                "A",
-                "《书",
-                "》",
-                "鸭子",
-                ".",
-                ".",
-                "!",
-                "?",
-                "。",
-                "…",
-                "”",
-                "The",
-                "Really",
-                "and",
-                ",",
-                " ",
-                " ",
-                " ",
-                "\n",
-                "\n\n",
-                " [3]",
-            ]
-        ),
-        max_size=40,
-    )
-)
-def test_the_short_cuts_to_a_sentence_end_agree_with_the_rules(pieces):
-    """What is decided early for speed is what rag_kit.text would decide."""
-    from rag_kit.indexing.splitting.sentence_ends import _CANDIDATE, SentenceEnds
-    from rag_kit.text.sentences import ends_sentence
-
-    text = "".join(pieces) + " x"
-    ends = SentenceEnds(text)
-    for match in _CANDIDATE.finditer(text):
-        if match["stop"] is not None:
-            line = text.rfind("\n", 0, match.start()) + 1
-            rule = ends_sentence(text, line, min(len(text), match.end() + 80), match) > 0
-            assert ends._is_end(match) == rule, (text, match)
 
 
 @settings(max_examples=200, deadline=None)
