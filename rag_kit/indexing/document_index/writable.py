@@ -166,8 +166,6 @@ class WritableIndex(ReadableIndex):
         with self._store.write_lock:
             has_vectors = self.embeddings is not None and bool(batch.all_rows)
             with self._store.writing() as connection:
-                if batch.revise is not None:
-                    batch = batch.revise(connection, batch)
                 state = self._store.state(connection)
                 if batch.all_rows:  # another process may have made vectors by another model
                     check_model(self.folder, state.embedding, self._embedding_name, writing=True)

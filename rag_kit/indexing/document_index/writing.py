@@ -52,7 +52,6 @@ class Batch:
         records: What to remember about files.
         corrections: What to remember of chunks that are corrected by hand.
         uncorrected: Ids of chunks that are as they were read again.
-        revise: Gives what to write instead, inside the transaction.
     """
 
     rows: Sequence[Row] = ()
@@ -63,7 +62,6 @@ class Batch:
     records: Sequence[SourceRecord] = ()
     corrections: Sequence[Correction] = ()
     uncorrected: Iterable[str] = ()
-    revise: Callable[[Connection, Batch], Batch] | None = None
 
     @property
     def all_rows(self) -> list[Row]:

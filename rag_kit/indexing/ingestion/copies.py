@@ -165,6 +165,7 @@ class Copies:
 
     def __init__(self, records: Mapping[str, SourceRecord], files: Container[str]) -> None:
         self._kept: dict[str, str] = {}
+        self._texts: set[bytes] = set()
         self._originals = Originals()
         self._waiting: list[SourceRecord] = []
         for record in records.values():
@@ -174,7 +175,12 @@ class Copies:
     def keep(self, record: SourceRecord) -> None:
         """Take a file for one that others may be copies of: it is in the index as it is on the disk."""
         self._kept[record.source] = record.sha256
+        self._texts.add(record.fingerprint[:_KEY])
         self._waiting.append(record)
+
+    def has_equal(self, record: SourceRecord) -> bool:
+        """Whether a file with the same text is kept already."""
+        return bool(record.fingerprint) and record.fingerprint[:_KEY] in self._texts
 
     def original(self, record: SourceRecord) -> tuple[str, float] | None:
         """The file that this one was recorded as a copy of, and their likeness, if that one is kept as it was."""

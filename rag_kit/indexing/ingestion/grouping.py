@@ -151,6 +151,8 @@ class Grouping:
         if same is not record:
             group.seen.append(same)
         if original is None:
+            if not self._corrections.get(source) and copies.has_equal(record):
+                return False  # another process has written the same text meanwhile
             copies.keep(record)
         else:
             self._report.count_copy(source, *original, files)

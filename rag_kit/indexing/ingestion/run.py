@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +22,6 @@ from rag_kit.indexing.ingestion.listing import list_files
 from rag_kit.indexing.ingestion.opening import opened, opened_converter, opened_to_look
 from rag_kit.indexing.ingestion.report import IngestReport, Progress
 from rag_kit.indexing.ingestion.representing import representing
-from rag_kit.indexing.ingestion.rivals import Rivals
 from rag_kit.indexing.ingestion.settings import SplitSettings, settings_for
 from rag_kit.indexing.postgres.location import Location, location_of
 from rag_kit.text import detect_language
@@ -33,7 +30,6 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
     from rag_kit.indexing.document_index.index import DocumentIndex
-    from rag_kit.indexing.document_index.sql import Connection
     from rag_kit.indexing.files import SourceFile
     from rag_kit.indexing.readers.limits import ReadLimits
     from rag_kit.indexing.readers.registry import UserReader
@@ -168,7 +164,6 @@ def ingest(
             name, reason = listing.problems[0]
             raise ReadError(f"{name}: {reason}. Nothing was changed, for strict was asked for.")
         report = IngestReport(notes=list(settings.notes), failed=list(listing.problems), dry_run=dry_run)
-        rivals = Rivals(index) if isinstance(index.folder, Location) else None
         records = index.source_records()
         with (
             opened_converter(
@@ -190,7 +185,7 @@ def ingest(
             if not dry_run:
                 settings.record(index)
                 _add_vectors(index, report)
-            run = _Run(index, representer, grouping, report, rivals)
+            run = _Run(index, representer, grouping, report)
             run.all(listing.files, max_concurrency)
             if prune:
                 gone = [source for source in records if listing.vanished(source)]
@@ -217,20 +212,16 @@ class _Run:
         representer: Representer | None,
         grouping: Grouping,
         report: IngestReport,
-        rivals: Rivals | None,
     ) -> None:
         self._index = index
         self._representer = representer
         self._grouping = grouping
         self._report = report
-        self._rivals = rivals
-        self._files: Mapping[str, SourceFile] = {}
         self._chinese = 0  # Chinese chunks, where the embedding model knows English only
 
     def all(self, files: Mapping[str, SourceFile], max_concurrency: int | None) -> None:
         """Write every file that changed; the next ones are read, represented and embedded meanwhile."""
         waiting: deque[Group] = deque()
-        self._files = files
 
         def batches() -> Iterator[Batch]:
             for group, batch in prepared:
@@ -270,20 +261,7 @@ class _Run:
         # another value than any ingest has: such a file is read again
         new = [replace(record, settings="") if record.source in failed else record for record in new]
         whole = [record.source for record in new]
-        revise = partial(self._revised, group) if self._rivals is not None else None
-        return group, Batch(rows, families, whole, records=[*new, *group.seen], revise=revise)
-
-    def _revised(self, group: Group, connection: Connection, batch: Batch) -> Batch:
-        """What to write beside other processes; files that became copies are reported."""
-        assert self._rivals is not None
-        batch = self._rivals.revised(connection, batch)
-        now = {record.source: record for record in batch.records}
-        for _, record in group.new:
-            if (original := now[record.source].original) and not record.original:
-                name, _, likeness = json.loads(original)
-                self._report.count_copy(record.source, name, likeness, self._files)
-        group.new = [(file, now[record.source]) for file, record in group.new]
-        return batch
+        return group, Batch(rows, families, whole, records=[*new, *group.seen])
 
     def _count(self, group: Group) -> None:
         if getattr(self._index.embeddings, "english_only", False):
