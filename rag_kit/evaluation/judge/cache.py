@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import json
 import logging
+import math
 import os
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -31,7 +32,7 @@ _VERSION = 1
 _MAX_ENTRIES = 100_000
 _BATCH = 64
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
-_GREATEST = 1e100
+
 T = TypeVar("T")
 
 
@@ -203,11 +204,9 @@ def _checked(given: Any, count: int) -> list[list[float]]:
 
 
 def _is_vector(value: Any) -> bool:
-    """Whether there is a cosine with it: numbers whose squares are neither lost nor infinite."""
+    """Whether there is a cosine with it: numbers, the sum of whose squares is neither lost nor infinite."""
     numbers = value if isinstance(value, list) else []
-    if not all(type(number) in (int, float) and abs(number) <= _GREATEST for number in numbers):
-        return False
-    return max(map(abs, numbers), default=0) >= 1 / _GREATEST
+    return all(type(n) in (int, float) for n in numbers) and 0 < sum(n * n for n in numbers) < math.inf
 
 
 def _hash(parts: list[Any]) -> str:

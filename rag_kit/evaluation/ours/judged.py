@@ -71,11 +71,7 @@ class NuggetRecall(Metric):
 
 
 async def _labels(question: str, answer: str, nuggets: Sequence[_Nugget], judge: Judge) -> list[str]:
-    """The label of each nugget.
-
-    Raises:
-        ModelError: The judge left one out, or labelled one that there is not, or one in two ways.
-    """
+    """The label of each nugget; `ModelError` where the judge left one out, invented one, or gave one two labels."""
 
     async def part(start: int) -> list[str]:
         batch = [one.text for one in nuggets[start : start + _NUGGETS]]
@@ -104,11 +100,7 @@ def _scores(nuggets: Sequence[_Nugget], labels: Sequence[str]) -> dict[str, floa
 
 
 def _given(example: Example) -> list[_Nugget] | None:
-    """The nuggets that people gave; None where they gave none.
-
-    Raises:
-        InvalidInputError: They have another form.
-    """
+    """The nuggets that people gave; None where they gave none."""
     given = example.metadata.get("nuggets")
     if given is None:
         return None

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-import platform
 import time
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +14,7 @@ from rag_kit.evaluation._files import as_path, check_target, write_json, write_j
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.ours.span_recall import SpanRecall
 from rag_kit.evaluation.ranking.metrics import qrels, require_ir_measures, retrieval_metrics
+from rag_kit.evaluation.runs.run import versions
 from rag_kit.evaluation.sets.beir import read_beir
 from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
 from rag_kit.evaluation.statistics import column_intervals, latency_percentiles
@@ -172,7 +171,7 @@ def benchmark(
             "chunk_overlap": None if chunk_size is None else chunk_size // 10,
             "interval": {"method": "percentile bootstrap", "level": _LEVEL, "n": resamples, "seed": _SEED},
         },
-        "fingerprint": data.fingerprint(), "versions": _versions(), "machine": machine,
+        "fingerprint": data.fingerprint(), "versions": versions(), "machine": machine,
     }  # fmt: skip
     if targets[1] is not None:
         write_jsonl(targets[1], rows)
@@ -226,11 +225,6 @@ def _notes(run: PipelineRun, passages: int) -> list[str]:
     foreign = f"{run.foreign} passages belong to no document of the data set and were not counted"
     found = ((short, most < min(10, passages)), (degraded, run.degraded), (foreign, run.foreign))
     return [note for note, holds in found if holds]
-
-
-def _versions() -> dict[str, str]:
-    names = ("rag-kit", "ir-measures", "langchain-core", "numpy")
-    return {"python": platform.python_version(), **{name: version(name) for name in names}}
 
 
 def _machine() -> dict[str, float | int | None]:

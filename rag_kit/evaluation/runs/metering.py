@@ -157,11 +157,6 @@ class Progress:
     money: float | None
     seconds: float
 
-    @property
-    def seconds_left(self) -> float:
-        """Seconds that the rest will take at this rate."""
-        return self.seconds / max(1, self.done - self.reused) * (self.total - self.done)
-
     def __str__(self) -> str:
         money = "" if self.money is None else f", {self.money:.4g} money"
         return f"{self.calls} calls, {self.tokens / 1000:.1f}k tokens{money}"
@@ -184,7 +179,7 @@ def reporting(progress: bool | Callable[[Progress], None], name: str) -> Iterato
                 seen = sys.stderr is not None and ("ipykernel" in sys.modules or sys.stderr.isatty())
                 print(
                     end="", file=sys.stderr if seen else None, flush=True
-                )  # fails before a bar is half made
+                )  # fails where the terminal is closed
                 tqdm.monitor_interval = 0  # its watching thread is not needed
                 bar = tqdm(total=state.total, initial=state.reused, desc=name, unit="q", disable=not seen)
             bar.set_postfix_str(str(state), refresh=False)

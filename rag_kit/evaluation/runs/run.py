@@ -246,7 +246,7 @@ class Run:
             "pipeline": {"name": job.name, "version": job.version, "key": job.key},
             "metrics": [clean(metric.describe()) | {"key": self.keys[metric.name]} for metric in job.metrics],
             "judge": judge, "prices": job.prices or None, "settings": settings,
-            "versions": _versions(),
+            "versions": versions(),
         }  # fmt: skip
 
     def _end(self, status: str) -> None:
@@ -290,7 +290,7 @@ def _now() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
     """Versions of the packages that decide results; those that are not installed are left out."""
     found = {"python": platform.python_version()}
     for name in ("rag-kit", "ragas", "ir-measures", "langchain-core", "langgraph", "openai", "numpy"):

@@ -122,21 +122,6 @@ class EvaluationSet(Sequence[Example]):
         drawn = set(sorted(self._places, key=lambda key: _rank(key, seed))[:n])
         return self._of(example for example in self.examples if example.id in drawn)
 
-    def split(self, share: float, seed: int = 0) -> tuple[EvaluationSet, EvaluationSet]:
-        """Two parts, the first with the given share of the examples; the same ids and seed give the same parts.
-
-        Raises:
-            InvalidInputError: If the share is out of range or a part would be empty.
-        """
-        right = type(share) in (int, float) and 0 < share < 1
-        if not right or not 0 < round(share * len(self)) < len(self):
-            raise InvalidInputError(
-                f"share is {share!r}; give a number between 0 and 1 that leaves none of two parts of {len(self)} empty"
-            )
-        first = self.sample(round(share * len(self)), seed)
-        drawn = {example.id for example in first}
-        return first, self.filter(lambda example: example.id not in drawn)
-
     def fingerprint(self) -> str:
         """SHA-256 of all examples and the corpus, whatever their order; the name is no part of it."""
         lines = [json.dumps(example.to_json(), sort_keys=True) for example in self.examples]

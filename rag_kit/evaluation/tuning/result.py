@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -83,13 +83,26 @@ class TuningResult:
         return found
 
     @cached_property
-    def _records(self) -> dict[str, dict[str, Any]]:
-        return read_records(self.folder, self.study)
+    def records(self) -> dict[str, dict[str, Any]]:
+        """By `record_name`: of finished trials what the study keeps, of the others what their folders hold."""
+        found = {
+            record_name(trial.user_attrs["settings"], "search"): dict(trial.user_attrs)
+            for trial in self.study.get_trials(deepcopy=False)
+        }
+        for path in sorted(self.folder.glob("*-s*")):
+            if path.name not in found:
+                try:
+                    found[path.name] = record_of(Results.load(path))
+                except (InvalidInputError, LookupError, ValueError, TypeError):
+                    continue  # killed before its first row: what can be read of it is when it is asked again
+        return found
 
-    @cached_property
+    @property
     def trials(self) -> tuple[Trial, ...]:
-        """The settings tried, in order; the first is the default."""
-        return trials_of(self._records)
+        """The settings tried, in order, unfinished ones last; the first is the default."""
+        searched = [each for name, each in self.records.items() if name.endswith("-search")]
+        ordered = sorted(searched, key=lambda each: "state" not in each)
+        return tuple(Trial(number, **each) for number, each in enumerate(ordered))
 
     @cached_property
     def setup(self) -> Mapping[str, Any]:
@@ -105,12 +118,20 @@ class TuningResult:
     @property
     def usage(self) -> dict[str, Any]:
         """Questions asked, calls, tokens and seconds of all sittings."""
-        return {**total_usage(self._records), "seconds": self.study.user_attrs.get("elapsed", 0.0)}
+        return {**self.counts, "seconds": self.study.user_attrs.get("elapsed", 0.0)}
 
-    @cached_property
+    @property
+    def counts(self) -> dict[str, int]:
+        """Questions asked, calls and tokens of all sittings."""
+        kinds = ("asked", "calls", "tokens")
+        return {kind: sum(each[kind] for each in self.records.values()) for kind in kinds}
+
+    @property
     def best_trial(self) -> Trial:
-        """The trial of the best setting; of equal ones the first."""
-        return best_of(self.trials, self.setup["higher_is_better"])
+        """The trial of the best setting, of equal ones the first; the default one where none is complete."""
+        complete = [trial for trial in self.trials if trial.state == "complete"]
+        sign = 1.0 if self.setup["higher_is_better"] else -1.0
+        return max(complete, key=lambda trial: sign * (trial.value or 0.0), default=self.trials[0])
 
     @property
     def best(self) -> Mapping[str, Any]:
@@ -127,7 +148,7 @@ class TuningResult:
         """`compare` of ``best`` with ``default`` over the questions set aside; ``None`` where they were not asked."""
         total = self.setup["counts"]["set_aside"]
         names = {who: record_name(getattr(self, who), "set_aside") for who in ("best", "default")}
-        asked = [self._records.get(name, {}).get("asked") for name in names.values()]
+        asked = [self.records.get(name, {}).get("asked") for name in names.values()]
         if not total or self.best == self.default or asked != [total, total]:
             return None
         runs = {who: Results.load(self.folder / name) for who, name in names.items()}
@@ -237,37 +258,3 @@ def record_of(results: Results) -> dict[str, Any]:
         "scores": results.values(results.metrics[0]), "asked": len(results),
         "calls": sum(each.calls for each in parts), "tokens": sum(each.tokens for each in parts),
     }  # fmt: skip
-
-
-def read_records(folder: Path, study: Any) -> dict[str, dict[str, Any]]:
-    """The records of a search by their names: of finished trials from the study, of the others from their folders."""
-    found = {
-        record_name(trial.user_attrs["settings"], "search"): dict(trial.user_attrs)
-        for trial in study.get_trials(deepcopy=False)
-    }
-    for path in sorted(folder.glob("*-s*")):
-        if path.name not in found:
-            try:
-                found[path.name] = record_of(Results.load(path))
-            except (InvalidInputError, LookupError, ValueError, TypeError):
-                continue  # killed before its first row: whatever can be read of it is when it is asked again
-    return found
-
-
-def trials_of(records: Mapping[str, Mapping[str, Any]]) -> tuple[Trial, ...]:
-    """The finished trials in order, and those that a cap or a kill has ended."""
-    searched = [each for name, each in records.items() if name.endswith("-search")]
-    ordered = sorted(searched, key=lambda each: "state" not in each)
-    return tuple(Trial(number, **each) for number, each in enumerate(ordered))
-
-
-def best_of(trials: Sequence[Trial], higher_is_better: bool) -> Trial:
-    """The complete trial with the best mean; the default one where none is complete."""
-    complete = [trial for trial in trials if trial.state == "complete"]
-    sign = 1.0 if higher_is_better else -1.0
-    return max(complete, key=lambda trial: sign * (trial.value or 0.0), default=trials[0])
-
-
-def total_usage(records: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
-    """Questions asked, calls and tokens of all sittings."""
-    return {kind: sum(each[kind] for each in records.values()) for kind in ("asked", "calls", "tokens")}

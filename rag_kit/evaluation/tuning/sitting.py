@@ -23,8 +23,7 @@ from rag_kit.evaluation.metric import Metric
 from rag_kit.evaluation.runs.evaluating import aevaluate, resolve
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.statistics import sign_flip_test
-from rag_kit.evaluation.tuning import result
-from rag_kit.evaluation.tuning.result import Trial, TuningResult, record_name
+from rag_kit.evaluation.tuning.result import Trial, TuningResult, record_name, record_of
 from rag_kit.evaluation.tuning.space import SearchSpace, label, quiet
 
 _STARTUP = 8  # settings drawn at random before TPE's model of the space is believed
@@ -75,26 +74,19 @@ class Sitting:
         if ended != self._ended:
             for name, value in (("elapsed", round(self._used["seconds"], 3)), ("ended", ended)):
                 await run_in_thread(self.study.set_user_attr, name, value)
-        return TuningResult(self.folder, self.study)
+        return self._found
 
     def _read(self) -> None:
         """Read what earlier sittings wrote; from then on, the study is only written to."""
-        self._records = result.read_records(self.folder, self.study)
-        before = self.study.user_attrs
+        self._found = TuningResult(self.folder, self.study)
+        # what the result reads from the file it reads now, off the event loop
+        self._records, _, before = self._found.records, self._found.setup, self.study.user_attrs
         self._ended = before.get("ended")
         self._began = time.monotonic() - before.get("elapsed", 0.0)
 
     @property
-    def _trials(self) -> tuple[Trial, ...]:
-        return result.trials_of(self._records)
-
-    @property
-    def _best(self) -> Trial:
-        return result.best_of(self._trials, self.metric.higher_is_better)
-
-    @property
     def _used(self) -> dict[str, Any]:
-        return {**result.total_usage(self._records), "seconds": time.monotonic() - self._began}
+        return {**self._found.counts, "seconds": time.monotonic() - self._began}
 
     @property
     def _seconds_left(self) -> float | None:
@@ -107,7 +99,7 @@ class Sitting:
     async def _try_settings(self) -> str:
         """Try settings until ``n_trials`` or the end of the space; returns why no more are tried."""
         failures = 0
-        while (number := sum(trial.state != "unfinished" for trial in self._trials)) < self.n_trials:
+        while (number := sum(trial.state != "unfinished" for trial in self._found.trials)) < self.n_trials:
             settings = await run_in_thread(self._propose, number)
             if settings is None:
                 return f"every setting of the space was tried ({number})"
@@ -163,7 +155,7 @@ class Sitting:
                 raise InvalidInputError(f"the default setting {settings!r:.300}: {error}") from error
             state, reason = "failed", str(error)
         await run_in_thread(self._add, settings, state, reason, steps)
-        trial = self._trials[number]
+        trial = self._found.trials[number]
         self._report(trial)
         return trial
 
@@ -181,7 +173,9 @@ class Sitting:
         self.study.set_user_attr("elapsed", round(self._used["seconds"], 3))
 
     def _report(self, trial: Trial) -> None:
-        own, best = (f"{each.value or 0:.4f} (setting {each.number})" for each in (trial, self._best))
+        own, best = (
+            f"{each.value or 0:.4f} (setting {each.number})" for each in (trial, self._found.best_trial)
+        )
         took = f"{self._used['calls']} calls, {self._used['seconds']:.0f} s"
         line = f"{trial.state}: {own} on {trial.asked} questions; best {best} of {self.n_trials}; {took}"
         if callable(self.progress):
@@ -207,7 +201,11 @@ class Sitting:
         """Why the pruning rule gives a setting up; empty if it does not."""
         if isinstance(self.pruning, str):
             worse = self.pruning == "paired"
-            return _worse_than(self._best.scores, scores, self.metric.higher_is_better) if worse else ""
+            return (
+                _worse_than(self._found.best_trial.scores, scores, self.metric.higher_is_better)
+                if worse
+                else ""
+            )
         trial = self.space.trial(settings, state="RUNNING", intermediate_values=dict(steps))
         given_up = self.pruning.prune(self.study, trial)
         return f"Optuna's {type(self.pruning).__name__} gave it up" if given_up else ""
@@ -215,9 +213,9 @@ class Sitting:
     async def _judge_winner(self) -> None:
         """Evaluate the default setting and a winner that is another one on the questions set aside."""
         total = len(self.parts[1])
-        if not total or not self._trials or self._best.number == 0:
+        if not total or not self._found.trials or self._found.best_trial.number == 0:
             return
-        for trial in (self._trials[0], self._best):
+        for trial in (self._found.trials[0], self._found.best_trial):
             settings = dict(trial.settings)
             if self._asked(settings, "set_aside") != total:
                 made = await self._pipeline(settings)
@@ -238,7 +236,7 @@ class Sitting:
         except BudgetExceededError as error:
             raise _Ended(str(error)) from error
         if len(results.rows) >= self._asked(settings, part):  # else a beginning of what was asked before
-            self._records[name] = result.record_of(results)
+            self._records[name] = record_of(results)
         if len(results.rows) < len(examples):
             raise _Ended(str(results.manifest.get("stopped_by") or "a cap was reached"))
         return results

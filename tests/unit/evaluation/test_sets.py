@@ -95,19 +95,6 @@ def test_a_sample_goes_by_ids_and_seed():
         data.sample(101)
 
 
-def test_a_split_is_exact_and_disjoint():
-    """The first part has the share; nothing is lost, nothing in both; pinned ids guard against a changed draw."""
-    first, second = many(50).split(0.3, seed=0)
-    assert (len(first), len(second)) == (15, 35)
-    assert {e.id for e in first} | {e.id for e in second} == {f"q{i}" for i in range(50)}
-    assert [e.id for e in many(10).split(0.3, seed=0)[0]] == PINNED
-    for share in (0, 1, 1.5, True, "a"):
-        with pytest.raises(InvalidInputError, match="share"):
-            many(10).split(share)  # type: ignore[arg-type]
-    with pytest.raises(InvalidInputError, match="none of two parts"):
-        many(1).split(0.5)
-
-
 PINNED = ["q4", "q5", "q6"]
 
 
