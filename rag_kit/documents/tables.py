@@ -89,6 +89,19 @@ class Table:
         return f'<{tag} style="text-align:{side};vertical-align:middle">{inner}</{tag[:2]}>'
 
 
+class Printed:
+    """Base of results that ``print`` and Jupyter show as a title, tables and notes."""
+
+    def _printed(self) -> tuple[str, list[Table], list[str]]:
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return tables_text(*self._printed())
+
+    def _repr_html_(self) -> str:
+        return tables_html(*self._printed())
+
+
 def tables_text(title: str, tables: Iterable[Table], notes: Iterable[str] = ()) -> str:
     """A title of one line or several, the tables that have rows, and notes, one below the other."""
     head = map(one_line, title.split("\n"))

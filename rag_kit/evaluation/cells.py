@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from rag_kit.documents.identity import to_plain
-from rag_kit.evaluation.examples import as_fields, checked
+from rag_kit.evaluation.examples import Recorded, checked
 
 #: ``ok``: there is a value; ``undefined``: the metric has none for this answer (no statement, nothing cited);
 #: ``error``: it could not be computed (model, time-out, value out of range); ``not_applicable``: the question or
@@ -19,7 +19,7 @@ Status = Literal["ok", "undefined", "error", "not_applicable"]
 
 
 @checked
-class Cell:
+class Cell(Recorded):
     """The score that one metric gives one question, or the reason why there is none.
 
     Args:
@@ -80,15 +80,6 @@ class Cell:
         record = to_plain(vars(self))
         record["seconds"] = round(self.seconds, 6)
         return {key: item for key, item in record.items() if item or key in ("value", "status")}
-
-    @classmethod
-    def from_json(cls, record: Mapping[str, Any]) -> Cell:
-        """Read a cell that ``to_json`` made.
-
-        Raises:
-            InvalidInputError: If it is no such record.
-        """
-        return cls(**as_fields(record, "cell"))
 
 
 @dataclass(frozen=True)

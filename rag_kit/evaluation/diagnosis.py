@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from rag_kit.documents.tables import Table, tables_html, tables_text
+from rag_kit.documents.tables import Printed, Table
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.remedies import CASES, TABLE, Case, CaseName, Level, Text, case_of, text_of
 
@@ -50,7 +50,7 @@ class Finding:
 
 
 @dataclass(repr=False, eq=False)
-class Diagnosis:
+class Diagnosis(Printed):
     """What `diagnose` found. ``print`` it, or leave it as the last expression of a Jupyter cell.
 
     ``rows`` has a finding for each question; ``thresholds`` and ``metrics`` go by ``answer``, ``recall`` and
@@ -106,14 +106,8 @@ class Diagnosis:
             "rows": self._records(),
         }  # fmt: skip
 
-    def __str__(self) -> str:
-        return tables_text(self._head(), self._tables())
-
     def __repr__(self) -> str:
         return f"<Diagnosis of {len(self.rows)} questions: {self.counts}>"
-
-    def _repr_html_(self) -> str:
-        return tables_html(self._head(), self._tables())
 
     def _records(self) -> list[dict[str, Any]]:
         records = []
@@ -131,10 +125,10 @@ class Diagnosis:
     def _join(self, texts: tuple[Text, ...]) -> str:
         return "; ".join(map(self._say, texts))
 
-    def _head(self) -> str:
+    def _printed(self) -> tuple[str, list[Table], list[str]]:
         title = self._say("title", " ".join(self.name.split()), len(self.rows) - self.unknown, len(self.rows))
         limits = (f"{metric} {self.thresholds[role]:g}" for role, metric in self.metrics.items())
-        return f"{title}\n{self._say('limits', ', '.join(limits))}"
+        return f"{title}\n{self._say('limits', ', '.join(limits))}", self._tables(), []
 
     def _tables(self) -> list[Table]:
         cases = [case_of(name) for name in self.causes]

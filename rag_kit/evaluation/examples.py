@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Annotated, Any, TypeVar, cast, dataclass_transform
+from typing import Annotated, Any, Self, TypeVar, cast, dataclass_transform
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, ValidationError
 from pydantic.dataclasses import dataclass
@@ -50,6 +50,21 @@ def checked(cls: type[T]) -> type[T]:
     return cast(type[T], made)
 
 
+class Recorded:
+    """Base of what is kept as plain JSON."""
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> Self:
+        """Read what ``to_json`` made, or a record of your own with the same names.
+
+        Raises:
+            InvalidInputError: If a field is unknown, missing, or has the wrong form.
+        """
+        if not isinstance(record, Mapping) or not all(isinstance(name, str) for name in record):
+            raise InvalidInputError(f"{record!r:.200} is no {cls.__name__}; give an object")
+        return cls(**record)
+
+
 @checked
 class GoldSpan:
     """A stretch of a document that answers the question.
@@ -72,7 +87,7 @@ def _turn(given: Any) -> Any:
 
 
 @checked
-class Example:
+class Example(Recorded):
     """One question and its gold: whatever is known; a metric that wants more is not applicable.
 
     Args:
@@ -120,24 +135,8 @@ class Example:
         record = vars(self) | {"spans": [vars(span) for span in self.spans]}
         return {key: value for key, value in to_plain(record).items() if value not in (None, [], {}, "")}
 
-    @classmethod
-    def from_json(cls, record: Mapping[str, Any]) -> Example:
-        """Read an example that ``to_json`` made, or a record of your own with the same names.
-
-        Raises:
-            InvalidInputError: If a field is unknown, missing, or has the wrong form.
-        """
-        return cls(**as_fields(record, "example"))
-
 
 FIELDS = tuple(vars(Example)["__dataclass_fields__"])
-
-
-def as_fields(record: Any, what: str) -> dict[str, Any]:
-    """A record as names with values; whether they are right says the class that they are for."""
-    if not isinstance(record, Mapping) or not all(isinstance(name, str) for name in record):
-        raise InvalidInputError(f"{record!r:.200} is no {what}; give an object")
-    return dict(record)
 
 
 def _texts(given: Any) -> Any:

@@ -11,7 +11,7 @@ from pydantic import Field
 from rag_kit.documents import get_provenance
 from rag_kit.documents.identity import to_plain
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation.examples import as_fields, checked
+from rag_kit.evaluation.examples import Recorded, checked
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -58,7 +58,7 @@ class Passage:
 
 
 @checked
-class Output:
+class Output(Recorded):
     """What a pipeline gave for one question.
 
     Args:
@@ -135,26 +135,18 @@ class Output:
         return sorted(name for name in empty if not (name == "passages" and self.passages == ()))
 
     def to_json(self) -> dict[str, Any]:
-        """The output as plain JSON; empty fields are left out, an empty list of passages is kept."""
-        record = to_plain(vars(self) | {"passages": None})
-        record = {key: value for key, value in record.items() if value not in (None, [], {}, "", 0)}
-        if self.passages is not None:
-            record["passages"] = [to_plain(vars(passage)) for passage in self.passages]
-        return record
-
-    @classmethod
-    def from_json(cls, record: Mapping[str, Any]) -> Output:
-        """Read an output that ``to_json`` made.
-
-        Raises:
-            InvalidInputError: If it is no such record.
+        """The output as plain JSON; empty fields are left out, an empty list of passages is kept.
 
         Example:
             >>> output = Output(answer="Yes.", passages=(Passage("d1", "It is so."),), calls=2)
             >>> Output.from_json(output.to_json()) == output
             True
         """
-        return cls(**as_fields(record, "output of a pipeline"))
+        record = to_plain(vars(self) | {"passages": None})
+        record = {key: value for key, value in record.items() if value not in (None, [], {}, "", 0)}
+        if self.passages is not None:
+            record["passages"] = [to_plain(vars(passage)) for passage in self.passages]
+        return record
 
 
 _READ = {"answer", "documents", "context", "search_query", "usage", "status", "question", "passages", "citations",

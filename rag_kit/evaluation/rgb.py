@@ -17,7 +17,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
 
 from rag_kit.concurrency.bridge import acall_function, blocking, run_in_thread
-from rag_kit.documents.tables import Table, tables_html, tables_text
+from rag_kit.documents.tables import Printed, Table
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation._files import as_path, find_file, read_jsonl
 from rag_kit.evaluation.cells import Cell, Summary
@@ -90,7 +90,7 @@ class AbilityMetric(Metric):
 
 
 @dataclass(frozen=True)
-class AbilityReport:
+class AbilityReport(Printed):
     """What `abilities` measured: ``results``, also loaded from a folder, and the scores made of them."""
 
     results: Results
@@ -119,13 +119,7 @@ class AbilityReport:
         about = {key: self.results.manifest[key] for key in ("dataset", "stopped_by")}
         return {"name": self.results.name, **about, "scores": scores}
 
-    def __str__(self) -> str:
-        return tables_text(*self._parts())
-
-    def _repr_html_(self) -> str:
-        return tables_html(*self._parts())
-
-    def _parts(self) -> tuple[str, list[Table], list[str]]:
+    def _printed(self) -> tuple[str, list[Table], list[str]]:
         rows = []
         for (*names, noise), score in self.scores.items():
             failed = f", {score.errors} failed" if score.errors else ""

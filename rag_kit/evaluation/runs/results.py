@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from rag_kit._redact import redact
-from rag_kit.documents.tables import Table, cut, one_line, tables_html, tables_text
+from rag_kit.documents.tables import Printed, Table, cut, one_line
 from rag_kit.errors import InvalidInputError, MissingExtraError
 from rag_kit.evaluation._files import as_path
 from rag_kit.evaluation.cells import Cell, Summary
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(repr=False)
-class Results:
+class Results(Printed):
     """The rows of a run, one for each example that the pipeline was asked, with their scores.
 
     Args:
@@ -167,11 +167,8 @@ class Results:
         total = manifest.get("examples")
         return cls(manifest.get("name") or path.name, read_rows(path), metrics, manifest, total)
 
-    def __str__(self) -> str:
-        return tables_text(*_parts(self))
-
-    def _repr_html_(self) -> str:
-        return tables_html(*_parts(self))
+    def _printed(self) -> tuple[str, list[Table], list[str]]:
+        return _printed(self)
 
     def _record(self, row: Row, money: float | None) -> dict[str, Any]:
         example, output = row.example, row.output
@@ -199,7 +196,7 @@ def why_empty(results: Results, name: str) -> str | None:
     return reasons[0][0] if reasons and all(cell.value is None for cell in cells) else None
 
 
-def _parts(results: Results) -> tuple[str, list[Table], list[str]]:
+def _printed(results: Results) -> tuple[str, list[Table], list[str]]:
     """Title, table and notes: mean, interval and coverage of every metric, what it took, which cap ended the run."""
     kinds = ("undefined", "errors", "not_applicable", "missing")
     header = ["metric", "mean", "95% interval", "n / total", *(kind.replace("_", " ") for kind in kinds)]

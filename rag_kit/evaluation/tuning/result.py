@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rag_kit.documents.tables import Table, tables_html, tables_text
+from rag_kit.documents.tables import Printed, Table
 from rag_kit.errors import InvalidInputError, MissingExtraError
 from rag_kit.evaluation._files import write_json
 from rag_kit.evaluation.comparison import Comparison, compare
@@ -56,7 +56,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class TuningResult:
+class TuningResult(Printed):
     """The result of a search.
 
     Args:
@@ -202,15 +202,10 @@ class TuningResult:
         write_json(Path(path), self.to_json())
         return Path(path)
 
-    def __str__(self) -> str:
-        return tables_text(self.verdict, [self._table()], [self._ending(), *self.notes])
-
-    def _repr_html_(self) -> str:
-        return tables_html(self.verdict, [self._table()], [self._ending(), *self.notes])
-
-    def _ending(self) -> str:
+    def _printed(self) -> tuple[str, list[Table], list[str]]:
         took = f"{self.usage['calls']} model calls, {self.usage['seconds']:.0f} s"
-        return f"ended: {self.stopped}; {len(self.trials)} settings; {took}"
+        ending = f"ended: {self.stopped}; {len(self.trials)} settings; {took}"
+        return self.verdict, [self._table()], [ending, *self.notes]
 
     def _table(self) -> Table:
         """Rows of the best settings, complete ones first; the default setting is always among them."""
