@@ -51,12 +51,14 @@ $(STAMPS)/notebooks: $(STAMPS)/base
 	$(call install,jupyter and what the evaluation needs,[test$(comma)jupyter$(comma)eval])
 $(STAMPS)/site: $(STAMPS)/base
 	$(call install,mkdocs and its theme,[docs])
+	@$(BIN)/python scripts/mermaid.py
 $(STAMPS)/studio: $(STAMPS)/base
 	$(call install,the LangGraph server,[test$(comma)studio])
 $(STAMPS)/build: $(STAMPS)/base
 	$(call install,the build tool,[test$(comma)slow])
 $(STAMPS)/all: $(STAMPS)/base
 	$(call install,every extra,[eval$(comma)studio$(comma)sql$(comma)graph$(comma)ocr$(comma)postgres$(comma)distributed$(comma)mcp$(comma)minilm$(comma)fastembed$(comma)jupyter$(comma)docs$(comma)test$(comma)check$(comma)bench$(comma)slow])
+	@$(BIN)/python scripts/mermaid.py
 	@touch $(STAMPS)/test $(STAMPS)/check $(STAMPS)/bench $(STAMPS)/notebooks $(STAMPS)/site $(STAMPS)/studio $(STAMPS)/build
 comma := ,
 

@@ -23,20 +23,22 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+import mermaid
 from drawings import fusion, part_map, raptor_tree, session
 from langchain_core.runnables.graph import Graph
 from langgraph.pregel.remote import RemoteGraph
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Route, sync_playwright
 from report_pictures import SCREENS, photograph
 from studio import OFFLINE
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURES = ROOT / "docs" / "pictures"
-MERMAID = ROOT / "docs" / "assets" / "mermaid.tiny.js"
+MERMAID = "http://mermaid.invalid/"  # answered from memory
 STUDIO = "adaptive_rag"  # has a graph within the graph
 
 #: In the page of the browser: a diagram in Mermaid's language -> an SVG that needs neither its fonts nor its program.
 _DRAW = """async text => {
+  const {mermaid} = await import("./index.js");
   mermaid.initialize({startOnLoad: false, htmlLabels: false, fontFamily: "sans-serif", theme: "neutral",
                       flowchart: {htmlLabels: false, padding: 12}, deterministicIds: true});
   const {svg} = await mermaid.render("picture", text);
@@ -90,7 +92,15 @@ def pictures(browser: Browser) -> dict[str, Callable[[Path], object]]:
 def write_diagram(browser: Browser, diagram: str, path: Path) -> None:
     """Draw a diagram in Mermaid's language."""
     page = browser.new_page()
-    page.add_script_tag(path=MERMAID)
+    files = {"": b"<!doctype html>", **mermaid.modules()}
+    types = {True: "text/javascript", False: "text/html"}
+
+    def answer(route: Route) -> None:
+        name = route.request.url.removeprefix(MERMAID)
+        route.fulfill(body=files[name], content_type=types[name.endswith(".js")])
+
+    page.route(f"{MERMAID}**", answer)
+    page.goto(MERMAID)
     path.write_text(page.evaluate(_DRAW, diagram) + "\n", encoding="utf-8")
     page.close()
 

@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import griffe
+import mermaid
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parent.parent
-MERMAID = "assets/mermaid.tiny.js"
+MERMAID = "assets/mermaid"
 _LINK = re.compile(r"(?<=\]\()((?:\.\./)+)([^)#\s]+)")
 _EXAMPLE = re.compile(r"^Example:$", re.MULTILINE)
 _ENTRY = re.compile(r"^(?:## (.+)|[^\[\n]*\[(.+?)\]\((\w[\w-]*\.md)\).*)$", re.MULTILINE)
@@ -88,7 +89,9 @@ def on_config(config: MkDocsConfig) -> None:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages of the API, and the files outside ``docs/`` that pages link to."""
+    """Add the pages of the API, Mermaid, and the files outside ``docs/`` that pages link to."""
+    for name, content in mermaid.modules().items():
+        files.append(File.generated(config, f"{MERMAID}/{name}", content=content))
     for name in packages():
         files.append(File.generated(config, f"api/{name}.md", content=api_page(name)))
     for page in list(files.documentation_pages()):
@@ -129,5 +132,6 @@ def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
     """A page with a diagram brings the program that draws it, which the theme would fetch from a network."""
     if 'class="mermaid"' not in output:
         return output
-    path = posixpath.relpath(MERMAID, posixpath.dirname(page.file.src_uri) or ".")
-    return output.replace("</body>", f'<script src="{path}"></script></body>')
+    path = posixpath.relpath(f"{MERMAID}/{mermaid.INDEX}", posixpath.dirname(page.file.src_uri) or ".")
+    script = f'import {{mermaid}} from "./{path}"; window.mermaid = mermaid'
+    return output.replace("</body>", f'<script type="module">{script}</script></body>')
