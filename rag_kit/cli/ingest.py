@@ -61,7 +61,7 @@ def add_parser(commands: Any) -> None:
     add(
         "--keep-duplicates",
         action=argparse.BooleanOptionalAction,
-        help="take in all files with the same text, or nearly the same; or one of them (default: one in each folder)",
+        help="take in all files with the same text; or one of them (default: one in each folder)",
     )
     cluster = parser.add_mutually_exclusive_group()
     cluster.add_argument("--workers", type=int, metavar="N", help="processes that read and embed")
@@ -105,9 +105,8 @@ def _show(report: IngestReport) -> None:
         problem(f"not read: {file}: {reason}")
     for file, text, _ in report.lost:
         problem(f"a correction has no place any more: {file}: {' '.join(text.split())[:60]}")
-    for file, original, likeness in report.duplicates:
-        what = "a copy" if likeness == 1 else f"a near copy ({likeness:.0%})"
-        hint(f"left out: {file} is {what} of {original}")
+    for file, original in report.duplicates:
+        hint(f"left out: {file} is a copy of {original}")
     for note in report.notes:
         hint(f"note: {note}")
     say(report.summary())

@@ -155,7 +155,7 @@ class Grouping:
                 return False  # another process has written the same text meanwhile
             copies.keep(record)
         else:
-            self._report.count_copy(source, *original, files)
+            self._report.count_copy(source, original, files)
         self._report.unchanged += 1
         self.progress.count(same.size)
         return True
@@ -184,7 +184,7 @@ class Grouping:
             record = copies.judged(record)
         group.new.append((file, record))
         if original := copies.original(record):
-            self._report.count_copy(source, *original, files)
+            self._report.count_copy(source, original, files)
             return
         self.unplaced += sum(not {"start", CORRECTED} & document.metadata.keys() for document in documents)
         if pages := {

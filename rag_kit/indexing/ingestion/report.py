@@ -23,8 +23,7 @@ class IngestReport:
         updated: Files that had changed, or were split anew.
         unchanged: Files that were in the index already.
         removed: Files that vanished and were removed.
-        duplicates: Files that are not in the index because they are copies of one that is: file, original, and how
-            near (1 for the same text).
+        duplicates: Files that are not in the index because they are copies of one that is: file and original.
         lost: Corrections by hand that have no place any more in a file that was read: file, the text once read,
             and the correction. The index keeps them, and tries again when the file changes.
         failed: Files that could not be read, each with the reason; an earlier version of one stays.
@@ -48,7 +47,7 @@ class IngestReport:
     updated: int = 0
     unchanged: int = 0
     removed: int = 0
-    duplicates: list[tuple[str, str, float]] = field(default_factory=list)
+    duplicates: list[tuple[str, str]] = field(default_factory=list)
     lost: list[tuple[str, str, str | None]] = field(default_factory=list)
     failed: list[tuple[str, str]] = field(default_factory=list)
     chunks: int = 0
@@ -68,12 +67,10 @@ class IngestReport:
         setattr(self, what, getattr(self, what) + 1)
         self.changes.append((file, what))
 
-    def count_copy(
-        self, source: str, original: str, likeness: float, files: Mapping[str, SourceFile]
-    ) -> None:
+    def count_copy(self, source: str, original: str, files: Mapping[str, SourceFile]) -> None:
         """Count a file that is left out; ``files`` names those of this ingest."""
         name = files[original].file if original in files else original
-        self.duplicates.append((files[source].file, name, likeness))
+        self.duplicates.append((files[source].file, name))
 
     def count_representations(self, made: Represented) -> None:
         """Add what representations took."""
@@ -86,10 +83,7 @@ class IngestReport:
         """The report as JSON values; files with a reason, a copy or a change become objects with named fields."""
         plain = asdict(self)
         plain["failed"] = [{"file": file, "reason": reason} for file, reason in self.failed]
-        plain["duplicates"] = [
-            {"file": file, "original": original, "likeness": round(likeness, 2)}
-            for file, original, likeness in self.duplicates
-        ]
+        plain["duplicates"] = [{"file": file, "original": original} for file, original in self.duplicates]
         plain["lost"] = [
             {"file": file, "text": text, "corrected": corrected} for file, text, corrected in self.lost
         ]

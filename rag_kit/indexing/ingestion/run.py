@@ -96,9 +96,9 @@ def ingest(
         tokenizer: What counts, for ``splitter="tokens"``.
         readers: Readers of your own by pattern (``{"*.eml": UnstructuredEmailLoader}``), as for `register_reader`,
             over which they win.
-        keep_duplicates: ``True`` to take in copies of other files, ``False`` to keep one of those with the same text,
-            or nearly the same with the same numbers and names; the report lists the others. Default: as recorded,
-            else one in each folder, since a search may be limited to a folder.
+        keep_duplicates: ``True`` to take in copies of other files, ``False`` to keep one of those with the same text;
+            the report lists the others. Default: as recorded, else one in each folder, since a search may be limited
+            to a folder.
         wait: Seconds to wait for another writer.
         limits: Caps for reading one file.
         ocr: Languages of text to recognise in pictures and on PDF pages without text, as for `read`; ``""`` for none.

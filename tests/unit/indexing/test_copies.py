@@ -1,4 +1,4 @@
-"""ingest keeps one of the files that are copies, exact or near; what was left out comes back when it must."""
+"""ingest keeps one of the files that have the same text; what was left out comes back when it must."""
 
 from __future__ import annotations
 
@@ -60,14 +60,12 @@ def files_of(folder: Path) -> set[str]:
 def test_copies_are_left_out_and_listed_and_not_read_again(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The same text in another file, and one with small edits: one stays, the report and the command name the rest."""
-    lines = text.replace(". ", ".\n") if text[0] <= "z" else text.replace("。", "。\n")
-    near = text[:500] + text[501:]
-    docs = put(tmp_path / "docs", a=text, b=lines + "\n", c=near, d=english(seed=2))
+    """Of the same text in three files one stays, and the report and the command name the rest."""
+    docs = put(tmp_path / "docs", a=text, b=text.replace("。", "。\n").replace(" ", "\n"), c=text, d=english(seed=2))
     report = ingest(docs, tmp_path / "index")
     assert (report.added, len(report.duplicates)) == (2, 2) and "2 left out as copies" in report.summary()
     (b, c) = sorted(report.duplicates)
-    assert b[:2] == ("b.txt", "a.txt") and c[:2] == ("c.txt", "a.txt") and 0.95 <= c[2] < 1
+    assert b == ("b.txt", "a.txt") and c == ("c.txt", "a.txt")
     assert files_of(tmp_path / "index") == {"a.txt", "d.txt"}
 
     monkeypatch.setattr(Reader, "read", lambda *given, **more: pytest.fail("an unchanged file was read"))
@@ -75,7 +73,7 @@ def test_copies_are_left_out_and_listed_and_not_read_again(
     assert (again.unchanged, again.added, again.updated, again.removed) == (4, 0, 0, 0)
     assert sorted(again.duplicates) == [b, c]
     assert main(["ingest", str(docs), "--index", str(tmp_path / "index"), *_NO_VECTORS]) == 0
-    assert "left out: c.txt is a near copy (9" in capsys.readouterr().err
+    assert "left out: c.txt is a copy of a.txt" in capsys.readouterr().err
 
 
 def vanish(docs: Path) -> None:
@@ -148,7 +146,7 @@ def test_documents_with_other_metadata_are_never_copies(seed: int | None, tmp_pa
         return [Document(text, metadata={"tenant": tenant, "modified": path.stem, "path": str(path)})]
 
     report = ingest(docs, tmp_path / "index", readers={"*.txt": tenants})
-    assert report.duplicates == [("a2.txt", "a1.txt", 1.0)]
+    assert report.duplicates == [("a2.txt", "a1.txt")]
     with DocumentIndex.open(tmp_path / "index") as index:
         assert {d.metadata["tenant"] for d in index.get(index.ids())} == {"a", "acme", "beta"}
 
@@ -161,32 +159,12 @@ def test_endless_white_space_takes_no_time(tmp_path: Path) -> None:
     assert ingest(docs, tmp_path / "index").added == 3
 
 
-def _filled(template: str, *values: str) -> dict[str, str]:
-    return {f"f{number}": template.format(value) for number, value in enumerate(values)}
-
-
-@pytest.mark.parametrize(
-    "texts",
-    [
-        _filled("Invoice. " + english(900) + " Please pay {} dollars.", "100", "1000", "-100", "10.0"),
-        _filled(chinese(900) + "应付{}。", "100元", "三百元", "三千元", "三千斤", "叁仟元", "100美元"),
-        _filled(
-            english(900) + " it takes {} a day.", "5 mg", "5 kg", "six drops", "sixty drops", "half of it"
-        ),
-        _filled("Dear {}, " + english(900), "Smith", "Jones"),
-        _filled(english(900) + " It goes to {} and no other.", "Berlin", "London"),
-        _filled(chinese(900) + "负责人是{}。", "张伟", "王芳"),
-        _filled(english(900) + " The pump is {}safe to open.", "", "not "),
-        _filled(chinese(900) + "这里{}打开阀门。", "可以", "不可以", "禁止", "请别"),
-        _filled("# {}\n\n" + english(900), "pumps", "valves"),
-        _filled("The pump is {}.", "red", "green", "blue"),
-    ],
-    ids=["sums", "sums zh", "units", "addressee", "place", "person zh", "not", "not zh", "heading", "short"],
-)
-def test_what_differs_in_what_matters_is_no_near_copy(texts: dict[str, str], tmp_path: Path) -> None:
-    """Numbers, names, negations and headings; and texts so short that a word is what they are about."""
-    report = ingest(put(tmp_path / "docs", **texts), tmp_path / "index")
-    assert report.duplicates == [] and report.added == len(texts)
+def test_texts_that_differ_in_a_word_are_no_copies(tmp_path: Path) -> None:
+    """A sum, a name or a "not" can be what a file is about."""
+    docs = put(
+        tmp_path / "docs", a=english() + " Pay 10.", b=english() + " Pay 100.", c=english() + " Pay 10."
+    )
+    assert ingest(docs, tmp_path / "index").duplicates == [("c.txt", "a.txt")]
 
 
 def test_tables_are_copies_only_if_they_are_equal(tmp_path: Path) -> None:
@@ -196,13 +174,13 @@ def test_tables_are_copies_only_if_they_are_equal(tmp_path: Path) -> None:
     for name, last in {"a": "pump,red", "b": "pump,green", "c": "pump,red"}.items():
         (docs / f"{name}.csv").write_text("\n".join(["name,value", *rows, last]))
     report = ingest(docs, tmp_path / "index")
-    assert report.duplicates == [("c.csv", "a.csv", 1.0)]
+    assert report.duplicates == [("c.csv", "a.csv")]
 
 
 def test_keep_duplicates_is_recorded(tmp_path: Path) -> None:
     """It takes copies in, now and in later calls; turned off, they go out again. A dry run only counts them."""
     docs, folder = put(tmp_path / "docs", a=english(), b=english()), tmp_path / "index"
-    assert ingest(docs, folder, dry_run=True).duplicates == [("b.txt", "a.txt", 1.0)]
+    assert ingest(docs, folder, dry_run=True).duplicates == [("b.txt", "a.txt")]
     assert main(["ingest", str(docs), "--index", str(folder), "--keep-duplicates", *_NO_VECTORS]) == 0
     put(docs, c=english())
     report = ingest(docs, folder)
@@ -217,7 +195,7 @@ def test_copies_in_other_folders_stay_unless_they_are_unwanted(tmp_path: Path) -
     """A search limited to a folder finds what is in it; ``keep_duplicates=False`` keeps one of all."""
     docs, folder = put(tmp_path / "docs", a=english()), tmp_path / "index"
     put(docs / "北京", b=english(), c=english())
-    assert ingest(docs, folder).duplicates == [("北京/c.txt", "北京/b.txt", 1.0)]
+    assert ingest(docs, folder).duplicates == [("北京/c.txt", "北京/b.txt")]
     with DocumentIndex.open(folder) as index:
         assert index.search_keyword(english()[:6], filter={"file": {"$startswith": "北京/"}})
     report = ingest(docs, folder, keep_duplicates=False)
@@ -238,7 +216,7 @@ def test_damaged_records_of_copies_are_read_again(tmp_path: Path) -> None:
         connection.close()
 
     assert len(ingest(docs, folder, keep_duplicates=False).duplicates) == 1
-    for damage in ("'[1'", "'[[], 2, 3]'", "7", '\'["/nowhere", "x", 1]\''):
+    for damage in ("'[1'", "'[[], 2]'", "7", '\'["/nowhere", "x"]\''):
         store(f"UPDATE sources SET original = {damage} WHERE original != ''")
         assert len(ingest(docs, folder).duplicates) == 1, damage
         assert files_of(folder) == {"a.txt"}
@@ -250,6 +228,6 @@ def test_same_settings_give_the_same_fingerprint(tmp_path: Path) -> None:
     ingest(docs, folder)
     put(docs, b=english() + " ")
     report: Any = ingest(docs, folder)
-    assert report.duplicates == [("b.txt", "a.txt", 1.0)] and files_of(folder) == {"a.txt"}
+    assert report.duplicates == [("b.txt", "a.txt")] and files_of(folder) == {"a.txt"}
     put(docs, b=english(seed=4))
     assert ingest(docs, folder).updated == 1 and files_of(folder) == {"a.txt", "b.txt"}
