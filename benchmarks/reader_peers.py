@@ -20,7 +20,7 @@ def ours(path: str) -> list[str]:
     from rag_kit.indexing.readers.parts import Context
 
     kind = Path(path).suffix.lstrip(".")
-    return [part.text for part in convert(path, kind, Context(Path(path).name, ReadLimits()))]
+    return [part.text for part in convert(path, kind, Context(ReadLimits()))]
 
 
 def xberg(path: str) -> list[str]:

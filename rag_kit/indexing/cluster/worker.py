@@ -44,7 +44,7 @@ class Parts(WorkerPlugin):  # type: ignore[misc]
     Attributes:
         splitter: How to split.
         limits: Caps for reading one file.
-        readers: Readers of the caller, by pattern; ``registered``: those of `register_reader`.
+        readers: Readers of the caller, by pattern, and those of `register_reader`.
         embeddings: The embedding model.
         llm: The chat model.
         paths: Files and folders that the client sees.
@@ -54,7 +54,6 @@ class Parts(WorkerPlugin):  # type: ignore[misc]
     splitter: SplitSettings
     limits: ReadLimits | None = None
     readers: Mapping[str, UserReader] | None = None
-    registered: Mapping[str, UserReader] | None = None
     embeddings: Embeddings | None = None
     llm: Any = None
     paths: Sequence[str] = ()
@@ -88,7 +87,7 @@ class Parts(WorkerPlugin):  # type: ignore[misc]
         with self.lock:
             converter = self.idle.pop() if self.idle else None
         if converter is None:
-            converter = Converter(self.splitter, self.limits, self.readers, self.registered)
+            converter = Converter(self.splitter, self.limits, self.readers)
         try:
             yield converter
         finally:

@@ -31,7 +31,6 @@ class Converter:
         settings: How to split.
         limits: Caps for reading one file.
         readers: Readers of the caller, by pattern.
-        registered: Those of `register_reader`; default: those of this process.
     """
 
     def __init__(
@@ -39,11 +38,10 @@ class Converter:
         settings: SplitSettings,
         limits: ReadLimits | None,
         readers: Mapping[str, UserReader] | None = None,
-        registered: Mapping[str, UserReader] | None = None,
     ) -> None:
         self._settings = settings
         self._limits = limits or ReadLimits()
-        self._reader = Reader(limits=limits, readers=readers, ocr=settings.ocr, registered=registered)
+        self._reader = Reader(limits=limits, readers=readers, ocr=settings.ocr)
 
     def __enter__(self) -> Converter:
         return self

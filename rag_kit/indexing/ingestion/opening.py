@@ -15,7 +15,7 @@ from rag_kit.indexing.document_index.folder import REPLIES, STORE
 from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.ingestion.converting import Converter
 from rag_kit.indexing.ingestion.listing import check_paths
-from rag_kit.indexing.readers.registry import registered_readers
+from rag_kit.indexing.readers.registry import all_readers
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -105,7 +105,7 @@ def opened_converter(
 
     model, llm = index.embeddings, representer.llm if representer is not None else None
     there = [os.path.abspath(path) for path in paths if path.exists()]
-    parts = Parts(settings, limits, readers, registered_readers(), model, llm, there)
+    parts = Parts(settings, limits, all_readers(readers or {}), model, llm, there)
     with connected(workers, scheduler) as client, on_cluster(client, parts) as cluster:
         if model is not None:
             index.embeddings = ClusterEmbeddings(model, cluster)

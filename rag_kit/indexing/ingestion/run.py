@@ -94,8 +94,7 @@ def ingest(
         splitter: How files are cut, as for `split`; default: as recorded, else ``"structure"``. Another one than
             recorded splits all given files again.
         tokenizer: What counts, for ``splitter="tokens"``.
-        readers: Readers of your own by pattern (``{"*.eml": UnstructuredEmailLoader}``), as for `register_reader`,
-            over which they win.
+        readers: Readers of your own by pattern (``{"*.eml": UnstructuredEmailLoader}``), as for `register_reader`.
         keep_duplicates: ``True`` to take in copies of other files, ``False`` to keep one of those with the same text;
             the report lists the others. Default: as recorded, else one in each folder, since a search may be limited
             to a folder.

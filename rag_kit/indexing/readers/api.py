@@ -21,7 +21,6 @@ from rag_kit.indexing.readers.ocr import ocr_languages
 from rag_kit.indexing.readers.parts import Part, Unreadable
 from rag_kit.indexing.readers.process import ReaderProcess
 from rag_kit.indexing.readers.registry import (
-    _READERS,
     UserReader,
     check_pattern,
     check_reader,
@@ -42,9 +41,8 @@ class Reader:
         limits: Caps for each file.
         root: Folder that no file may lie outside of, links resolved; metadata ``file`` is relative to it.
         links: Print the targets of links in HTML, docx and epub as ``[text](url)``; otherwise only their text.
-        readers: Readers of this object by pattern, as for `register_reader`, over which they win.
+        readers: Readers of this object by pattern, as for `register_reader`.
         ocr: Languages of text that is recognised in pictures and on pages without text, as for `read`.
-        registered: Those of `register_reader`, where they are not those of this process.
 
     Example:
         >>> import pathlib, tempfile
@@ -63,14 +61,12 @@ class Reader:
         links: bool = False,
         readers: Mapping[str, UserReader] | None = None,
         ocr: str | None = None,
-        registered: Mapping[str, UserReader] | None = None,
     ) -> None:
         self.limits = limits
         self.ocr = ocr_languages(ocr) if ocr else ""
         self.root = Path(root) if root is not None else None
         self.links = links
         self.readers = {check_pattern(name): check_reader(one) for name, one in (readers or {}).items()}
-        self._registered = _READERS if registered is None else registered
         self._process: ReaderProcess | None = None
         self._lock = threading.Lock()
         self._closed = False
@@ -118,7 +114,7 @@ class Reader:
         try:
             real = _resolved(path, base)
             parts: Sequence[Part | Document]
-            if (user := reader_for(path, self.readers, self._registered)) is not None:
+            if (user := reader_for(path, self.readers)) is not None:
                 kind = path.suffix.lower().lstrip(".")
                 parts = user_parts(user, real)
             else:

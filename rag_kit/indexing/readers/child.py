@@ -26,10 +26,10 @@ def _write(out: IO[str], **message: Any) -> None:
 
 
 def _serve(request: dict[str, Any], out: IO[str]) -> None:
-    name, limits = os.path.basename(request["path"]), ReadLimits(**request["limits"])
+    limits = ReadLimits(**request["limits"])
     count = 0
     try:
-        context = Context(name, limits, bool(request["links"]), str(request["ocr"]))
+        context = Context(limits, bool(request["links"]), str(request["ocr"]))
         for part in convert(request["path"], request["format"], context):
             _write(out, text=part.text, metadata=part.metadata)
             count += 1

@@ -59,7 +59,9 @@ def convert(path: str | Path, kind: str, context: Context) -> Iterator[Part]:
             characters += len(part.text)
             context.check(characters, "characters of text", "max_characters")
             part.metadata = {
-                key: clean(value) if isinstance(value, str) else value for key, value in part.metadata.items()
+                key: clean(value) if isinstance(value, str) else value
+                for key, value in part.metadata.items()
+                if value != ""
             }
             yield part
     if not characters:

@@ -28,7 +28,7 @@ _ALIASES = {  # declared name -> the larger encoding that its files are really i
     "euc-kr ks_c_5601-1987": "cp949",
     "shift_jis x-sjis shift-jis": "cp932",
 }
-_CANDIDATES = ("gb18030", "big5hkscs", "cp949", "cp932", "euc_jp", "utf-16-le", "utf-16-be")
+_CANDIDATES = ("gb18030", "big5hkscs", "cp949", "cp932", "euc_jp")
 _SAMPLE = 200_000
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 
@@ -39,19 +39,18 @@ _ROWS = {  # lead and trail bytes of the frequent half of an encoding's table; k
     "cp949": ["b0c8 a1fe"],
     "euc_jp": ["b0cf a1fe", "a4a5 a1fe"],
 }
-_ALIKE = {"cp932": ["euc_jp"], "utf-16-le": ["gb18030", "big5hkscs", "cp949", "euc_jp"]}
-_ALIKE["utf-16-be"] = _ALIKE["utf-16-le"]
+_ROWS_OF = {"cp932": "euc_jp"}  # the same characters under other bytes
 
 
 @cache
 def _common(encoding: str) -> frozenset[str]:
     """Characters of everyday use in an encoding: the frequent half of its table, kana, hangul, punctuation."""
     common = set("，。、；：？！“”‘’（）《》〈〉「」『』【】…—·～％　")
-    for name in _ALIKE.get(encoding, [encoding]):
-        for row in _ROWS[name]:
-            first, last, low, high = bytes.fromhex(row)
-            for lead, trail in product(range(first, last + 1), range(low, high + 1)):
-                common.update(bytes((lead, trail)).decode(name, "ignore"))
+    name = _ROWS_OF.get(encoding, encoding)
+    for row in _ROWS[name]:
+        first, last, low, high = bytes.fromhex(row)
+        for lead, trail in product(range(first, last + 1), range(low, high + 1)):
+            common.update(bytes((lead, trail)).decode(name, "ignore"))
     return frozenset(common)
 
 
@@ -81,19 +80,6 @@ def _strict(data: bytes, encoding: str) -> str | None:
         return None
 
 
-def _without_bom(data: bytes) -> str | None:
-    """UTF-16 without a mark: every other byte of mostly ASCII text is zero."""
-    if len(data) < 4 or len(data) % 2:
-        return None
-    even, odd = data[0:2000:2].count(0), data[1:2000:2].count(0)
-    half = len(data[:2000]) / 2
-    if odd > 0.4 * half and even < 0.1 * half:
-        return "utf-16-le"
-    if even > 0.4 * half and odd < 0.1 * half:
-        return "utf-16-be"
-    return None
-
-
 def _declared(data: bytes) -> str | None:
     match = _DECLARED.search(data[:4096])
     name = match.group(1).decode("ascii").lower() if match else ""
@@ -113,9 +99,6 @@ def detect(data: bytes, *, markup: bool = False) -> str:
         >>> detect("café au lait, déjà vu".encode("cp1252"))
         'cp1252'
     """
-    wide = _without_bom(data)
-    if wide and _strict(data, wide) is not None:
-        return wide
     if _strict(data, "utf-8") is not None:
         return "utf-8"
     if markup:

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 from rag_kit.indexing.readers.encodings import decode
 from rag_kit.indexing.readers.markup import html_title, parse_html, to_markdown
 from rag_kit.indexing.readers.package import Package
-from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable
+from rag_kit.indexing.readers.parts import Context, Part, Unreadable
 
 _FONT_OBFUSCATION = (b"http://www.idpf.org/2008/embedding", b"http://ns.adobe.com/pdf/enc#RC")
 
@@ -34,7 +34,7 @@ def read_epub(data: bytes, context: Context) -> Iterator[Part]:
     spine = [ref.get("idref") for ref in opf.xpath("//*[local-name()='spine']/*[local-name()='itemref']")]
     context.check(len(spine), "chapters", "max_pages")
     titles = [" ".join(text.split()) for text in opf.xpath("//*[local-name()='title']/text()")]
-    metadata: dict[str, Scalar] = {"title": titles[0]} if titles and titles[0] else {}
+    title = titles[0] if titles else ""
     read: set[str] = set()
     for number, reference in enumerate(spine, 1):
         name = items.get(reference)
@@ -45,8 +45,7 @@ def read_epub(data: bytes, context: Context) -> Iterator[Part]:
         tree = parse_html(decode(package.read(name), markup=True))
         text = to_markdown(tree, links=context.links)
         if text.strip():
-            extra = {"chapter_title": chapter} if (chapter := html_title(tree)) else {}
-            yield Part(text, {**metadata, "chapter": number, **extra})
+            yield Part(text, {"title": title, "chapter": number, "chapter_title": html_title(tree)})
 
 
 def _refuse_protected(package: Package) -> None:

@@ -6,7 +6,6 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from rag_kit.indexing.readers.parts import Unreadable
-from rag_kit.indexing.readers.registry import registered_suffixes
 
 
 class Format(NamedTuple):
@@ -81,16 +80,6 @@ _MAGIC = {
     b"\x7fELF": "a program",
     b"SQLite format 3": "an SQLite database",
 }
-
-
-def supported_suffixes() -> list[str]:
-    """Suffixes that `read` takes, those of registered readers included, sorted.
-
-    Example:
-        >>> ".pdf" in supported_suffixes(), ".exe" in supported_suffixes()
-        (True, False)
-    """
-    return sorted({*FORMATS, *registered_suffixes()})
 
 
 def format_of(path: PurePath, *, ocr: bool = False) -> str:

@@ -32,8 +32,7 @@ def read_html(data: bytes, context: Context) -> Iterator[Part]:
     """One part: the page's visible text as markdown, without its menus."""
     tree = parse_html(decode(data, markup=True))
     text = to_markdown(without_menus(tree), links=context.links)
-    title = html_title(tree)
-    yield Part(text, {"title": title} if title else {})
+    yield Part(text, {"title": html_title(tree)})
 
 
 def without_menus(tree: Any) -> Any:

@@ -38,7 +38,10 @@ def over_limit(what: str, limit: str, value: float) -> Unreadable:
 
 @dataclass
 class Part:
-    """A piece of a file that stands alone: a page, a slide, a group of rows, a chapter, or the whole."""
+    """A piece of a file that stands alone: a page, a slide, a group of rows, a chapter, or the whole.
+
+    Metadata that are an empty text are left out.
+    """
 
     text: str
     metadata: dict[str, Scalar] = field(default_factory=dict)
@@ -46,9 +49,8 @@ class Part:
 
 @dataclass(frozen=True)
 class Context:
-    """What a converter knows about the file besides its bytes."""
+    """How a file is to be read."""
 
-    name: str
     limits: ReadLimits
     links: bool = False
     ocr: str = ""

@@ -80,11 +80,7 @@ def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
         title = title or layout.first_heading
         if not text.strip():
             continue
-        metadata: dict[str, Scalar] = {"page": number, "pages": count}
-        if title:
-            metadata["title"] = title
-        if before:
-            metadata["heading"] = before
+        metadata: dict[str, Scalar] = {"page": number, "pages": count, "title": title, "heading": before}
         if number in recognised:
             metadata["ocr"] = True
         if empty:

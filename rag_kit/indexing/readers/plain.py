@@ -34,8 +34,7 @@ def markdown_title(text: str) -> str:
 def read_md(data: bytes, context: Context) -> Iterator[Part]:
     """One part: the text as it stands, without images written into it as base64."""
     text = _DATA_URI.sub("", decode(data))
-    title = markdown_title(text)
-    yield Part(text, {"title": title} if title else {})
+    yield Part(text, {"title": markdown_title(text)})
 
 
 def read_txt(data: bytes, context: Context) -> Iterator[Part]:
@@ -64,8 +63,7 @@ def read_ipynb(data: bytes, context: Context) -> Iterator[Part]:
         elif source.strip():
             blocks.append(_DATA_URI.sub("", source))
     text = "\n\n".join(blocks)
-    title = markdown_title(text)
-    yield Part(text, {"title": title} if title else {})
+    yield Part(text, {"title": markdown_title(text)})
 
 
 def _at(value: Any, *names: str) -> Any:

@@ -106,11 +106,9 @@ def load_json(text: str, place: str) -> Any:
 
 def _part(value: Any, number: int | None) -> Part:
     metadata: dict[str, Scalar] = {} if number is None else {"record": number}
-    if isinstance(value, dict):
-        for key in _TITLE_KEYS:
-            if isinstance(value.get(key), str) and value[key].strip():
-                metadata["title"] = " ".join(value[key].split())[:300]
-                break
+    named = [value.get(key) for key in _TITLE_KEYS] if isinstance(value, dict) else []
+    titles = (" ".join(title.split())[:300] for title in named if isinstance(title, str))
+    metadata["title"] = next(filter(None, titles), "")
     return Part("\n".join(_lines(value, "", 0)), metadata)
 
 

@@ -24,8 +24,8 @@ _WILD = re.compile(r"\[[^\]]*\]|[*?]")
 def register_reader(pattern: str, reader: UserReader | None) -> None:
     """Read all files whose name matches a pattern by a function or a LangChain loader class.
 
-    It wins over the built-in reader, and one that a `Reader` or `ingest` was given (``readers=``) wins over it. Of
-    several patterns that match, the one with the most characters beside its wildcards wins; of equal ones the later.
+    It wins over the built-in reader. Of several patterns that match, the one with the most characters beside its
+    wildcards wins; of equal ones that of a `Reader` or `ingest` (``readers=``), then the later.
 
     It runs **in this process**, without the caps of `ReadLimits`: a function cannot be sent to the reader process
     without executing what a pipe delivers. Register only code that you trust with your files.
@@ -82,31 +82,20 @@ def check_reader(reader: Any) -> UserReader:
     return found
 
 
-def reader_for(
-    path: Path, own: Mapping[str, UserReader], registered: Mapping[str, UserReader] = _READERS
-) -> UserReader | None:
-    """The reader of a file: in `own`, else among those registered, the one whose pattern is most specific."""
+def all_readers(own: Mapping[str, UserReader]) -> dict[str, UserReader]:
+    """The readers of `register_reader`, then a caller's own."""
+    return {pattern: reader for pattern, reader in _READERS.items() if pattern not in own} | dict(own)
+
+
+def reader_for(path: Path, own: Mapping[str, UserReader]) -> UserReader | None:
+    """The reader of a file among `own` and those registered: the one whose pattern is most specific."""
     name, whole = path.name.lower(), path.as_posix().lower()
-    for readers in (own, registered):
-        best: tuple[int, UserReader] | None = None
-        for pattern, reader in readers.items():
-            fits = fnmatchcase(whole, f"*/{pattern}") if "/" in pattern else fnmatchcase(name, pattern)
-            exact = len(_WILD.sub("", pattern))
-            if fits and (best is None or exact >= best[0]):
-                best = exact, reader
-        if best is not None:
-            return best[1]
-    return None
-
-
-def registered_readers() -> dict[str, UserReader]:
-    """The readers of `register_reader`, by pattern."""
-    return dict(_READERS)
-
-
-def registered_suffixes() -> set[str]:
-    """Suffixes of which all files have a registered reader."""
-    return {pattern[1:] for pattern in _READERS if pattern.startswith("*.") and not _WILD.search(pattern[1:])}
+    best, most = None, -1
+    for pattern, reader in all_readers(own).items():
+        fits = fnmatchcase(whole, f"*/{pattern}") if "/" in pattern else fnmatchcase(name, pattern)
+        if fits and (exact := len(_WILD.sub("", pattern))) >= most:
+            best, most = reader, exact
+    return best
 
 
 def user_parts(reader: UserReader, path: Path) -> list[Part | Document]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rag_kit.indexing.readers.package import Package
-from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable
+from rag_kit.indexing.readers.parts import Context, Part, Unreadable
 from rag_kit.indexing.readers.tables import groups
 
 _NO_VALUE = re.compile(rb"(?:</f>|<f[^>]*/>)\s*(?:<v\s*/>|<v></v>)?\s*</c>")
@@ -22,7 +22,7 @@ Rows = dict[int, dict[int, str]]
 def read_xlsx(data: bytes, context: Context) -> Iterator[Part]:
     """The tables of each sheet; ``sheet``, ``row_start`` and ``row_end`` (rows of the sheet, from 1) say where."""
     package = Package(data, context.limits)
-    titled: dict[str, Scalar] = {"title": title} if (title := package.title()) else {}
+    title = package.title()
     clean = package.repacked()
     book = _open(clean, values=True)
     formulas = None
@@ -44,7 +44,7 @@ def read_xlsx(data: bytes, context: Context) -> Iterator[Part]:
         if charts := _charts(sheet):
             parts.append(Part(charts))
         for part in parts:
-            part.metadata |= {"sheet": sheet.title, "heading": sheet.title, **titled}
+            part.metadata |= {"sheet": sheet.title, "heading": sheet.title, "title": title}
             yield part
 
 

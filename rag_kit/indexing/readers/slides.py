@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rag_kit.indexing.readers.package import Package, parse_xml
-from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable
+from rag_kit.indexing.readers.parts import Context, Part, Unreadable
 from rag_kit.indexing.readers.tables import Grid, markdown_table
 
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
@@ -46,10 +46,7 @@ def read_pptx(data: bytes, context: Context) -> Iterator[Part]:
                 blocks.append("Notes: " + notes.replace("\x0b", "\n"))
         text = "\n\n".join(blocks)
         if text.strip():
-            metadata: dict[str, Scalar] = {"page": number}
-            if title:
-                metadata["title"] = title
-            yield Part(text, metadata)
+            yield Part(text, {"page": number, "title": title})
 
 
 def _shapes(shapes: Iterable[Any], depth: int) -> Iterator[str]:

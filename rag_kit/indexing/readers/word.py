@@ -8,7 +8,7 @@ from typing import Any
 
 from rag_kit.indexing.readers.markup import parse_html, to_markdown
 from rag_kit.indexing.readers.package import Package, parse_xml
-from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable
+from rag_kit.indexing.readers.parts import Context, Part, Unreadable
 
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
@@ -26,7 +26,6 @@ _DOCUMENT = "word/document.xml"
 _STYLES = "word/styles.xml"
 _HEADING_NAME = re.compile(r"(?:heading|标题|見出し|제목)\s*([1-6])", re.I)
 _BASED_ON_STEPS = 20
-_MAX_COLUMNS = 64
 
 
 def read_docx(data: bytes, context: Context) -> Iterator[Part]:
@@ -48,23 +47,14 @@ def read_docx(data: bytes, context: Context) -> Iterator[Part]:
     text = (
         to_markdown(parse_html(f"<body>{result.value}</body>"), links=context.links) if result.value else ""
     )
-    yield Part(text, _title(package, text))
+    yield Part(text, {"title": _title(package, text)})
 
 
 def _with_plain_equations(document: bytes) -> bytes:
-    """Change a document's XML for mammoth: equations become runs of text, rows that start late get empty cells."""
+    """Change a document's XML for mammoth: equations become runs of text."""
     from lxml import etree
 
     root = parse_xml(document, _DOCUMENT, recover=False)
-    for skipped in root.findall(f".//{_W}trPr/{_W}gridBefore"):
-        row = skipped.getparent().getparent()
-        first = row.find(f"{_W}tc")
-        count = _value(skipped) or ""
-        if first is not None and count.isdigit():
-            for _ in range(min(int(count), _MAX_COLUMNS)):
-                cell = etree.Element(f"{_W}tc")
-                etree.SubElement(cell, f"{_W}p")
-                first.addprevious(cell)
     for equation in root.findall(f".//{_M}oMath"):
         text = _equation_text(equation)
         run = etree.Element(f"{_W}r")
@@ -135,7 +125,6 @@ def _value(node: Any) -> str | None:
     return None if node is None else node.get(f"{_W}val")
 
 
-def _title(package: Package, text: str) -> dict[str, Scalar]:
+def _title(package: Package, text: str) -> str:
     heading = re.search(r"^#+ (.+)$", text, re.M)
-    title = package.title() or (heading.group(1)[:300] if heading else "")
-    return {"title": title} if title else {}
+    return package.title() or (heading.group(1)[:300] if heading else "")
