@@ -48,7 +48,7 @@ def iter_files(
 
     Hidden files and folders (among them those of version control) and folders of programs' leavings
     (``__pycache__``, ``node_modules``) are passed over in silence. A symbolic link counts only if it leads to a
-    place inside the same folder that is not listed already; one that leaves the folder, goes in a circle or
+    file inside the same folder that is not listed already; one that leaves the folder, goes in a circle or
     leads nowhere is a problem, and so are pipes, sockets, devices and what may not be read. Nothing is opened.
 
     Args:
@@ -75,17 +75,13 @@ def iter_files(
     given = sorted(Path(os.path.abspath(path)) for path in paths)
     if missing := [str(path) for path in given if not os.path.lexists(path)]:
         raise InvalidInputError(f"No such file or folder: {missing[0]!r}. Check the path.")
-    search = _Search({os.path.realpath(path) for path in exclude}, max_files)
-    for folder in given:
-        if folder.is_dir():
-            search.folder(folder, folder)
-            search.links(folder)
-    for path in given:
-        if not path.is_dir():
-            search.link(path, path.parent)
-    search.files.sort(key=lambda source: (os.fsencode(source.root), os.fsencode(source.file)))
-    search.problems.sort()
-    return FileListing(search.files, search.problems)
+    found = _Found({os.path.realpath(path) for path in exclude}, max_files)
+    links = [(link, root) for root in given if root.is_dir() for link in found.add_folder(root)]
+    links += [(path, path.parent) for path in given if not path.is_dir()]
+    for link, root in links:
+        found.add_link(link, root)
+    found.files.sort(key=lambda source: (os.fsencode(source.root), os.fsencode(source.file)))
+    return FileListing(found.files, sorted(found.problems))
 
 
 def printable_path(path: str) -> str:
@@ -104,53 +100,40 @@ def printable_path(path: str) -> str:
     return data.replace(b"\\", b"\\\\").decode("utf-8", "backslashreplace")
 
 
-class _Search:
+class _Found:
     def __init__(self, exclude: set[str], max_files: int) -> None:
         self.files: list[SourceFile] = []
         self.problems: list[FileProblem] = []
         self._exclude, self._max_files = exclude, max_files
-        self._folders: set[tuple[int, int]] = set()  # device and inode, against circles
         self._taken: set[str] = set()  # real paths of the files
-        self._links: list[Path] = []
 
-    def folder(self, folder: Path, root: Path) -> None:
-        """All that lies in a folder; links are put aside until the real files are known."""
-        pending = [(folder, 0)]
-        while pending:
-            here, depth = pending.pop()
-            try:
-                status = os.stat(here)
-                seen = (status.st_dev, status.st_ino)
-                if seen in self._folders or os.path.realpath(here) in self._exclude:
-                    continue
-                self._folders.add(seen)
-                with os.scandir(here) as scan:
-                    entries = sorted(scan, key=lambda entry: os.fsencode(entry.name), reverse=True)
-            except OSError as error:
-                self._problem(here, root, f"the folder cannot be read ({error.strerror or error})")
+    def add_folder(self, root: Path) -> list[Path]:
+        """Take all files below a folder, and return the links, which may lead to one of them."""
+        links: list[Path] = []
+
+        def refuse(error: OSError) -> None:
+            self._problem(
+                Path(error.filename), root, f"the folder cannot be read ({error.strerror or error})"
+            )
+
+        for name, folders, files in os.walk(root, onerror=refuse):
+            here = Path(name)
+            depth = len(here.parts) - len(root.parts)
+            if os.path.realpath(here) in self._exclude or depth > _MAX_DEPTH:
+                if depth > _MAX_DEPTH:
+                    self._problem(here, root, f"folders are nested more than {_MAX_DEPTH} deep")
+                folders.clear()
                 continue
-            for entry in entries:
-                path = Path(entry.path)
-                if entry.name in _IGNORED or entry.name.startswith("."):
-                    continue
-                if entry.is_symlink():
-                    self._links.append(path)
-                elif not entry.is_dir(follow_symlinks=False):
+            folders[:] = [each for each in folders if _is_shown(each)]
+            for path in (here / each for each in [*folders, *files] if _is_shown(each)):
+                if path.is_symlink():
+                    links.append(path)
+                elif path.name not in folders:
                     self._take(path, root)
-                elif depth < _MAX_DEPTH:
-                    pending.append((path, depth + 1))
-                else:
-                    self._problem(path, root, f"folders are nested more than {_MAX_DEPTH} deep")
+        return links
 
-    def links(self, root: Path) -> None:
-        """The links met under a root; a folder behind a link may bring more of them."""
-        while self._links:
-            batch, self._links = sorted(self._links), []
-            for link in batch:
-                self.link(link, root)
-
-    def link(self, link: Path, root: Path) -> None:
-        """What a link leads to, or a file that was named itself."""
+    def add_link(self, link: Path, root: Path) -> None:
+        """Take the file that a link leads to, or one that was named itself."""
         try:
             target = Path(os.path.realpath(link, strict=True))
             is_folder = stat.S_ISDIR(os.stat(target).st_mode)
@@ -162,8 +145,8 @@ class _Search:
             self._problem(
                 link, root, "the link leaves the folder; name the file itself, or copy it, to have it read"
             )
-        elif str(target) not in self._exclude:
-            self.folder(link, root) if is_folder else self._take(link, root)
+        elif not is_folder:
+            self._take(link, root)
 
     def _take(self, path: Path, root: Path) -> None:
         real = os.path.realpath(path)
@@ -189,3 +172,7 @@ class _Search:
     def _problem(self, path: Path, root: Path, reason: str) -> None:
         name = path.relative_to(root).as_posix() if path != root else path.name
         self.problems.append(FileProblem(path, printable_path(name), reason))
+
+
+def _is_shown(name: str) -> bool:
+    return not name.startswith(".") and name not in _IGNORED

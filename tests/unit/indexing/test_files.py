@@ -101,7 +101,7 @@ def test_a_folder_that_may_not_be_read_is_a_problem(tmp_path, monkeypatch):
 
     def refusing(path: Path) -> object:
         if Path(path).name == "shut":
-            raise PermissionError(13, "Permission denied")
+            raise PermissionError(13, "Permission denied", str(path))
         return scandir(path)
 
     monkeypatch.setattr("rag_kit.indexing.files.os.scandir", refusing)
