@@ -1,4 +1,4 @@
-"""Open what an ingest needs: the index, created or for a dry run, and what converts files."""
+"""Open what an ingest needs: the index, what represents passages, and what converts files."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from rag_kit.errors import DocumentIndexError, IndexMissingError, InvalidInputError, LockedError
 from rag_kit.indexing.cluster.connecting import is_clustered
-from rag_kit.indexing.document_index.folder import REPLIES, STORE
+from rag_kit.indexing.document_index.folder import REPLIES
 from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.ingestion.converting import Converter
 from rag_kit.indexing.ingestion.listing import check_paths
@@ -30,28 +30,47 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def opened(
-    paths: Sequence[Path], folder: Path | Location, embeddings: Embeddings | None, wait: float
-) -> Iterator[tuple[DocumentIndex, bool]]:
-    """Open the index, or create it; a created one that an error leaves empty is removed again."""
-    existed, before = True, frozenset[str]()
-    try:
-        index, is_new = DocumentIndex.open(folder, mode="w", embeddings=embeddings, wait=wait), False
-    except IndexMissingError:
-        check_paths(paths, [])
-        if isinstance(folder, Path):
-            existed = folder.exists()
-            if folder.is_dir():
-                before = frozenset(path.name for path in folder.iterdir())
-            # a store without its manifest is taken over, and its rows are not this run's to remove
-            is_new = not os.path.lexists(folder / STORE)
-            index = DocumentIndex.create(folder, embeddings=embeddings, wait=wait)
+    paths: Sequence[Path],
+    folder: Path | Location,
+    embeddings: Embeddings | None,
+    wait: float,
+    *,
+    dry_run: bool,
+) -> Iterator[DocumentIndex]:
+    """Open the index, or create it; for a dry run, open it for reading, or an empty one elsewhere."""
+    with contextlib.ExitStack() as stack:
+        try:
+            mode: Literal["r", "w"] = "r" if dry_run else "w"
+            index = DocumentIndex.open(folder, mode=mode, embeddings=embeddings, wait=wait)
+        except IndexMissingError:
+            check_paths(paths, [])
+            if dry_run:
+                folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rag-kit-")))
+            index = stack.enter_context(_created(folder, embeddings, wait))
         else:
-            index, is_new = _made_by_one(folder, embeddings)
+            stack.enter_context(index)
+        yield index
+
+
+@contextlib.contextmanager
+def _created(folder: Path | Location, embeddings: Embeddings | None, wait: float) -> Iterator[DocumentIndex]:
+    """Create the index; one that an error leaves empty is removed again."""
+    existed = isinstance(folder, Path) and folder.is_dir()
+    before = {path.name for path in folder.iterdir()} if isinstance(folder, Path) and existed else set()
+    try:
+        index = DocumentIndex.create(folder, embeddings=embeddings, wait=wait)
+    except InvalidInputError:
+        if isinstance(folder, Path):
+            raise
+        # another process has created it meanwhile
+        with DocumentIndex.open(folder, mode="w", embeddings=embeddings) as index:
+            yield index
+        return
     with index:
         try:
-            yield index, is_new
+            yield index
         except BaseException:
-            if is_new and _is_empty(index):
+            if _is_empty(index):
                 index.withdraw(keep=before | {REPLIES})
                 if not existed and isinstance(folder, Path):
                     with contextlib.suppress(OSError):  # somebody has put a file there meanwhile
@@ -60,26 +79,41 @@ def opened(
 
 
 @contextlib.contextmanager
-def opened_to_look(
-    paths: Sequence[Path], folder: Path | Location, embeddings: Embeddings | None, wait: float
-) -> Iterator[tuple[DocumentIndex, bool]]:
-    """Open the index for reading; where there is none, an empty temporary one."""
-    with contextlib.ExitStack() as stack:
-        try:
-            index, is_new = DocumentIndex.open(folder, embeddings=embeddings), False
-        except IndexMissingError:
-            check_paths(paths, [])
-            elsewhere = stack.enter_context(tempfile.TemporaryDirectory(prefix="rag-kit-"))
-            index, is_new = DocumentIndex.create(elsewhere, embeddings=embeddings), True
-        yield stack.enter_context(index), is_new
+def opened_representer(
+    index: DocumentIndex,
+    represent: Sequence[str] | str | None,
+    llm: Any,
+    max_concurrency: int | None,
+    *,
+    dry_run: bool,
+) -> Iterator[Representer | None]:
+    """What makes the representations that are asked for, else those that the index records; ``None`` for none.
 
+    Raises:
+        InvalidInputError: None are asked for, and those recorded were made by another model than there is now.
+    """
+    recorded = index.settings
+    if represent is None and "represent" not in recorded:
+        yield None
+        return
+    from rag_kit.indexing.representing.representer import Representer  # imports the models
 
-def _made_by_one(location: Location, embeddings: Embeddings | None) -> tuple[DocumentIndex, bool]:
-    """Create the index, or open the one that another process has created meanwhile."""
-    try:
-        return DocumentIndex.create(location, embeddings=embeddings), True
-    except InvalidInputError:
-        return DocumentIndex.open(location, mode="w", embeddings=embeddings), False
+    replies = index.replies
+    made = Representer(
+        recorded["represent"] if represent is None else represent,
+        llm=llm,
+        cache=None if dry_run and isinstance(replies, Path) and not replies.exists() else replies,
+        max_concurrency=max_concurrency or 8,
+    )
+    before, now = recorded.get("represent_model", ""), made.recorded["represent_model"]
+    if represent is None and before != now:
+        raise InvalidInputError(
+            f"The representations of this index were made by {before!r}, and the chat model is {now!r} now. Give that "
+            f"one (llm=, --model); or represent={recorded['represent']!r} (--represent) to have {now!r} make them all "
+            "again; or represent=[] (--represent none) to drop them."
+        )
+    with contextlib.closing(made):
+        yield made
 
 
 @contextlib.contextmanager

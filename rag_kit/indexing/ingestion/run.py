@@ -19,9 +19,8 @@ from rag_kit.indexing.document_index.families.rows import FamilyRow, family_rows
 from rag_kit.indexing.document_index.writing import Batch
 from rag_kit.indexing.ingestion.grouping import Group, Grouping
 from rag_kit.indexing.ingestion.listing import list_files
-from rag_kit.indexing.ingestion.opening import opened, opened_converter, opened_to_look
+from rag_kit.indexing.ingestion.opening import opened, opened_converter, opened_representer
 from rag_kit.indexing.ingestion.report import IngestReport, Progress
-from rag_kit.indexing.ingestion.representing import representing
 from rag_kit.indexing.ingestion.settings import SplitSettings, settings_for
 from rag_kit.indexing.postgres.location import Location, location_of
 from rag_kit.text import detect_language
@@ -141,15 +140,14 @@ def ingest(
     given = [Path(paths)] if isinstance(paths, str | PathLike) else [Path(path) for path in paths]
     if not given:
         raise InvalidInputError("paths is empty; name files or folders.")
-    opening, place = opened_to_look if dry_run else opened, location_of(folder)
+    place = location_of(folder)
     is_clustered(workers, scheduler)  # refuses what cannot be before anything is opened
     with (
-        opening(given, place, embeddings, wait) as (index, is_new),
-        representing(index, represent, llm, max_concurrency, dry_run=dry_run) as representer,
+        opened(given, place, embeddings, wait, dry_run=dry_run) as index,
+        opened_representer(index, represent, llm, max_concurrency, dry_run=dry_run) as representer,
     ):
         settings = settings_for(
             index,
-            is_new=is_new,
             chunk_size=chunk_size,
             chunk_overlap=chunk_overlap,
             splitter=splitter,

@@ -75,7 +75,6 @@ class SplitSettings:
 def settings_for(
     index: DocumentIndex,
     *,
-    is_new: bool,
     chunk_size: int | None,
     chunk_overlap: int | None,
     splitter: Splitter | str | None = None,
@@ -121,7 +120,7 @@ def settings_for(
     ]
     if "represent" in recorded and any(recorded.get(name) != value for name, value in represent.items()):
         changed.append("what represents chunks (kinds, model or prompts) changed")
-    tell = changed and not is_new and "chunk_size" in recorded
+    tell = changed and "chunk_size" in recorded
     notes = [f"{' and '.join(changed)}: all given files are split again"] if tell else []
     return SplitSettings(**values, splitter=cut, name=called, represent=represent, notes=notes)
 
