@@ -284,7 +284,7 @@ def _show(results: Results, arguments: argparse.Namespace) -> None:
                 "name": results.name,
                 "examples": results.examples,
                 "rows": len(results),
-                "metrics": {name: each.to_json() for name, each in results.summary().items()},
+                "metrics": {name: vars(each) for name, each in results.summary().items()},
                 **{key: manifest.get(key) for key in ("status", "stopped_by", "usage", "done")},
             }
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
@@ -121,7 +121,3 @@ class Summary:
     def coverage(self) -> float:
         """Share of the examples that the mean speaks of."""
         return self.n / self.total if self.total else 0.0
-
-    def to_json(self) -> dict[str, Any]:
-        """The summary as plain JSON."""
-        return asdict(self)

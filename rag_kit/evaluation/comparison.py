@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from rag_kit.documents.tables import Table, one_line, tables_html, tables_text
+from rag_kit.documents.tables import Printed, Table, one_line
 from rag_kit.errors import InvalidInputError, MissingExtraError
 from rag_kit.evaluation import comparison_pairs as paired
 from rag_kit.evaluation.comparison_pairs import Complementarity, Pair
@@ -36,7 +36,7 @@ _TOGETHER = ("metric", "pipeline", "got", "only", "place", "gain", "share_with_i
 
 
 @dataclass(repr=False, eq=False)
-class Comparison:
+class Comparison(Printed):
     """What `compare` found. ``print`` it, leave it as the last expression of a Jupyter cell, or read its tables.
 
     Attributes:
@@ -125,10 +125,10 @@ class Comparison:
         header = ["by", "part", "metric", "pipeline", "mean", self._interval, "n / total"]
         return Table(header, rows, "Slices", right=[4, 6], most=60)
 
-    def __str__(self) -> str:
+    def _printed(self) -> tuple[str, list[Table], list[str]]:
         by = ", ".join(self.sliced_by)
         below = [f'By {by}: .slices or to_pandas("slices"); rag-kit compare --slice TAG.'] if by else []
-        return tables_text(self._title, self._tables(), ["", *self._explanations(), *below])
+        return self._title, self._tables(), ["", *self._explanations(), *below]
 
     def __repr__(self) -> str:
         return f"<Comparison of {self._title}>"
@@ -137,8 +137,7 @@ class Comparison:
         slices = self.slices_table()
         by = html.escape(one_line(", ".join(self.sliced_by)))
         folded = f'<details class="mathjax_ignore"><summary>By {by}</summary>{slices.html()}</details>'
-        head = tables_html(self._title, self._tables(), self._explanations())
-        return head + (folded if slices.rows else "")
+        return super()._repr_html_() + (folded if slices.rows else "")
 
     def _tables(self) -> list[Table]:
         """All but the slices. Metrics without a value in any pipeline are left out of the longer ones."""

@@ -22,7 +22,7 @@ Role = Literal["answer", "recall", "precision"]
 #: Role -> metrics that can play it, best first; ``name@`` stands for any cut-off. Precision at k is not among them:
 #: with one relevant passage it cannot pass 1/k, and every question would look noisy.
 ROLES: dict[Role, tuple[str, ...]] = {
-    "answer": ("answer_correctness", "factual_correctness", "ours_answer_found", "ours_nugget_recall"),
+    "answer": ("answer_correctness", "factual_correctness", "ours_answer_found"),
     "recall": ("context_recall", "ours_span_recall", "ours_span_recall@", "recall@", "hit_rate@"),
     "precision": (
         "context_precision", "context_precision_without_reference", "map", "map@", "mrr", "mrr@",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import zip_longest
 from math import ceil
@@ -113,7 +113,7 @@ class AbilityReport(Printed):
         """The scores as plain JSON; no texts."""
         names = ("ability", "metric", "language", "noise_rate")
         scores = [
-            {**dict(zip(names, key, strict=True)), "value": score.mean, **score.to_json()}
+            {**dict(zip(names, key, strict=True)), "value": score.mean, **asdict(score)}
             for key, score in self.scores.items()
         ]
         about = {key: self.results.manifest[key] for key in ("dataset", "stopped_by")}

@@ -28,7 +28,6 @@ _FAMILIES: dict[str, Iterable[str]] = {
     "ours.answers:AnswerFound": ("ours_answer_found",),
     "ours.answers:Decline": ("ours_decline",),
     "ours.citations:Citations": (*_CITATIONS, *(f"{name}_judged" for name in _CITATIONS)),
-    "ours.judged:NuggetRecall": ("ours_nugget_recall",),
     "ours.overlap:OursBleu": ("ours_bleu",),
     "ours.overlap:OursRouge": ("ours_rouge_1", "ours_rouge_2", "ours_rouge_l"),
     "ours.span_recall:span_recall": ("ours_span_recall", "ours_span_recall@k"),

@@ -9,7 +9,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +65,7 @@ class Upload:
         content = [{name: value for name, value in record.items() if name != "usage"} for record in self.rows]
         self.fingerprint = digest([results.name, list(results.metrics), content])
         self.experiment = experiment or f"{self.pipeline}-{self.fingerprint[:8]}"
-        numbers = {storable(k): {**each.to_json(), "coverage": each.coverage} for k, each in summary.items()}
+        numbers = {storable(k): {**asdict(each), "coverage": each.coverage} for k, each in summary.items()}
         self.metadata = {**manifest, "summary": numbers, FINGERPRINT: self.fingerprint}
 
     def write_rows(self, write: Callable[[dict[str, Any]], int], tracked: Tracked) -> None:

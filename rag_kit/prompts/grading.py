@@ -1,28 +1,13 @@
-"""What a judge fills in about citations and nuggets, the small facts that an answer should hold."""
+"""What a grader fills in about support: of one statement by what it cites, or of several statements at once."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from rag_kit.prompts.reflection import Support
 
-MAX_NUGGETS = 30
-MAX_NUGGET = 500
 MAX_REASON = 4_000
 MAX_LABELS = 100
-
-
-def _nugget(value: str) -> str:
-    """A validator: on one line, not empty, not too long."""
-    value = " ".join(value.split())
-    if not 0 < len(value) <= MAX_NUGGET:
-        raise ValueError(f"has {len(value)} characters; 1 to {MAX_NUGGET} are allowed")
-    return value
-
-
-def _word(value: Any) -> Any:
-    """A validator: case and blanks around a label do not matter."""
-    return value.strip().lower() if isinstance(value, str) else value
 
 
 def _at_most(limit: int) -> Any:
@@ -56,55 +41,28 @@ class CitedSupport(_Graded):
     )
 
 
-class Nugget(_Graded):
-    """One fact that an answer should or may hold.
+class SupportLabel(_Graded):
+    """How far one of several statements is supported.
 
     Example:
-        >>> Nugget(text=" Jane Austen wrote  Emma ", importance="Vital").text
-        'Jane Austen wrote Emma'
-    """
-
-    text: Annotated[str, AfterValidator(_nugget)] = Field(description="The fact, complete in itself.")
-    importance: Annotated[Literal["vital", "okay"], BeforeValidator(_word)] = Field(
-        description="'vital' if a good answer must hold it, 'okay' if it is good to have."
-    )
-
-
-class Nuggets(_Graded):
-    """The facts of a text that answer a question; none if it answers nothing.
-
-    Example:
-        >>> len(Nuggets(nuggets=[{"text": "It opened in 1889.", "importance": "vital"}]).nuggets)
-        1
-    """
-
-    nuggets: Annotated[list[Nugget], _at_most(MAX_NUGGETS)] = Field(
-        description="The facts, the most important first."
-    )
-
-
-class NuggetLabel(_Graded):
-    """Whether an answer holds one nugget.
-
-    Example:
-        >>> NuggetLabel(id=1, support="partial support").support
+        >>> SupportLabel(id=1, support="partial support").support
         'partial'
     """
 
-    id: int = Field(description="The nugget's number.")
+    id: int = Field(description="The number of the statement.")
     support: Support = Field(
-        description="'full' if the answer says it, 'partial' if it says a part of it, 'none' if it does not."
+        description="'full' if the passages say all of it, 'partial' for a part of it, else 'none'."
     )
 
 
-class NuggetLabels(_Graded):
-    """A label for each nugget.
+class SupportLabels(_Graded):
+    """A label for each statement.
 
     Example:
-        >>> NuggetLabels(labels=[{"id": 1, "support": "none"}]).labels[0].support
+        >>> SupportLabels(labels=[{"id": 1, "support": "none"}]).labels[0].support
         'none'
     """
 
-    labels: Annotated[list[NuggetLabel], _at_most(MAX_LABELS)] = Field(
-        description="One entry a nugget: its number, and whether the answer holds it."
+    labels: Annotated[list[SupportLabel], _at_most(MAX_LABELS)] = Field(
+        description="One entry a statement: its number, and how far it is supported."
     )

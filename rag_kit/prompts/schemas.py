@@ -13,7 +13,7 @@ from rag_kit.prompts.adapting import Classification, NextHop
 from rag_kit.prompts.conversing import RelatedQuestions, UserFacts
 from rag_kit.prompts.filter_schema import SelfQuery
 from rag_kit.prompts.generating import GeneratedQuestions, QuestionCheck
-from rag_kit.prompts.grading import CitedSupport, NuggetLabels, Nuggets
+from rag_kit.prompts.grading import CitedSupport, SupportLabels
 from rag_kit.prompts.keywords import Keywords
 from rag_kit.prompts.querying import DatabaseStatement
 from rag_kit.prompts.reflection import Critique, RetrieveNeeded, Usefulness
@@ -266,8 +266,7 @@ SCHEMAS: dict[str, type[BaseModel]] = {
         Usefulness,
         Keywords,
         CitedSupport,
-        Nuggets,
-        NuggetLabels,
+        SupportLabels,
         GeneratedQuestions,
         QuestionCheck,
         DatabaseStatement,

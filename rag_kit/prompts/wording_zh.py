@@ -85,17 +85,10 @@ WORDING: dict[str, dict[str, str]] = {
         "reason": _WHY,
         "support": "段落说出了整条论断为 'full'，只说出一部分为 'partial'，否则为 'none'。",
     },
-    "Nuggets": {
-        "nuggets": "各条事实，最重要的排在最前。",
-    },
-    "Nugget": {
-        "text": "这条事实，能独立看懂。",
-        "importance": "好的答案必须包含的为 'vital'，包含了更好的为 'okay'。",
-    },
-    "NuggetLabels": {"labels": "每条事实一项：它的编号，以及答案是否包含它。"},
-    "NuggetLabel": {
-        "id": "这条事实的编号。",
-        "support": "答案说出了它为 'full'，只说出一部分为 'partial'，没有说为 'none'。",
+    "SupportLabels": {"labels": "每条论断一项：它的编号，以及它得到多少支持。"},
+    "SupportLabel": {
+        "id": "这条论断的编号。",
+        "support": "段落说出了整条论断为 'full'，只说出一部分为 'partial'，否则为 'none'。",
     },
     "GeneratedQuestions": {
         "questions": "各个问题及其答案；这些段落不适合出题时为空列表。",

@@ -9,18 +9,17 @@ from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.metric import Metric, Source, Stage
 from rag_kit.text import fold
 from rag_kit.text.citations.decline import is_declined
+from rag_kit.text.citations.statements import renumbered
+from rag_kit.text.language import HAN
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.examples import Example
     from rag_kit.evaluation.judge.judge import Judge
     from rag_kit.evaluation.outputs import Output
 
-# The marks of citations hold numbers that the answer does not state.
-_CITATION = re.compile(r"[\[［【]\s{0,4}\d{1,4}(?:\s{0,4}[,，、;；–—~-]\s{0,4}\d{1,4}){0,20}\s{0,4}[\]］】]")
-_HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_SPACE_IN_HAN = re.compile(rf"(?<=[{_HAN}，。、；：！？])\s+|\s+(?=[{_HAN}，。、；：！？])")
+_SPACE_IN_HAN = re.compile(rf"(?<=[{HAN}，。、；：！？])\s+|\s+(?=[{HAN}，。、；：！？])")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
-_WORD = re.compile(rf"[^\W{_HAN}]")
+_WORD = re.compile(rf"[^\W{HAN}]")
 _DECIMAL = re.compile(r"\d[.,]\d")
 #: Ends of a run that are neither an answer nor a decline: a guard stepped in, or a question was asked back.
 _NEITHER = {"refused": "a guard refused the question", "clarify": "the pipeline asked a question back"}
@@ -57,7 +56,9 @@ class AnswerFound(Metric):
 
     async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
         """1 or 0, and which of the answers was found."""
-        said = plain(_CITATION.sub("", output.answer or ""))
+        said = plain(
+            renumbered(output.answer or "", {})
+        )  # the marks of citations hold numbers that it does not state
         wanted = {answer: plain(answer) for answer in example.answers}
         if not any(wanted.values()):
             return Cell.not_applicable("the example's answers are blank")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -99,11 +100,9 @@ def _named(results: Any) -> dict[str, Results]:
     for name, one in pairs:
         if not isinstance(one, Results):
             raise InvalidInputError(f"results holds a {type(one).__name__}; {_GIVE}")
-        label = plain = str(one.name if name is None else name)
-        number = 1
-        while label in found:
-            number += 1
-            label = f"{plain} ({number})"
+        plain = str(one.name if name is None else name)
+        labels = chain([plain], (f"{plain} ({number})" for number in count(2)))
+        label = next(each for each in labels if each not in found)
         found[label] = replace(one, name=label)
     if not found:
         raise InvalidInputError("there are no results to report; give at least one")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -150,7 +151,7 @@ class Results(Printed):
         known = {each["name"]: each for each in self.manifest.get("metrics", []) if "name" in each}
         metrics = [known.get(name, {"name": name}) for name in self.metrics]
         own = {"name": self.name, "examples": self.examples, "metrics": metrics}
-        with RunFolder(path) as opened:
+        with closing(RunFolder(path)) as opened:
             opened.save(self.rows, self.manifest | own)
         return path
 

@@ -195,12 +195,6 @@ class RunFolder:
         with self._saving:
             self._log.close()
 
-    def __enter__(self) -> RunFolder:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
 
 def _check_folder(path: Path) -> None:
     """Refuse a file, and a folder that holds other things than results."""

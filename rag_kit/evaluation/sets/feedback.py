@@ -14,6 +14,7 @@ from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.sets.records import made_id, message, plain_cell, spelled_out, text_of, turns_of
 from rag_kit.text import detect_language, fold
 from rag_kit.text.citations.decline import is_declined
+from rag_kit.text.citations.statements import renumbered
 
 _UP = frozenset({"up", "thumbs_up", "positive", "like", "liked", "good", "yes", "true", "correct", "1", "+1", "1.0",
                  "👍", "赞", "点赞", "好", "满意", "有用"})  # fmt: skip
@@ -24,7 +25,6 @@ _CORRECTIONS = ("correction", "corrected_answer", "correct_answer", "expected", 
 _COMMENTS = ("comment", "comments", "explanation", "note")
 _QUESTION = ("inputs", "question", "input", "query", "user_input", "prompt", "messages")
 _ANSWER = ("outputs", "answer", "output", "result", "response", "text", "content", "messages")
-_CITATION = re.compile(r"\s*\[\d{1,4}\](?!\()")
 
 
 @dataclass
@@ -120,7 +120,7 @@ def _answered(outputs: Any, where: str) -> str:
             f"{where}: in {outputs!r:.120} there is no answer; give a text, or an object with one of "
             f"{', '.join(_ANSWER)}"
         )
-    return _CITATION.sub("", str(found or "")).strip()
+    return renumbered(str(found or ""), {}).strip()
 
 
 def _ratings(run: Mapping[str, Any]) -> list[Mapping[str, Any]]:

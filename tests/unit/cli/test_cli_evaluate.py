@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -265,7 +266,7 @@ def test_a_folder_in_use(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
     """Exit code 8."""
     from rag_kit.evaluation.runs.rows import RunFolder
 
-    with RunFolder(folder / "r"):
+    with closing(RunFolder(folder / "r")):
         code, _, err = run(capsys, *OWN, "--out", "r")
     assert code == exits.LOCKED
     assert "another run" in err

@@ -87,13 +87,17 @@ def test_a_judged_metric_says_which_prompts_ran(tmp_path: Path) -> None:
     sent = ({"prompt": "english"}, {"a": "english", "b": "chinese"}, {"prompt": "english"}, "<script>")
     rows = [
         Row(Example(f"q{n}", "潮汐？"), Output(answer="a"), {
-            "faithfulness": Cell.ok(1.0, prompts=each), "ours_nuggets": Cell.ok(1.0), "bleu": Cell.ok(1.0)})
+            "faithfulness": Cell.ok(1.0, prompts=each), "ours_citations_judged": Cell.ok(1.0), "bleu": Cell.ok(1.0)})
         for n, each in enumerate(sent)
     ]  # fmt: skip
-    manifest = {"metrics": [{"name": "ours_nuggets", "settings": {"prompts": ["judge_nuggets"]}}]}
-    results = Results("p", rows, ["faithfulness", "ours_nuggets", "bleu"], manifest)
+    manifest = {"metrics": [{"name": "ours_citations_judged", "settings": {"prompts": ["judge_citation"]}}]}
+    results = Results("p", rows, ["faithfulness", "ours_citations_judged", "bleu"], manifest)
     found = {each["name"]: each["prompts"] for each in data_of(tmp_path, results)["metrics"]}
-    assert found == {"faithfulness": {"english": 2, "adapted": 1}, "ours_nuggets": {"kit": 4}, "bleu": {}}
+    assert found == {
+        "faithfulness": {"english": 2, "adapted": 1},
+        "ours_citations_judged": {"kit": 4},
+        "bleu": {},
+    }
     for language in ("en", "zh"):
         assert all("{n}" in texts()[language][f"prompts_{kind}"] for kind in ("english", "adapted", "kit"))
 
@@ -244,7 +248,7 @@ def test_summaries_and_cells_are_those_of_the_results(tmp_path: Path) -> None:
     first, second = results_of_pipelines(40)[:2]
     second = Results("b", second.rows, METRICS[:2])
     data = data_of(tmp_path, [first, second])
-    summary = first.summary()["faithfulness"].to_json()
+    summary = vars(first.summary()["faithfulness"])
     number = next(n for n, one in enumerate(data["metrics"]) if one["name"] == "faithfulness")
     shown = data["metrics"][number]["summary"]
     assert shown[0] == pytest.approx(summary, abs=0.01) and shown[1] is None

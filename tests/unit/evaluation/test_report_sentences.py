@@ -73,7 +73,7 @@ FOUND = sorted(
 
 def test_the_sources_are_read() -> None:
     """The walk finds what the metrics say."""
-    assert len(FOUND) > 30
+    assert len(FOUND) > 25
     assert ("judge/ragas_table.py", "the tables have no column in common") in FOUND
 
 

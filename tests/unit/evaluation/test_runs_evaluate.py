@@ -6,6 +6,7 @@ import asyncio
 import json
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -521,7 +522,7 @@ def test_a_metric_whose_extra_is_missing_ends_the_run(tmp_path: Path) -> None:
 
 def test_the_second_run_of_a_folder_is_refused(tmp_path: Path) -> None:
     """Two runs never write to the same folder."""
-    with RunFolder(tmp_path / "r"):
+    with closing(RunFolder(tmp_path / "r")):
         with pytest.raises(LockedError, match="another run"):
             run(Counting(), Length(), tmp_path / "r")
     assert len(run(Counting(), Length(), tmp_path / "r")) == 5
@@ -656,7 +657,7 @@ async def test_a_cancelled_run_saves_what_is_there(tmp_path: Path) -> None:
     assert loaded.manifest["status"] == "interrupted"
     assert [row.example.id for row in loaded] == ["q0", "q1", "q2", "q3"]
     assert loaded.summary()["ours_length"].n == 4
-    with RunFolder(tmp_path / "r"):
+    with closing(RunFolder(tmp_path / "r")):
         pass
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -92,7 +93,7 @@ def test_a_half_written_last_line_is_left_out(tmp_path: Path) -> None:
 
 def test_the_second_writer_of_a_folder_is_refused(tmp_path: Path) -> None:
     """While a folder is written to, saving there fails and says why."""
-    with RunFolder(tmp_path / "r"):
+    with closing(RunFolder(tmp_path / "r")):
         with pytest.raises(LockedError, match="another run"):
             Results("mine", [row(1, CELLS[0])]).save(tmp_path / "r")
 
