@@ -50,9 +50,7 @@ class Cell(Recorded):
     @model_validator(mode="after")
     def _fits(self) -> Cell:
         if (self.status == "ok") != (self.value is not None):
-            raise ValueError(
-                f"a cell that is {self.status} has the value {self.value}; Cell.undefined has none"
-            )
+            raise ValueError(f"a cell that is {self.status} has the value {self.value}; only ok has one")
         return self
 
     @classmethod

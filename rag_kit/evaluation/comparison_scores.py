@@ -244,7 +244,7 @@ def _metrics(runs: Iterable[Results], metrics: Iterable[str] | str | None) -> li
         wanted = [metrics] if isinstance(metrics, str) or not isinstance(metrics, Iterable) else list(metrics)
     if unknown := [metric for metric in wanted if metric not in list(present)]:
         raise InvalidInputError(
-            f"no result has the metric {unknown[0]!r:.80}; metrics are {', '.join(present)}"
+            f"no result has the metric {unknown[0]!r:.80}; there are {', '.join(present)}"
         )
     if not wanted:
         what = "the results have no metric in common" if metrics is None else "no metric is given"

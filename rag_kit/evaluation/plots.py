@@ -58,9 +58,7 @@ class Plot:
         """
         target = as_path(path, "path")
         if target.suffix.lower() != ".svg":
-            raise InvalidInputError(
-                f"{str(target)!r:.80} does not end in .svg; a plot is written as SVG alone"
-            )
+            raise InvalidInputError(f"{str(target)!r:.80} does not end in .svg, as the file of a plot does")
         check_target(target)
         write_file(target, lambda file: file.write(self.svg.encode("utf-8")))
         return target

@@ -250,9 +250,7 @@ def _chat_model(llm: Any) -> Any:
     if is_extractive(found):
         raise ConfigurationError(NO_MODEL)
     if not hasattr(found, "ainvoke"):
-        raise InvalidInputError(
-            f"llm is a {type(llm).__name__}; give a LangChain chat model, or a name of one"
-        )
+        raise InvalidInputError(f"llm is a {type(llm).__name__}; give a LangChain chat model or its name")
     return found
 
 
@@ -260,7 +258,7 @@ def _embedding_model(given: Any) -> Embeddings | None:
     found = embedding_model(given) if given is None or isinstance(given, str) else given
     if found is not None and not hasattr(found, "aembed_documents"):
         raise InvalidInputError(
-            f"embeddings is a {type(given).__name__}; give LangChain embeddings, or a name"
+            f"embeddings is a {type(given).__name__}; give LangChain embeddings or a name"
         )
     return found
 

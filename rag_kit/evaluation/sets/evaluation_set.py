@@ -95,9 +95,7 @@ class EvaluationSet(Sequence[Example]):
     def filter(self, wanted: Callable[[Example], object] | None = None, **tags: str) -> EvaluationSet:
         """The examples that a function says yes to, and that have these tags."""
         if not callable(wanted) and wanted is not None:
-            raise InvalidInputError(
-                f"wanted is {wanted!r:.80}; give a function of an example, or tags by name"
-            )
+            raise InvalidInputError(f"wanted is {wanted!r:.80}; give a function of an example, or tags")
         kept = (each for each in self.examples if tags.items() <= each.tags.items())
         return self._of(each for each in kept if wanted is None or wanted(each))
 

@@ -151,7 +151,7 @@ def test_the_line_joins_what_none_beats() -> None:
         (lambda c: scores_with_intervals(c, metrics=["x"]), "not compared"),
         (lambda c: scores_with_intervals(c, metrics=[]), "not compared"),
         (lambda c: latency_against_quality(c, language="fr"), "'en', 'zh'"),
-        (lambda c: scores_with_intervals(c).save("plot.png"), "SVG alone"),
+        (lambda c: scores_with_intervals(c).save("plot.png"), "does not end in .svg"),
     ],
 )
 def test_what_cannot_be_plotted(call, message: str) -> None:
