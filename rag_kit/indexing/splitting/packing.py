@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from rag_kit.errors import InvalidInputError
@@ -13,6 +14,7 @@ from rag_kit.indexing.splitting.structure import Keep, Section, sections
 from rag_kit.text import sentences
 
 _SOFT = ("\n", ";；", ",，、:：", " \t\u3000")
+_BLANK = re.compile(r"\s+")
 _BLANK_LINES = re.compile(r"(?:[ \t]*\n)+")
 _CLUSTER = 64  # the longest run of combining marks and joined emoji that is respected
 
@@ -67,136 +69,127 @@ def split_spans(
         [('# Lake\\n\\nIt is deep.', 'Lake'), ('It is cold.', 'Lake')]
     """
     check_sizes(chunk_size, chunk_overlap)
-    packer = _Packer(text, chunk_size, chunk_overlap)
     for section in sections(text, heading=heading, markdown=markdown):
-        yield from packer.section(section)
+        yield from _SectionPacker(text, section, chunk_size, chunk_overlap).spans()
 
 
-class _Packer:
-    def __init__(self, text: str, size: int, overlap: int) -> None:
+class _SectionPacker:
+    """Packs the text of one section; `position` is where a span begins, `done` where the one before ended."""
+
+    def __init__(self, text: str, section: Section, size: int, overlap: int) -> None:
         self.text = text
+        self.section = section
         self.size = size
         self.overlap = overlap
-        self._sentence_ends: list[int] = []
 
-    def sentence_ends(self, section: Section) -> list[int]:
-        """Where the sentences of a section end; found when the first of them is cut."""
-        if not self._sentence_ends or self._sentence_ends[-1] <= section.start:
-            text = self.text[section.start : section.end]
-            found = sentences(text, max_chars=max(20, len(text)))
-            self._sentence_ends = [section.start + sentence.end for sentence in found]
-        return self._sentence_ends
-
-    def section(self, section: Section) -> Iterator[Span]:
-        keeps = section.keeps
-        starts = [keep.start for keep in keeps]
-        position, done = section.start, section.start
-        end = self._trim_end(section.start, section.end)
+    def spans(self) -> Iterator[Span]:
+        position = done = self.section.start
+        end = self._trimmed(position, self.section.end)
         while done < end:
-            position = self._trim_start(position, end, keeps, starts)
-            limit = position + self.size
-            if end <= limit:
-                cut = end
-            else:
-                cut = self._cut(section, keeps, starts, position, max(done, position), limit)
-                if cut < 0:  # nothing new fits behind the repeated sentences: do without them
-                    position = done
-                    continue
-            last = self._trim_end(position, cut)
+            position = self._first_visible(position, end)
+            cut = end if end - position <= self.size else self._cut(position, max(done, position))
+            if cut < 0:  # nothing new fits behind the repeated sentences: do without them
+                position = done
+                continue
+            last = self._trimmed(position, cut)
             if last > position:
-                yield Span(position, last, section.heading, self._header(keeps, starts, position))
+                yield Span(position, last, self.section.heading, self._table_header(position))
             began, done, position = position, cut, cut
             if cut < end and self.overlap:
-                again = self._repeat(section, keeps, starts, cut)
+                again = self._repeated_from(cut)
                 position = again if again > began else cut  # a chunk is never repeated whole
 
-    def _cut(
-        self, section: Section, keeps: list[Keep], starts: list[int], position: int, done: int, limit: int
-    ) -> int:
-        """The best place in ``(done, limit]``; -1 where there is none and the span holds repeated text."""
-        index = bisect_right(section.ends, limit) - 1
-        block = section.ends[index] if index >= 0 and section.ends[index] > done else -1
+    @cached_property
+    def _sentence_ends(self) -> list[int]:
+        text = self.text[self.section.start : self.section.end]
+        return [self.section.start + one.end for one in sentences(text, max_chars=max(20, len(text)))]
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [keep.start for keep in self.section.keeps]
+
+    def _keep_at(self, place: int) -> Keep | None:
+        """The table, code or list item in which a place lies, its beginning included."""
+        index = bisect_right(self._starts, place) - 1
+        keep = self.section.keeps[index] if index >= 0 else None
+        return keep if keep is not None and place < keep.end else None
+
+    def _cut(self, position: int, done: int) -> int:
+        """The best place in ``(done, position + size]``; -1 where there is none and the span holds repeated text."""
+        limit = position + self.size
+        block = _last(self.section.ends, done, limit)
         if block - position >= self.size // 2:
             return block
-        inside = bisect_right(starts, limit) - 1 if starts else -1
-        if inside >= 0 and keeps[inside].end > limit:
-            keep = keeps[inside]
-            if keep.start > done and (
-                keep.end - keep.start <= self.size or keep.start - position >= self.size // 2
-            ):
-                if self.text[done : keep.start].strip():
+        if (keep := self._keep_at(limit)) is not None:
+            fits = keep.end - keep.start <= self.size or keep.start - position >= self.size // 2
+            if keep.start > done and fits:
+                if self._is_visible(done, keep.start):
                     return keep.start
             elif keep.kind != "item":
                 line = self.text.rfind("\n", max(done, keep.start), limit) + 1
-                if line > done and self._after_header(keep, line):
+                # a table's header alone is no chunk
+                if line > max(done, keep.start + len(keep.header) + 1 if keep.header else 0):
                     return line
-        ends = self.sentence_ends(section)
-        before = bisect_right(ends, limit)
-        if before and ends[before - 1] > done:
-            return ends[before - 1]
-        if block > done and self.text[done:block].strip():
+        sentence = _last(self._sentence_ends, done, limit)
+        if sentence >= 0:
+            return sentence
+        if block >= 0 and self._is_visible(done, block):
             return block
-        if position < done and self.text[position:done].strip():
-            return -1
-        return self._hard(position, limit)
+        return -1 if self._is_visible(position, done) else self._cut_sentence(position, limit)
 
-    @staticmethod
-    def _after_header(keep: Keep, line: int) -> bool:
-        """A table's header alone is no chunk."""
-        return not keep.header or line > keep.start + len(keep.header) + 1
-
-    def _hard(self, position: int, limit: int) -> int:
+    def _cut_sentence(self, position: int, limit: int) -> int:
         """Inside a sentence that is too long: after a line, a clause, a word, else between whole characters."""
-        text = self.text
-        low = position + self.size // 2
         for marks in _SOFT:
-            place = max(text.rfind(mark, low, limit) for mark in marks)
+            place = max(self.text.rfind(mark, position + self.size // 2, limit) for mark in marks)
             if place >= 0:
                 return place + 1
-        return whole_character(text, limit, position + 1)
+        return whole_character(self.text, limit, position + 1)
 
-    def _repeat(self, section: Section, keeps: list[Keep], starts: list[int], cut: int) -> int:
+    def _repeated_from(self, cut: int) -> int:
         """Where the next span begins, so that it repeats whole sentences of at most ``overlap`` characters."""
-        stop = self._trim_end(section.start, cut)
-        index = bisect_right(starts, stop - 1) - 1 if starts else -1
-        if index >= 0 and keeps[index].end >= stop and keeps[index].kind != "item":
-            return cut  # rows and code are not repeated
-        low = max(section.start, cut - self.overlap)
+        stop = self._trimmed(self.section.start, cut)
+        low = max(self.section.start, cut - self.overlap)
+        index = bisect_right(self._starts, stop - 1) - 1
         if index >= 0:
-            low = max(low, keeps[index].start if keeps[index].kind == "item" else keeps[index].end)
-            if low == keeps[index].start and self.text[low:stop].strip():
+            keep = self.section.keeps[index]
+            if keep.kind != "item" and keep.end >= stop:
+                return cut  # rows and code are not repeated
+            low = max(low, keep.start if keep.kind == "item" else keep.end)
+            if low == keep.start and self._is_visible(low, stop):
                 return low
-        ends = self.sentence_ends(section)
-        first = bisect_left(ends, low)
-        return ends[first] if first < len(ends) and ends[first] < stop else cut
+        index = bisect_left(self._sentence_ends, low)
+        ends = self._sentence_ends[index : index + 1]
+        return ends[0] if ends and ends[0] < stop else cut
 
-    def _header(self, keeps: list[Keep], starts: list[int], position: int) -> str:
-        if not starts:
-            return ""
-        index = bisect_right(starts, position) - 1
-        if index < 0:
-            return ""
-        keep = keeps[index]
-        # a header as long as a chunk would multiply the text
-        fits = len(keep.header) <= self.size
-        return keep.header if fits and keep.start < position < keep.end else ""
+    def _table_header(self, position: int) -> str:
+        """The header of the table that a span goes on with; one as long as a chunk would multiply the text."""
+        keep = self._keep_at(position)
+        return (
+            keep.header
+            if keep is not None and keep.start < position and len(keep.header) <= self.size
+            else ""
+        )
 
-    def _trim_start(self, position: int, end: int, keeps: list[Keep], starts: list[int]) -> int:
+    def _first_visible(self, position: int, end: int) -> int:
         """Past white space; inside code the indentation of the first line stays."""
-        text = self.text
-        index = bisect_right(starts, position) - 1 if starts else -1
-        if index >= 0 and keeps[index].kind == "code" and position < keeps[index].end:
-            match = _BLANK_LINES.match(text, position, end)
-            return match.end() if match else position
-        while position < end and text[position].isspace():
-            position += 1
-        return position
+        keep = self._keep_at(position)
+        pattern = _BLANK_LINES if keep is not None and keep.kind == "code" else _BLANK
+        match = pattern.match(self.text, position, end)
+        return match.end() if match else position
 
-    def _trim_end(self, start: int, end: int) -> int:
-        text = self.text
-        while end > start and text[end - 1].isspace():
+    def _trimmed(self, start: int, end: int) -> int:
+        while end > start and self.text[end - 1].isspace():
             end -= 1
         return end
+
+    def _is_visible(self, start: int, end: int) -> bool:
+        return start < end and not self.text[start:end].isspace()
+
+
+def _last(places: Sequence[int], low: int, high: int) -> int:
+    """The last place in ``(low, high]``; -1 where there is none."""
+    index = bisect_right(places, high) - 1
+    return places[index] if index >= 0 and places[index] > low else -1
 
 
 def whole_character(text: str, cut: int, low: int) -> int:
