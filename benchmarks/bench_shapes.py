@@ -97,7 +97,7 @@ def _measure(folder: Path, kind: str, text: str) -> tuple[float, float]:
     path = folder / f"shape.{kind}"
     path.write_text(text, encoding="utf-8")
     started = time.process_time()
-    parts = list(convert(path, kind, Context(limits=ReadLimits(), links=False)))
+    parts = list(convert(path, kind, Context(ReadLimits())))
     from langchain_core.documents import Document
 
     chunks = split(Document(part.text, metadata={"format": kind}) for part in parts)

@@ -40,7 +40,6 @@ class Reader:
     Args:
         limits: Caps for each file.
         root: Folder that no file may lie outside of, links resolved; metadata ``file`` is relative to it.
-        links: Print the targets of links in HTML, docx and epub as ``[text](url)``; otherwise only their text.
         readers: Readers of this object by pattern, as for `register_reader`.
         ocr: Languages of text that is recognised in pictures and on pages without text, as for `read`.
 
@@ -58,14 +57,12 @@ class Reader:
         *,
         limits: ReadLimits | None = None,
         root: str | Path | None = None,
-        links: bool = False,
         readers: Mapping[str, UserReader] | None = None,
         ocr: str | None = None,
     ) -> None:
         self.limits = limits
         self.ocr = ocr_languages(ocr) if ocr else ""
         self.root = Path(root) if root is not None else None
-        self.links = links
         self.readers = {check_pattern(name): check_reader(one) for name, one in (readers or {}).items()}
         self._process: ReaderProcess | None = None
         self._lock = threading.Lock()
@@ -135,7 +132,7 @@ class Reader:
                 if process is not None:
                     process.kill()
                 process = self._process = ReaderProcess(limits)
-            return process.convert(path, kind, limits, self.links, ocr)
+            return process.convert(path, kind, limits, ocr)
 
 
 @cache

@@ -1,6 +1,6 @@
 """The reader process: takes one file at a time from standard input, writes its parts as JSON lines.
 
-Protocol, one JSON object a line. In: ``{"path", "format", "limits", "links", "ocr"}``. Out: ``{"ready": true}`` once;
+Protocol, one JSON object a line. In: ``{"path", "format", "limits", "ocr"}``. Out: ``{"ready": true}`` once;
 then for each request any number of ``{"text", "metadata"}`` and at the end ``{"done": n}``,
 ``{"memory": true}`` or ``{"unreadable": reason, "advice": advice}``. Nothing that is executed crosses the pipe.
 """
@@ -29,7 +29,7 @@ def _serve(request: dict[str, Any], out: IO[str]) -> None:
     limits = ReadLimits(**request["limits"])
     count = 0
     try:
-        context = Context(limits, bool(request["links"]), str(request["ocr"]))
+        context = Context(limits, str(request["ocr"]))
         for part in convert(request["path"], request["format"], context):
             _write(out, text=part.text, metadata=part.metadata)
             count += 1

@@ -43,7 +43,7 @@ def read_epub(data: bytes, context: Context) -> Iterator[Part]:
             continue
         read.add(name)
         tree = parse_html(decode(package.read(name), markup=True))
-        text = to_markdown(tree, links=context.links)
+        text = to_markdown(tree)
         if text.strip():
             yield Part(text, {"title": title, "chapter": number, "chapter_title": html_title(tree)})
 

@@ -22,7 +22,7 @@ def read_eml(data: bytes, context: Context) -> Iterator[Part]:
     message = BytesParser(EmailMessage, policy=policy.default).parsebytes(data)
     if not any(message.get(name) for name in (*_HEADERS, "Subject")):
         raise Unreadable("it has none of the headers of a letter")
-    yield _part(message, context)
+    yield _part(message)
 
 
 def read_mbox(data: bytes, context: Context) -> Iterator[Part]:
@@ -36,7 +36,7 @@ def read_mbox(data: bytes, context: Context) -> Iterator[Part]:
         message = BytesParser(EmailMessage, policy=policy.default).parsebytes(
             _QUOTED_FROM.sub(rb"\1", data[match.end() : end])
         )
-        part = _part(message, context)
+        part = _part(message)
         part.metadata["record"] = number
         yield part
 
@@ -46,7 +46,7 @@ def _begins(data: bytes, place: int) -> bool:
     return place == 0 or data[max(0, place - 3) : place].endswith((b"\n\n", b"\n\r\n"))
 
 
-def _part(message: EmailMessage, context: Context) -> Part:
+def _part(message: EmailMessage) -> Part:
     subject = _header(message, "Subject")
     lines = [f"# {subject}"] if subject else []
     lines.append("\n".join(f"{name}: {value}" for name in _HEADERS if (value := _header(message, name))))
@@ -54,7 +54,7 @@ def _part(message: EmailMessage, context: Context) -> Part:
     if body is not None:
         text = _text(body)
         html = body.get_content_type() == "text/html"
-        lines.append(to_markdown(parse_html(text), links=context.links) if html else text)
+        lines.append(to_markdown(parse_html(text)) if html else text)
     attached = [name for part in message.iter_attachments() if (name := part.get_filename())]
     if attached:
         lines.append(f"Attached: {', '.join(attached)}")

@@ -65,165 +65,160 @@ def html_title(tree: Any) -> str:
     return ""
 
 
-def to_markdown(tree: Any, *, links: bool = False) -> str:
-    """Markdown of an HTML tree.
+def to_markdown(tree: Any) -> str:
+    """Markdown of an HTML tree; of links their text alone.
 
     Args:
         tree: An lxml element.
-        links: Print link targets (``[text](url)``); otherwise the text alone.
 
     Example:
         >>> to_markdown(parse_html("<h1>A</h1><p>b <b>c</b></p><ul><li>d</ul>"))
         '# A\\n\\nb c\\n\\n- d'
     """
-    return "\n\n".join(_Writer(links).blocks(tree, 0))
+    return "\n\n".join(_blocks(tree, 0))
 
 
-class _Writer:
-    def __init__(self, links: bool) -> None:
-        self.links = links
-
-    def blocks(self, node: Any, depth: int) -> Iterator[str]:
-        """The block texts inside an element; loose inline content between blocks becomes paragraphs."""
-        if depth > _MAX_DEPTH:
-            text = self._tidy("".join(node.itertext()))
-            if text:
-                yield text
-            return
-        loose: list[str] = [node.text or ""]
-        for child in node:
-            if self._skipped(child):
-                loose.append(child.tail or "")
-                continue
-            if child.tag in _BLOCK or self._holds_block(child):
-                yield from self._paragraph(loose)
-                yield from self._block(child, depth + 1)
-                loose = [child.tail or ""]
-            else:
-                loose += [self._inline(child, depth + 1), child.tail or ""]
-        yield from self._paragraph(loose)
-
-    def _paragraph(self, pieces: list[str]) -> Iterator[str]:
-        text = self._tidy("".join(pieces))
+def _blocks(node: Any, depth: int) -> Iterator[str]:
+    """The block texts inside an element; loose inline content between blocks becomes paragraphs."""
+    if depth > _MAX_DEPTH:
+        text = _tidy("".join(node.itertext()))
         if text:
-            yield "\\" + text if text.startswith("#") else text
+            yield text
+        return
+    loose: list[str] = [node.text or ""]
+    for child in node:
+        if _skipped(child):
+            loose.append(child.tail or "")
+            continue
+        if child.tag in _BLOCK or _holds_block(child):
+            yield from _paragraph(loose)
+            yield from _block(child, depth + 1)
+            loose = [child.tail or ""]
+        else:
+            loose += [_inline(child, depth + 1), child.tail or ""]
+    yield from _paragraph(loose)
 
-    @staticmethod
-    def _tidy(text: str) -> str:
-        lines = (_SPACES.sub(" ", line).strip() for line in text.split("\x0b"))
-        return "\n".join(line for line in lines if line)
 
-    @staticmethod
-    def _skipped(node: Any) -> bool:
-        if not isinstance(node.tag, str) or node.tag in _SKIP or "hidden" in node.attrib:
-            return True
-        style = node.get("style")
-        return bool(style and _HIDDEN.search(style))
+def _paragraph(pieces: list[str]) -> Iterator[str]:
+    text = _tidy("".join(pieces))
+    if text:
+        yield "\\" + text if text.startswith("#") else text
 
-    @staticmethod
-    def _holds_block(node: Any) -> bool:
-        """An inline element around blocks, as in ``<a><div>``: its content counts."""
-        return any(isinstance(child.tag, str) and child.tag in _BLOCK for child in node)
 
-    def _block(self, node: Any, depth: int) -> Iterator[str]:
-        tag = node.tag
-        if tag in _HEADINGS:
-            text = self._tidy(self._inside(node, depth)).replace("\n", " ")
-            if text:
-                yield "#" * _HEADINGS[tag] + " " + text
-        elif tag in ("ul", "ol", "menu", "dir"):
-            text = self._list(node, depth)
-            if text:
-                yield text
-        elif tag == "table":
-            yield from self._table(node, depth)
-        elif tag == "pre":
-            code = "".join(node.itertext()).strip("\n").replace("```", "'''")
-            if code.strip():
-                yield f"```\n{code}\n```"
-        elif tag == "blockquote":
-            inner = "\n\n".join(self.blocks(node, depth))
-            if inner:
-                yield "\n".join("> " + line if line else ">" for line in inner.split("\n"))
-        elif tag != "hr":
-            yield from self.blocks(node, depth)
+def _tidy(text: str) -> str:
+    lines = (_SPACES.sub(" ", line).strip() for line in text.split("\x0b"))
+    return "\n".join(line for line in lines if line)
 
-    def _list(self, node: Any, depth: int) -> str:
-        number = 0
-        lines: list[str] = []
-        ordered = node.tag == "ol"
-        start = str(node.get("start") or "1")
-        first = int(start) if re.fullmatch(r"\d{1,6}", start) else 1
-        for child in node:
-            if self._skipped(child):
-                continue
-            inner = list(
-                self.blocks(child, depth + 1) if child.tag == "li" else self._block(child, depth + 1)
-            )
-            if not inner:
-                continue
-            mark = f"{first + number}. " if ordered else "- "
-            number += 1
-            pad = " " * len(mark)
-            if child.tag != "li":  # a list straight inside a list
-                mark = pad
-            body = "\n".join(inner).split("\n")
-            lines.append(mark + body[0])
-            lines += [pad + line if line else "" for line in body[1:]]
-        return "\n".join(lines)
 
-    def _table(self, node: Any, depth: int) -> Iterator[str]:
-        captions = [child for child in node if child.tag == "caption"]
-        for caption in captions:
-            yield from self._paragraph([self._inside(caption, depth)])
-        if any(True for _ in node.iter("h1", "h2", "h3", "h4", "h5", "h6")) or any(
-            inner is not node for inner in node.iter("table")
-        ):
-            for row in node.iter("tr"):  # a table used for layout
-                if next(row.iterancestors("table"), None) is node:
-                    for cell in row:
-                        if isinstance(cell.tag, str) and not self._skipped(cell):
-                            yield from self.blocks(cell, depth + 1)
-            return
-        grid = Grid()
-        for row in node.iter("tr"):
-            grid.new_row()
-            for cell in row:
-                if cell.tag in ("td", "th") and not self._skipped(cell):
-                    text = " ".join(" ".join(self.blocks(cell, depth + 1)).split())
-                    grid.add(text, _span(cell.get("colspan")), _span(cell.get("rowspan")))
-        rows = [row for row in grid.lists() if any(row)]
-        if len(rows) == 1 or (rows and len(rows[0]) == 1):
-            yield from (text for row in rows for text in dict.fromkeys(row) if text)
-        elif rows:
-            yield markdown_table(rows)
+def _skipped(node: Any) -> bool:
+    if not isinstance(node.tag, str) or node.tag in _SKIP or "hidden" in node.attrib:
+        return True
+    style = node.get("style")
+    return bool(style and _HIDDEN.search(style))
 
-    def _inside(self, node: Any, depth: int) -> str:
-        pieces = [node.text or ""]
-        for child in node:
-            pieces += ["" if self._skipped(child) else self._inline(child, depth + 1), child.tail or ""]
-        return "".join(pieces)
 
-    def _inline(self, node: Any, depth: int) -> str:
-        tag = node.tag
-        if tag == "br":
-            return "\x0b"  # a line break that survives the folding of white space
-        if tag == "img":
-            return f" {node.get('alt') or ''} "
-        if tag == "math":
-            return str(node.get("alttext") or "") or "".join(node.itertext())
-        if depth > _MAX_DEPTH:
-            return "".join(node.itertext())
-        text = self._inside(node, depth)
-        if tag in _BLOCK:
-            return f" {text} "
-        if tag == "a" and self.links and text.strip():
-            target = (node.get("href") or "").strip()
-            if target.startswith(("http://", "https://", "mailto:")):
-                return f"[{text.strip()}]({target.replace(' ', '%20').replace(')', '%29')})"
-        if tag in ("code", "kbd", "samp", "tt") and text.strip() and "`" not in text:
-            return f"`{text.strip()}`"
-        return text
+def _holds_block(node: Any) -> bool:
+    """An inline element around blocks, as in ``<a><div>``: its content counts."""
+    return any(isinstance(child.tag, str) and child.tag in _BLOCK for child in node)
+
+
+def _block(node: Any, depth: int) -> Iterator[str]:
+    tag = node.tag
+    if tag in _HEADINGS:
+        text = _tidy(_inside(node, depth)).replace("\n", " ")
+        if text:
+            yield "#" * _HEADINGS[tag] + " " + text
+    elif tag in ("ul", "ol", "menu", "dir"):
+        text = _list(node, depth)
+        if text:
+            yield text
+    elif tag == "table":
+        yield from _table(node, depth)
+    elif tag == "pre":
+        code = "".join(node.itertext()).strip("\n").replace("```", "'''")
+        if code.strip():
+            yield f"```\n{code}\n```"
+    elif tag == "blockquote":
+        inner = "\n\n".join(_blocks(node, depth))
+        if inner:
+            yield "\n".join("> " + line if line else ">" for line in inner.split("\n"))
+    elif tag != "hr":
+        yield from _blocks(node, depth)
+
+
+def _list(node: Any, depth: int) -> str:
+    number = 0
+    lines: list[str] = []
+    ordered = node.tag == "ol"
+    start = str(node.get("start") or "1")
+    first = int(start) if re.fullmatch(r"\d{1,6}", start) else 1
+    for child in node:
+        if _skipped(child):
+            continue
+        inner = list(_blocks(child, depth + 1) if child.tag == "li" else _block(child, depth + 1))
+        if not inner:
+            continue
+        mark = f"{first + number}. " if ordered else "- "
+        number += 1
+        pad = " " * len(mark)
+        if child.tag != "li":  # a list straight inside a list
+            mark = pad
+        body = "\n".join(inner).split("\n")
+        lines.append(mark + body[0])
+        lines += [pad + line if line else "" for line in body[1:]]
+    return "\n".join(lines)
+
+
+def _table(node: Any, depth: int) -> Iterator[str]:
+    captions = [child for child in node if child.tag == "caption"]
+    for caption in captions:
+        yield from _paragraph([_inside(caption, depth)])
+    if any(True for _ in node.iter("h1", "h2", "h3", "h4", "h5", "h6")) or any(
+        inner is not node for inner in node.iter("table")
+    ):
+        for row in node.iter("tr"):  # a table used for layout
+            if next(row.iterancestors("table"), None) is node:
+                for cell in row:
+                    if isinstance(cell.tag, str) and not _skipped(cell):
+                        yield from _blocks(cell, depth + 1)
+        return
+    grid = Grid()
+    for row in node.iter("tr"):
+        grid.new_row()
+        for cell in row:
+            if cell.tag in ("td", "th") and not _skipped(cell):
+                text = " ".join(" ".join(_blocks(cell, depth + 1)).split())
+                grid.add(text, _span(cell.get("colspan")), _span(cell.get("rowspan")))
+    rows = [row for row in grid.lists() if any(row)]
+    if len(rows) == 1 or (rows and len(rows[0]) == 1):
+        yield from (text for row in rows for text in dict.fromkeys(row) if text)
+    elif rows:
+        yield markdown_table(rows)
+
+
+def _inside(node: Any, depth: int) -> str:
+    pieces = [node.text or ""]
+    for child in node:
+        pieces += ["" if _skipped(child) else _inline(child, depth + 1), child.tail or ""]
+    return "".join(pieces)
+
+
+def _inline(node: Any, depth: int) -> str:
+    tag = node.tag
+    if tag == "br":
+        return "\x0b"  # a line break that survives the folding of white space
+    if tag == "img":
+        return f" {node.get('alt') or ''} "
+    if tag == "math":
+        return str(node.get("alttext") or "") or "".join(node.itertext())
+    if depth > _MAX_DEPTH:
+        return "".join(node.itertext())
+    text = _inside(node, depth)
+    if tag in _BLOCK:
+        return f" {text} "
+    if tag in ("code", "kbd", "samp", "tt") and text.strip() and "`" not in text:
+        return f"`{text.strip()}`"
+    return text
 
 
 def _span(value: str | None) -> int:

@@ -31,7 +31,7 @@ _REST = 200  # a page of which less would be left is all content
 def read_html(data: bytes, context: Context) -> Iterator[Part]:
     """One part: the page's visible text as markdown, without its menus."""
     tree = parse_html(decode(data, markup=True))
-    text = to_markdown(without_menus(tree), links=context.links)
+    text = to_markdown(without_menus(tree))
     yield Part(text, {"title": html_title(tree)})
 
 

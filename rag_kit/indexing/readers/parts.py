@@ -52,7 +52,6 @@ class Context:
     """How a file is to be read."""
 
     limits: ReadLimits
-    links: bool = False
     ocr: str = ""
 
     def check(self, count: int, what: str, limit: str) -> None:

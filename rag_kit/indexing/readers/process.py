@@ -68,7 +68,7 @@ class ReaderProcess:
         """Whether the child runs, and belongs to this process (not to one this was forked from)."""
         return self.owner == os.getpid() and self._process.poll() is None
 
-    def convert(self, path: str, kind: str, limits: ReadLimits, links: bool, ocr: str) -> list[Part]:
+    def convert(self, path: str, kind: str, limits: ReadLimits, ocr: str) -> list[Part]:
         """The parts of one file.
 
         The child is killed when it takes too long, sends too much, or when the wait is interrupted.
@@ -77,7 +77,7 @@ class ReaderProcess:
             Unreadable: With the reason, whatever happened.
         """
         self.files += 1
-        request = {"path": path, "format": kind, "limits": asdict(limits), "links": links, "ocr": ocr}
+        request = {"path": path, "format": kind, "limits": asdict(limits), "ocr": ocr}
         deadline = time.monotonic() + limits.max_seconds
         try:
             assert self._process.stdin is not None

@@ -44,9 +44,7 @@ def read_docx(data: bytes, context: Context) -> Iterator[Part]:
         convert_image=mammoth.images.img_element(lambda image: {"src": ""}),
         ignore_empty_paragraphs=True,
     )
-    text = (
-        to_markdown(parse_html(f"<body>{result.value}</body>"), links=context.links) if result.value else ""
-    )
+    text = to_markdown(parse_html(f"<body>{result.value}</body>")) if result.value else ""
     yield Part(text, {"title": _title(package, text)})
 
 

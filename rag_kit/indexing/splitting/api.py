@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.documents import Document
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.splitting.headings import NOT_MARKDOWN, Headings
 from rag_kit.indexing.splitting.named import named_splitter
 from rag_kit.indexing.splitting.packing import check_sizes, split_spans
 from rag_kit.indexing.splitting.parts import Part, Splitter, check_splitter, spans_of
+from rag_kit.indexing.splitting.structure import NOT_MARKDOWN, Headings
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings

@@ -7,9 +7,13 @@ expression.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
 
 # Which lines are worth a look; begins with a plain character, since the engine is quick at finding one.
 _CANDIDATE = re.compile(r"\n(?=[ \t]*(?:[#|`~\-*+•\d\n]|\Z)|[^\n]*\n={3})")
@@ -24,6 +28,8 @@ _SPECIAL = re.compile(
 )
 _MORE_ROWS = re.compile(r"(?:\n[ \t]*\|[^\n]*)*")
 _VISIBLE = re.compile(r"\S")
+#: Formats of documents whose text is not markdown.
+NOT_MARKDOWN = frozenset({"txt", "json", "jsonl"})
 _MAX_TITLE = 200  # characters of a heading, for each chunk below it carries the whole path
 _DELIMITER = re.compile(r"[ \t]*\|(?:[ \t]*:?-+:?[ \t]*\|)*[ \t]*:?-+:?[ \t]*\|?[ \t]*$")
 
@@ -155,3 +161,33 @@ def _heading_done(section: Section, position: int) -> None:
     """No cut between a heading and what follows it: drop the block ends up to here."""
     while section.ends and section.ends[-1] <= position:
         section.ends.pop()
+
+
+class Headings:
+    """The headings of a document.
+
+    Args:
+        document: Its text is taken as markdown unless metadata ``format`` says otherwise.
+
+    Attributes:
+        markdown: Whether it is.
+
+    Example:
+        >>> from langchain_core.documents import Document
+        >>> headings = Headings(Document("# Lake\\n\\nIt is deep.\\n\\n## Fish\\n\\nTrout."))
+        >>> headings.at(10), headings.at(35)
+        ('Lake', 'Lake > Fish')
+    """
+
+    def __init__(self, document: Document) -> None:
+        given = document.metadata.get("heading")
+        self.markdown = document.metadata.get("format") not in NOT_MARKDOWN
+        title = given if isinstance(given, str) else ""
+        found = list(sections(document.page_content, heading=title, markdown=self.markdown))
+        self._starts = [section.start for section in found]
+        self._headings = [section.heading for section in found]
+
+    def at(self, place: int) -> str:
+        """The headings above a place, ``""`` where there are none."""
+        index = bisect_right(self._starts, place) - 1
+        return self._headings[index] if index >= 0 else ""

@@ -222,13 +222,6 @@ def test_html_gives_visible_text_as_markdown(tmp_path, reader):
     assert "```\nif x:\n    y()\n```" in text
 
 
-def test_html_links_are_printed_on_demand(tmp_path):
-    """``Reader(links=True)`` keeps the addresses."""
-    path = put(tmp_path, "a.html", '<p>See <a href="https://x.example/a b">this</a>.</p>')
-    with Reader(links=True) as reader:
-        assert reader.read(path)[0].page_content == "See [this](https://x.example/a%20b)."
-
-
 @pytest.mark.parametrize(
     "html",
     [
