@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copyreg
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, TypeVar
@@ -11,7 +10,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from rag_kit.concurrency.bridge import call_client, run_in_thread
-from rag_kit.errors import ConfigurationError, RagKitError
+from rag_kit.errors import RagKitError
 
 from .failures import map_model_error
 from .runnables import INSIDE, parts_of
@@ -24,8 +23,6 @@ _SEARCHED = (
     "underlying_embeddings",
 )
 _ASYNC_CLIENTS = ("root_async_client", "async_client", "_async_client")
-_CLIENTS = frozenset({*_ASYNC_CLIENTS, "client", "root_client"})
-_GIVEN = ("http_client", "http_async_client")
 
 
 async def acall_runnable(
@@ -130,34 +127,3 @@ def has_blocking_side(runnable: object) -> bool:
         if any(type(fields.get(name)).__name__.startswith("Async") for name in ("checkpointer", "store")):
             return False
     return True
-
-
-def make_sendable(model: Any) -> None:
-    """Let pickle send models to other processes, where their HTTP clients are made again from their settings.
-
-    A key that the constructor was given goes with them; one of the environment must be in that of the receiver.
-    """
-    for part in parts_of(model, _SEARCHED):
-        if _CLIENTS & getattr(type(part), "model_fields", {}).keys():
-            copyreg.pickle(type(part), _reduced)
-
-
-def _reduced(model: Any) -> tuple[Any, ...]:
-    own = [client for name in _GIVEN if (client := getattr(model, name, None)) is not None]
-    if any(not type(client).__module__.startswith("rag_kit.") for client in own):
-        raise ConfigurationError(
-            f"{type(model).__name__} was given an HTTP client, which cannot be sent; name the model without one"
-        )
-    fields, names = type(model).model_fields, model.model_fields_set - _CLIENTS - {*_GIVEN}
-    settings = {fields[name].alias or name: getattr(model, name) for name in names}
-    return _restored, (type(model), settings, bool(own))
-
-
-def _restored(kind: Any, settings: dict[str, Any], guarded: bool) -> Any:
-    """The model of a class; ``guarded``: with the HTTP clients of the kit, which take the proxy of this machine."""
-    if guarded:
-        from .http import with_http_clients
-
-        settings.pop("openai_proxy", None)
-        settings = with_http_clients(settings)
-    return kind(**settings)

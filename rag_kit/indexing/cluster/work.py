@@ -16,7 +16,6 @@ from rag_kit._redact import error_text
 from rag_kit.concurrency.budget import check_abandoned
 from rag_kit.errors import ConfigurationError, RagKitError
 from rag_kit.indexing.cluster import worker
-from rag_kit.models.clients import make_sendable
 from rag_kit.models.embedding import embedding_name
 
 _ATTEMPTS = 5
@@ -39,7 +38,6 @@ def on_cluster(client: Any, parts: worker.Parts) -> Iterator[Cluster]:
 
     run = f"rag-kit-{uuid.uuid4().hex}"
     for name, part in vars(parts).items():
-        make_sendable(part)
         try:
             dumps(part)
         except Exception as error:
@@ -164,15 +162,8 @@ class Cluster:
                         raise found
                     return found
         raise ConfigurationError(
-            f"{_DEATHS_OF_A_CALL} workers died while they called a model. Do they have memory enough for it?"
+            f"{_DEATHS_OF_A_CALL} workers died while they embedded. Do they have memory enough for the model?"
         )
-
-    def ask(self, llm: Any, prompt: Any, values: dict[str, Any], schema: Any) -> Any:
-        """A structured call on a worker, to be used in place of `structured_call`.
-
-        ``llm`` is not sent: each worker has the chat model among the `Parts` of the run.
-        """
-        return self.call(worker.ask, prompt, values, schema)
 
     @contextmanager
     def alone(self) -> Iterator[None]:

@@ -10,18 +10,17 @@ import os
 import platform
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from distributed import WorkerPlugin, get_worker, secede
+from distributed import WorkerPlugin, get_worker
 
 from rag_kit import __version__
 from rag_kit.errors import ConfigurationError, RagKitError, ReadError
 from rag_kit.indexing.document_index.embedding import check_vectors
 from rag_kit.indexing.ingestion.converting import Converter
-from rag_kit.models import structured_call
-from rag_kit.models.clients import connections_of, embed_documents
+from rag_kit.models.clients import embed_documents
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -46,7 +45,6 @@ class Parts(WorkerPlugin):  # type: ignore[misc]
         limits: Caps for reading one file.
         readers: Readers of the caller, by pattern, and those of `register_reader`.
         embeddings: The embedding model.
-        llm: The chat model.
         paths: Files and folders that the client sees.
         versions: What the client has.
     """
@@ -55,7 +53,6 @@ class Parts(WorkerPlugin):  # type: ignore[misc]
     limits: ReadLimits | None = None
     readers: Mapping[str, UserReader] | None = None
     embeddings: Embeddings | None = None
-    llm: Any = None
     paths: Sequence[str] = ()
     versions: str = field(default_factory=versions)
 
@@ -118,30 +115,10 @@ def embed(run: str, texts: list[str]) -> Any:
     try:
         parts = _parts(run)
         assert parts.embeddings is not None
-        with nullcontext() if _secedes(parts.embeddings) else parts.model_lock:
+        with parts.model_lock:
             return check_vectors(embed_documents(parts.embeddings, texts), len(texts), None)
     except RagKitError as error:
         return error
-
-
-def ask(run: str, prompt: Any, values: dict[str, Any], schema: Any) -> Any:
-    """The reply of the chat model of the run, or an error of the kit, returned and not raised."""
-    try:
-        llm = _parts(run).llm
-        _secedes(llm)
-        return structured_call(llm, prompt, values, schema)
-    except RagKitError as error:
-        return error
-
-
-def _secedes(model: Any) -> bool:
-    """Give the thread of this task back to the worker if the model is an endpoint; whether that was done.
-
-    A call that only waits for an answer would keep a thread from other tasks.
-    """
-    if is_endpoint := bool(connections_of(model)):
-        secede()
-    return is_endpoint
 
 
 def _parts(run: str) -> Parts:

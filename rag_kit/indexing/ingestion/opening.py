@@ -119,7 +119,6 @@ def opened_representer(
 @contextlib.contextmanager
 def opened_converter(
     index: DocumentIndex,
-    representer: Representer | None,
     settings: SplitSettings,
     limits: ReadLimits | None,
     readers: Mapping[str, UserReader] | None,
@@ -127,7 +126,7 @@ def opened_converter(
     workers: int | None,
     scheduler: Any,
 ) -> Iterator[Converter | ClusterConverter]:
-    """What converts files: in this process, or on a cluster, on which then models are called, too."""
+    """What converts files: in this process, or on a cluster, on which then a model that computes embeds, too."""
     if not is_clustered(workers, scheduler):
         with Converter(settings, limits, readers) as converter:
             yield converter
@@ -136,15 +135,15 @@ def opened_converter(
     from rag_kit.indexing.cluster.converting import ClusterConverter
     from rag_kit.indexing.cluster.work import ClusterEmbeddings, on_cluster
     from rag_kit.indexing.cluster.worker import Parts
+    from rag_kit.models.clients import connections_of
 
-    model, llm = index.embeddings, representer.llm if representer is not None else None
+    # a model behind an endpoint only waits, which this process does as well
+    model = None if connections_of(index.embeddings) else index.embeddings
     there = [os.path.abspath(path) for path in paths if path.exists()]
-    parts = Parts(settings, limits, all_readers(readers or {}), model, llm, there)
+    parts = Parts(settings, limits, all_readers(readers or {}), model, there)
     with connected(workers, scheduler) as client, on_cluster(client, parts) as cluster:
         if model is not None:
             index.embeddings = ClusterEmbeddings(model, cluster)
-        if representer is not None:
-            representer.call_with(cluster.ask)
         with ClusterConverter(cluster) as clustered:
             yield clustered
 

@@ -111,7 +111,8 @@ def ingest(
             tags by rule.
         max_concurrency: Most calls of it at a time, default 8, and most requests to an embedding endpoint, default 4.
         dry_run: Write nothing; the report says what would be done, and with how many calls and tokens.
-        workers: Processes of this machine that read, split, represent and embed; needs the extra ``distributed``.
+        workers: Processes of this machine that read, split and, by a model that computes, embed; needs the extra
+            ``distributed``. Endpoints are called by this process.
         scheduler: The address of a Dask scheduler (``"tcp://host:8786"``), or a ``distributed.Client``: its workers do
             that instead, which must see the files at the same paths. What Dask sends is pickled: let the scheduler
             speak TLS, or keep it private. Either way this process writes, and the index is that of one process.
@@ -163,9 +164,7 @@ def ingest(
         report = IngestReport(notes=list(settings.notes), failed=list(listing.problems), dry_run=dry_run)
         records = index.source_records()
         with (
-            opened_converter(
-                index, representer, settings, limits, readers, given, workers, scheduler
-            ) as converter,
+            opened_converter(index, settings, limits, readers, given, workers, scheduler) as converter,
             index.transaction() if strict and not dry_run else contextlib.nullcontext(),
         ):
             grouping = Grouping(

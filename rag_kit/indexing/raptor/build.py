@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
@@ -31,7 +30,6 @@ from rag_kit.models.chat import is_extractive
 if TYPE_CHECKING:
     from rag_kit.indexing.document_index.index import DocumentIndex
 
-_log = logging.getLogger(__name__)
 _CHANGED = 0.3  # share of changed passages above which the clusters are made anew
 _USUAL = "summary " * 100  # stands for a summary that is only planned
 _BEGINNINGS = 300  # tokens of what stands for a summary that the model did not give
@@ -86,7 +84,7 @@ def build_raptor(
 
     Called again, it brings the tree up to date: a new passage goes to the nearest cluster, and only what is above a
     change is written again. Where more than 30% of the passages are others than those that the clusters were made of,
-    these are made anew; a warning in the log first says what that costs.
+    these are made anew; ``dry_run`` says what that costs.
 
     Paper: Sarthi et al., RAPTOR, arXiv 2401.18059.
 
@@ -124,13 +122,6 @@ def build_raptor(
     cache = None if dry_run and isinstance(replies, Path) and not replies.exists() else replies
     with closing(Asker([CLUSTER], llm, cache, max_concurrency)) as asker:
         run = _Run(index, asker, is_extractive(llm), partition, seed, max_tokens, rebuild, dry_run, progress)
-        if run.tree.nodes and run.report.rebuilt and not rebuild and not dry_run:
-            settings: Any = {"partition": partition, "seed": seed, "max_tokens": max_tokens}
-            plan = build_raptor(index, llm, **settings, dry_run=True)
-            _log.warning(
-                "%s: %d of %d passages changed since the clusters were made: they are made anew, with about %d calls "
-                "and %d tokens", index.folder.name, plan.changed, plan.passages, plan.calls, plan.tokens,
-            )  # fmt: skip
         run.grow()
     return run.report
 

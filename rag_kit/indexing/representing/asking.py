@@ -60,9 +60,6 @@ class Asker:
         llm: The model.
         cache: File of the replies, or an object with its methods; ``None`` for none.
         max_concurrency: Most calls at a time.
-
-    Attributes:
-        structured: Makes the calls, as `structured_call` does.
     """
 
     def __init__(self, kinds: Sequence[Kind], llm: Any, cache: Any, max_concurrency: int) -> None:
@@ -77,7 +74,6 @@ class Asker:
         file = isinstance(cache, str | os.PathLike)
         self._cache: Any = None if needless else JsonCache(cache, max_entries=_ENTRIES) if file else cache
         self._max_concurrency = max_concurrency
-        self.structured: Callable[..., Any] = structured_call
 
     def close(self) -> None:
         """Close the file of replies."""
@@ -152,7 +148,7 @@ class Asker:
     def _ask(self, batch: Sequence[Wanted]) -> dict[str, list[str]]:
         kind = batch[0].kind
         prompt, values = self._call(batch)
-        reply = self.structured(self._llm, prompt, values, PassageTexts)
+        reply = structured_call(self._llm, prompt, values, PassageTexts)
         found: dict[str, list[str]] = {}
         for entry in reply.passages:
             number = str(entry.get("id")) if isinstance(entry, dict) else ""

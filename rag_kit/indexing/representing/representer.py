@@ -109,10 +109,6 @@ class Representer:
         self._asker = Asker(asked, self.llm, cache, max_concurrency)
         self._planned: set[str] = set()
 
-    def call_with(self, structured: Callable[..., Any]) -> None:
-        """Have the model called by another function than `structured_call`, which takes the same arguments."""
-        self._asker.structured = structured
-
     def close(self) -> None:
         """Close the file of replies."""
         self._asker.close()

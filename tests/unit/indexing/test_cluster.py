@@ -107,10 +107,10 @@ def test_the_index_and_the_report_are_those_of_one_process(client: Any, docs: Pa
     )
 
 
-def test_models_behind_endpoints_are_called_by_workers(
+def test_models_behind_endpoints_are_called_by_this_process(
     client: Any, docs: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Embeddings and representations come over HTTP as in one process; no key stands in a log."""
+    """Embeddings and representations come over HTTP as in one process; no key leaves it."""
 
     caplog.set_level(logging.DEBUG)
     with OpenAIServer([lambda request: reply(request.prompt)], key="sk-secret") as server:

@@ -137,24 +137,17 @@ def test_a_change_costs_a_call_for_each_cluster_on_its_ways_up(tmp_path):
     assert build_raptor(index, model).calls == 0
 
 
-def test_a_rebuild_is_announced_with_its_cost(tmp_path, caplog):
-    """Up to 30% of the passages nothing is clustered anew; above it, the log says the cost before the first call."""
+def test_clusters_are_made_anew_when_many_passages_changed(tmp_path):
+    """Up to 30% of the passages nothing is clustered anew; above it, a dry run says the cost."""
     index, model = made(tmp_path / "index")
     changed = [Document(f"{doc.page_content} anew", id=doc.id, metadata=doc.metadata) for doc in documents()]
     index.upsert(changed[:9])
-    assert build_raptor(index, model).rebuilt == 0 and not caplog.records
+    assert build_raptor(index, model).rebuilt == 0
     index.upsert(changed[9:11])  # with those before, 11 of 32
-    calls = len(model.prompts)
-    model.script = lambda prompt: (said.append(len(caplog.records)), reply(prompt))[1]
-    said: list[int] = []
     plan = build_raptor(index, model, dry_run=True, **SMALL)
-    assert plan.changed == 11 and not caplog.records
+    assert plan.changed == 11
     report = build_raptor(index, model, **SMALL)
-    assert report.rebuilt == 1 and said and set(said) == {1} and len(model.prompts) == calls + report.calls
-    assert (
-        f"11 of 32 passages changed since the clusters were made: they are made anew, with about {plan.calls} calls"
-        in (caplog.text)
-    )
+    assert report.rebuilt == 1 and report.calls > 0 and plan.calls > 0
     assert build_raptor(index, model).changed == 0
 
 
