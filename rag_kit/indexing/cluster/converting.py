@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice, takewhile
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -22,18 +21,16 @@ if TYPE_CHECKING:
 
 _WINDOW = 64  # files submitted at a time, at least
 _AHEAD = 8  # and at least so many for each thread of the workers
-_GATHERED = 16  # results that are fetched together
 _MOST_DEATHS = 3
 
 
 @dataclass
 class _Task:
-    """A file that was submitted: its future until its outcome is there; `deaths` of workers that had it."""
+    """A file that was submitted: its future, and its outcome when it is there."""
 
     file: SourceFile
-    future: Any = None
+    future: Any
     outcome: Any = None
-    deaths: int = 0
 
 
 class ClusterConverter:
@@ -70,49 +67,38 @@ class ClusterConverter:
             self._waiting.append(_Task(following, self._cluster.submit(worker.convert, following)))
         task = self._waiting[0]
         assert task.file == file, "files are converted in the order in which they were expected"
-        while task.outcome is None:
-            oldest = list(islice((one for one in self._waiting if one.outcome is None), _GATHERED))
-            self._cluster.wait(*(one.future for one in oldest))
-            ended = list(takewhile(lambda one: one.future.done(), oldest))
-            if not self._take(ended):
-                self._try_alone()
+        if not self._take(task):
+            self._try_alone()
         self._waiting.popleft()
         first, *rest = task.outcome
         if isinstance(first, Exception):
             raise first from rest[0]
         return task.outcome  # type: ignore[no-any-return]
 
-    def _take(self, tasks: list[_Task]) -> bool:
-        found = self._cluster.results([task.future for task in tasks])
-        for task, outcome in zip(tasks, found or (), strict=False):
-            task.outcome, task.future = outcome, None
-        return found is not None
+    def _take(self, task: _Task) -> bool:
+        """Wait for the outcome of a task; ``False`` where its worker died."""
+        if task.outcome is None:
+            task.outcome = self._cluster.result(task.future)
+        return task.outcome is not None
 
     def _try_alone(self) -> None:
         """Wait for all that was submitted, then convert what died with a worker one at a time."""
-        died = []
-        for task in self._waiting:
-            while task.outcome is None:
-                self._cluster.wait(task.future)
-                if not self._take([task]) and task.future.status == "error":
-                    died.append(task)
-                    break
+        died = [task for task in self._waiting if not self._take(task)]
         with self._cluster.alone():
             for task in died:
-                task.deaths = _deaths(task)
+                deaths = _deaths(task)
                 while task.outcome is None:
                     task.future = self._cluster.submit(worker.convert, task.file)
-                    self._cluster.wait(task.future)
-                    if self._take([task]) or task.future.status != "error":
-                        continue
-                    task.deaths += _deaths(task)
-                    if task.deaths >= _MOST_DEATHS:
+                    if self._take(task):
+                        break
+                    deaths += _deaths(task)
+                    if deaths >= _MOST_DEATHS:
                         cause = Unreadable(
-                            f"the worker that read it died {task.deaths} times",
+                            f"the worker that read it died {deaths} times",
                             "Mend its reader, or give workers more memory",
                         )
                         error = ReadError(f"{task.file.file}: {cause.reason}. {cause.advice}.")
-                        task.outcome, task.future = (error, cause), None
+                        task.outcome = error, cause
 
 
 def _deaths(task: _Task) -> int:

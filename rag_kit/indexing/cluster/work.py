@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
 from typing import Any
@@ -21,7 +21,6 @@ from rag_kit.models.embedding import embedding_name
 _ATTEMPTS = 5
 _DEATHS_OF_A_CALL = 10
 _LOOK_SECONDS = 5.0
-_MOMENT = 0.2
 _MOST_CALLS = 1_000
 _WITHOUT_WORKERS = 300.0
 
@@ -111,30 +110,21 @@ class Cluster:
         key = (f"rag-kit-{task.__name__}-{self._run[-32:]}", next(self._numbers))
         return self._client.submit(task, self._run, *arguments, key=key, pure=False, priority=priority)
 
-    def wait(self, future: Any, *others: Any) -> None:
-        """Wait until a task has ended in any way, and a moment for others, to fetch their results together."""
-        while not future.done():
-            check_abandoned()
-            self._pause([future], 1.0)
-            _ = self.threads  # raises where there are none
-        self._pause(others, _MOMENT)
-
-    def _pause(self, futures: Sequence[Any], seconds: float) -> None:
-        from distributed import CancelledError, wait
-
-        with suppress(TimeoutError, CancelledError), self._client.as_current():
-            wait(list(futures), timeout=seconds)
-
-    def results(self, futures: Sequence[Any]) -> list[Any] | None:
-        """What tasks gave; ``None`` where a worker died with one.
+    def result(self, future: Any) -> Any:
+        """What a task gave, when it has ended; ``None`` where a worker died with it.
 
         Raises:
-            ConfigurationError: The scheduler is gone.
+            ConfigurationError: The scheduler is gone, or there are no workers.
         """
-        from distributed import CancelledError, KilledWorker
+        from distributed import CancelledError, KilledWorker, wait
 
+        while not future.done():
+            check_abandoned()
+            with suppress(TimeoutError, CancelledError), self._client.as_current():
+                wait([future], timeout=1.0)
+            _ = self.threads  # raises where there are none
         try:
-            return list(self._client.gather(list(futures)))
+            return self._client.gather(future)
         except KilledWorker:
             return None
         except (CancelledError, OSError) as error:
@@ -155,11 +145,10 @@ class Cluster:
         """
         with self._calls:
             for _ in range(_DEATHS_OF_A_CALL):
-                future = self.submit(task, *arguments, priority=10)
-                self.wait(future)
-                for found in self.results([future]) or ():
-                    if isinstance(found, RagKitError):
-                        raise found
+                found = self.result(self.submit(task, *arguments, priority=10))
+                if isinstance(found, RagKitError):
+                    raise found
+                if found is not None:
                     return found
         raise ConfigurationError(
             f"{_DEATHS_OF_A_CALL} workers died while they embedded. Do they have memory enough for the model?"
