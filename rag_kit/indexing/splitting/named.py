@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from langchain_core.documents import Document
 
 from rag_kit.errors import ConfigurationError, InvalidInputError
-from rag_kit.indexing.splitting.packing import check_sizes, split_spans, whole_character
+from rag_kit.indexing.splitting.packing import (
+    check_sizes,
+    pack_sentences,
+    split_spans,
+    whole_character,
+)
 from rag_kit.text import sentences
 
 if TYPE_CHECKING:
@@ -38,7 +43,6 @@ class _Settings(NamedTuple):
     size: int
     overlap: int
     embeddings: Embeddings | None
-    tokenizer: Tokenizer | None
 
 
 def named_splitter(
@@ -75,7 +79,7 @@ def named_splitter(
         raise InvalidInputError(f"tokenizer= is for splitter='tokens', not for {name!r}.")
     if name == "recursive":
         return partial(_recursively, chunk_size, chunk_overlap)
-    settings = _Settings(chunk_size, chunk_overlap, embeddings, tokenizer)
+    settings = _Settings(chunk_size, chunk_overlap, embeddings)
     if name == "semantic" and embeddings is None:
         raise ConfigurationError(
             "splitter='semantic' cuts where the meaning changes and needs an embedding model: give embeddings=, "
@@ -116,22 +120,13 @@ def _structure_places(text: str, settings: _Settings) -> Places:
 
 
 def _sentence_places(text: str, settings: _Settings) -> Places:
-    return _packed(_sentences(text, settings.size), settings.size, settings.overlap, _characters)
-
-
-def _sentences(text: str, size: int) -> list[Unit]:
-    return [(sentence.start, sentence.end) for sentence in sentences(text, max_chars=size)]
-
-
-def _characters(start: int, end: int) -> int:
-    return end - start
+    return pack_sentences(text, 0, len(text), settings.size, settings.overlap)
 
 
 def _paragraph_places(text: str, settings: _Settings) -> Places:
     start = 0
     for end in [*(match.start() for match in _BLANK.finditer(text)), len(text)]:
-        for low, high in _sentence_places(text[start:end], settings._replace(overlap=0)):
-            yield start + low, start + high
+        yield from pack_sentences(text, start, end, settings.size, 0)
         start = end
 
 
@@ -141,17 +136,17 @@ def _semantic_places(text: str, settings: _Settings) -> Places:
 
     from rag_kit.models.clients import embed_documents
 
-    units = _sentences(text, settings.size)
+    units = sentences(text, max_chars=settings.size)
     breaks: list[int] = []
     if len(units) > 2 and settings.embeddings is not None:
         last = len(units) - 1
-        around = [text[units[max(0, i - 1)][0] : units[min(last, i + 1)][1]] for i in range(len(units))]
+        around = [text[units[max(0, i - 1)].start : units[min(last, i + 1)].end] for i in range(len(units))]
         vectors = np.asarray(embed_documents(settings.embeddings, around), np.float32)
         vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
         distances = 1 - (vectors[1:] * vectors[:-1]).sum(axis=1)
         breaks = (np.flatnonzero(distances > np.percentile(distances, _BREAKS)) + 1).tolist()
-    for first, end in pairwise([0, *breaks, len(units)]):
-        yield from _packed(units[first:end], settings.size, 0, _characters)
+    for start, end in pairwise([0, *(units[place].start for place in breaks), len(text)]):
+        yield from pack_sentences(text, start, end, settings.size, 0)
 
 
 def _counter(tokenizer: Tokenizer | None) -> Callable[[str], int]:
@@ -180,7 +175,7 @@ def _token_places(text: str, *, size: int, overlap: int, count: Callable[[str], 
     # what is no word stays with its neighbour
     units = pairwise([0, *words[1:], len(text)]) if words else ()
     pieces = [piece for unit in units for piece in _halved(text, unit, size, count)]
-    return _packed(pieces, size, overlap, lambda start, end: count(text[start:end].strip()), text)
+    return _packed(text, pieces, size, overlap, count)
 
 
 def _halved(text: str, unit: Unit, size: int, count: Callable[[str], int]) -> Iterator[Unit]:
@@ -194,18 +189,12 @@ def _halved(text: str, unit: Unit, size: int, count: Callable[[str], int]) -> It
     yield from _halved(text, (middle, end), size, count)
 
 
-def _packed(
-    units: Sequence[Unit], size: int, overlap: int, measure: Callable[[int, int], int], text: str = ""
-) -> Places:
-    """Join units into chunks of at most `size`; a chunk begins with the last units of the one before, the overlap.
+def _packed(text: str, units: Sequence[Unit], size: int, overlap: int, count: Callable[[str], int]) -> Places:
+    """Join units, none larger than `size`, into chunks; a chunk begins with the last units of the one before."""
 
-    Args:
-        units: In order, each within the size.
-        size: The most that a chunk may measure.
-        overlap: The most that it may repeat.
-        measure: Start and end -> size.
-        text: If given, white space is stripped from the ends of each chunk.
-    """
+    def measure(start: int, end: int) -> int:
+        return count(text[start:end].strip())
+
     first, done = 0, 0
     while done < len(units):
         start = units[first][0]
@@ -219,9 +208,7 @@ def _packed(
             continue
         end = units[low][1]
         stretch = text[start:end]
-        if not text:
-            yield start, end
-        elif stretch.strip():
+        if stretch.strip():
             yield start + len(stretch) - len(stretch.lstrip()), start + len(stretch.rstrip())
         first = done = low + 1
         while first > 0 and overlap and done < len(units) and measure(units[first - 1][0], end) <= overlap:

@@ -73,6 +73,14 @@ def split_spans(
         yield from _SectionPacker(text, section, chunk_size, chunk_overlap).spans()
 
 
+def pack_sentences(
+    text: str, start: int, end: int, chunk_size: int, chunk_overlap: int
+) -> Iterator[tuple[int, int]]:
+    """Where to cut ``text[start:end]`` between sentences alone."""
+    packer = _SectionPacker(text, Section(start, end, ""), chunk_size, chunk_overlap)
+    return ((span.start, span.end) for span in packer.spans())
+
+
 class _SectionPacker:
     """Packs the text of one section; `position` is where a span begins, `done` where the one before ended."""
 
