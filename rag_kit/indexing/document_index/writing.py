@@ -26,7 +26,7 @@ class SourceRecord:
         sha256: Hash of its bytes.
         settings: How it was read and split, as JSON.
         fingerprint: What its copies are recognised by.
-        original: Of a copy, which has no chunks: the file that is kept, as JSON.
+        original: Of a copy, which has no chunks: the file that is kept.
     """
 
     source: str

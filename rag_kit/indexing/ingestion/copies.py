@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -59,36 +58,16 @@ class Copies:
     """
 
     def __init__(self, records: Mapping[str, SourceRecord], files: Container[str]) -> None:
-        self._kept: dict[str, str] = {}
-        self._by_text: dict[bytes, str] = {}
+        self._kept: dict[bytes, str] = {}
         for record in records.values():
             if record.source not in files and not record.original and os.path.exists(record.source):
                 self.keep(record)
 
     def keep(self, record: SourceRecord) -> None:
         """Take a file for one that others may be copies of: it is in the index as it is on the disk."""
-        self._kept[record.source] = record.sha256
         if record.fingerprint:
-            self._by_text.setdefault(record.fingerprint, record.source)
+            self._kept.setdefault(record.fingerprint, record.source)
 
-    def has_equal(self, record: SourceRecord) -> bool:
-        """Whether a file with the same text is kept already."""
-        return record.fingerprint in self._by_text
-
-    def original(self, record: SourceRecord) -> str | None:
-        """The file that this one was recorded as a copy of, if that one is kept as it was."""
-        if not record.original:
-            return None
-        try:
-            source, sha256 = json.loads(record.original)
-            return str(source) if self._kept.get(source) == sha256 else None
-        except (ValueError, TypeError, RecursionError):
-            return None
-
-    def judged(self, record: SourceRecord) -> SourceRecord:
-        """The record of a file that was read, with the file that it is a copy of, if it is one."""
-        source = self._by_text.get(record.fingerprint)
-        if source is None:
-            self.keep(record)
-            return record
-        return replace(record, original=json.dumps([source, self._kept[source]]), fingerprint=b"")
+    def original(self, record: SourceRecord) -> str:
+        """The file that is kept and has the same text; empty if there is none."""
+        return self._kept.get(record.fingerprint, "")

@@ -143,19 +143,17 @@ class Grouping:
         if record is None or record.settings != self._key:
             return False
         original = copies.original(record)
-        if record.original and original is None:
-            return False  # it is no copy any more
+        if bool(original) != bool(record.original) and not self._corrections.get(source):
+            return False  # it is no copy any more, or another process has written the same text meanwhile
         self.progress.tell(files[source].file)
         if (same := self._same(files[source], record)) is None:
             return False
         if same is not record:
             group.seen.append(same)
-        if original is None:
-            if not self._corrections.get(source) and copies.has_equal(record):
-                return False  # another process has written the same text meanwhile
-            copies.keep(record)
-        else:
+        if record.original:
             self._report.count_copy(source, original, files)
+        else:
+            copies.keep(record)
         self._report.unchanged += 1
         self.progress.count(same.size)
         return True
@@ -178,14 +176,14 @@ class Grouping:
             raise ReadError(f"{file.file}: {error}") from error
         record = SourceRecord(source, sight.size, sight.mtime_ns, sight.seen_ns, digest, self._key, mark)
         if corrections:
-            copies.keep(record)
             self._report.lost += [(file.file, one.text, one.corrected) for one in lost]
         else:
-            record = copies.judged(record)
+            record = replace(record, original=copies.original(record))
         group.new.append((file, record))
-        if original := copies.original(record):
-            self._report.count_copy(source, original, files)
+        if record.original:
+            self._report.count_copy(source, record.original, files)
             return
+        copies.keep(record)
         self.unplaced += sum(not {"start", CORRECTED} & document.metadata.keys() for document in documents)
         if pages := {
             int(one.metadata.get("page", 0)) for one in documents if one.metadata.get("ocr") is True

@@ -218,7 +218,7 @@ def test_damaged_records_of_copies_are_read_again(tmp_path: Path) -> None:
         connection.close()
 
     assert len(ingest(docs, folder, keep_duplicates=False).duplicates) == 1
-    for damage in ("'[1'", "'[[], 2]'", "7", '\'["/nowhere", "x"]\''):
+    for damage in ("'[1'", "'x'", "7", '\'["/nowhere", "x"]\''):
         store(f"UPDATE sources SET original = {damage} WHERE original != ''")
         assert len(ingest(docs, folder).duplicates) == 1, damage
         assert files_of(folder) == {"a.txt"}
