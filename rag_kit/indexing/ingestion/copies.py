@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +12,6 @@ from rag_kit.documents.identity import to_plain
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
-
-    from rag_kit.indexing.document_index.writing import SourceRecord
 
 _FILE_FIELDS = frozenset(
     "source file file_path filename file_name file_directory created created_at creationdate creation_date modified "  # noqa: SIM905
@@ -47,27 +44,3 @@ def _fields(document: Document, file: str) -> dict[str, Any]:
         and value != file
         and not (key == "title" and value == PurePosixPath(file).stem)
     }
-
-
-class Copies:
-    """Which files are copies of files that an index keeps.
-
-    Args:
-        records: What is remembered about files.
-        files: Sources that this ingest looks at; a file that it does not look at is kept as long as it is there.
-    """
-
-    def __init__(self, records: Mapping[str, SourceRecord], files: Container[str]) -> None:
-        self._kept: dict[bytes, str] = {}
-        for record in records.values():
-            if record.source not in files and not record.original and os.path.exists(record.source):
-                self.keep(record)
-
-    def keep(self, record: SourceRecord) -> None:
-        """Take a file for one that others may be copies of: it is in the index as it is on the disk."""
-        if record.fingerprint:
-            self._kept.setdefault(record.fingerprint, record.source)
-
-    def original(self, record: SourceRecord) -> str:
-        """The file that is kept and has the same text; empty if there is none."""
-        return self._kept.get(record.fingerprint, "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -13,7 +14,6 @@ from rag_kit.documents.explanation import CORRECTED
 from rag_kit.errors import InvalidInputError, ReadError
 from rag_kit.indexing.document_index.rows import Row, make_rows
 from rag_kit.indexing.document_index.writing import SourceRecord
-from rag_kit.indexing.ingestion.copies import Copies
 from rag_kit.indexing.ingestion.corrected import correct
 from rag_kit.indexing.ingestion.listing import file_hash, look
 from rag_kit.indexing.readers.parts import Unreadable
@@ -96,6 +96,7 @@ class Grouping:
         self._corrections: dict[str, list[Correction]] = {}
         for one in corrections:
             self._corrections.setdefault(one.source, []).append(one)
+        self._kept: dict[bytes, str] = {}  # fingerprint -> the file that others may be copies of
         self.unplaced = 0
         self.recognised: dict[str, set[int]] = {}
         self.empty: dict[str, int] = {}
@@ -106,7 +107,10 @@ class Grouping:
         Raises:
             ReadError: A file cannot be read, and ``strict`` was asked for.
         """
-        group, copies, changed = Group(), Copies(self.records, files), list[str]()
+        group, changed = Group(), list[str]()
+        for record in self.records.values():
+            if record.source not in files and not record.original and os.path.exists(record.source):
+                self._keep(record)
         # what others may be copies of comes first: files that the index keeps, then new ones, then copies of before
         rank = {source: 2 * bool(record.original) for source, record in self.records.items()}
         order = sorted(files, key=lambda source: rank.get(source, 1))
@@ -121,8 +125,8 @@ class Grouping:
             file = files[source]
             try:
                 if read:
-                    self._read(group, copies, source, files)
-                elif not self._is_unchanged(group, copies, source, files):
+                    self._read(group, source, files)
+                elif not self._is_unchanged(group, source, files):
                     changed.append(source)
             except ReadError as error:
                 if self._strict:
@@ -136,13 +140,11 @@ class Grouping:
         if group.new or group.seen:
             yield group
 
-    def _is_unchanged(
-        self, group: Group, copies: Copies, source: str, files: Mapping[str, SourceFile]
-    ) -> bool:
+    def _is_unchanged(self, group: Group, source: str, files: Mapping[str, SourceFile]) -> bool:
         record = self.records.get(source)
         if record is None or record.settings != self._key:
             return False
-        original = copies.original(record)
+        original = self._kept.get(record.fingerprint, "")
         if bool(original) != bool(record.original) and not self._corrections.get(source):
             return False  # it is no copy any more, or another process has written the same text meanwhile
         self.progress.tell(files[source].file)
@@ -153,12 +155,12 @@ class Grouping:
         if record.original:
             self._report.count_copy(source, original, files)
         else:
-            copies.keep(record)
+            self._keep(record)
         self._report.unchanged += 1
         self.progress.count(same.size)
         return True
 
-    def _read(self, group: Group, copies: Copies, source: str, files: Mapping[str, SourceFile]) -> None:
+    def _read(self, group: Group, source: str, files: Mapping[str, SourceFile]) -> None:
         file = files[source]
         self.progress.tell(file.file)
         documents, sight, digest, mark = self._converter.convert(file)
@@ -178,12 +180,12 @@ class Grouping:
         if corrections:
             self._report.lost += [(file.file, one.text, one.corrected) for one in lost]
         else:
-            record = replace(record, original=copies.original(record))
+            record = replace(record, original=self._kept.get(mark, ""))
         group.new.append((file, record))
         if record.original:
             self._report.count_copy(source, record.original, files)
             return
-        copies.keep(record)
+        self._keep(record)
         self.unplaced += sum(not {"start", CORRECTED} & document.metadata.keys() for document in documents)
         if pages := {
             int(one.metadata.get("page", 0)) for one in documents if one.metadata.get("ocr") is True
@@ -194,6 +196,10 @@ class Grouping:
         group.rows += rows
         group.chunks += documents
         group.sources += [source] * len(documents)
+
+    def _keep(self, record: SourceRecord) -> None:
+        if record.fingerprint:
+            self._kept.setdefault(record.fingerprint, record.source)
 
     def _same(self, file: SourceFile, record: SourceRecord) -> SourceRecord | None:
         """The record of a file that has not changed: the same, or with its new time; ``None`` if it has changed."""
