@@ -11,8 +11,9 @@ import hashlib
 import json
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -154,23 +155,31 @@ class RunFolder:
         self.path = path
         self._saving = threading.Lock()
         self._log = AppendLog(path / LOG, lock=path / LOCK)
-        self._in_rows: dict[str, Record] = {}
+        self._known: dict[str, Record] = {}  # what no row of this run holds
         try:
             for row in map(_row_or_none, read_log(path / ROWS)):
-                self._in_rows |= {} if row is None else row.records()
-            log = [to_plain(record) for _, record in read_log(path / LOG) if record is not None]
+                self._known |= {} if row is None else row.records()
+            self._in_rows = set(self._known)
+            for _, record in read_log(path / LOG):
+                self._known |= {} if record is None else {str(record.get("key")): to_plain(record)}
         except BaseException:
             self._log.close()
             raise
-        self._known = self._in_rows | {str(record.get("key")): record for record in log}
 
-    def find(self, key: str, read: Callable[[Any], T]) -> tuple[T, Usage] | None:
-        """What is known under a key, as ``read`` reads it, and what it took; ``None`` if nothing, or damaged."""
+    def take(self, key: str, read: Callable[[Any], T], wanted: Callable[[T], bool]) -> tuple[T, Usage] | None:
+        """Hand over to a row what is known under a key, as ``read`` reads it, and what it took.
+
+        ``None`` if there is nothing, it is damaged, or not ``wanted``; then it is kept here.
+        """
         try:
             record = self._known[key]
-            return read(record["value"]), dict(record.get("usage", {}))
+            value, usage = read(record["value"]), dict(record.get("usage", {}))
         except _ODD:
             return None
+        if not wanted(value):
+            return None
+        del self._known[key]
+        return value, usage
 
     def append(self, row: Row, part: str) -> None:
         """Keep an output or a cell at once."""
@@ -180,11 +189,12 @@ class RunFolder:
         """Make these the rows; what else is known stays in the log. Files that hold that already are left alone."""
         with self._saving:
             used = {row.keys.get(part) for row in rows for part in (PIPELINE, *row.cells)}
-            self._log.append(record for key, record in self._in_rows.items() if key not in used)
+            left = {key: record for key, record in self._known.items() if key not in used}
+            self._log.append(record for key, record in left.items() if key in self._in_rows)
             self._log.release()
-            _replace(self.path / ROWS, [row.to_json() for row in rows])
+            _replace(self.path / ROWS, lambda: map(Row.to_json, rows))
             self.write_manifest(manifest)
-            _replace(self.path / LOG, [record for key, record in self._known.items() if key not in used])
+            _replace(self.path / LOG, left.values)
 
     def write_manifest(self, manifest: Mapping[str, Any]) -> None:
         """Replace the manifest."""
@@ -211,13 +221,19 @@ def _check_folder(path: Path) -> None:
         )
 
 
-def _replace(path: Path, records: list[Record]) -> None:
-    """Make these the lines of a file in one step; without any there is no file."""
-    content = b"".join(map(json_line, records))
-    if not content:
+def _replace(path: Path, records: Callable[[], Iterable[Record]]) -> None:
+    """Make these the lines of a file in one step; without any there is no file. One line is in memory at a time."""
+    if next(iter(records()), None) is None:
         path.unlink(missing_ok=True)
-    elif not path.is_file() or path.read_bytes() != content:
-        write_file(path, lambda file: file.write(content))
+    elif not _holds(path, map(json_line, records())):
+        write_file(path, lambda file: file.writelines(map(json_line, records())))
+
+
+def _holds(path: Path, lines: Iterable[bytes]) -> bool:
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return all(old == new for old, new in zip_longest(file, lines))
 
 
 def read_manifest(path: Path) -> dict[str, Any]:

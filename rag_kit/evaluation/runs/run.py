@@ -83,8 +83,7 @@ class Run:
         judge = None if self.job.judge is None else clean(self.job.judge.fingerprint())
         self.keys = {metric.name: _metric_key(metric, judge) for metric in self.job.metrics}
         for example in self.job.examples:
-            known = self._find(self._output_key(example), Output.from_json)
-            if known is not None and not (known[0].error and self.job.retry_errors):
+            if known := self._take(self._output_key(example), Output.from_json, lambda output: output.error):
                 self._add_row(example, *known)
         self.reused = self.finished = sum(map(self._is_done, self.rows))
         before: dict[str, Any] = {}
@@ -97,8 +96,11 @@ class Run:
         elif self.folder is not None:
             self.folder.write_manifest({**self.manifest, "status": "running"})
 
-    def _find(self, key: str, read: Callable[[Any], Any]) -> Any:
-        return None if self.folder is None else self.folder.find(key, read)
+    def _take(self, key: str, read: Callable[[Any], Any], failed: Callable[[Any], Any]) -> Any:
+        """What the folder knows, and what it took; ``None`` if nothing, or a failure that is to be tried again."""
+        if self.folder is None:
+            return None
+        return self.folder.take(key, read, lambda value: not (failed(value) and self.job.retry_errors))
 
     def _output_key(self, example: Example) -> str:
         seen = example.to_json() if self.job.sees_all else [example.id, example.question, example.history]
@@ -111,8 +113,7 @@ class Run:
         row = Row(example, output, keys={PIPELINE: self._output_key(example), **keys})
         row.usage[PIPELINE] = usage
         for name, key in keys.items():
-            known = self._find(key, Cell.from_json)
-            if known is not None and not (known[0].status == "error" and self.job.retry_errors):
+            if known := self._take(key, Cell.from_json, lambda cell: cell.status == "error"):
                 row.cells[name], row.usage[name] = known
         self._rows[example.id] = row
         return row

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +14,7 @@ from rag_kit.errors import InvalidInputError, LockedError
 from rag_kit.evaluation.cells import Cell, Summary
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.outputs import Output, Passage
+from rag_kit.evaluation.runs.evaluating import evaluate
 from rag_kit.evaluation.runs.metering import cost, read_prices
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.runs.rows import Row, RunFolder
@@ -164,3 +167,18 @@ def test_files_are_plain_json(tmp_path: Path) -> None:
     assert record["id"] == "q1"
     assert record["cells"]["m"]["value"] == 1.0
     assert json.loads((folder / "manifest.json").read_text("utf-8"))["name"] == "mine"
+
+
+def test_neither_saving_nor_resuming_holds_what_a_folder_has_a_second_time(tmp_path: Path) -> None:
+    """Lines are written one by one, and a record that a row has taken over is let go of."""
+    questions = [Example(f"q{number}", f"Question {number}?", answers=("Yes",)) for number in range(200)]
+    arguments: dict[str, Any] = {"out": tmp_path / "r", "progress": False}
+    evaluate(lambda question: question, questions[:1], "ours_answer_found", **arguments)  # imports
+    for _ in range(2):
+        tracemalloc.start()
+        try:
+            results = evaluate(lambda question: "Yes. " * 2_000, questions, "ours_answer_found", **arguments)
+            held, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert peak - held < sum(len(one.output.answer or "") for one in results) / 2
