@@ -45,7 +45,6 @@ def row(cells: list[str]) -> str:
 def reads(metric: Metric, words: dict[str, str]) -> str:
     """The fields of the example that the metric cannot do without."""
     needs = [f"`{name}`" for name in sorted(metric.example_needs)]
-    needs += [f"`metadata.{key}`" for key in sorted(metric.metadata_needs)]
     if metric.example_any:
         needs.append(words["or"].join(f"`{name}`" for name in sorted(metric.example_any, reverse=True)))
     return words["and"].join(needs) or words["nothing"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -99,8 +100,10 @@ class Summary:
     missing: int = 0
 
     @classmethod
-    def of(cls, cells: Iterable[Cell], total: int, **interval: Any) -> Summary:
-        """Summarize the cells of some of ``total`` examples; ``interval`` are arguments of `bootstrap_interval`.
+    def of(
+        cls, cells: Iterable[Cell], total: int, ends: tuple[float | None, float | None] | None = None
+    ) -> Summary:
+        """Summarize the cells of some of ``total`` examples; ``ends`` are those of the interval, where they are known.
 
         Example:
             >>> Summary.of([Cell.ok(1.0), Cell.ok(0.5), Cell.error("time-out")], 4).mean
@@ -111,9 +114,10 @@ class Summary:
         known = list(cells)
         counts = Counter(cell.status for cell in known)
         values = [float(cell.value) for cell in known if cell.value is not None]
-        low, high = bootstrap_interval(values, **interval) if len(values) > 1 else (None, None)
+        low, high = ends or (bootstrap_interval(values) if len(values) > 1 else (None, None))
+        mean = math.fsum(values) / len(values) if values else None
         others = (counts["undefined"], counts["error"], counts["not_applicable"], total - len(known))
-        return cls(sum(values) / len(values) if values else None, low, high, len(values), total, *others)
+        return cls(mean, low, high, len(values), total, *others)
 
     @property
     def coverage(self) -> float:

@@ -121,19 +121,15 @@ def scores(matched: MatchedRuns, intervals: Iterable[Interval], prices: Any = No
     ends = iter(intervals)
     taken = {name: costs(run, prices) for name, run in matched.runs.items()}
     found = []
-    for metric, values in matched.values.items():
-        for column, (name, run) in enumerate(matched.runs.items()):
-            present, (low, high) = present_values(values[:, column]), next(ends)
-            known = Counter(row.cells[metric].status for row in run.rows if metric in row.cells)
-            found.append(Score(
-                pipeline=name, metric=metric, mean=mean(present), low=low, high=high, n=len(present),
-                total=matched.questions, undefined=known["undefined"], errors=known["error"],
-                not_applicable=known["not_applicable"], missing=matched.questions - known.total(), **taken[name],
-            ))  # fmt: skip
+    for metric in matched.values:
+        for name, run in matched.runs.items():
+            cells = [row.cells[metric] for row in run.rows if metric in row.cells]
+            summary = Summary.of(cells, matched.questions, next(ends))
+            found.append(Score(**vars(summary), pipeline=name, metric=metric, **taken[name]))
     return found
 
 
-def costs(run: Results, prices: Any = None) -> dict[str, float | None]:
+def costs(run: Results, prices: Any = None) -> dict[str, Any]:
     """What a question takes: seconds of those that were answered; calls, tokens and money of all, on average."""
     p50, p95 = latency_percentiles([row.output.seconds for row in run.rows if row.output.error is None])
     return {

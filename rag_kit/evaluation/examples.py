@@ -127,8 +127,12 @@ class Example(Recorded):
     metadata: Plain = field(default_factory=dict)
 
     def missing(self, needs: set[str] | frozenset[str]) -> list[str]:
-        """Names of the needed fields that are empty."""
-        return [name for name in sorted(needs) if getattr(self, name) in (None, (), {}, "")]
+        """Names of the needed fields that are empty, and of those as ``metadata.key`` that are not there."""
+        return [name for name in sorted(needs) if self._lacks(name)]
+
+    def _lacks(self, name: str) -> bool:
+        field, _, key = name.partition(".")
+        return self.metadata.get(key) is None if key else getattr(self, field) in (None, (), {}, "")
 
     def to_json(self) -> dict[str, Any]:
         """The example as plain JSON; what is not known is left out."""

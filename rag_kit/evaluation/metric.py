@@ -30,9 +30,9 @@ class Metric:
         name: Its name in tables and files.
         source: Who computes it.
         stage: Which part of the pipeline it judges.
-        example_needs: Fields of the example that must not be empty.
-        example_any: Fields of the example, or keys of its metadata as ``metadata.key``, of which one must be there.
-        metadata_needs: Keys that the example's metadata must have; an empty value is one.
+        example_needs: Fields of the example that must not be empty, and keys that its metadata must have, as
+            ``metadata.key``.
+        example_any: Such fields and keys of which one must be there.
         output_needs: Fields of the output that must be there.
         needs_judge: Whether it asks the judge's chat model.
         needs_embeddings: Whether it asks the judge's embedding model.
@@ -46,7 +46,6 @@ class Metric:
     stage: Stage
     example_needs: frozenset[str] = frozenset()
     example_any: frozenset[str] = frozenset()
-    metadata_needs: frozenset[str] = frozenset()
     output_needs: frozenset[str] = frozenset({"answer"})
     needs_judge: bool = False
     needs_embeddings: bool = False
@@ -104,10 +103,8 @@ class Metric:
         missing = [f"the example has no {name}" for name in lacks]
         if "answers" in lacks and example.reference:
             missing.append("the column of its reference can be read as answers: columns={'answers': ...}")
-        if self.example_any and not any(_has(example, name) for name in self.example_any):
+        if self.example_any and len(example.missing(self.example_any)) == len(self.example_any):
             missing.append(f"the example has neither {' nor '.join(sorted(self.example_any))}")
-        keys = sorted(key for key in self.metadata_needs if example.metadata.get(key) is None)
-        missing += [f"the example's metadata have no {key}" for key in keys]
         missing += [f"the pipeline gave no {name}" for name in output.missing(self.output_needs)]
         if judge is None and (self.needs_judge or self.needs_embeddings):
             given = "Judge('openai:...')" if self.needs_judge else "Judge('none', 'minilm')"
@@ -127,9 +124,3 @@ class Metric:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
-
-
-def _has(example: Example, name: str) -> bool:
-    """Whether a field of the example, or a key of its metadata, is there."""
-    field, _, key = name.partition(".")
-    return example.metadata.get(key) is not None if key else not example.missing({field})

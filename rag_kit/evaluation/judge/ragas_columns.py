@@ -20,11 +20,9 @@ _SCORE = re.compile(r"(?:score)?\s*(-?\d{1,3})(?:_description)?")
 
 def needs_of(columns: Iterable[str], *, best_of: bool = False) -> dict[str, frozenset[str]]:
     """The attributes of a `Metric` that say which fields must be there."""
-    found: dict[str, set[str]] = {
-        where: set() for where in ("example_needs", "output_needs", "example_any", "metadata_needs")
-    }
+    found: dict[str, set[str]] = {"example_needs": set(), "output_needs": set(), "example_any": set()}
     for column in columns:
-        where, names, _ = _COLUMNS.get(column, ("metadata_needs", column, None))
+        where, names, _ = _COLUMNS.get(column, ("example_needs", f"metadata.{column}", None))
         if best_of and column == "reference":
             where, names = "example_any", "reference answers"
         found[where].update(names.split())
@@ -159,13 +157,13 @@ _COLUMNS: dict[str, tuple[str, str, Callable[[Any, Any], Any]]] = {
     ),
     "reference_table": ("example_any", "reference metadata.reference_table", lambda one, output: _table(one)),
     "reference_tool_calls": (
-        "metadata_needs", "reference_tool_calls",
+        "example_needs", "metadata.reference_tool_calls",
         lambda one, output: _calls(one.metadata["reference_tool_calls"]),
     ),
     "reference_topics": (
-        "metadata_needs", "reference_topics",
+        "example_needs", "metadata.reference_topics",
         lambda one, output: _topics(one.metadata["reference_topics"]),
     ),
-    "rubrics": ("metadata_needs", "rubrics", lambda one, output: rubric(one.metadata["rubrics"])),
-    "schema": ("metadata_needs", "schema", lambda one, output: one.metadata.get("schema")),
+    "rubrics": ("example_needs", "metadata.rubrics", lambda one, output: rubric(one.metadata["rubrics"])),
+    "schema": ("example_needs", "metadata.schema", lambda one, output: one.metadata.get("schema")),
 }  # fmt: skip

@@ -89,11 +89,9 @@ class Results(Printed):
         whole = len(self.rows) == self.examples
         return whole and all(metric in row.cells for row in self.rows for metric in self.metrics)
 
-    def summary(self, *, level: float = 0.95, n: int = 10_000, seed: int = 0) -> dict[str, Summary]:
-        """Mean, interval and coverage of every metric; the arguments are those of the bootstrap interval."""
-        interval = {"level": level, "n": n, "seed": seed}
-        columns = {metric: self.cells(metric).values() for metric in self.metrics}
-        return {metric: Summary.of(cells, self.examples, **interval) for metric, cells in columns.items()}
+    def summary(self) -> dict[str, Summary]:
+        """Mean, 95% bootstrap interval and coverage of every metric."""
+        return {name: Summary.of(self.cells(name).values(), self.examples) for name in self.metrics}
 
     def values(self, metric: str) -> dict[str, float]:
         """Example id -> value, of the cells that have one."""
@@ -169,7 +167,35 @@ class Results(Printed):
         return cls(manifest.get("name") or path.name, read_rows(path), metrics, manifest, total)
 
     def _printed(self) -> tuple[str, list[Table], list[str]]:
-        return _printed(self)
+        """Mean, interval and coverage of every metric; what the run took, and which cap ended it."""
+        kinds = ("undefined", "errors", "not_applicable", "missing")
+        header = ["metric", "mean", "95% interval", "n / total", *(kind.replace("_", " ") for kind in kinds)]
+        table = [
+            [name, one.mean, interval_text(one.low, one.high), f"{one.n} / {one.total}"]
+            + [getattr(one, kind) for kind in kinds]
+            for name, one in self.summary().items()
+        ]
+        from rag_kit.evaluation.statistics import latency_percentiles  # loads numpy
+
+        outputs = [row.output for row in self.rows]
+        cells = [cell for row in self.rows for cell in row.cells.values()]
+        failed = sum(output.error is not None for output in outputs)
+        p50, p95 = latency_percentiles([output.seconds for output in outputs if output.error is None])
+        empty: dict[str, list[str]] = {}
+        for name in self.metrics:
+            if why := why_empty(self, name):
+                empty.setdefault(redact(cut(one_line(why), 200)), []).append(name)
+        notes = [f"{', '.join(names)} without a value: {why}" for why, names in empty.items()]
+        notes += [
+            f"Pipeline: p50 {p50 or 0:.2f} s, p95 {p95 or 0:.2f} s; {_took(outputs)}. Scoring: {_took(cells)}.",
+            "Means and intervals stand on the n questions that have a value; a failed cell is never a number.",
+        ]
+        if missing := self.examples - len(self):
+            notes.append(f"{missing} of {self.examples} questions were not asked yet.")
+        if stopped := self.manifest.get("stopped_by"):
+            notes.append(f"The run was stopped: {stopped}")
+        title = f"{self.name}: {len(outputs)} questions" + (f", {failed} of them failed" if failed else "")
+        return title, [Table(header, table, right=[1, *range(3, len(header))])], notes
 
     def _record(self, row: Row, money: float | None) -> dict[str, Any]:
         example, output = row.example, row.output
@@ -195,38 +221,6 @@ def why_empty(results: Results, name: str) -> str | None:
     cells = [row.cells[name] for row in results.rows if name in row.cells]
     reasons = Counter(cell.reason for cell in cells if cell.reason).most_common(1)
     return reasons[0][0] if reasons and all(cell.value is None for cell in cells) else None
-
-
-def _printed(results: Results) -> tuple[str, list[Table], list[str]]:
-    """Title, table and notes: mean, interval and coverage of every metric, what it took, which cap ended the run."""
-    kinds = ("undefined", "errors", "not_applicable", "missing")
-    header = ["metric", "mean", "95% interval", "n / total", *(kind.replace("_", " ") for kind in kinds)]
-    table = [
-        [name, one.mean, interval_text(one.low, one.high), f"{one.n} / {one.total}"]
-        + [getattr(one, kind) for kind in kinds]
-        for name, one in results.summary().items()
-    ]
-    from rag_kit.evaluation.statistics import latency_percentiles  # loads numpy
-
-    outputs = [row.output for row in results.rows]
-    cells = [cell for row in results.rows for cell in row.cells.values()]
-    failed = sum(output.error is not None for output in outputs)
-    p50, p95 = latency_percentiles([output.seconds for output in outputs if output.error is None])
-    empty: dict[str, list[str]] = {}
-    for name in results.metrics:
-        if why := why_empty(results, name):
-            empty.setdefault(redact(cut(one_line(why), 200)), []).append(name)
-    notes = [f"{', '.join(names)} without a value: {why}" for why, names in empty.items()]
-    notes += [
-        f"Pipeline: p50 {p50 or 0:.2f} s, p95 {p95 or 0:.2f} s; {_took(outputs)}. Scoring: {_took(cells)}.",
-        "Means and intervals stand on the n questions that have a value; a failed cell is never a number.",
-    ]
-    if missing := results.examples - len(results):
-        notes.append(f"{missing} of {results.examples} questions were not asked yet.")
-    if stopped := results.manifest.get("stopped_by"):
-        notes.append(f"The run was stopped: {stopped}")
-    title = f"{results.name}: {len(outputs)} questions" + (f", {failed} of them failed" if failed else "")
-    return title, [Table(header, table, right=[1, *range(3, len(header))])], notes
 
 
 def _took(parts: Sequence[Any]) -> str:
