@@ -13,6 +13,7 @@ from typing import NamedTuple
 from rag_kit.errors import InvalidInputError
 
 _MAX_DEPTH = 100
+_MOST_FILES = 200_000
 _ESCAPE = re.compile(r"\\x[0-9a-f]{2}")
 _IGNORED = frozenset({"__pycache__", "node_modules", "__MACOSX", "Thumbs.db", "desktop.ini"})
 
@@ -41,9 +42,7 @@ class FileListing(NamedTuple):
     problems: list[FileProblem]
 
 
-def iter_files(
-    paths: Iterable[str | Path], *, exclude: Sequence[str | Path] = (), max_files: int = 200_000
-) -> FileListing:
+def iter_files(paths: Iterable[str | Path], *, exclude: Sequence[str | Path] = ()) -> FileListing:
     """List the files under paths, folders searched to their depths.
 
     Hidden files and folders (among them those of version control) and folders of programs' leavings
@@ -54,13 +53,12 @@ def iter_files(
     Args:
         paths: Files and folders. A file's root is the folder it lies in, unless a folder that was named too holds it.
         exclude: Files and folders to pass over, such as the index's own.
-        max_files: Most files; a listing that would be longer is refused.
 
     Returns:
         The files, sorted by root and name whatever the order of the disk, and the problems.
 
     Raises:
-        InvalidInputError: A path does not exist, or there are more than ``max_files`` files.
+        InvalidInputError: A path does not exist, or there are more than 200,000 files.
 
     Example:
         >>> import tempfile
@@ -75,7 +73,7 @@ def iter_files(
     given = sorted(Path(os.path.abspath(path)) for path in paths)
     if missing := [str(path) for path in given if not os.path.lexists(path)]:
         raise InvalidInputError(f"No such file or folder: {missing[0]!r}. Check the path.")
-    found = _Found({os.path.realpath(path) for path in exclude}, max_files)
+    found = _Found({os.path.realpath(path) for path in exclude})
     links = [(link, root) for root in given if root.is_dir() for link in found.add_folder(root)]
     links += [(path, path.parent) for path in given if not path.is_dir()]
     for link, root in links:
@@ -101,10 +99,10 @@ def printable_path(path: str) -> str:
 
 
 class _Found:
-    def __init__(self, exclude: set[str], max_files: int) -> None:
+    def __init__(self, exclude: set[str]) -> None:
         self.files: list[SourceFile] = []
         self.problems: list[FileProblem] = []
-        self._exclude, self._max_files = exclude, max_files
+        self._exclude = exclude
         self._taken: set[str] = set()  # real paths of the files
 
     def add_folder(self, root: Path) -> list[Path]:
@@ -161,9 +159,9 @@ class _Found:
             self._problem(path, root, "it is no regular file but a pipe, socket or device")
         elif not os.access(path, os.R_OK):
             self._problem(path, root, "reading it is not permitted")
-        elif len(self.files) >= self._max_files:
+        elif len(self.files) >= _MOST_FILES:
             raise InvalidInputError(
-                f"There are more than max_files={self._max_files} files under {root}. Name fewer, or raise it."
+                f"There are more than {_MOST_FILES} files under {root}. Ingest parts of it one after the other."
             )
         else:
             self._taken.add(real)

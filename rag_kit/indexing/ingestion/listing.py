@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.writable import in_scope
+from rag_kit.indexing.files import SourceFile, iter_files, printable_path
 
 if TYPE_CHECKING:
     from rag_kit.indexing.document_index.writing import SourceRecord
-    from rag_kit.indexing.files import SourceFile
 
 
 # A file that was written this shortly before it was looked at may be written again within one tick of the
@@ -40,8 +40,6 @@ class Listing:
 
 def identity(path: Path) -> str:
     """A file's identity in the index; bytes in its name that are no UTF-8 become ``\\xNN``."""
-    from rag_kit.indexing.files import printable_path
-
     return printable_path(Path(os.path.realpath(path)).as_posix())
 
 
@@ -71,8 +69,6 @@ def list_files(paths: Sequence[Path], folder: object, known: Sequence[str]) -> L
     Raises:
         InvalidInputError: A path does not exist.
     """
-    from rag_kit.indexing.files import iter_files, printable_path
-
     check_paths(paths, known)
     scopes = [identity(path) for path in paths]
     own = [folder] if isinstance(folder, Path) else []

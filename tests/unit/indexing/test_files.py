@@ -140,11 +140,12 @@ def test_hard_links_are_two_files(tmp_path):
     assert names(tmp_path) == ["a.md", "b.md"]
 
 
-def test_missing_paths_and_too_many_files_are_refused(tmp_path):
+def test_missing_paths_and_too_many_files_are_refused(tmp_path, monkeypatch):
     """Wrong input is an error with the path, not an empty listing."""
     with pytest.raises(InvalidInputError, match="none"):
         iter_files([tmp_path / "none"])
     for number in range(5):
         put(tmp_path / f"{number}.md")
-    with pytest.raises(InvalidInputError, match="max_files=3"):
-        iter_files([tmp_path], max_files=3)
+    monkeypatch.setattr("rag_kit.indexing.files._MOST_FILES", 3)
+    with pytest.raises(InvalidInputError, match="more than 3 files"):
+        iter_files([tmp_path])
