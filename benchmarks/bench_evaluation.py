@@ -124,7 +124,7 @@ def _resident() -> int:
 
 def run(quick: bool = False) -> list[Row]:
     """The rows of ``make bench``."""
-    few, many = (40, 200) if quick else (200, 1000)
+    few, many = (100, 200) if quick else (200, 1000)  # up to 64 rows are under way at a time
     asyncio.run(_run(4, Slow(seconds=0.0)))  # imports, prompts, dictionaries
     ideal = many * CALLS * SECONDS / AT_ONCE
     rows = [
