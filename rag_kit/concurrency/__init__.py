@@ -6,7 +6,7 @@ Nothing else in the kit starts threads or gathers coroutines. This package impor
 from __future__ import annotations
 
 from rag_kit.concurrency.asynchronous import afan_out, afan_out_map
+from rag_kit.concurrency.branches import fan_out, fan_out_map
 from rag_kit.concurrency.budget import Budget, use_budget
-from rag_kit.concurrency.threaded import fan_out, fan_out_map
 
 __all__ = ["Budget", "afan_out", "afan_out_map", "fan_out", "fan_out_map", "use_budget"]

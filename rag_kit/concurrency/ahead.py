@@ -5,13 +5,16 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import Future, wait
 from contextlib import closing
 from contextvars import copy_context
+from functools import partial
 from itertools import repeat
 from typing import Any, Generic, TypeVar
 
-from rag_kit.concurrency.budget import Branch, current_branch
-from rag_kit.concurrency.pool import shared_pool
+from rag_kit.concurrency.budget import current_branch
+from rag_kit.concurrency.pool import Call, settle_future, shared_pool
+from rag_kit.errors import BranchError
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -40,7 +43,7 @@ def map_ahead(
         >>> list(map_ahead(str.upper, "abc"))
         ['A', 'B', 'C']
     """
-    run = _Run(func, max_concurrency)
+    run = _Ahead(func, max_concurrency)
     source = iter(items)
     failure: Exception | None = None
     more = True
@@ -49,8 +52,8 @@ def map_ahead(
             # with another call begun, a result that is there does not wait until further items are drawn
             while (
                 more
-                and len(run.calls) < max_concurrency + waiting
-                and not (len(run.calls) > 1 and run.calls[0].done)
+                and len(run.results) < max_concurrency + waiting
+                and not (len(run.results) > 1 and run.results[0].done())
             ):
                 try:
                     run.add(next(source))
@@ -58,7 +61,7 @@ def map_ahead(
                     more = False
                 except Exception as error:  # noqa: BLE001 - raised when its turn comes
                     failure, more = error, False
-            if not run.calls:
+            if not run.results:
                 break
             yield run.take_oldest()
     finally:
@@ -82,79 +85,57 @@ def draw_ahead(items: Iterable[T], *, waiting: int = 1) -> Generator[T]:
             yield item
 
 
-class _Call(Generic[S, T]):
-    """One item with its thread while the function runs, and its result or error afterwards."""
-
-    __slots__ = ("done", "error", "item", "result", "thread")
-
-    def __init__(self, item: S) -> None:
-        self.item: S | None = item
-        self.result: T | None = None
-        self.error: BaseException | None = None
-        self.done = False
-        self.thread: threading.Thread | None = None
-
-
-class _Run(Generic[S, T]):
-    """The queue and the threads of one `map_ahead`; `calls` are those without a taken result, oldest first."""
+class _Ahead(Generic[S, T]):
+    """The calls of one `map_ahead`; `results` are those that were not taken yet, oldest first."""
 
     def __init__(self, func: Callable[[S], T], max_concurrency: int) -> None:
         self._func = func
-        self._max_concurrency = max_concurrency
+        self._free = max_concurrency
         self._pool = shared_pool()
         self._pool.check_room()
-        self._branch = Branch(current_branch.get())
-        self._context = copy_context()
-        self._condition = threading.Condition()
-        self._queue: deque[_Call[S, T]] = deque()
-        self._threads = 0
-        self.calls: deque[_Call[S, T]] = deque()
+        self._parent, self._base = current_branch.get(), copy_context()
+        self._lock = threading.Lock()
+        self._queue: deque[tuple[Future[T], S]] = deque()
+        self._calls: dict[Future[T], Call[T]] = {}
+        self.results: deque[Future[T]] = deque()
 
     def add(self, item: S) -> None:
-        """Queue an item; a new thread serves the queue, unless as many as allowed do."""
-        call: _Call[S, T] = _Call(item)
-        with self._condition:
-            self._queue.append(call)
-            needs_thread = self._threads < self._max_concurrency
-            self._threads += needs_thread
-        if needs_thread:
-            self._pool.submit(self._serve, self._branch.depth)
-        self.calls.append(call)
+        """Queue an item."""
+        result: Future[T] = Future()
+        self.results.append(result)
+        with self._lock:
+            self._queue.append((result, item))
+            self._start()
 
     def take_oldest(self) -> T:
         """Wait for the oldest call and remove it; returns its result or raises its error."""
-        call = self.calls[0]
-        with self._pool.waiting(), self._condition:
-            while not call.done:
-                self._condition.wait()
-        self.calls.popleft()
-        if call.error is not None:
-            raise call.error
-        return call.result  # type: ignore[return-value]
+        with self._pool.waiting():
+            wait([self.results[0]])
+        return self.results.popleft().result()
 
     def stop(self) -> None:
-        """Drop the queued items and abandon the running calls, without waiting for them."""
-        with self._condition:
-            self._branch.abandon()
+        """Drop the queued items and give up the calls that run, without waiting for them."""
+        with self._lock:
             self._queue.clear()
-            for call in self.calls:
-                if call.thread is not None and not call.done:
-                    self._pool.abandon(call.thread)
+            for call in self._calls.values():
+                call.give_up()
 
-    def _serve(self) -> None:
-        """Make queued calls on this thread until the queue is empty."""
-        while True:
-            with self._condition:
-                if not self._queue:
-                    self._threads -= 1
-                    return
-                call = self._queue.popleft()
-                call.thread = threading.current_thread()
+    def _start(self) -> None:
+        """Begin as many calls as are allowed; holds the lock."""
+        while self._free and self._queue:
+            result, item = self._queue.popleft()
             try:
-                call.result = self._branch.context(self._context).run(self._func, call.item)  # type: ignore[arg-type]
-            except BaseException as error:  # noqa: BLE001 - raised for the caller
-                call.error = error
-            call.item = None
-            with self._condition:
-                call.done = True
-                self._condition.notify_all()
+                done = partial(self._done, result)
+                call = Call(partial(self._func, item), done, self._base, self._parent).start()
+            except BranchError as error:  # raised when its turn comes
+                result.set_exception(error)
+            else:
+                self._calls[result] = call
+                self._free -= 1
+
+    def _done(self, result: Future[T], value: T | None, error: BaseException | None) -> None:
+        settle_future(result, value, error)
+        with self._lock:
+            del self._calls[result]
+            self._free += 1
+            self._start()

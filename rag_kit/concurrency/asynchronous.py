@@ -10,8 +10,8 @@ from contextvars import copy_context
 from functools import partial
 from typing import Any, Generic, Literal, TypeVar
 
+from rag_kit.concurrency.branches import FanOut, Outcome, Plan, check_map, plan, raise_failure
 from rag_kit.concurrency.budget import Branch, check_abandoned, current_branch
-from rag_kit.concurrency.outcome import FanOut, Outcome, Plan, check_map, plan, raise_failure
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -50,14 +50,7 @@ async def afan_out(
         >>> asyncio.run(afan_out([lambda: double(1), lambda: double(2)])).values
         [2, 4]
     """
-    the_plan = plan(
-        tasks,
-        max_concurrency=max_concurrency,
-        timeout=timeout,
-        on_error=on_error,
-        names=names,
-        deadline=deadline,
-    )
+    the_plan = plan(tasks, max_concurrency, timeout, on_error, names, deadline)
     check_abandoned()
     if not tasks:
         return FanOut([])

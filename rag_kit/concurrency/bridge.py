@@ -10,17 +10,14 @@ from __future__ import annotations
 import asyncio
 import inspect
 import sys
-import threading
 import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import Future, wait
 from contextlib import suppress
-from contextvars import copy_context
 from functools import partial, wraps
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
-from rag_kit.concurrency.budget import Branch, current_branch
-from rag_kit.concurrency.pool import PoolExecutor, shared_pool
+from rag_kit.concurrency.pool import Call, PoolExecutor, settle_future, shared_pool
 
 if sys.platform == "win32":
     from asyncio import ProactorEventLoop as _Loop
@@ -102,40 +99,20 @@ async def run_in_thread(func: Callable[..., T], *args: object) -> T:
     pool.check_room()
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
-    parent = current_branch.get()
-    branch = Branch(parent)
-    context = branch.context(copy_context())
-    lock = threading.Lock()
-    thread: list[threading.Thread] = []
 
-    def job() -> None:
-        with lock:
-            if branch.abandoned:
-                return
-            thread.append(threading.current_thread())
-        value: T | None = None
-        error: BaseException | None = None
-        try:
-            value = context.run(func, *args)
-        except StopIteration as raised:
-            error = RuntimeError("The function raised StopIteration, which cannot pass through await.")
-            error.__cause__ = raised
-        except BaseException as raised:  # noqa: BLE001 - handed to the waiting coroutine
-            error = raised
-        with lock:
-            thread.clear()
-            if not branch.abandoned and not loop.is_closed():
-                loop.call_soon_threadsafe(_settle, future, value, error)
+    def settle(value: T | None, error: BaseException | None) -> None:
+        if isinstance(error, StopIteration):
+            cause, error = error, RuntimeError("StopIteration was raised, which cannot pass through await.")
+            error.__cause__ = cause
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(_settle, future, value, error)
 
-    pool.submit(job, branch.depth)
+    call = Call(partial(func, *args), settle).start()
     try:
         with pool.waiting():
             return await future
     except asyncio.CancelledError:
-        with lock:
-            branch.abandon()
-            if thread:
-                pool.abandon(thread[0])
+        call.give_up()
         raise
 
 
@@ -174,20 +151,10 @@ def run_coroutine(awaitable: Awaitable[T]) -> T:
     except RuntimeError:
         return run()
     # The loop of this thread waits for us, so it cannot run the coroutine; a thread has to.
-    pool = shared_pool()
-    branch = Branch(current_branch.get())
-    context = branch.context(copy_context())
     done: Future[T] = Future()
-
-    def job() -> None:
-        try:
-            done.set_result(context.run(run))
-        except BaseException as raised:  # noqa: BLE001 - handed to the waiting caller
-            done.set_exception(raised)
-
-    pool.submit(job, branch.depth)
+    Call(run, partial(settle_future, done)).start()
     try:
-        with pool.waiting():
+        with shared_pool().waiting():
             return done.result()
     except KeyboardInterrupt:
         for loop, task in running:
@@ -346,9 +313,5 @@ async def _close_with_loop(reference: weakref.ref[Any]) -> AsyncGenerator[None]:
 
 
 def _settle(future: asyncio.Future[T], value: T | None, error: BaseException | None) -> None:
-    if future.done():
-        return
-    if error is not None:
-        future.set_exception(error)
-    else:
-        future.set_result(value)  # type: ignore[arg-type]
+    if not future.done():
+        settle_future(future, value, error)

@@ -15,16 +15,22 @@ pool.
 
 from __future__ import annotations
 
+import asyncio
 import heapq
 import itertools
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any
+from contextvars import Context, copy_context
+from typing import Any, Generic, TypeVar
 
-from rag_kit.errors import BranchError
+from rag_kit.concurrency.budget import Branch, current_branch
+from rag_kit.errors import BranchError, BranchTimeoutError
+
+T = TypeVar("T")
 
 MAX_ACTIVE = 256
 MAX_ABANDONED = 256
@@ -187,6 +193,85 @@ class Pool:
         except RuntimeError:
             # No thread to be had; those there are will take the work, or ``submit`` refuses it.
             self._live -= 1
+
+
+class Call(Generic[T]):
+    """A function on a thread of the pool, in a branch of its own; whoever waits for it may give it up.
+
+    Args:
+        func: The function.
+        settle: Given its value and its error (one is ``None``) on its thread, unless it was given up before.
+        base: The context that it runs in a copy of; default: the caller's.
+        parent: The branch around it, where ``base`` is given.
+        pool: Default: the shared one.
+
+    Attributes:
+        started: When it began, by ``time.monotonic``; ``None`` while it waits for a thread.
+    """
+
+    __slots__ = ("_context", "_func", "_lock", "_open", "_pool", "_settle", "_thread", "branch", "started")
+
+    def __init__(
+        self,
+        func: Callable[[], T],
+        settle: Callable[[T | None, BaseException | None], None],
+        base: Context | None = None,
+        parent: Branch | None = None,
+        pool: Pool | None = None,
+    ) -> None:
+        self._func, self._settle = func, settle
+        self._pool = pool or shared_pool()
+        self.branch = Branch(current_branch.get() if base is None else parent)
+        self._context = self.branch.context(copy_context() if base is None else base)
+        self._lock, self._open = threading.Lock(), True
+        self._thread: threading.Thread | None = None
+        self.started: float | None = None
+
+    def start(self) -> Call[T]:
+        """Queue it.
+
+        Raises:
+            BranchError: No thread can be started and none is there.
+        """
+        self._pool.submit(self._run, self.branch.depth)
+        return self
+
+    def give_up(self) -> None:
+        """Stop waiting: what has not begun never will, and the thread of what runs counts no more."""
+        with self._lock:
+            if self._open:
+                self._open = False
+                self.branch.abandon()
+                if self._thread is not None:
+                    self._pool.abandon(self._thread)
+
+    def _run(self) -> None:
+        with self._lock:
+            if not self._open:
+                return
+            self._thread, self.started = threading.current_thread(), time.monotonic()
+        value: T | None = None
+        error: BaseException | None = None
+        try:
+            if self.branch.abandoned:
+                raise BranchTimeoutError("Not started: the branch around it was abandoned.")
+            value = self._context.run(self._func)
+        except BaseException as raised:  # noqa: BLE001 - handed to whoever waits
+            error = raised
+        with self._lock:
+            self._thread, wanted, self._open = None, self._open, False
+        if wanted:
+            self._settle(value, error)
+
+
+def settle_future(
+    future: Future[T] | asyncio.Future[T], value: T | None, error: BaseException | None
+) -> None:
+    """Give a future the value of a `Call`, or its error."""
+    if error is not None:
+        future.set_exception(error)
+    else:
+        future.set_result(value)  # type: ignore[arg-type]
 
 
 class PoolExecutor(ThreadPoolExecutor):

@@ -7,7 +7,6 @@ chooses the form: `run` calls the blocking one of each step, on no event loop at
 from __future__ import annotations
 
 import asyncio
-import threading
 import types
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from concurrent.futures import Future, wait
@@ -17,7 +16,7 @@ from typing import Any, Generic, TypeVar
 
 from rag_kit.concurrency.asynchronous import cancel_and_wait
 from rag_kit.concurrency.budget import Branch, check_abandoned, current_branch, tightest_deadline
-from rag_kit.concurrency.pool import shared_pool
+from rag_kit.concurrency.pool import Call, settle_future, shared_pool
 from rag_kit.errors import BranchTimeoutError, BudgetExceededError, InvalidInputError
 
 T = TypeVar("T")
@@ -143,36 +142,15 @@ def call_in_time(func: Callable[[], T], timeout: float | None = None) -> T:
     if limit is None:
         return func()
     seconds, late = limit
-    pool, branch, lock = shared_pool(), Branch(current_branch.get()), threading.Lock()
+    pool = shared_pool()
     pool.check_room()
-    context = branch.context(copy_context())
     done: Future[T] = Future()
-    thread: list[threading.Thread] = []
-
-    def job() -> None:
-        with lock:
-            if branch.abandoned:
-                return
-            thread.append(threading.current_thread())
-        settle: partial[Any]
-        try:
-            settle = partial(done.set_result, context.run(func))
-        except BaseException as error:  # noqa: BLE001 - handed to the waiting caller
-            settle = partial(done.set_exception, error)
-        with lock:
-            thread.clear()
-            settle()
-
-    pool.submit(job, branch.depth)
+    call = Call(func, partial(settle_future, done)).start()
     try:
         with pool.waiting():
             wait([done], seconds)
     finally:  # late, or interrupted
-        with lock:
-            if not done.done():
-                branch.abandon()
-                for each in thread:
-                    pool.abandon(each)
+        call.give_up()
     if not done.done():
         raise late()
     return done.result()

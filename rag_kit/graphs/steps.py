@@ -10,8 +10,8 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import merge_configs
 
 from rag_kit.concurrency import afan_out, fan_out
+from rag_kit.concurrency.branches import FanOut
 from rag_kit.concurrency.bridge import acall_function, call_function, run_in_thread
-from rag_kit.concurrency.outcome import FanOut
 from rag_kit.concurrency.steps import Logic, Step, acall_in_time, arun, call_in_time, run
 from rag_kit.documents import Filter
 from rag_kit.errors import ModelError

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from langchain_core.documents import Document
 
-from rag_kit.concurrency.outcome import describe_failure
+from rag_kit.concurrency.branches import describe_failure
 from rag_kit.documents import (
     Filter,
     add_note,

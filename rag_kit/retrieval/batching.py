@@ -21,7 +21,7 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from rag_kit.concurrency import afan_out, fan_out
-from rag_kit.concurrency.outcome import describe_failure
+from rag_kit.concurrency.branches import describe_failure
 from rag_kit.concurrency.steps import Logic, Step
 from rag_kit.documents import Filter
 from rag_kit.errors import InvalidInputError

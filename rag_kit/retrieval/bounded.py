@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator
 
+from rag_kit.concurrency.branches import FanOut
 from rag_kit.concurrency.budget import check_seconds
-from rag_kit.concurrency.outcome import FanOut
 from rag_kit.errors import BranchError, BudgetExceededError
 from rag_kit.retrieval.base import OptionalCount, RagKitRetriever
 

@@ -14,7 +14,7 @@ from langchain_core.runnables import Runnable
 from pydantic import field_validator, model_validator
 
 from rag_kit.concurrency import afan_out, fan_out
-from rag_kit.concurrency.outcome import FanOut
+from rag_kit.concurrency.branches import FanOut
 from rag_kit.concurrency.telling import tell_degraded
 from rag_kit.documents import add_note, document_keys
 from rag_kit.documents.provenance import peek_provenance, peek_score

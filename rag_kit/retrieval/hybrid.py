@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Self
 from langchain_core.documents import Document
 from pydantic import model_validator
 
+from rag_kit.concurrency.branches import describe_failure
 from rag_kit.concurrency.bridge import run_in_thread
-from rag_kit.concurrency.outcome import describe_failure
 from rag_kit.errors import DocumentIndexError, InvalidInputError, LockedError
 from rag_kit.retrieval.base import Request
 from rag_kit.retrieval.ensemble import EnsembleRetriever, Weights

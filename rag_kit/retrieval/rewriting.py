@@ -12,7 +12,7 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 from pydantic import BaseModel, BeforeValidator, PrivateAttr, ValidationInfo, field_validator, model_validator
 
-from rag_kit.concurrency.outcome import describe_failure
+from rag_kit.concurrency.branches import describe_failure
 from rag_kit.concurrency.steps import Logic
 from rag_kit.documents import document_keys
 from rag_kit.documents.provenance import peek_score

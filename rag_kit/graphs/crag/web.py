@@ -21,8 +21,8 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.errors import GraphBubbleUp
 
 from rag_kit._redact import redact
+from rag_kit.concurrency.branches import describe_failure
 from rag_kit.concurrency.bridge import run_coroutine, run_in_thread
-from rag_kit.concurrency.outcome import describe_failure
 from rag_kit.documents import clean_text, copy_document, with_provenance
 from rag_kit.errors import BudgetExceededError, InvalidInputError, RagKitError
 from rag_kit.graphs.steps import bounded, quiet

@@ -7,7 +7,7 @@ from typing import Any
 
 from langchain_core.runnables import Runnable
 
-from rag_kit.concurrency.outcome import describe_failure
+from rag_kit.concurrency.branches import describe_failure
 from rag_kit.prompts import render_passages
 from rag_kit.prompts.schemas import ChosenSentences
 from rag_kit.retrieval.base import check_count

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 from langchain_core.documents import Document
 
+from rag_kit.concurrency.branches import describe_failure
 from rag_kit.concurrency.bridge import acall_function, call_function
-from rag_kit.concurrency.outcome import describe_failure
 from rag_kit.documents import Filter, compile_filter
 from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval.base import check_count, check_number

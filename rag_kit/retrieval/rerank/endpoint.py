@@ -12,7 +12,7 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig, RunnablePassthrough
 from pydantic import SecretStr
 
-from rag_kit.concurrency.outcome import describe_failure
+from rag_kit.concurrency.branches import describe_failure
 from rag_kit.errors import InvalidInputError, ModelOutputError
 from rag_kit.models.attempts import ask
 from rag_kit.models.calls import ModelCall

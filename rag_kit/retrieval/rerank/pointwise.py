@@ -8,7 +8,7 @@ from typing import Any
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 
-from rag_kit.concurrency.outcome import describe_failure
+from rag_kit.concurrency.branches import describe_failure
 from rag_kit.prompts import render_passages
 from rag_kit.prompts.schemas import Grade
 from rag_kit.retrieval.prompting import LanguagePrompts, check_model, field_of, grade_score

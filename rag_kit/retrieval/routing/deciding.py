@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from langchain_core.runnables import Runnable
 
-from rag_kit.concurrency.outcome import describe_failure
+from rag_kit.concurrency.branches import describe_failure
 from rag_kit.errors import InvalidInputError, ModelOutputError, RagKitError
 from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.retrieval.routing.source import MAX_SOURCES, Choice, Route, Source
