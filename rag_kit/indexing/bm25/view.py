@@ -82,6 +82,7 @@ class View:
     ) -> None:
         self.columns = columns
         self.postings = postings
+        self._known_terms = postings.terms
         self._vocabulary = vocabulary
         self._size = len(columns.ids)
         self._height = next((rows for least, rows in _GRIDS if self._size > least), 1)
@@ -115,7 +116,7 @@ class View:
             self._idf = array(
                 "d", np.maximum(inverse_frequencies(frequency, self._size, variant), 0).tobytes()
             )
-        known, idf, find = self.postings.terms, self._idf, self._vocabulary.get
+        known, idf, find = self._known_terms, self._idf, self._vocabulary.get
         weights = terms.values() if isinstance(terms, Mapping) else repeat(1.0)
         highest = sum(
             weight * idf[min(find(term, known), known)] for term, weight in zip(terms, weights, strict=False)
@@ -133,8 +134,8 @@ class View:
 
     def frequency(self, term: str) -> int:
         """In how many documents a term occurs."""
-        number = self._vocabulary.get(term, self.postings.terms)
-        if number >= self.postings.terms:
+        number = self._vocabulary.get(term, self._known_terms)
+        if number >= self._known_terms:
             return 0
         return self._pointers[number + 1] - self._pointers[number]
 
@@ -218,7 +219,7 @@ class View:
             for number, weight in self._known(terms):
                 self._add(table, number, self._weighed(number) * self._type.type(weight))
             return table
-        known, find = self.postings.terms, self._vocabulary.get
+        known, find = self._known_terms, self._vocabulary.get
         for term in terms:
             if (number := find(term, known)) < known:
                 self._add(table, number, self._weighed(number))
@@ -235,7 +236,7 @@ class View:
 
     def _known(self, terms: Mapping[str, float]) -> Iterator[tuple[int, float]]:
         """Numbers and weights of the terms that are in the index."""
-        known, find = self.postings.terms, self._vocabulary.get
+        known, find = self._known_terms, self._vocabulary.get
         for term, weight in terms.items():
             if (number := find(term, known)) < known:
                 yield number, weight

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_kit.documents import Filter, validate_filter
 from rag_kit.errors import InvalidInputError
+from rag_kit.indexing.bm25.parameters import check_k
 from rag_kit.indexing.document_index.keyword import best_documents
 from rag_kit.indexing.searched import passages
 
@@ -96,13 +97,3 @@ class KeywordView:
     def _where(self, where: Filter | None) -> Filter | None:
         validate_filter(where)
         return passages(where) if self._derived else where or None
-
-
-def check_k(k: int) -> None:
-    """Refuse a k that is no whole number above 0.
-
-    Raises:
-        InvalidInputError: So it is.
-    """
-    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-        raise InvalidInputError(f"k must be a whole number, 1 or more, not {k!r}.")

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.documents import Filter, validate_filter
 from rag_kit.errors import IndexMismatchError, InvalidInputError
+from rag_kit.indexing.bm25.parameters import check_k
 from rag_kit.indexing.document_index import changes, verifying
 from rag_kit.indexing.document_index.backend import Backend
 from rag_kit.indexing.document_index.embedding import name_of, query_vector
 from rag_kit.indexing.document_index.families.reading import Families, listed_ids
-from rag_kit.indexing.document_index.keyword_view import KeywordView, check_k
+from rag_kit.indexing.document_index.keyword_view import KeywordView
 from rag_kit.indexing.document_index.meta import State
 from rag_kit.indexing.document_index.report import IndexReport
 from rag_kit.indexing.document_index.sql import Connection, chosen
