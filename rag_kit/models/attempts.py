@@ -1,4 +1,4 @@
-"""One question to a model, with bounded retries, charged to every active budget.
+"""One question to a model, with bounded retries, charged to every active budget; and the text of what came back.
 
 Exceptions of the model come back as values: nothing that holds a request with its headers ever becomes the context
 of an exception of ours.
@@ -16,6 +16,7 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable
+from pydantic import BaseModel
 
 from rag_kit.concurrency.budget import charge_call, charge_tokens, check_budget, remaining_seconds
 from rag_kit.concurrency.steps import Step, call_in_time
@@ -127,6 +128,7 @@ async def _aask(call: ModelCall, runnable: Runnable[Any, Any], messages: list[Ba
         return Reply(error=error)
 
 
+_THINK = re.compile(r"<(/?)(?:think|thinking|thought|reasoning)>", re.IGNORECASE)
 MAX_CHARS = 1_000_000
 """Twice what today's models can write in one answer, thoughts included."""
 _WIDE = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]")
@@ -217,3 +219,73 @@ def chars_in(value: Any) -> int:
         elif isinstance(each, list | tuple):
             left += each
     return size
+
+
+def without_thinking(text: str) -> str:
+    """Drop reasoning blocks, also one whose opening tag the server swallowed or whose end is missing.
+
+    Example:
+        >>> without_thinking('<think>maybe {"a": 2}</think>{"a": 1}')
+        '{"a": 1}'
+    """
+    kept: list[str] = []
+    position, inside = 0, False
+    for tag in _THINK.finditer(text):
+        if tag.group(1):  # a closing tag: what stood before it was thought, opened or not
+            kept = kept if inside else []
+        elif not inside:
+            kept.append(text[position : tag.start()])
+        inside = not tag.group(1)
+        position = tag.end()
+    if not inside:
+        kept.append(text[position:])
+    return "".join(kept).strip()
+
+
+def written(value: Any) -> str:
+    """The text of an answer, or the arguments of a tool call that is no valid JSON."""
+    message = value.get("raw") if has_raw(value) else value
+    if message is None or (isinstance(message, BaseModel) and not hasattr(message, "content")):
+        return ""
+    broken = [call.get("args") for call in getattr(message, "invalid_tool_calls", None) or []]
+    valid = [call.get("args") for call in getattr(message, "tool_calls", None) or []]
+    return (
+        next((args for args in broken if args), None) or text_of(message) or (str(valid[0]) if valid else "")
+    )
+
+
+def refusal_of(message: Any) -> str | None:
+    """Why the model refused, if the provider marks it as a refusal; asked before an answer is read.
+
+    Raises:
+        ModelOutputError: The answer is endless.
+    """
+    check_size(message)
+    extra = getattr(message, "additional_kwargs", None) or {}
+    if isinstance(extra.get("refusal"), str) and extra["refusal"]:
+        return str(extra["refusal"])[:200]
+    content = getattr(message, "content", None)
+    for block in content if isinstance(content, list) else []:
+        if isinstance(block, dict) and block.get("type") == "refusal":
+            return str(block.get("refusal", ""))[:200] or "no reason given"
+    finish = (getattr(message, "response_metadata", None) or {}).get("finish_reason")
+    if finish == "content_filter" and not text_of(message).strip():
+        return "stopped by the provider's content filter"
+    return None
+
+
+def salvage(error: Exception) -> str:
+    """The text that an SDK's own parser threw away with its exception (an answer cut at the length limit)."""
+    completion = getattr(error, "completion", None)
+    choices = getattr(completion, "choices", None) or []
+    message = getattr(choices[0], "message", None) if choices else None
+    text = getattr(message, "content", None) or getattr(error, "llm_output", None)
+    if not isinstance(text, str):
+        return ""
+    check_size(text)
+    return text
+
+
+def has_raw(value: Any) -> bool:
+    """Whether it is LangChain's answer with the raw message beside the parsed value."""
+    return isinstance(value, dict) and {"raw", "parsed"} <= value.keys()

@@ -13,7 +13,6 @@ _MAX_STARTS = 32
 _MAX_DEPTH = 64
 # Nothing is given back (``*+``): a fence that is never closed would be tried at each of its places.
 _FENCE = re.compile(r"(?:```|~~~)[ \t]*+([\w+-]*+)[ \t]*+\n?+(.*?)(?:```|~~~)", re.DOTALL)
-_THINK = re.compile(r"<(/?)(?:think|thinking|thought|reasoning)>", re.IGNORECASE)
 # Only what can begin JSON is worth a scan to its end; other braces in prose are passed over.
 _START = re.compile(r"[{｛](?=\s*[\"'“”‘＂}｝])|[\[［](?=\s*(?:[\"'“”‘＂\[{［｛\]］\d-]|true|false|null))")
 
@@ -36,27 +35,6 @@ _DECODER = json.JSONDecoder(strict=False)
 
 class TruncatedError(ValueError):
     """The text ends in the middle of a JSON value."""
-
-
-def without_thinking(text: str) -> str:
-    """Drop reasoning blocks, also one whose opening tag the server swallowed or whose end is missing.
-
-    Example:
-        >>> without_thinking('<think>maybe {"a": 2}</think>{"a": 1}')
-        '{"a": 1}'
-    """
-    kept: list[str] = []
-    position, inside = 0, False
-    for tag in _THINK.finditer(text):
-        if tag.group(1):  # a closing tag: what stood before it was thought, opened or not
-            kept = kept if inside else []
-        elif not inside:
-            kept.append(text[position : tag.start()])
-        inside = not tag.group(1)
-        position = tag.end()
-    if not inside:
-        kept.append(text[position:])
-    return "".join(kept).strip()
 
 
 def json_values(text: str) -> Iterator[Any]:

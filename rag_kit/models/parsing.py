@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
+from contextlib import suppress
 from typing import Any
+
+from pydantic import BaseModel
 
 from rag_kit.prompts.rendering import unescape_tags
 
+from .attempts import has_raw, refusal_of, without_thinking, written
 from .json_schema import SchemaMismatchError
-from .json_text import MAX_TEXT, is_truncated, json_values, without_thinking
+from .json_text import MAX_TEXT, is_truncated, json_values
 from .schema import Target
 
 _MAX_PLAIN = 1000
@@ -80,6 +85,9 @@ def parse_text(text: str, target: Target, *, lines: bool = True) -> Any:
     problem: str | None = None
     if (chain := _chain(body, target)) is not None:
         return target.accept(chain)
+    if body[0] in "{[":  # most replies are JSON and nothing else
+        with suppress(ValueError, RecursionError):
+            return target.accept(json.loads(body))
     for source in dict.fromkeys((text.strip(), body)):
         if source is not body and not source.startswith(("{", "[", "｛")):
             continue
@@ -106,6 +114,39 @@ def parse_text(text: str, target: Target, *, lines: bool = True) -> Any:
         except SchemaMismatchError as error:
             problem = str(error)
     raise UnreadableError(problem or "there is no JSON object in it")
+
+
+def read_bound(value: Any, target: Target) -> Any:
+    """Read what a bound model gave: raw message, parsed value, or both.
+
+    Raises:
+        UnreadableError: There is no value that fits; ``str()`` of it says why.
+    """
+    raw, parsed = (value.get("raw"), value.get("parsed")) if has_raw(value) else (None, value)
+    if raw is None and hasattr(parsed, "content"):
+        raw, parsed = parsed, (getattr(parsed, "additional_kwargs", None) or {}).get("parsed")
+    if refusal := refusal_of(raw):
+        raise UnreadableError(f"the model refused: {refusal}", refused=True)
+    if raw is None or not (written(value).strip() or getattr(raw, "tool_calls", None)):
+        # Only now the parsed value counts: LangChain's JSON parser closes a truncated answer by itself, and
+        # what was cut off would be missing without a word.
+        if isinstance(parsed, BaseModel | dict):
+            try:
+                return target.accept(parsed)
+            except SchemaMismatchError as error:
+                raise UnreadableError(str(error)) from None
+        if isinstance(parsed, str):
+            return parse_text(parsed, target, lines=False)
+        raise UnreadableError("the answer is empty")
+    problem: SchemaMismatchError | None = None
+    for call in getattr(raw, "tool_calls", None) or []:
+        try:
+            return target.accept(call["args"])
+        except SchemaMismatchError as error:
+            problem = problem or error
+    if problem is not None:
+        raise UnreadableError(str(problem))
+    return parse_text(written(value), target, lines=False)
 
 
 def _chain(text: str, target: Target) -> dict[str, list[int]] | None:

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import copy
+import inspect
 import logging
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
+from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, HumanMessage
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableParallel, RunnableSequence
 from pydantic import BaseModel
 
 from rag_kit.concurrency.budget import charge_tokens
 from rag_kit.errors import BudgetExceededError, InvalidInputError, ModelError, ModelOutputError
-from rag_kit.models import native
-from rag_kit.models.attempts import Reply, ask, estimate_tokens, text_of
+from rag_kit.models.attempts import Reply, ask, estimate_tokens, refusal_of, salvage, text_of, written
 from rag_kit.models.calls import MAX_RETRIES, ModelCall, formatted, rendered
 from rag_kit.models.failures import Failure, map_model_error
-from rag_kit.models.parsing import UnreadableError, parse_text
+from rag_kit.models.json_schema import strict_schema
+from rag_kit.models.parsing import UnreadableError, parse_text, read_bound
 from rag_kit.models.problems import problem_in
 from rag_kit.models.redact import secrets_of, short
 from rag_kit.models.runnables import METHODS, first_method, remember_method
-from rag_kit.models.schema import target_of
+from rag_kit.models.schema import Target, target_of
 from rag_kit.models.slots import Slot
 
 logger = logging.getLogger(__name__)
@@ -73,9 +76,7 @@ class Ladder:
         for index in range(first_method(self.call.model), len(METHODS)):
             method = METHODS[index]
             as_text = method == "text"
-            runnable = (
-                self.call.bare_model if as_text else native.bind(self.call.bare_model, method, self.target)
-            )
+            runnable = self.call.bare_model if as_text else _bound(self.call.bare_model, method, self.target)
             if runnable is None:
                 continue
             sent = messages
@@ -131,22 +132,22 @@ class Ladder:
         try:
             if reply.error is not None:
                 # The client gave up on the answer; its tokens were paid for all the same.
-                text = native.salvage(reply.error)
+                text = salvage(reply.error)
                 charge_tokens(estimate_tokens(text))
                 if text:
                     return parse_text(text, self.target, lines=False), None, text
                 refused = "Filter" in type(reply.error).__name__
                 raise UnreadableError(self._redacted(reply.error), refused=refused)
             if native_method:
-                return native.read(reply.value, self.target), None, ""
-            if refusal := native.refusal_of(reply.value):
+                return read_bound(reply.value, self.target), None, ""
+            if refusal := refusal_of(reply.value):
                 raise UnreadableError(f"the model refused: {refusal}", refused=True)
             return parse_text(text_of(reply.value), self.target), None, ""
         except UnreadableError as error:
             problem = error
         if problem.refused:
             raise ModelOutputError(f"The model did not answer: {self._redacted(problem)}.")
-        return None, problem, text if reply.error is not None else native.written(reply.value)
+        return None, problem, text if reply.error is not None else written(reply.value)
 
     async def _with_instructions(self, messages: list[BaseMessage]) -> list[BaseMessage]:
         added = await rendered("structured_output", self.call.language, {"schema": self.target.text})
@@ -159,6 +160,52 @@ class Ladder:
 
     def _redacted(self, error: Exception) -> str:
         return short(str(error) or type(error).__name__, secrets_of(self.call.model)).rstrip(".")
+
+
+def _bound(model: Any, method: str, target: Target) -> Runnable[Any, Any] | None:
+    """The model bound to one method, or None where it does not have it.
+
+    Args:
+        model: A chat model.
+        method: ``"json_schema"``, ``"function_calling"`` or ``"json_mode"``.
+        target: The form of the answer.
+    """
+    if not isinstance(model, BaseChatModel) or _has_no_method(type(model)):
+        return None
+    options: dict[str, Any] = {"method": method, "include_raw": True}
+    schema: Any = target.native
+    if method == "json_schema" and hasattr(model, "root_client"):
+        # With a class the OpenAI client parses by itself and throws the text away when that fails; with a
+        # schema it hands the text over, and a broken answer can be mended.
+        strict = strict_schema(target.json_schema)
+        schema = strict or copy.deepcopy(target.json_schema)
+        options["strict"] = strict is not None
+    try:
+        if "strict" in options and "strict" not in inspect.signature(model.with_structured_output).parameters:
+            del options["strict"]
+        return _unread(model.with_structured_output(schema, **options))
+    except (NotImplementedError, TypeError, ValueError):
+        return None  # the integration does not know this method
+
+
+def _unread(bound: Any) -> Runnable[Any, Any]:
+    """The bound model without LangChain's parser behind it, where it is built as LangChain builds it.
+
+    `read_bound` reads the message itself; that parser takes a time that grows with the square of a broken answer.
+    """
+    if isinstance(bound, RunnableSequence) and isinstance(bound.first, RunnableParallel):
+        parts = bound.first.steps__
+        if parts.keys() == {"raw"}:
+            return parts["raw"]
+    return cast("Runnable[Any, Any]", bound)
+
+
+def _has_no_method(kind: type[BaseChatModel]) -> bool:
+    """Whether a class leaves both ways to structured output as the base class has them: not there."""
+    return (
+        kind.with_structured_output is BaseChatModel.with_structured_output
+        and kind.bind_tools is BaseChatModel.bind_tools
+    )
 
 
 def structured_call(

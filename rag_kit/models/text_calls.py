@@ -10,11 +10,9 @@ from langchain_core.runnables import Runnable, RunnableConfig
 
 from rag_kit.errors import ModelOutputError
 
-from .attempts import ask, text_of
+from .attempts import ask, refusal_of, salvage, text_of, without_thinking
 from .calls import MAX_RETRIES, ModelCall, formatted
 from .failures import map_model_error
-from .json_text import without_thinking
-from .native import refusal_of, salvage
 from .redact import secrets_of, short
 from .slots import Slot
 
