@@ -85,9 +85,9 @@ def parse_text(text: str, target: Target, *, lines: bool = True) -> Any:
     problem: str | None = None
     if (chain := _chain(body, target)) is not None:
         return target.accept(chain)
-    if body[0] in "{[":  # most replies are JSON and nothing else
+    if text.lstrip()[:1] in ("{", "["):  # most replies are JSON and nothing else
         with suppress(ValueError, RecursionError):
-            return target.accept(json.loads(body))
+            return target.accept(json.loads(text))
     for source in dict.fromkeys((text.strip(), body)):
         if source is not body and not source.startswith(("{", "[", "｛")):
             continue
