@@ -175,7 +175,7 @@ async def test_retrievers(server: str, tmp_path) -> None:
                 assert await retriever.ainvoke("Where did the designer of the Zorvan engine study?") == got
                 found.append([doc.id for doc in got])
         assert found[:3] == found[3:] and found[-1] == ["x", "y"]
-        with pytest.raises(InvalidInputError, match="k must be"):
+        with pytest.raises(InvalidInputError, match="k=0 is not allowed"):
             far.search_keyword("pump", 0)
         with pytest.raises(FilterError):
             far.search_keyword("pump", 1, {"year": {"$near": 1}})
