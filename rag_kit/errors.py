@@ -5,7 +5,6 @@ Every message says what was given, what is allowed and what to do about it; no m
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 
@@ -144,16 +143,3 @@ class IndexMismatchError(DocumentIndexError):
 
 class LockedError(RagKitError):
     """Another process is writing to the index or to the folder of results."""
-
-
-def did_you_mean(name: str, allowed: Iterable[str]) -> str:
-    """A hint at the allowed name that is spelled most like a wrong one; empty where none is alike.
-
-    Example:
-        >>> did_you_mean("yaer", ["source", "year"])
-        " (did you mean 'year'?)"
-    """
-    import difflib  # needed only after a mistake
-
-    close = difflib.get_close_matches(name, list(allowed), n=1)
-    return f" (did you mean {close[0]!r}?)" if close else ""

@@ -9,7 +9,7 @@ from typing import Any
 from rag_kit.documents.clean import clean_text
 from rag_kit.documents.filters import Filter
 from rag_kit.documents.provenance import PROVENANCE_KEY
-from rag_kit.errors import InvalidInputError, did_you_mean
+from rag_kit.errors import InvalidInputError
 
 Fields = dict[str, bool]
 """Name of a field -> whether some document has a list there."""
@@ -92,3 +92,16 @@ def unknown_field(
         f"{asked} {there} $contains asks whether a list holds a value; it does not search inside a text; for a folder "
         "write {'file': {'$startswith': 'folder/'}}. Where a field may be missing, say so: {'$exists': false}."
     )
+
+
+def did_you_mean(name: str, allowed: Iterable[str]) -> str:
+    """A hint at the allowed name that is spelled most like a wrong one; empty where none is alike.
+
+    Example:
+        >>> did_you_mean("yaer", ["source", "year"])
+        " (did you mean 'year'?)"
+    """
+    import difflib  # needed only after a mistake
+
+    close = difflib.get_close_matches(name, list(allowed), n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""

@@ -8,7 +8,8 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rag_kit.concurrency.budget import MAX_SECONDS
-from rag_kit.errors import InvalidInputError, did_you_mean
+from rag_kit.documents.fields import did_you_mean
+from rag_kit.errors import InvalidInputError
 
 
 class RunContext(BaseModel):

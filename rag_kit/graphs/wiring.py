@@ -18,7 +18,8 @@ from langgraph.store.base import BaseStore
 from langgraph.typing import StateT
 from typing_extensions import TypedDict, is_typeddict
 
-from rag_kit.errors import InvalidInputError, did_you_mean
+from rag_kit.documents.fields import did_you_mean
+from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.context import RagContext
 from rag_kit.graphs.guards import Guards
 from rag_kit.graphs.running import RETRY, Body, OnCap, node

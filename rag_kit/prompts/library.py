@@ -6,7 +6,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rag_kit.errors import InvalidInputError, did_you_mean
+from rag_kit.documents.fields import did_you_mean
+from rag_kit.errors import InvalidInputError
 from rag_kit.prompts import folders
 from rag_kit.prompts.format import LANGUAGES, Problem, PromptFile, inspect_prompt, parse_prompt
 from rag_kit.prompts.front_matter import NAME

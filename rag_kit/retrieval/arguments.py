@@ -8,7 +8,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from rag_kit.errors import InvalidInputError, RagKitError, did_you_mean
+from rag_kit.documents.fields import did_you_mean
+from rag_kit.errors import InvalidInputError, RagKitError
 
 _CONSTRUCTORS = ("from_llm", "from_rules", "from_documents", "from_texts")
 _SEARCH_TYPES = {

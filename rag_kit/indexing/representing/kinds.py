@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from rag_kit.documents import clean_text
-from rag_kit.errors import InvalidInputError, did_you_mean
+from rag_kit.documents.fields import did_you_mean
+from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.searched import REPRESENTATION as REPRESENTATION
 
 #: What the passage itself is called where representations are named.

@@ -6,12 +6,12 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
+from rag_kit.documents.fields import did_you_mean
 from rag_kit.errors import (
     ConfigurationError,
     InvalidInputError,
     MissingExtraError,
     StatementError,
-    did_you_mean,
 )
 from rag_kit.query_construction.sql.postgres import PostgresDatabase
 from rag_kit.query_construction.sql.sqlite import SqliteDatabase

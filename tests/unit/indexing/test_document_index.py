@@ -404,7 +404,7 @@ def test_bad_documents_are_refused(folder: Path, model: WordEmbeddings) -> None:
             with pytest.raises(InvalidInputError):
                 index.upsert(bad, ids=ids)
         for k in (0, -1, True, 2.5):
-            with pytest.raises(InvalidInputError, match="k=.* is not allowed"):
+            with pytest.raises(InvalidInputError, match=r"k=.* is not allowed"):
                 index.search_keyword("alpha1", k)  # type: ignore[arg-type]
         with pytest.raises(InvalidInputError, match="list of ids"):
             index.delete("abc")
