@@ -35,6 +35,7 @@ from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
 from rag_kit.models import astructured_call, chat_model
 from rag_kit.models.chat import describe_model
 from rag_kit.prompts import load_prompt, render_passages
+from rag_kit.retrieval.base import check_count
 from rag_kit.text import detect_language
 
 if TYPE_CHECKING:
@@ -133,11 +134,8 @@ async def agenerate(
         raise InvalidInputError(f"kinds is {kinds!r:.120}; give a list of {' and '.join(KINDS)}")
     if language not in ("auto", "en", "zh"):
         raise InvalidInputError(f"language is {language!r:.80}; allowed are auto, en and zh")
-    numbers: tuple[Any, ...] = (n, per_passage, max_concurrency)
-    if not all(type(each) is int and each >= 1 for each in numbers):
-        raise InvalidInputError(
-            f"n, per_passage, max_concurrency are {numbers!r:.80}; give whole numbers from 1"
-        )
+    for name, number in (("n", n), ("per_passage", per_passage), ("max_concurrency", max_concurrency)):
+        check_count(name, number)
     target = None if out is None else as_path(out, "out")
     writer = await run_in_thread(_Writer, documents, llm, target, language, per_passage, prompts)
     reached: BudgetExceededError | None = None

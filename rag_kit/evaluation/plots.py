@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_kit.documents.tables import columns, cut, one_line
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation._files import as_path, check_target, write_file
+from rag_kit.evaluation._files import as_path, write_file
 from rag_kit.evaluation.reporting.page import say
 
 if TYPE_CHECKING:
@@ -59,7 +59,6 @@ class Plot:
         target = as_path(path, "path")
         if target.suffix.lower() != ".svg":
             raise InvalidInputError(f"{str(target)!r:.80} does not end in .svg, as the file of a plot does")
-        check_target(target)
         write_file(target, lambda file: file.write(self.svg.encode("utf-8")))
         return target
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.concurrency.budget import check_budget, remaining_seconds
 from rag_kit.errors import ConfigurationError, InvalidInputError, ModelOutputError
+from rag_kit.models.attempts import FIRST_PAUSE, LONGEST_PAUSE
 from rag_kit.models.clients import aembed_bare
 from rag_kit.models.embedding import embedding_name, sending_text
 from rag_kit.models.failures import RETRYABLE, classify, map_model_error, retry_after
@@ -31,7 +32,6 @@ _log = logging.getLogger(__name__)
 _VERSION = 1
 _MAX_ENTRIES = 100_000
 _BATCH = 64
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
 
 T = TypeVar("T")
 
@@ -182,8 +182,8 @@ class Vectors:
                 except Exception as error:  # noqa: BLE001 - sorted by kind below, and raised without its request
                     failure = error
             asked = retry_after(failure)
-            wait = _FIRST_PAUSE * 2**attempt if asked is None else asked
-            last = attempt >= self._judge.max_retries or wait > _LONGEST_PAUSE
+            wait = FIRST_PAUSE * 2**attempt if asked is None else asked
+            last = attempt >= self._judge.max_retries or wait > LONGEST_PAUSE
             if last or classify(failure) not in RETRYABLE:
                 raise map_model_error(failure, model=self._model)
             await asyncio.sleep(wait)

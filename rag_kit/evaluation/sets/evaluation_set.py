@@ -232,7 +232,6 @@ class EvaluationSet(Sequence[Example]):
         path = files.as_path(path, "path")
         if path.suffix != ".jsonl":
             raise InvalidInputError(f"the name is {path.name!r}; give one that ends in .jsonl")
-        files.check_target(path)
         header: dict[str, Any] = {} if self.name == _stem(path.name) else {"name": self.name}
         if self.corpus is not None:
             header["corpus"] = len(self.corpus)

@@ -420,8 +420,8 @@ def test_a_model_that_cannot_be_reached_ends_the_run(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "part"),
     [
-        ({"n": 0}, "(0, 1, 8)"),
-        ({"n": "5"}, "('5', 1, 8)"),
+        ({"n": 0}, "n=0"),
+        ({"n": "5"}, "n='5'"),
         ({"kinds": ["triple_hop"]}, "give a list of single_hop and multi_hop"),
         ({"language": "fr"}, "allowed are auto, en and zh"),
         ({"out": "x.csv"}, "ends in .jsonl"),
