@@ -10,7 +10,7 @@ from rag_kit.prompts import folders
 from rag_kit.prompts.format import LANGUAGES, Problem, PromptFile, file_name_rule
 from rag_kit.prompts.front_matter import NAME
 from rag_kit.prompts.json_schema import without_wording
-from rag_kit.prompts.library import PromptLibrary
+from rag_kit.prompts.library import PromptLibrary, listed
 from rag_kit.prompts.rendering import TAG
 
 MIN_CHINESE = 0.6
@@ -56,7 +56,7 @@ def _check_name(library: PromptLibrary, name: str) -> list[tuple[str | None, Pro
     found: list[tuple[str | None, Problem]] = []
     good: dict[str, PromptFile] = {}
     there = [tongue for known, tongue in library.entries() if known == name]
-    packaged = folders.languages_of(library.packaged, name)
+    packaged = any(folders.find(library.packaged, name, tongue) for tongue in LANGUAGES)
     for tongue in LANGUAGES:
         if tongue not in there:
             if packaged:  # a prompt of one's own may exist in one language
@@ -141,40 +141,19 @@ def _disagreements(first: PromptFile, second: PromptFile) -> list[Problem]:
     """What differs between two languages of a prompt and must not."""
     problems = []
     if set(first.inputs) != set(second.inputs):
-        problems.append(
-            Problem(
-                second.file,
-                second.line_of("input"),
-                f"the inputs are {', '.join(sorted(second.inputs)) or 'none'}, "
-                f"but in {first.language} {', '.join(sorted(first.inputs)) or 'none'}; make them equal",
-            )
-        )
+        message = f"the inputs are {listed(second.inputs)}, but in {first.language} {listed(first.inputs)}"
+        problems.append(second.problem("input", f"{message}; make them equal"))
     if without_wording(first.schema) != without_wording(second.schema):
-        problems.append(
-            Problem(
-                second.file,
-                second.line_of("output.schema"),
-                f"output.schema differs from that of {first.language} ({Path(first.file).name}); make them equal",
-            )
-        )
-    if first.sections[0].role != second.sections[0].role:
-        problems.append(
-            Problem(
-                second.file,
-                second.sections[0].line,
-                f"the first section is {second.sections[0].role!r}, but {first.sections[0].role!r} in "
-                f"{first.language}; make them equal",
-            )
-        )
+        message = f"output.schema differs from that of {first.language} ({Path(first.file).name})"
+        problems.append(second.problem("output.schema", f"{message}; make them equal"))
+    first_role, role = first.sections[0].role, second.sections[0].role
+    if first_role != role:
+        message = f"the first section is {role!r}, but {first_role!r} in {first.language}; make them equal"
+        problems.append(Problem(second.file, second.sections[0].line, message))
     # Who replaces one language alone gives it a version of one's own.
     if Path(first.file).parent == Path(second.file).parent and first.version != second.version:
-        problems.append(
-            Problem(
-                second.file,
-                second.line_of("version"),
-                f"version is {second.version}, but {first.version} in {first.language}; make them equal",
-            )
-        )
+        message = f"version is {second.version}, but {first.version} in {first.language}; make them equal"
+        problems.append(second.problem("version", message))
     return problems
 
 

@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.prompts.format import LANGUAGES, MAX_BYTES
+from rag_kit.prompts.format import MAX_BYTES
 
 SUFFIX = ".prompt"
 VARIABLE = "RAG_KIT_PROMPTS"
@@ -84,11 +84,6 @@ def find(folder: Path, name: str, language: str) -> Path | None:
     """
     path = folder / f"{name}.{language}{SUFFIX}"
     return path if path.is_symlink() or path.exists() else None
-
-
-def languages_of(folder: Path, name: str) -> list[str]:
-    """The languages in which a folder has a prompt."""
-    return [language for language in LANGUAGES if find(folder, name, language) is not None]
 
 
 def read_bytes(path: Path, folder: Path) -> bytes:

@@ -66,6 +66,10 @@ class PromptFile:
             key = key.rpartition(".")[0]
         return self.lines.get(key, 1)
 
+    def problem(self, key: str, message: str) -> Problem:
+        """Something wrong with a key of the front matter, at its line."""
+        return Problem(self.file, self.line_of(key), message)
+
 
 def parse_prompt(text: str, *, name: str, language: str, file: str | Path | None = None) -> PromptFile:
     """Read the text of a prompt file.

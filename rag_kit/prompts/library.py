@@ -178,27 +178,22 @@ def override_problems(own: PromptFile, original: PromptFile) -> list[Problem]:
     """
     problems = []
     if set(own.inputs) != set(original.inputs):
-        problems.append(
-            Problem(
-                own.file,
-                own.line_of("input"),
-                f"the inputs are {_listed(own.inputs)}, but the packaged prompt {own.name!r} has "
-                f"{_listed(original.inputs)}, which the code fills in; use exactly these",
-            )
+        message = (
+            f"the inputs are {listed(own.inputs)}, but the packaged prompt {own.name!r} has "
+            f"{listed(original.inputs)}, which the code fills in; use exactly these"
         )
+        problems.append(own.problem("input", message))
     if without_wording(own.schema) != without_wording(original.schema):
-        problems.append(
-            Problem(
-                own.file,
-                own.line_of("output.schema"),
-                f"output.schema is {_schema_name(own.schema)}, but the packaged prompt {own.name!r} has "
-                f"{_schema_name(original.schema)}, which the code reads; use the same",
-            )
+        message = (
+            f"output.schema is {_schema_name(own.schema)}, but the packaged prompt {own.name!r} has "
+            f"{_schema_name(original.schema)}, which the code reads; use the same"
         )
+        problems.append(own.problem("output.schema", message))
     return problems
 
 
-def _listed(names: dict[str, str]) -> str:
+def listed(names: dict[str, str]) -> str:
+    """Names of inputs for a message, sorted."""
     return ", ".join(sorted(names)) or "none"
 
 
