@@ -21,12 +21,17 @@ _BLOCK = re.compile(r"^```python( no-run)?\n(.*?)^```", re.MULTILINE | re.DOTALL
 
 
 def blocks() -> list[object]:
-    """Each Python block; a page's blocks run one after the other in one process, as a reader would."""
+    """Each Python block; a page's blocks run one after the other in one process, as a reader would.
+
+    The Chinese pages have the code of the English ones and run in the slow tier.
+    """
     found = []
     for page in PAGES:
         code = [body for no_run, body in _BLOCK.findall(page.read_text(encoding="utf-8")) if not no_run]
         if code:
-            found.append(pytest.param(page, code, id=str(page.relative_to(ROOT))))
+            name = str(page.relative_to(ROOT))
+            chinese = "zh" in name.replace(".", "/").split("/")
+            found.append(pytest.param(page, code, id=name, marks=[pytest.mark.slow] if chinese else []))
     return found
 
 

@@ -152,7 +152,7 @@ def test_a_cancellation_that_gets_lost_is_repeated() -> None:
     asyncio.run(interrupted())
 
 
-@pytest.mark.parametrize("form", ["text", "json"])
+@pytest.mark.parametrize("form", ["text", pytest.param("json", marks=pytest.mark.slow)])
 def test_questions_from_a_pipe_are_answered_one_by_one(index: Path, form: str) -> None:
     """Each line is a question by itself; with --json each answer is a line; an empty pipe says what to do."""
     ask = [sys.executable, "-X", "utf8", "-m", "rag_kit.cli", "ask", "--index", str(index)]

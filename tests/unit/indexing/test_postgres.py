@@ -153,7 +153,7 @@ def test_many_ingests_at_the_same_time_are_as_one(server: str, tmp_path: Path) -
 
 
 def contents(url: str, folder: Path) -> object:
-    """Which files are kept, with their texts and vectors, and whether all is sound."""
+    """How many files are kept, with which texts and vectors, and whether all is sound."""
     with DocumentIndex.open(url, embeddings=WordEmbeddings()) as index:
         kept = [source for source, record in index.source_records().items() if not record.original]
         rows = {source: index.get(index.ids(source)) for source in index.sources()}
@@ -163,7 +163,7 @@ def contents(url: str, folder: Path) -> object:
         hits = [
             (hit.page_content, round(score, 5)) for hit, score in index.search_keyword("pump1 valve2", k=50)
         ]
-        return kept, texts, sorted(hits)
+        return len(kept), sorted(texts.values()), sorted(hits)  # which of several copies is kept may differ
 
 
 def test_pgvector_in_a_schema_of_its_own(server: str) -> None:

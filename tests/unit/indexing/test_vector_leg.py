@@ -205,6 +205,7 @@ def test_a_newer_format_is_refused(large: Path, tmp_path: Path) -> None:
         DocumentIndex.open(folder)
 
 
+@pytest.mark.slow
 def test_verify_and_search_in_other_processes_while_one_writes(tmp_path: Path) -> None:
     """Three processes verify and search with default settings beside a writer; none fails, nor does the index."""
     program = (

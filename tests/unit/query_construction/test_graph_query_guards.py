@@ -171,6 +171,7 @@ def test_hostile_statements_are_refused(tmp_path: Path) -> None:
         assert "Write one query of MATCH" in str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_heavy_statements_end(graph: GraphDatabase, tmp_path: Path) -> None:
     """Statements that only read but take all time or memory, or bring Ladybug down, end with an error."""
