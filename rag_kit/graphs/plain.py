@@ -41,8 +41,7 @@ def build_plain_rag(
         ``graph.invoke({"question": ...}, context={"k": 3})``.
 
     Raises:
-        InvalidInputError: A prompt file is wrong.
-        InvalidInputError: The retriever or the model is something else.
+        InvalidInputError: A prompt file is wrong, or the retriever or the model is something else.
 
     Example:
         >>> from rag_kit.models import chat_model

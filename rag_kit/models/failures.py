@@ -205,8 +205,8 @@ def map_model_error(error: BaseException, *, model: Any = None) -> ModelError:
     if kind is not Failure.OTHER:
         status = next((found for each in _chain(error) if (found := _status_of(each)) is not None), None)
         hint = _HINTS[Failure.REFUSED if kind is Failure.FINAL else kind]
-        told = hint.format(said=said, code=f" (HTTP {status})" if status else "")
-        return _ERRORS.get(kind, ModelError)(f"The model endpoint{where} {told}")
+        hinted = hint.format(said=said, code=f" (HTTP {status})" if status else "")
+        return _ERRORS.get(kind, ModelError)(f"The model endpoint{where} {hinted}")
     mapped = ModelError(f"The model{where} failed with {type(error).__name__}: {said}")
     # The original is not chained (it may hold headers); where it came from still helps.
     for frame, line in list(traceback.walk_tb(error.__traceback__))[-3:]:

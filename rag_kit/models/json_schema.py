@@ -1,4 +1,4 @@
-"""JSON schemas: checked before a model is asked, held against its answer, and in the form of OpenAI's strict mode."""
+"""JSON schemas: checked before a model is asked, compared with its answer, and in the form of OpenAI's strict mode."""
 
 from __future__ import annotations
 
