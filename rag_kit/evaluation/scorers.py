@@ -17,7 +17,6 @@ from rag_kit.evaluation.metric import Metric
 if TYPE_CHECKING:
     from rag_kit.evaluation.examples import Example
 
-_CITATIONS = ("ours_citations", "ours_citation_precision", "ours_citation_recall")
 #: ``"module:factory"`` below this package -> names of its metrics. The factory is called with the name; where the
 #: name ends in ``@k`` with the name as the user wrote it, such as ``ndcg@10``.
 _FAMILIES: dict[str, Iterable[str]] = {
@@ -27,7 +26,8 @@ _FAMILIES: dict[str, Iterable[str]] = {
     ),
     "ours.answers:AnswerFound": ("ours_answer_found",),
     "ours.answers:Decline": ("ours_decline",),
-    "ours.citations:Citations": (*_CITATIONS, *(f"{name}_judged" for name in _CITATIONS)),
+    "ours.citations:Citations": (
+        "ours_citations", "ours_citation_precision", "ours_citation_recall", "ours_citations_judged"),
     "ours.overlap:OursBleu": ("ours_bleu",),
     "ours.overlap:OursRouge": ("ours_rouge_1", "ours_rouge_2", "ours_rouge_l"),
     "ours.span_recall:span_recall": ("ours_span_recall", "ours_span_recall@k"),

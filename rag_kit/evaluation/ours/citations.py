@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 #: ``ungrounded``: it says of itself that it rests on no passage; ``missing``: it has no citation and does not say so.
 Kind = Literal["supported", "unsupported", "undecided", "ungrounded", "missing"]
 
-_NAMES = {"f1": "ours_citations", "precision": "ours_citation_precision", "recall": "ours_citation_recall"}
+_NAMES = {
+    "ours_citations": "f1", "ours_citation_precision": "precision", "ours_citation_recall": "recall",
+    "ours_citations_judged": "f1",
+}  # fmt: skip
 _MAX_DETAILS = 50
 _SOURCE = r"(?:documents?|passages?|sources?|texts?|context|material)"
 _DECLARED = re.compile(
@@ -62,7 +65,7 @@ def declared(statement: str) -> bool:
 
 
 class Citations(Metric):
-    """How well an answer is cited, without a model, or ``..._judged`` by the judge (prompt ``judge_citation``).
+    """How well an answer is cited, by words, or in ``ours_citations_judged`` by the judge (prompt ``judge_citation``).
 
     - precision: share of the citations whose passage supports the statement that they stand at; undefined for an
       answer without one.
@@ -78,8 +81,7 @@ class Citations(Metric):
     al., 2023), with that check for an entailment model.
 
     Args:
-        name: ``"ours_citations"`` (F1), ``"ours_citation_precision"`` or ``"ours_citation_recall"``, each also with
-            ``_judged`` behind it.
+        name: ``ours_citations``, ``ours_citations_judged`` (both F1), ``ours_citation_precision``, ``ours_citation_recall``.
 
     Raises:
         InvalidInputError: If it is none of these.
@@ -100,11 +102,9 @@ class Citations(Metric):
     output_needs = frozenset({"answer", "passages"})
 
     def __init__(self, name: str = "ours_citations") -> None:
-        plain = name.removesuffix("_judged")
-        if plain not in _NAMES.values():
-            raise InvalidInputError(f"name is {name!r:.80}; allowed are {', '.join(_NAMES.values())}")
-        self.name, self.needs_judge = name, plain != name
-        self._what = next(what for what, known in _NAMES.items() if known == plain)
+        if name not in _NAMES:
+            raise InvalidInputError(f"name is {name!r:.80}; allowed are {', '.join(_NAMES)}")
+        self.name, self.needs_judge, self._what = name, name.endswith("_judged"), _NAMES[name]
 
     async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
         """The value; the details hold the counts, both shares and the statements."""
