@@ -81,7 +81,7 @@ class Citations(Metric):
     al., 2023), with that check for an entailment model.
 
     Args:
-        name: ``ours_citations``, ``ours_citations_judged`` (both F1), ``ours_citation_precision``, ``ours_citation_recall``.
+        name: ``ours_citations``, ``ours_citations_judged`` (both F1), ``ours_citation_precision``, ``..._recall``.
 
     Raises:
         InvalidInputError: If it is none of these.
