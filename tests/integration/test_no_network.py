@@ -54,6 +54,7 @@ def test_the_spy_sees(tmp_path: Path, spied: dict[str, str]) -> None:
     assert any("127.0.0.1" in line for line in connections(tmp_path))
 
 
+@pytest.mark.slow
 def test_ingest_ask_and_verify_connect_to_nothing(tmp_path: Path, spied: dict[str, str]) -> None:
     """Reading a page full of links, indexing, asking, verifying and doctor: no connection, no name looked up."""
     (tmp_path / "docs").mkdir()

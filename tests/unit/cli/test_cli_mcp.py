@@ -75,7 +75,7 @@ async def connected(index: Path, transport: str) -> AsyncIterator[Any]:
         process.communicate()
 
 
-@pytest.mark.parametrize("transport", ["stdio", "http"])
+@pytest.mark.parametrize("transport", ["stdio", pytest.param("http", marks=pytest.mark.slow)])
 async def test_an_assistant_searches_reads_and_asks(index: Path, transport: str) -> None:
     """Tools and resources give what the operator's filter lets through, and nothing else, whatever they are asked."""
     async with connected(index, transport) as client:

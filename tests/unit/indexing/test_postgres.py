@@ -117,6 +117,7 @@ def test_nul_is_refused(server: str) -> None:
         assert index.get(["good"])[0].metadata == good.metadata
 
 
+@pytest.mark.slow
 def test_many_ingests_at_the_same_time_are_as_one(server: str, tmp_path: Path) -> None:
     """Four processes ingest overlapping folders with copies: after one more, rows and originals are those of one."""
     words = ["pump", "valve", "hall", "night", "oil", "filter", "motor", "belt", "fan", "switch"]
