@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from rag_kit.errors import StatementError
-from rag_kit.query_construction.statements.result import MAX_STATEMENT
+from rag_kit.query_construction.statements.result import MAX_STATEMENT, RefusalError
 
 MAX_HOPS = 10
 
@@ -64,20 +64,16 @@ def checked_statement(statement: str) -> str:
     """
     try:
         return _rewritten(statement)
-    except _Refusal as refusal:
+    except RefusalError as refusal:
         text = f"{refusal} is not allowed. Write one query of MATCH, WHERE, WITH, UNWIND and RETURN, without comments."
         raise StatementError(text, statement, refused=True) from None
 
 
-class _Refusal(Exception):
-    """A statement is refused; the text names what is not allowed in it."""
-
-
 def _rewritten(statement: str) -> str:
-    """The statement put together again from its tokens; raises `_Refusal` at the first that is not allowed."""
+    """The statement put together again from its tokens; raises `RefusalError` at the first that is not allowed."""
     text = statement.strip().removesuffix(";").rstrip()
     if len(text) > MAX_STATEMENT or "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
-        raise _Refusal(f"A statement of {len(text)} characters, or with a NUL or half a character,")
+        raise RefusalError(f"A statement of {len(text)} characters, or with a NUL or half a character,")
     tokens = _tokens(text)
     parts: list[str] = []
     open_brackets: list[str] = []
@@ -96,7 +92,7 @@ def _rewritten(statement: str) -> str:
             open_brackets.pop()
         parts.append(f" {token}" if space else token)
     if not parts or parts[0] not in _FIRST:
-        raise _Refusal("A statement that does not begin with MATCH, UNWIND, WITH or RETURN")
+        raise RefusalError("A statement that does not begin with MATCH, UNWIND, WITH or RETURN")
     return "".join(parts)
 
 
@@ -107,13 +103,13 @@ def _tokens(text: str) -> list[tuple[str, str, bool]]:
     while place < len(text):
         match = _TOKEN.match(text, place)
         if match is None:
-            raise _Refusal(f"{text[place : place + 20]!r}")
+            raise RefusalError(f"{text[place : place + 20]!r}")
         kind, place = str(match.lastgroup), match.end()
         if kind == "space":
             space = True
             continue
         if found and not space and "mark" not in (kind, found[-1][0]):
-            raise _Refusal(f"{found[-1][1] + match[0]!r} without a space")
+            raise RefusalError(f"{found[-1][1] + match[0]!r} without a space")
         found.append((kind, match[0], space))
         space = False
     # names and texts may hold any character
@@ -121,7 +117,7 @@ def _tokens(text: str) -> list[tuple[str, str, bool]]:
     for path in _PATH.finditer(plain):
         bound = _BOUND.fullmatch(path[1].upper())
         if bound is None or int(bound[1]) > MAX_HOPS:
-            raise _Refusal(
+            raise RefusalError(
                 f"A path of variable length without a bound of at most {MAX_HOPS}, as in [:KNOWS*1..3],"
             )
     return found
@@ -138,23 +134,23 @@ def _word(token: str, after: str, *, named: bool) -> str:
         if upper in _KEYWORDS:
             return upper
         if upper in _REFUSED:
-            raise _Refusal(f"{upper} (a name goes in backticks)")
+            raise RefusalError(f"{upper} (a name goes in backticks)")
     if after == "(":
         if upper.lower() not in FUNCTIONS:
-            raise _Refusal(f"The function {name} (allowed: {', '.join(sorted(FUNCTIONS))})")
+            raise RefusalError(f"The function {name} (allowed: {', '.join(sorted(FUNCTIONS))})")
         return name
     return f"`{name}`"
 
 
 def _quoted(token: str) -> str:
-    """A string literal written anew in single quotes; raises `_Refusal` for an escape that is not in `_ESCAPED`."""
+    """A string literal written anew in single quotes; raises `RefusalError` for an escape that is not in `_ESCAPED`."""
     double = token[0] == '"'
 
     def unescaped(match: re.Match[str]) -> str:
         if match[1] is None:
             return match[0] if double else "'"
         if match[1] not in _ESCAPED:
-            raise _Refusal(f"{match[0]!r} in a text")
+            raise RefusalError(f"{match[0]!r} in a text")
         return _ESCAPED[match[1]]
 
     return f"'{_ESCAPE.sub(unescaped, token[1:-1]).translate(_TO_ESCAPES)}'"

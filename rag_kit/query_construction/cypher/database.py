@@ -15,7 +15,7 @@ from typing import Any
 from rag_kit.errors import ConfigurationError, InvalidInputError, MissingExtraError, StatementError
 from rag_kit.indexing.readers.process import child_environment
 from rag_kit.query_construction.cypher.checking import checked_statement
-from rag_kit.query_construction.statements.result import MAX_COLUMNS, Limits, QueryResult, cut_cell
+from rag_kit.query_construction.statements.result import MAX_COLUMNS, Limits, QueryResult
 
 _CHILD = Path(__file__).with_name("child.py")
 _SAMPLE_CHARS = 100
@@ -54,8 +54,7 @@ class GraphDatabase:
         """Run one statement; raises ``StatementError`` where it was refused, or failed."""
         checked = checked_statement(statement)
         [result] = self._results([checked], limits._replace(rows=limits.rows + 1), statement)
-        rows = tuple(tuple(cut_cell(cell, limits.chars) for cell in row) for row in result["rows"])
-        return QueryResult(checked, tuple(result["columns"]), rows[: limits.rows], len(rows) > limits.rows)
+        return QueryResult.fetched(checked, result["columns"], result["rows"], limits)
 
     def described(self, sample_rows: int, seconds: float) -> str:
         """Node and relationship tables with their properties, and a few of their values."""

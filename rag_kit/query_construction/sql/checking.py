@@ -13,7 +13,7 @@ from collections.abc import Collection
 from typing import Any
 
 from rag_kit.errors import MissingExtraError, StatementError
-from rag_kit.query_construction.statements.result import MAX_STATEMENT
+from rag_kit.query_construction.statements.result import MAX_STATEMENT, RefusalError
 
 _NODES = """
     Add Alias And Any Array AtTimeZone Between Boolean Bracket CTE Case Cast Column Cube DPipe DataType DataTypeParam
@@ -62,15 +62,11 @@ def checked_statement(statement: str, tables: Collection[str], schema: str) -> s
         written = _written(statement, tables, schema)
         # a name that sqlglot writes without the quotes it needs gives another statement when it is parsed again
         if _written(written, tables, schema) != written:
-            raise _Refusal("A text that is read in two ways")
-    except _Refusal as refusal:
+            raise RefusalError("A text that is read in two ways")
+    except RefusalError as refusal:
         text = f"{refusal} is not allowed. Write one SELECT with common functions."
         raise StatementError(text, statement, refused=True) from None
     return written
-
-
-class _Refusal(Exception):
-    """What is not allowed."""
 
 
 def _written(statement: str, tables: Collection[str], schema: str) -> str:
@@ -80,16 +76,16 @@ def _written(statement: str, tables: Collection[str], schema: str) -> str:
     except ImportError:
         raise MissingExtraError("sql", "Text to SQL on PostgreSQL") from None
     if len(statement) > 2 * MAX_STATEMENT or "\0" in statement:
-        raise _Refusal(f"A statement of {len(statement)} characters, or with a NUL,")
+        raise RefusalError(f"A statement of {len(statement)} characters, or with a NUL,")
     try:
         trees = [tree for tree in sqlglot.parse(statement, dialect="postgres") if tree is not None]
         if len(trees) != 1 or not isinstance(
             trees[0], (exp.Select, exp.SetOperation, exp.Values, exp.Subquery)
         ):
-            raise _Refusal("Anything but one SELECT")
+            raise RefusalError("Anything but one SELECT")
         for node in list(trees[0].walk()):
             if wrong := _wrong(node):
-                raise _Refusal(wrong)
+                raise RefusalError(wrong)
             if isinstance(node, exp.Identifier) and not node.args.get("quoted"):
                 node.set("this", node.name.translate(_CAPITALS))  # as PostgreSQL folds a name without quotes
                 node.set("quoted", True)
@@ -122,12 +118,12 @@ def _qualify(tree: Any, tables: Collection[str], schema: str) -> None:
 
     queries = {cte.alias for cte in tree.find_all(exp.CTE)}
     if any(name.startswith("pg_") for name in queries):
-        raise _Refusal("A WITH query whose name begins with pg_")
+        raise RefusalError("A WITH query whose name begins with pg_")
     for table in tree.find_all(exp.Table):
         named = isinstance(table.this, exp.Identifier)  # else a function, which was looked at by itself
         if not named or (table.name in queries and not table.db and not table.catalog):
             continue
         if table.catalog or table.db not in ("", schema) or table.name not in tables:
             known = ", ".join(f'"{name}"' for name in sorted(tables))
-            raise _Refusal(f"The table {table.sql(dialect='postgres')} (there are, spelled so: {known})")
+            raise RefusalError(f"The table {table.sql(dialect='postgres')} (there are, spelled so: {known})")
         table.set("db", exp.to_identifier(schema, quoted=True))

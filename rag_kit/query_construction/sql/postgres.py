@@ -7,7 +7,7 @@ from typing import Any
 
 from rag_kit.errors import ConfigurationError, StatementError
 from rag_kit.query_construction.sql.checking import checked_statement
-from rag_kit.query_construction.statements.result import MAX_COLUMNS, Limits, QueryResult, cut_cell
+from rag_kit.query_construction.statements.result import MAX_COLUMNS, Limits, QueryResult
 
 _NUMBERS = frozenset(
     {16, 20, 21, 23, 26, 700, 701, 1700}
@@ -78,5 +78,4 @@ def _fetched(connection: Any, checked: str, limits: Limits) -> QueryResult:
     ]
     statement = f"SELECT {', '.join(cells)} FROM {query}({', '.join(names)}) LIMIT %s"
     found = connection.exec_driver_sql(statement, (limits.rows + 1,)).all()
-    rows = tuple(tuple(cut_cell(cell, limits.chars) for cell in row) for row in found[: limits.rows])
-    return QueryResult(checked, tuple(str(column[0]) for column in described), rows, len(found) > limits.rows)
+    return QueryResult.fetched(checked, (column[0] for column in described), found, limits)

@@ -10,13 +10,7 @@ from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
 from rag_kit.errors import InvalidInputError, StatementError
-from rag_kit.query_construction.statements.result import (
-    MAX_COLUMNS,
-    MAX_STATEMENT,
-    Limits,
-    QueryResult,
-    cut_cell,
-)
+from rag_kit.query_construction.statements.result import MAX_COLUMNS, MAX_STATEMENT, Limits, QueryResult
 
 _NAMES = """
     -> ->> abs acos asin atan atan2 avg ceil ceiling coalesce concat concat_ws cos count cume_dist current_date
@@ -84,13 +78,8 @@ class SqliteDatabase:
             cursor = connection.execute(statement)
             if cursor.description is None:
                 raise StatementError("The statement is no query; write one SELECT.", statement, refused=True)
-            columns = tuple(str(column[0]) for column in cursor.description)
-            rows: list[tuple[Any, ...]] = []
-            for row in cursor:
-                if len(rows) == limits.rows:
-                    return QueryResult(statement, columns, tuple(rows), truncated=True)
-                rows.append(tuple(cut_cell(cell, limits.chars) for cell in row))
-            return QueryResult(statement, columns, tuple(rows))
+            columns = [column[0] for column in cursor.description]
+            return QueryResult.fetched(statement, columns, cursor, limits)
         except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
             message = refused[0] if refused else str(error)
             if message == "interrupted":

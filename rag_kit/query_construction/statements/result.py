@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, NamedTuple
+from itertools import islice
+from typing import Any, NamedTuple, Self
 
 from langchain_core.documents import Document
 
@@ -13,6 +15,10 @@ from rag_kit.documents.identity import to_plain
 
 MAX_COLUMNS = 100
 MAX_STATEMENT = 20_000
+
+
+class RefusalError(Exception):
+    """A statement is refused; the text names what is not allowed in it."""
 
 
 class Limits(NamedTuple):
@@ -48,6 +54,14 @@ class QueryResult:
     attempts: tuple[tuple[str, str], ...] = ()
     answer: str | None = None
     kind: str = "sql"
+
+    @classmethod
+    def fetched(
+        cls, statement: str, columns: Iterable[Any], rows: Iterable[Sequence[Any]], limits: Limits
+    ) -> Self:
+        """The first rows that a database gives, long cells cut; reads one row more, to know if there are more."""
+        cut = [tuple(cut_cell(cell, limits.chars) for cell in row) for row in islice(rows, limits.rows + 1)]
+        return cls(statement, tuple(map(str, columns)), tuple(cut[: limits.rows]), len(cut) > limits.rows)
 
     @property
     def documents(self) -> list[Document]:
