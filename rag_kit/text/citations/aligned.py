@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence, Set
 from difflib import SequenceMatcher
 
-from rag_kit.text.citations.contrast import excludes, is_negation, opposites
+from rag_kit.text.citations.contrast import is_negation, opposites
 from rag_kit.text.citations.statements import Token
 
 _FLANK = 2
@@ -18,11 +18,7 @@ _KEPT = 0.6
 _TIGHT = 2
 """Content words of a part that is one name or one thing."""
 _PREFIX = 4
-_DEFINITE = frozenset(["the", "this", "that", "its", "该", "这", "此"])
-_PRONOUN_WORDS = (
-    "he she it they his her its their him them this these who 他 她 它 他们 她们 它们 其 该 这 此"
-)
-_PRONOUNS = frozenset(_PRONOUN_WORDS.split())
+
 _VOICE = frozenset(["by", "被", "由", "把", "将"])
 _AND = frozenset(["and", "or", "the", "a", "an", "和", "与", "及", "或", "跟", "以及"])
 
@@ -77,15 +73,12 @@ def replaced(cited: list[Token], said: list[Token], passage: Set[str]) -> str:
             return "negation"
         came = [one for one in new if one.content]
         gone = _without([one for one in old if one.content], came)
-        came = [one for one in _without(came, gone) if one.number or one.name or not _formed(one, cited)]
+        came = _without(came, gone)
         if not gone or not came:
             continue
-        refers = any(one.key in _PRONOUNS for one in old) or (
-            not before and len(came) == 1 and any(one.key in _DEFINITE for one in new)
-        )
         inside = (before and after) or (a == c == 0 and after >= _LONG)
         tight = bool(inside) and max(len(came), len(gone)) <= _TIGHT
-        if reason := _differs(gone, came, spare, passage, tight=tight, sole=sole, refers=refers):
+        if reason := _differs(gone, came, spare, passage, tight=tight, sole=sole):
             return "joined" if reason == "changed" and kept < _KEPT else reason
     return "order" if _exchanged(cited, said) else ""
 
@@ -101,11 +94,6 @@ def _without(found: list[Token], others: list[Token]) -> list[Token]:
     return [one for one in found if not any(alike(one.key, other.key) for other in others)]
 
 
-def _formed(one: Token, cited: list[Token]) -> bool:
-    """Whether a sentence has another form of a word."""
-    return any(one.key != other.key and alike(one.key, other.key) for other in cited if other.content)
-
-
 def _differs(
     gone: list[Token],
     came: list[Token],
@@ -114,7 +102,6 @@ def _differs(
     *,
     tight: bool,
     sole: bool,
-    refers: bool,
 ) -> str:
     """Why the words that came say something else than those that are gone: a reason, or "".
 
@@ -125,7 +112,6 @@ def _differs(
         passage: All content words of the passage.
         tight: Whether one name or thing stands for one other.
         sole: Whether nothing else is new in the statement.
-        refers: Whether a pronoun is gone: what came may be its name.
     """
     # what the statement says more often than the sentence was brought from elsewhere, or repeated
     brought = [one for one in came if spare[one.key] < 0]
@@ -133,7 +119,7 @@ def _differs(
     number_gone = any(one.number for one in gone)
     if number_gone and any(one.number for one in brought):
         return "number"
-    if not refers and any(one.name for one in brought) and any(one.name for one in gone):
+    if any(one.name for one in brought) and any(one.name for one in gone):
         return "name"
     if all(spare[one.key] <= 0 for one in things or gone):
         return ""  # the statement says it elsewhere
@@ -141,8 +127,6 @@ def _differs(
         return "number"
     if any(opposites(x.key, y.key) for x in came for y in gone):
         return "opposite"
-    if refers:
-        return ""
     if number_gone and any(one.name for one in brought):
         return "name"
     if things and (any(one.key in passage for one in brought) or (tight and not brought)):
@@ -158,7 +142,7 @@ def _exchanged(cited: list[Token], said: list[Token]) -> bool:
     """
     if {one.key for one in said} & _VOICE != {one.key for one in cited} & _VOICE:
         return False
-    strict = {one.key for one in said if one.number or one.name or excludes(one.key)}
+    strict = {one.key for one in said if one.number or one.name}
     ours, theirs = _beside(said), _beside(cited)
     beside: dict[tuple[str, str], list[str]] = defaultdict(list)
     for key, (left, right, _) in theirs.items():

@@ -117,16 +117,6 @@ def is_negation(key: str) -> bool:
     return _ZH_NEGATION.fullmatch(key) is not None
 
 
-def excludes(word: str) -> bool:
-    """Whether a word is one of a class whose words exclude one another, such as a colour.
-
-    Example:
-        >>> excludes("red"), excludes("bridge")
-        (True, False)
-    """
-    return word in _classes()
-
-
 def opposites(a: str, b: str) -> bool:
     """Whether two words exclude one another: opposites, two colours, two months.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
@@ -21,13 +21,7 @@ _COVERED = 0.5
 _CONTRIBUTES = 0.25
 _NEAR = 3
 """How far from a number what it counts may stand in the quote, in tokens."""
-_BACK = 3
-"""How many sentences before the quote its pronouns and short names may refer to."""
 _NOT_WORD = re.compile(r"[\W_]+")
-# Chinese text marks some names: around the dot of a foreign name, and between title marks.
-_HAN_NAME = re.compile(
-    r"[\u3400-\u9fff]{1,2}[·•・‧][\u3400-\u9fff]{1,2}|[《「『“][^《》「」『』“”]{1,40}[》」』”]"
-)
 _CLAUSE = re.compile(r"[，；：]|[,;:](?=\s)")
 _MARK = re.compile(r"\s?\[\d{1,4}(?:[,，–-] ?\d{1,4})*\]")
 
@@ -117,7 +111,7 @@ def judge(statement: str, sources: Sequence[Source]) -> list[Verdict]:
     ):
         return single
     quotes = [source.text[one.start : one.end] for source, one in zip(sources, single, strict=True)]
-    reason, _ = _compared(statement, _Quote("\n".join(quotes)))
+    reason, _ = _compared(tokens(statement), tokens(_MARK.sub("", "\n".join(quotes))))
     if reason != "covered":
         return single
     return [one._replace(reason="covered") if one.score >= _CONTRIBUTES else one for one in single]
@@ -137,9 +131,7 @@ def _judge(statement: str, source: Source) -> Verdict:
         return Verdict(1.0, "verbatim", start, end)
     if other_language(statement, source.text):
         return Verdict(0.0, "language", start, end)
-    before = {key for found in source.keys[max(0, first - _BACK) : first] for key in found} | source.keys[0]
-    quote = _Quote(source.text[start:end], source.quoted(first, last), before)
-    reason, score = _compared(statement, quote)
+    reason, score = _compared(said, source.quoted(first, last), source.keys[0])
     if reason == "covered":
         found = (
             replaced(part, said, source.all) for part in (source.tokens[best], source.clause(best, said))
@@ -171,19 +163,11 @@ def _pairs(found: list[Token]) -> Iterable[tuple[str, str]]:
     return pairwise(one.key for one in found if one.content)
 
 
-class _Quote:
-    """The quote that a statement is compared with."""
+def _compared(said: list[Token], cited: list[Token], opening: Set[str] = frozenset()) -> tuple[str, float]:
+    """The reason for the verdict, and the share of the statement's content words that the quote has.
 
-    def __init__(self, text: str, cited: list[Token] | None = None, before: Iterable[str] = ()) -> None:
-        self.text = text
-        self.tokens = tokens(_MARK.sub("", text)) if cited is None else cited
-        self.before = frozenset(before)
-        """Keys of the sentences before, which a pronoun or "the company" may stand for."""
-
-
-def _compared(statement: str, quote: _Quote) -> tuple[str, float]:
-    """The reason for the verdict, and the share of the statement's content words that the quote has."""
-    said, cited = tokens(statement), quote.tokens
+    The quote may refer back to what the passage's opening sentence names, in words such as "the company".
+    """
     content = list(dict.fromkeys(one for one in said if one.content))
     cited_keys = {one.key for one in cited}
     words = [one.key for one in cited if one.content and not one.number]
@@ -195,12 +179,10 @@ def _compared(statement: str, quote: _Quote) -> tuple[str, float]:
 
     missing = [one for one in content if not holds(one)]
     score = 1 - len(missing) / len(content) if content else 0.0
-    back = [one for one in missing if not one.number and one.key in quote.before]
+    back = [one for one in missing if not one.number and one.key in opening]
     if any(one.number for one in missing):
         return "number", score
     if any(one.name and one not in back for one in missing):
-        return "name", score
-    if any(_solid(name) not in _solid(quote.text) for name in _HAN_NAME.findall(statement)):
         return "name", score
     if not content or 1 - (len(missing) - len(back)) / len(content) < _COVERED or score < _COVERED / 2:
         return "thin", score
