@@ -29,7 +29,7 @@ def run(quick: bool = False) -> list[Row]:
     from langchain_chroma import Chroma
 
     from rag_kit.retrieval import VectorRetriever
-    from rag_kit.retrieval.exact.store import ExactVectorStore
+    from rag_kit.retrieval.exact import ExactVectorRetriever
 
     model = _model()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
@@ -38,9 +38,9 @@ def run(quick: bool = False) -> list[Row]:
         chroma = Chroma("vectors", model, client=client, collection_metadata=space)
         _fill(chroma)
         _settle(Path(folder))
-        exact = ExactVectorStore(chroma)
-        exact.refresh()
-        own, mine = (VectorRetriever(vectorstore=store, k=K, name="dense") for store in (chroma, exact))
+        own = VectorRetriever(vectorstore=chroma, k=K, name="dense")
+        documents, embeddings, vectors = _rows(chroma)
+        mine = ExactVectorRetriever.from_documents(documents, embeddings, vectors=vectors, k=K, name="dense")
         rows = [
             _filtered(name, where, own, mine, repeats=7 if quick else 21) for name, where in FILTERS.items()
         ]
@@ -53,6 +53,17 @@ def run(quick: bool = False) -> list[Row]:
             _together("exact in memory with a filter, endpoint (20 ms)", mine, half, "remote {}", repeats),
         ]
     return rows
+
+
+def _rows(chroma: Any) -> tuple[list[Any], Any, Any]:
+    """The documents of a collection, its model, and the vectors."""
+    import numpy as np
+    from langchain_core.documents import Document
+
+    rows = chroma.get(include=["documents", "metadatas", "embeddings"])
+    columns = zip(rows["documents"], rows["metadatas"], rows["ids"], strict=True)
+    documents = [Document(text, metadata=metadata or {}, id=key) for text, metadata, key in columns]
+    return documents, chroma.embeddings, np.array(rows["embeddings"])
 
 
 def _filtered(name: str, where: dict[str, Any], own: Any, mine: Any, repeats: int) -> Row:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from rag_kit.documents import Filter, combine_filters, compile_filter
+from rag_kit.documents import Filter, compile_filter
 from rag_kit.documents.filters_chroma import to_chroma
 from rag_kit.documents.filters_postgres import to_postgres
 from rag_kit.documents.filters_qdrant import to_qdrant
@@ -47,8 +47,6 @@ def translator_of(store: VectorStore) -> Callable[[Filter], Any] | None:
 
     if isinstance(store, InMemoryVectorStore):
         return _predicate
-    if getattr(store, "takes_kit_filters", False):
-        return combine_filters
     if is_chroma(store):
         return to_chroma
     if made_by(store, "langchain_postgres"):

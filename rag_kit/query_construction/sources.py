@@ -17,7 +17,6 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.indexing import BM25Index, DocumentIndex
 from rag_kit.indexing.store_filters import made_by
 from rag_kit.retrieval import BM25Retriever, VectorRetriever, index_retriever
-from rag_kit.retrieval.exact.store import ExactVectorStore
 from rag_kit.retrieval.own_filter import inside, own_filter
 from rag_kit.retrieval.stores import native_filter
 
@@ -85,8 +84,6 @@ def rows_behind(value: Any) -> Source | None:
         return value
     if isinstance(value, (BM25Index, DocumentIndex)):
         return Source(partial(_rows_of_index, value))
-    if isinstance(value, ExactVectorStore):
-        return rows_behind(value.vectorstore)
     if isinstance(value, VectorStore):
         return _of_store(value)
     if isinstance(value, RunnableSequence):  # its later steps may hide rows

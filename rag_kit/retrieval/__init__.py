@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rag_kit.retrieval.conversational import ConversationalRetriever as ConversationalRetriever
     from rag_kit.retrieval.decomposition import DecompositionRetriever as DecompositionRetriever
     from rag_kit.retrieval.ensemble import EnsembleRetriever as EnsembleRetriever
-    from rag_kit.retrieval.exact.retriever import ExactVectorRetriever as ExactVectorRetriever
+    from rag_kit.retrieval.exact import ExactVectorRetriever as ExactVectorRetriever
     from rag_kit.retrieval.expansion.retriever import ExpansionRetriever as ExpansionRetriever
     from rag_kit.retrieval.fusion import reciprocal_rank_fusion as reciprocal_rank_fusion
     from rag_kit.retrieval.graph import GraphRetriever as GraphRetriever

@@ -149,9 +149,6 @@ def many_searcher(store: VectorStore) -> SearchMany | None:
     Returns:
         ``None`` if the store is unknown, or is a class made from a known one that searches otherwise.
     """
-    if getattr(store, "takes_kit_filters", False):
-        many: SearchMany = store.search_many  # type: ignore[attr-defined]
-        return many
     search = type(store).similarity_search_with_score
     if search is InMemoryVectorStore.similarity_search_with_score:
         return partial(_in_memory, store)

@@ -69,10 +69,9 @@ def _sources(retriever: Any, config: RunnableConfig | None, depth: int) -> Itera
     if listed or hasattr(retriever, "metadata_rows") or isinstance(retriever, InMemoryVectorStore):
         yield retriever
     elif isinstance(retriever, VectorStore):
-        inner = getattr(retriever, "vectorstore", retriever)  # an ExactVectorStore is a view of another one
-        if not made_by(inner, "langchain_chroma"):
+        if not made_by(retriever, "langchain_chroma"):
             raise _NotKnownError
-        yield inner
+        yield retriever
     elif parts := inside(retriever, config):
         for part in parts:
             yield from _sources(part, config, depth + 1)

@@ -36,7 +36,7 @@ def native_filter(
 ) -> Any | None:
     """A filter in the store's own language, ANDed with the store's own static one.
 
-    Chroma, PGVectorStore, Qdrant, the in-memory store and ``ExactVectorStore`` are known, and plain comparisons go to
+    Chroma, PGVectorStore, Qdrant and the in-memory store are known, and plain comparisons go to
     the stores that LangChain has a translator for. ``None`` if the store is unknown or cannot say it, so that the
     results have to be filtered afterwards.
     """

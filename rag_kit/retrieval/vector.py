@@ -37,7 +37,7 @@ class VectorRetriever(SteppedRetriever):
     the store's own number, which may be a distance. That number is kept beside it as ``store_score``.
 
     Several queries at once (multi-query, decomposition, ``search_many``) are embedded in one request and sent to
-    Chroma, ``ExactVectorStore`` and the in-memory store in one.
+    Chroma and the in-memory store in one.
 
     Args:
         vectorstore: Any LangChain vector store.
@@ -74,7 +74,7 @@ class VectorRetriever(SteppedRetriever):
         return super().__deepcopy__(memo)
 
     def _check_copied(self) -> None:
-        if is_chroma(getattr(self.vectorstore, "vectorstore", self.vectorstore)):
+        if is_chroma(self.vectorstore):
             raise InvalidInputError(
                 "A retriever over Chroma holds its connection and cannot be pickled or copied; give the other process "
                 "the folder, and make it there: VectorRetriever(vectorstore=Chroma(persist_directory=folder, ...))."

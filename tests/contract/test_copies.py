@@ -23,7 +23,6 @@ from rag_kit.indexing import DocumentIndex
 from rag_kit.indexing.raptor.build import build_raptor
 from rag_kit.models import chat_model
 from rag_kit.query_construction import SelfQueryRetriever
-from rag_kit.retrieval.exact.store import ExactVectorStore
 from rag_kit.retrieval.rerank.mmr import MMRReranker
 
 DOCS = [
@@ -161,7 +160,6 @@ def live(tmp_path: Path) -> list[Any]:
     chroma = Chroma.from_documents(DOCS, EMBEDDINGS, persist_directory=str(tmp_path / "chroma"))
     return [
         kit.VectorRetriever(vectorstore=chroma),
-        kit.VectorRetriever(vectorstore=ExactVectorStore(chroma)),
     ]
 
 

@@ -106,7 +106,7 @@ def benchmark(
 
     Example:
         >>> from langchain_core.embeddings import DeterministicFakeEmbedding
-        >>> from rag_kit.retrieval.exact.retriever import ExactVectorRetriever
+        >>> from rag_kit.retrieval.exact import ExactVectorRetriever
         >>> from rag_kit.evaluation.outputs import Passage
         >>> corpus = [Passage("s", "sun"), Passage("m", "moon")]
         >>> dataset = EvaluationSet("sky", [Example("q", "moon", relevant={"m": 1})], corpus=corpus)

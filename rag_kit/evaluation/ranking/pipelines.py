@@ -22,7 +22,7 @@ from rag_kit.indexing import BM25Index
 from rag_kit.models import embedding_model
 from rag_kit.models.embedding import embedding_name
 from rag_kit.models.vector_cache import CachedEmbeddings
-from rag_kit.retrieval.exact.retriever import ExactVectorRetriever
+from rag_kit.retrieval.exact import ExactVectorRetriever
 from rag_kit.retrieval.hybrid import HybridRetriever
 from rag_kit.retrieval.rerank.mmr import MMRReranker
 

@@ -28,7 +28,6 @@ from rag_kit.indexing import BM25Index, DocumentIndex
 from rag_kit.models import chat_model
 from rag_kit.query_construction import SelfQueryRetriever
 from rag_kit.retrieval import BM25Retriever, EnsembleRetriever, VectorRetriever
-from rag_kit.retrieval.exact.store import ExactVectorStore
 
 DOCS = [
     Document(
@@ -284,8 +283,7 @@ def test_sources(tmp_path: Any) -> None:
     index.close()
     chroma = Chroma("sources", DeterministicFakeEmbedding(size=8), client=memory_client())
     chroma.add_documents([Document(doc.page_content, id=doc.id, metadata=doc.metadata) for doc in DOCS])
-    exact = ExactVectorStore(chroma, changes="manual")
-    for part in (exact, VectorRetriever(vectorstore=exact)):
+    for part in (chroma, VectorRetriever(vectorstore=chroma)):
         assert "year" in SelfQueryRetriever.from_rules(part).schema_in_use.names
     retriever = SelfQueryRetriever.from_rules(bm25)
     assert retriever.construct_query("about Asthma").filter is None

@@ -34,7 +34,6 @@ from rag_kit.retrieval import (
 from rag_kit.retrieval.batching import SearchGroup, asearch_many, search_many
 from rag_kit.retrieval.batching_vectors import aembed_queries, embed_queries, many_searcher
 from rag_kit.retrieval.compose import call_retriever
-from rag_kit.retrieval.exact.store import ExactVectorStore
 from rag_kit.retrieval.vector import VectorSearch
 
 DOCS = [Document(f"text {n}", id=str(n), metadata={"n": n, "odd": bool(n % 2)}) for n in range(30)]
@@ -94,7 +93,7 @@ class Runs(BaseCallbackHandler):
             self.ended += 1
 
 
-KINDS = ["chroma", "exact store", "memory", "documents", "index"]
+KINDS = ["chroma", "memory", "documents", "index"]
 
 
 @pytest.fixture(params=KINDS)
@@ -114,8 +113,6 @@ def made(request: pytest.FixtureRequest) -> Iterator[tuple[Any, Native]]:
     if request.param != "memory":
         store = Chroma("batching", model, client=client, collection_metadata={"hnsw:space": "cosine"})
     store.add_documents(DOCS)
-    if request.param == "exact store":
-        store = ExactVectorStore(store, changes="manual")
     yield VectorRetriever(vectorstore=store, k=3), model
     if request.param != "memory":
         client.delete_collection("batching")

@@ -5,18 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from langchain_chroma import Chroma
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore
-from support.chroma import memory_client
 from support.rewriters import Scripted
 
 from rag_kit.documents import get_provenance
 from rag_kit.errors import InvalidInputError, ModelOutputError
 from rag_kit.retrieval import HyDERetriever
-from rag_kit.retrieval.exact.retriever import ExactVectorRetriever
-from rag_kit.retrieval.exact.store import ExactVectorStore
+from rag_kit.retrieval.exact import ExactVectorRetriever
 
 GOOD = DeterministicFakeEmbedding(size=4)
 DOCS = [Document("sun", id="sun"), Document("moon", id="moon")]
@@ -70,14 +67,6 @@ async def test_exact_search_names_the_model_and_what_it_gave(model: Embeddings, 
             retriever.invoke(question)
         with pytest.raises(ModelOutputError, match=message):
             await retriever.ainvoke(question)
-    chroma = Chroma("odd", GOOD, client=memory_client())
-    chroma.add_documents(DOCS)
-    store = ExactVectorStore(chroma, changes="manual")
-    chroma._embedding_function = model
-    with pytest.raises(ModelOutputError, match=message):
-        store.similarity_search("moon", k=1)
-    with pytest.raises(ModelOutputError, match=message):
-        await store.asimilarity_search("moon", k=1)
 
 
 @pytest.mark.parametrize(("model", "message"), WRONG_FOR_SEVERAL)

@@ -16,14 +16,21 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.models.clients import embed_documents
 from rag_kit.retrieval.base import Request
 from rag_kit.retrieval.batching_vectors import SteppedRetriever, search_by_vector
-from rag_kit.retrieval.exact.nearest import NearestVectors
 from rag_kit.retrieval.hybrid import QueryVectors, reads
 from rag_kit.retrieval.vectors import embedded
 
 if TYPE_CHECKING:
     import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]
 
 _Hits = list[tuple[int, float]]
+# Where fewer than one row in so many passes, these rows are copied together before they are multiplied.
+_FEW = 8
+# Sums in float32 differ by less than this; candidates within it are summed again.
+_ROUNDING = 1e-5
+_ROWS = 4096
 
 
 class ExactVectorRetriever(SteppedRetriever):
@@ -85,7 +92,7 @@ class ExactVectorRetriever(SteppedRetriever):
                 f"vectors of shape {vectors.shape} for {len(documents)} documents; give one row a document"
             )
         made = cls(documents=list(documents), embeddings=embeddings, **settings)
-        made._nearest = NearestVectors(vectors, "cosine")
+        made._nearest = NearestVectors(vectors)
         made._columns = MetadataColumns([document.metadata for document in made.documents])
         return made
 
@@ -141,3 +148,85 @@ class ExactVectorRetriever(SteppedRetriever):
 
 def _key(document: Document) -> str:
     return document.id or document.page_content
+
+
+class NearestVectors:
+    """Vectors in memory and their nearest to a query, by cosine distance.
+
+    What comes out does not depend on how many rows or queries were multiplied at once: the best are found in
+    float32, and their distances summed again in float64. Equal distances come in the order of the rows.
+
+    Args:
+        vectors: Shape ``(rows, dimensions)``.
+    """
+
+    def __init__(self, vectors: Any) -> None:
+        import numpy as np
+
+        matrix: Vectors = np.array(vectors, dtype=np.float32, order="C")
+        if matrix.ndim != 2:
+            raise InvalidInputError(f"vectors have shape {matrix.shape}; give (rows, dimensions)")
+        self._matrix = _unit(matrix)
+
+    def __len__(self) -> int:
+        return len(self._matrix)
+
+    @property
+    def dimension(self) -> int:
+        """Numbers in a vector."""
+        return int(self._matrix.shape[1])
+
+    def rows(self, rows: list[int]) -> Vectors:
+        """The vectors of some rows, each of length 1."""
+        return self._matrix[rows]
+
+    def search(self, queries: Any, k: int, mask: NDArray[np.bool_] | None = None) -> list[_Hits]:
+        """Rows and distances of the k nearest rows of each query (of those in ``mask``), nearest first.
+
+        Raises:
+            InvalidInputError: If the queries have another number of dimensions.
+        """
+        import numpy as np
+
+        asked = np.atleast_2d(np.asarray(queries, dtype=np.float32))
+        if not len(self._matrix) or not len(asked):
+            return [[] for _ in asked]
+        if asked.ndim != 2 or asked.shape[1] != self.dimension:
+            raise InvalidInputError(
+                f"the query's vector has {asked.shape[-1]} dimensions, the documents' have {self.dimension}; "
+                "use the model that made the documents' vectors"
+            )
+        if not np.isfinite(asked).all():
+            raise InvalidInputError("the query's vector holds values that are not finite")
+        asked = _unit(asked)
+        rows = np.arange(len(self._matrix)) if mask is None else np.flatnonzero(mask)
+        few = len(rows) * _FEW < len(self._matrix)
+        # One product a query would read the whole matrix once each.
+        products = (self._matrix[rows] if few else self._matrix) @ asked.T
+        if not few and len(rows) < len(products):
+            products = products[rows]
+        return [self._best(products[:, place], rows, asked[place], k) for place in range(len(asked))]
+
+    def _best(self, products: Any, rows: NDArray[np.intp], query: Vectors, k: int) -> _Hits:
+        import numpy as np
+
+        if k < len(products):
+            limit = -np.partition(-products, k - 1)[k - 1]
+            rows = rows[products >= limit - _ROUNDING]
+        exact = np.zeros(len(rows))
+        for start in range(0, len(rows), _ROWS):
+            part = self._matrix[rows[start : start + _ROWS]].astype(np.float64)
+            exact[start : start + _ROWS] = 1.0 - (part * query.astype(np.float64)).sum(axis=1)
+        # Unit vectors in float32 are 1 within 6e-8; a distance below that is none.
+        distances = np.where(np.abs(exact) < 2.5e-7, 0.0, exact).astype(np.float32)
+        order = np.argsort(distances, kind="stable")[:k]
+        return [(int(rows[at]), float(distances[at])) for at in order]
+
+
+def _unit(vectors: Vectors) -> Vectors:
+    """Rows scaled to length 1; rows of zeros stay."""
+    import numpy as np
+
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    scaled: Vectors = vectors / np.where(lengths == 0, np.float32(1), lengths)
+    return scaled

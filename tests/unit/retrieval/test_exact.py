@@ -1,0 +1,126 @@
+"""Exact dense search in memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_tests.integration_tests import RetrieversIntegrationTests
+
+from rag_kit.documents import get_provenance
+from rag_kit.errors import InvalidInputError
+from rag_kit.retrieval.exact import ExactVectorRetriever, NearestVectors
+
+EMBEDDING = DeterministicFakeEmbedding(size=16)
+DOCS = [Document(f"text {n}", id=f"id{n}", metadata={"odd": bool(n % 2)}) for n in range(120)]
+RANDOM = np.random.default_rng(7)
+ROWS = RANDOM.normal(size=(3000, 24)).astype(np.float32) * RANDOM.uniform(0.1, 50, size=(3000, 1)).astype(
+    "f4"
+)
+QUERIES = RANDOM.normal(size=(5, 24)).astype(np.float32)
+
+
+def by_hand(rows: Any, query: Any) -> Any:
+    """Cosine distances in float64, by the definition."""
+    rows, query = rows.astype(np.float64), query.astype(np.float64)
+    return 1 - (rows / np.linalg.norm(rows, axis=1, keepdims=True)) @ (query / np.linalg.norm(query))
+
+
+@pytest.mark.parametrize("share", [None, 0.9, 0.02, 0.0005, 0.0])
+def test_equal_to_the_definition(share: float | None) -> None:
+    """Rows and distances are those of a plain sort, for any share of rows that pass."""
+    mask = None if share is None else RANDOM.random(len(ROWS)) < share
+    found = NearestVectors(ROWS).search(QUERIES, 10, mask)
+    for query, hits in zip(QUERIES, found, strict=True):
+        distances = by_hand(ROWS, query)
+        allowed = np.arange(len(ROWS)) if mask is None else np.flatnonzero(mask)
+        expected = sorted(allowed, key=lambda row: distances[row])[:10]
+        assert [row for row, _ in hits] == expected
+        assert [distance for _, distance in hits] == pytest.approx(distances[expected], rel=1e-5, abs=1e-6)
+        assert all(type(row) is int and type(distance) is float for row, distance in hits)
+
+
+def test_the_same_alone_and_together_filtered_or_not() -> None:
+    """How many rows and queries are multiplied at once changes neither order nor the last bit of a distance."""
+    rows = np.repeat(RANDOM.normal(size=(40, 300)), 30, axis=0)  # many exact ties
+    queries = RANDOM.normal(size=(6, 300))
+    nearest = NearestVectors(rows)
+    together = nearest.search(queries, 50)
+    assert together == [nearest.search(query, 50)[0] for query in queries]
+    mask = np.zeros(len(rows), dtype=bool)
+    mask[[row for row, _ in together[0]]] = True
+    assert nearest.search(queries[0], 50, mask)[0] == together[0]
+    first = [row for row, _ in together[0][:30]]
+    assert first == sorted(first)  # ties in the order of the rows
+
+
+def test_small_and_empty() -> None:
+    """Fewer rows than k, no rows, no queries, rows of zeros."""
+    nearest = NearestVectors(np.eye(3))
+    assert [row for row, _ in nearest.search([0, 1, 0], 9)[0]] == [1, 0, 2]
+    assert nearest.search(np.zeros((0, 3)), 2) == []
+    assert NearestVectors(np.zeros((0, 0))).search([1.0, 2.0], 2) == [[]]
+    assert NearestVectors(np.zeros((2, 3))).search([1, 0, 0], 2) == [[(0, 1.0), (1, 1.0)]]
+
+
+def test_the_callers_array_stays() -> None:
+    """Vectors that are given are not scaled in place."""
+    rows = np.full((2, 2), 3, dtype=np.float32)
+    NearestVectors(rows)
+    assert rows.tolist() == [[3, 3], [3, 3]]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: NearestVectors([1.0, 2.0]), "shape"),
+        (
+            lambda: NearestVectors(np.eye(2)).search([1.0, 2.0, 3.0], 1),
+            "has 3 dimensions, the documents' have 2",
+        ),
+        (lambda: NearestVectors(np.eye(2)).search([1.0, float("nan")], 1), "not finite"),
+    ],
+)
+def test_refused(call: Any, message: str) -> None:
+    """What does not fit is refused, with what was given and what is allowed."""
+    with pytest.raises(InvalidInputError, match=message):
+        call()
+
+
+async def test_over_documents() -> None:
+    """`ExactVectorRetriever` over documents: cosines, ties in their order, filters, and fitting vectors."""
+    retriever = ExactVectorRetriever.from_documents(DOCS, EMBEDDING, k=3)
+    found = retriever.invoke("text 8", filter={"odd": False})
+    assert found == await retriever.ainvoke("text 8", filter={"odd": False})
+    assert found[0].id == "id8" and get_provenance(found[0])["score"] == pytest.approx(1.0)
+    assert all(not doc.metadata["odd"] for doc in found)
+    twins = ExactVectorRetriever.from_documents([Document("a", id=i) for i in "cab"], EMBEDDING)
+    assert [doc.id for doc in twins.invoke("a")] == ["c", "a", "b"]
+    assert ExactVectorRetriever.from_documents([], EMBEDDING).invoke("a") == []
+    with pytest.raises(InvalidInputError, match="give one row a document"):
+        ExactVectorRetriever.from_documents(DOCS, EMBEDDING, vectors=np.eye(3))
+    wrong = ExactVectorRetriever.from_documents(DOCS[:3], EMBEDDING, vectors=np.eye(3))
+    with pytest.raises(InvalidInputError, match="16 dimensions, the documents' have 3"):
+        wrong.invoke("a")
+
+
+class TestLangChainStandard(RetrieversIntegrationTests):
+    """The standard tests of LangChain for retrievers."""
+
+    @property
+    def retriever_constructor(self) -> Any:
+        def construct(**settings: Any) -> ExactVectorRetriever:
+            return ExactVectorRetriever.from_documents(DOCS, EMBEDDING, **settings)
+
+        return construct
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, Any]:
+        return {}
+
+    @property
+    def retriever_query_example(self) -> str:
+        return "text 3"
