@@ -228,5 +228,4 @@ def _unit(vectors: Vectors) -> Vectors:
     import numpy as np
 
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    scaled: Vectors = vectors / np.where(lengths == 0, np.float32(1), lengths)
-    return scaled
+    return np.asarray(vectors / np.where(lengths == 0, np.float32(1), lengths), dtype=np.float32)
