@@ -69,16 +69,13 @@ class SelfQuery:
             return given
         where = owner._visible(request.filter, request.config)
         if where == owner._visible(owner.filter):
-            found: Schema = owner._found
-            return found
+            own: Schema = owner._found
+            return own
         # other threads may use the same dictionary: a copy is put in its place
         kept, key = owner._schemas, repr(where)
         if key not in kept:
-            both = partial(owner._discover, where), partial(owner._adiscover, where)
-            kept = {
-                **dict(list(kept.items())[1 - _KEPT_SCHEMAS :]),
-                key: await self.call.do("schema", *both),
-            }
+            found = await self.call.do("schema", partial(owner._discover, where))
+            kept = {**dict(list(kept.items())[1 - _KEPT_SCHEMAS :]), key: found}
             owner._schemas = kept
         schema: Schema = kept[key]
         return schema
@@ -159,8 +156,8 @@ class SelfQuery:
         except FilterError as error:
             self.call.note(f"rows were not listed: {error}")
             return None
-        both = partial(source.documents, visible, limit), partial(source.adocuments, visible, limit)
-        rows = await self.call.attempt("rows", self.call.do("rows", *both), "they are not listed")
+        reading = self.call.do("rows", partial(source.documents, visible, limit))
+        rows = await self.call.attempt("rows", reading, "they are not listed")
         self._listed.update(map(id, rows or ()))
         return rows
 

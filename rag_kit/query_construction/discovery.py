@@ -49,13 +49,6 @@ def discover_schema(source: Any, *, filter: Filter | None = None, exclude: Colle
     return _schema(_source(source).documents(filter, _MAX_ROWS + 1), exclude)
 
 
-async def adiscover_schema(
-    source: Any, *, filter: Filter | None = None, exclude: Collection[str] = ()
-) -> Schema:
-    """As ``discover_schema``, without blocking."""
-    return _schema(await _source(source).adocuments(filter, _MAX_ROWS + 1), exclude)
-
-
 def _source(value: Any) -> Source:
     found = source_of(value)
     if found is None:

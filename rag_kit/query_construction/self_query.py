@@ -18,7 +18,7 @@ from rag_kit.models.chat import is_extractive
 from rag_kit.query_construction.by_model import ModelConstructor
 from rag_kit.query_construction.calling import SelfQuery
 from rag_kit.query_construction.constructed import ConstructedQuery
-from rag_kit.query_construction.discovery import adiscover_schema, discover_schema
+from rag_kit.query_construction.discovery import discover_schema
 from rag_kit.query_construction.fields import Schema
 from rag_kit.query_construction.rules.constructor import RuleConstructor
 from rag_kit.query_construction.sources import Source, as_retriever, rows_behind
@@ -216,9 +216,6 @@ class SelfQueryRetriever(CallRetriever):
     def _discover(self, where: Filter | None) -> Schema:
         return discover_schema(self._source or self.retriever, filter=where, exclude=self.exclude)
 
-    async def _adiscover(self, where: Filter | None) -> Schema:
-        return await adiscover_schema(self._source or self.retriever, filter=where, exclude=self.exclude)
-
     @property
     def schema_in_use(self) -> Schema:
         """The fields that may be used: those given, or those found out under the retriever's own filter."""
@@ -236,14 +233,15 @@ class SelfQueryRetriever(CallRetriever):
         Raises:
             ModelError: The model failed; rules do not take over here.
         """
-        return self._constructor().construct(question, self.schema_in_use, config)
+        if self._model is None:
+            return self._rules.construct(question, self.schema_in_use)
+        return self._model.construct(question, self.schema_in_use, config)
 
     async def aconstruct_query(self, question: str, config: RunnableConfig | None = None) -> ConstructedQuery:
         """As ``construct_query``, without blocking."""
-        return await self._constructor().aconstruct(question, self.schema_in_use, config)
-
-    def _constructor(self) -> RuleConstructor | ModelConstructor:
-        return self._rules if self._model is None else self._model
+        if self._model is None:
+            return self._rules.construct(question, self.schema_in_use)
+        return await self._model.aconstruct(question, self.schema_in_use, config)
 
     async def _steps(self, call: QueryCall) -> list[Document]:
         return await SelfQuery(self, call).steps()

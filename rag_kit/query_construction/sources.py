@@ -11,7 +11,6 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableSequence
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
-from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.documents import Filter, combine_filters, compile_filter, copy_document
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing import BM25Index, DocumentIndex
@@ -44,10 +43,6 @@ class Source:
         passes = compile_filter(both)
         found = (doc for page in self._pages(both) for doc in page if passes(doc.metadata))
         return [copy_document(doc) for doc in islice(found, limit)]
-
-    async def adocuments(self, where: Filter | None, limit: int) -> list[Document]:
-        """As ``documents``, on the shared pool of threads."""
-        return await run_in_thread(partial(self.documents, where, limit))
 
     def narrowed(self, own: Filter | None) -> Source:
         """Those of the rows that pass a filter besides."""

@@ -8,8 +8,6 @@ from datetime import date
 from functools import lru_cache
 from typing import Any
 
-from langchain_core.runnables import RunnableConfig
-
 from rag_kit.query_construction.clauses import bounded
 from rag_kit.query_construction.constructed import ConstructedQuery
 from rag_kit.query_construction.fields import Schema
@@ -65,9 +63,7 @@ class RuleConstructor:
             found.setdefault(named.field, []).append(named.value)
         return found
 
-    def construct(
-        self, question: str, schema: Schema, config: RunnableConfig | None = None
-    ) -> ConstructedQuery:
+    def construct(self, question: str, schema: Schema) -> ConstructedQuery:
         """Turn a question, of which the first 2,000 characters are read, into text and filter."""
         text = _normal(question)
         read = simplified(text)
@@ -87,12 +83,6 @@ class RuleConstructor:
             limit=reading.order.limit if reading.order else None,
             repairs=(*reading.notes, *_left_out(text, dropped, arms), *([repair] if repair else [])),
         )
-
-    async def aconstruct(
-        self, question: str, schema: Schema, config: RunnableConfig | None = None
-    ) -> ConstructedQuery:
-        """As ``construct``: there is nothing to wait for."""
-        return self.construct(question, schema)
 
 
 def _left_out(text: str, dropped: Sequence[Atom], arms: Sequence[Atom]) -> list[str]:
