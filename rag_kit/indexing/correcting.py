@@ -13,11 +13,10 @@ from langchain_core.documents import Document
 
 from rag_kit.documents.explanation import CORRECTED
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.document_index.corrections import Correction
-from rag_kit.indexing.document_index.families.model import Child, Family
-from rag_kit.indexing.document_index.families.rows import family_rows
+from rag_kit.indexing.document_index.families import Child, Family
+from rag_kit.indexing.document_index.family_rows import family_rows
 from rag_kit.indexing.document_index.rows import Row, dump_metadata, text_hash
-from rag_kit.indexing.document_index.writing import Batch
+from rag_kit.indexing.document_index.writing import Batch, Correction
 
 if TYPE_CHECKING:
     from rag_kit.indexing.document_index.index import DocumentIndex

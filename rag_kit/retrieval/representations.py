@@ -16,7 +16,7 @@ from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.concurrency.telling import tell_degraded
 from rag_kit.documents import Filter, combine_filters
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.document_index.families.model import Family
+from rag_kit.indexing.document_index.families import Family
 from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.representing.kinds import REPRESENTATION, TEXT, kinds_of
 from rag_kit.indexing.representing.representer import Representer

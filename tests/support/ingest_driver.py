@@ -127,7 +127,7 @@ def _dump_families(command: dict[str, Any]) -> Any:
 
     model = WordEmbeddings()
     with DocumentIndex.open(command["index"], embeddings=model, mode="w") as index:
-        with index.families.view() as view:
+        with index.families() as view:
             parents = view.parent_ids()
             children = {parent: view.child_ids(parent) for parent in parents}
         retriever = ParentDocumentRetriever(index=index, k=40)

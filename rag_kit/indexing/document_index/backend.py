@@ -7,12 +7,11 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from rag_kit.indexing.document_index import changes
-from rag_kit.indexing.document_index.keyword_view import KeywordView
-from rag_kit.indexing.document_index.meta import State
+from rag_kit.indexing.document_index.keyword import KeywordView
 from rag_kit.indexing.document_index.report import IndexReport
+from rag_kit.indexing.document_index.rows import documents
 from rag_kit.indexing.document_index.sql import Connection
-from rag_kit.indexing.document_index.store import Store
+from rag_kit.indexing.document_index.store import State, Store
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -96,7 +95,7 @@ class Backend(ABC):
 
     def documents(self, connection: Connection, state: State, ids: Sequence[str]) -> Iterable[Document]:
         """Documents by id, in any order; what is not there is left out."""
-        return changes.documents(connection, ids).values()
+        return documents(connection, ids).values()
 
     def problem(self) -> str:
         """What is wrong beside the store and the legs; empty for nothing."""

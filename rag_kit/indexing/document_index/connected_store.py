@@ -17,8 +17,8 @@ from rag_kit._redact import error_text
 from rag_kit.documents import Filter
 from rag_kit.documents.fields import fields_of_filter
 from rag_kit.errors import DocumentIndexError, FilterError, InvalidInputError
-from rag_kit.indexing.document_index.meta import State
 from rag_kit.indexing.document_index.sql import Connection, in_groups, marks
+from rag_kit.indexing.document_index.store import State
 from rag_kit.indexing.document_index.vector_file import stored_blocks
 from rag_kit.indexing.searched import asked
 from rag_kit.indexing.store_filters import is_chroma, made_by, translator_of

@@ -7,11 +7,11 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import ClassVar
 
-from rag_kit.indexing.document_index.changes import count_since
 from rag_kit.indexing.document_index.folder import is_part, remove_parts
-from rag_kit.indexing.document_index.meta import State
 from rag_kit.indexing.document_index.report import IndexReport
+from rag_kit.indexing.document_index.rows import count_since
 from rag_kit.indexing.document_index.sql import Connection
+from rag_kit.indexing.document_index.store import State
 
 _FOLLOWED = 100  # a file is left as it is while at most one row in so many has changed since
 

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import LockedError
 from rag_kit.indexing.document_index.embedding import EMBED_BATCH, embed_ahead
-from rag_kit.indexing.document_index.meta import State
 from rag_kit.indexing.document_index.rows import text_hash
 from rag_kit.indexing.document_index.sql import Connection, chosen, replacing
-from rag_kit.indexing.document_index.store import Store
+from rag_kit.indexing.document_index.store import State, Store
 from rag_kit.indexing.document_index.writing import known_vectors
 from rag_kit.indexing.searched import embedded_row
 

@@ -23,12 +23,11 @@ from rag_kit.indexing.document_index.folder import (
     says_nothing,
     write_manifest,
 )
-from rag_kit.indexing.document_index.keyword import KeywordLeg
-from rag_kit.indexing.document_index.keyword_view import KeywordView
-from rag_kit.indexing.document_index.meta import State
+from rag_kit.indexing.document_index.keyword import KeywordLeg, KeywordView
 from rag_kit.indexing.document_index.row_masks import RowMasks
 from rag_kit.indexing.document_index.sql import Connection
 from rag_kit.indexing.document_index.sqlite_store import SqliteStore
+from rag_kit.indexing.document_index.store import State
 from rag_kit.indexing.document_index.store_leg import StoreLeg
 from rag_kit.indexing.document_index.vector_leg import VectorLeg
 

@@ -1,25 +1,27 @@
-"""The keyword leg: a BM25 index that follows the store, kept in a file that names its generation."""
+"""The keyword leg: a BM25 index that follows the store, kept in a file that names its generation; and its view."""
 
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rag_kit.documents import Filter, compile_filter
-from rag_kit.errors import IndexFormatError, IndexMissingError
-from rag_kit.indexing.document_index.changes import all_ids, changed_documents, removed_since
+from rag_kit.documents import Filter, compile_filter, validate_filter
+from rag_kit.errors import IndexFormatError, IndexMissingError, InvalidInputError
+from rag_kit.indexing.bm25.parameters import check_k
 from rag_kit.indexing.document_index.file_leg import FileLeg
 from rag_kit.indexing.document_index.folder import repair_advice
-from rag_kit.indexing.document_index.meta import State
 from rag_kit.indexing.document_index.report import IndexReport
 from rag_kit.indexing.document_index.row_masks import Loaded
+from rag_kit.indexing.document_index.rows import all_ids, changed_documents, removed_since
 from rag_kit.indexing.document_index.sql import Connection
+from rag_kit.indexing.document_index.store import State
 from rag_kit.indexing.document_index.vectors import TIE
-from rag_kit.indexing.searched import searched_text
+from rag_kit.indexing.searched import passages, searched_text
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -154,6 +156,87 @@ class KeywordLeg(FileLeg):
             if keys:
                 report.problems.append(f"keyword: {len(keys)} rows {what}, for example {min(keys)}")
         report.checked["keyword rows"] = len(sample)
+
+
+class KeywordView:
+    """What a ``DocumentIndex`` lets others read of its keyword leg; see ``DocumentIndex.keyword_view``.
+
+    The methods mean what they mean for a ``BM25Index``. Take a new view for each search: a view does not look
+    into the store for what was committed after it was made.
+
+    Args:
+        index: The BM25 index that follows the store.
+        derived: Whether it may hold what was made of passages, which only a filter that names it lets through.
+
+    Example:
+        >>> import tempfile
+        >>> from langchain_core.documents import Document
+        >>> from rag_kit.indexing import DocumentIndex
+        >>> with DocumentIndex.create(tempfile.mkdtemp()) as index:
+        ...     _ = index.upsert([Document("a car", id="1"), Document("a truck", id="2")])
+        ...     view = index.keyword_view()
+        ...     print(view.analyzer("Trucks"), [doc.id for doc, _ in view.search_weighted({"truck": 2, "car": 1})])
+        ['truck'] ['2', '1']
+    """
+
+    def __init__(self, index: BM25Index, derived: bool) -> None:
+        self._index = index
+        self._derived = derived
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._index
+
+    def analyzer(self, text: str) -> list[str]:
+        """The terms of a text, as the index makes them."""
+        return list(self._index.analyzer(text))
+
+    def search(
+        self, query: str | Mapping[str, float], k: int = 4, filter: Filter | None = None
+    ) -> list[tuple[Document, float]]:
+        """The best documents for a query, ties by id; see ``DocumentIndex.search_keyword``."""
+        check_k(k)
+        if not isinstance(query, (str, Mapping)):
+            raise InvalidInputError(f"The query must be a text, not {type(query).__name__}.")
+        return self._best(query, k, self._where(filter))
+
+    def search_weighted(
+        self, terms: Mapping[str, float], k: int = 4, filter: Filter | None = None
+    ) -> list[tuple[Document, float]]:
+        """The best documents for weighted terms, ties by id.
+
+        Raises:
+            InvalidInputError: ``k`` is no whole number above 0, or ``terms`` no dict of weights.
+            FilterError: The filter is malformed.
+        """
+        return self.search(terms, k, filter)
+
+    def feedback(
+        self, query: str, k: int = 10, filter: Filter | None = None, *, max_documents: float = math.inf
+    ) -> list[tuple[dict[str, int], float]]:
+        """The best documents as the counts of their terms (see ``BM25Index.feedback``)."""
+        return self._index.feedback(query, k, self._where(filter), max_documents=max_documents)
+
+    def spread(
+        self, seeds: Mapping[str, float], k: int = 4, filter: Filter | None = None, **settings: Any
+    ) -> list[tuple[Document, float, list[str]]]:
+        """The documents that share rare terms with some documents (see ``BM25Index.spread``)."""
+        return self._index.spread(seeds, k, self._where(filter), **settings)
+
+    def maximum(self, query: str | Mapping[str, float]) -> float:
+        """What no score for the query, or for weighted terms, can exceed."""
+        return self._index.maximum(query)
+
+    def _best(
+        self, query: str | Mapping[str, float], k: int, where: Filter | None
+    ) -> list[tuple[Document, float]]:
+        return best_documents(self._index, query, k, where)
+
+    def _where(self, where: Filter | None) -> Filter | None:
+        validate_filter(where)
+        return passages(where) if self._derived else where or None
 
 
 def best_documents(

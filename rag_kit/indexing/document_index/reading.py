@@ -11,14 +11,15 @@ from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.documents import Filter, validate_filter
 from rag_kit.errors import IndexMismatchError, InvalidInputError
 from rag_kit.indexing.bm25.parameters import check_k
-from rag_kit.indexing.document_index import changes, verifying
+from rag_kit.indexing.document_index import verifying
 from rag_kit.indexing.document_index.backend import Backend
 from rag_kit.indexing.document_index.embedding import name_of, query_vector
-from rag_kit.indexing.document_index.families.reading import Families, listed_ids
-from rag_kit.indexing.document_index.keyword_view import KeywordView
-from rag_kit.indexing.document_index.meta import State
+from rag_kit.indexing.document_index.families import FamilyView, listed_ids
+from rag_kit.indexing.document_index.keyword import KeywordView
 from rag_kit.indexing.document_index.report import IndexReport
+from rag_kit.indexing.document_index.rows import documents
 from rag_kit.indexing.document_index.sql import Connection, chosen
+from rag_kit.indexing.document_index.store import State
 from rag_kit.indexing.searched import REPRESENTATION, passages
 from rag_kit.models.clients import aembed_query, embed_query
 
@@ -36,7 +37,6 @@ class ReadableIndex:
         self._embedding_name = name_of(embeddings) if embeddings is not None else None
         self._backend = backend
         self._store = backend.store
-        self.families = Families(backend.store)
 
     def get(self, ids: Sequence[str]) -> list[Document]:
         """Documents by id, in the order of the ids; those that are not there are left out.
@@ -46,9 +46,9 @@ class ReadableIndex:
         if isinstance(ids, str):
             raise InvalidInputError(f"ids must be a list of ids, not the text {ids!r}.")
         with self._store.reading() as connection:
-            found = changes.documents(connection, list(dict.fromkeys(ids)))
+            found = documents(connection, list(dict.fromkeys(ids)))
             lacking = [key for key in dict.fromkeys(ids) if key not in found]
-            found.update(changes.documents(connection, lacking, "parents"))
+            found.update(documents(connection, lacking, "parents"))
         return [found[key] for key in ids if key in found]
 
     async def aget(self, ids: Sequence[str]) -> list[Document]:
@@ -83,6 +83,28 @@ class ReadableIndex:
             if not page:
                 return
             last = page[-1][0]
+
+    @contextmanager
+    def families(self) -> Iterator[FamilyView]:
+        """One consistent view of documents and their children; other threads wait.
+
+        Example:
+            >>> import tempfile
+            >>> from langchain_core.documents import Document
+            >>> from rag_kit.indexing import DocumentIndex
+            >>> from rag_kit.indexing.document_index.families import Child, Family
+            >>> lake = Document("The lake is deep. It is cold.", id="lake")
+            >>> parts = [Child("The lake is deep.", 0, 17), Child("It is cold.", 18, 29)]
+            >>> with DocumentIndex.create(tempfile.mkdtemp()) as index:
+            ...     report = index.upsert_families([Family(lake, parts)])
+            ...     [(hit, _)] = index.search_keyword("cold")
+            ...     with index.families() as view:
+            ...         place = view.places([hit.id])[hit.id]
+            >>> report.parents.added, place.parent, place.ordinal
+            (['lake'], 'lake', 1)
+        """
+        with self._store.reading() as connection:
+            yield FamilyView(connection)
 
     @contextmanager
     def view(

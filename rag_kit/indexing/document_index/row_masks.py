@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from rag_kit.documents import Filter, compile_filter
 from rag_kit.documents.columns import MetadataColumns
-from rag_kit.indexing.document_index.changes import count_since
-from rag_kit.indexing.document_index.meta import State
+from rag_kit.indexing.document_index.rows import count_since
 from rag_kit.indexing.document_index.sql import Connection
+from rag_kit.indexing.document_index.store import State
 
 _MAX_MASKS = 16  # each takes a byte a row
 _BLOCK = 1000  # rows parsed together

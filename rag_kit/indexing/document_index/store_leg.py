@@ -26,10 +26,10 @@ from rag_kit.errors import (
 from rag_kit.indexing.bm25 import container
 from rag_kit.indexing.document_index.connected_store import ConnectedStore
 from rag_kit.indexing.document_index.folder import is_part, remove_parts
-from rag_kit.indexing.document_index.meta import State
 from rag_kit.indexing.document_index.report import IndexReport
 from rag_kit.indexing.document_index.row_masks import Mask, RowMasks
 from rag_kit.indexing.document_index.sql import Connection
+from rag_kit.indexing.document_index.store import State
 from rag_kit.indexing.document_index.vector_file import Numbers, stored_blocks
 from rag_kit.indexing.document_index.vector_leg import WAITING, named, numbers_of
 from rag_kit.indexing.document_index.vectors import TIE, Vectors, near_best

@@ -14,10 +14,10 @@ from rag_kit.errors import IndexFormatError
 from rag_kit.indexing.document_index import vector_file
 from rag_kit.indexing.document_index.file_leg import FileLeg
 from rag_kit.indexing.document_index.folder import repair_advice
-from rag_kit.indexing.document_index.meta import State
 from rag_kit.indexing.document_index.report import IndexReport
 from rag_kit.indexing.document_index.row_masks import Mask, RowMasks
 from rag_kit.indexing.document_index.sql import Connection, in_groups, marks
+from rag_kit.indexing.document_index.store import State
 from rag_kit.indexing.document_index.vector_file import Numbers, Segment, in_memory, mapped, stored_blocks
 from rag_kit.indexing.document_index.vectors import Vectors, best, candidates, near_best, pack_signs, scored
 

@@ -12,10 +12,9 @@ import numpy as np
 from rag_kit.errors import IndexFormatError
 from rag_kit.indexing.document_index.backend import Backend
 from rag_kit.indexing.document_index.filling import fill_vectors
-from rag_kit.indexing.document_index.meta import State
 from rag_kit.indexing.document_index.report import IndexReport
 from rag_kit.indexing.document_index.sql import Connection, scan
-from rag_kit.indexing.document_index.store import Store
+from rag_kit.indexing.document_index.store import State, Store
 from rag_kit.indexing.document_index.writing import remove_rows
 
 if TYPE_CHECKING:

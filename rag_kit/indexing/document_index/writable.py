@@ -10,20 +10,27 @@ from typing import TYPE_CHECKING, Any
 
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.document_index.corrections import Correction, present_chunks, stored_corrections
 from rag_kit.indexing.document_index.embedding import check_model, check_vectors, embed_ahead, name_of
-from rag_kit.indexing.document_index.families.rows import family_rows
+from rag_kit.indexing.document_index.family_rows import family_rows
 from rag_kit.indexing.document_index.filling import fill_vectors
-from rag_kit.indexing.document_index.meta import State
 from rag_kit.indexing.document_index.reading import ReadableIndex
 from rag_kit.indexing.document_index.rows import Row, make_rows
-from rag_kit.indexing.document_index.writing import Batch, SourceRecord, WriteReport, apply, missing_texts
+from rag_kit.indexing.document_index.sql import chosen
+from rag_kit.indexing.document_index.store import State
+from rag_kit.indexing.document_index.writing import (
+    Batch,
+    Correction,
+    SourceRecord,
+    WriteReport,
+    apply,
+    missing_texts,
+)
 from rag_kit.indexing.searched import REPRESENTATION
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
-    from rag_kit.indexing.document_index.families.model import Family
+    from rag_kit.indexing.document_index.families import Family
 
 logger = logging.getLogger(__name__)
 
@@ -212,12 +219,19 @@ class WritableIndex(ReadableIndex):
     def corrections(self) -> list[Correction]:
         """The chunks that were corrected by hand."""
         with self._store.reading() as connection:
-            return stored_corrections(connection)
+            query = f"SELECT {', '.join(Correction._fields)} FROM corrections ORDER BY source, ordinal, id"
+            return [Correction(*row) for row in connection.execute(query)]
 
     def present_chunks(self, ids: Iterable[str]) -> dict[str, tuple[Correction, bool]]:
         """Chunks by id, as corrections to themselves, and whether each is found by its children."""
+        ids, found = list(ids), {}
         with self._store.reading() as connection:
-            return present_chunks(connection, ids)
+            for table in ("chunks", "parents"):
+                query = f"SELECT id, source, ordinal, text, metadata, text FROM {table} t WHERE id IN ({{}})"
+                query += " AND NOT EXISTS (SELECT 1 FROM children c WHERE c.id = t.id)"
+                for row in chosen(connection, query, ids):
+                    found[row[0]] = (Correction(*row), table == "parents")
+        return found
 
     def _state(self) -> State:
         with self._store.looking() as connection:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, fields
+from typing import NamedTuple
 
-from rag_kit.indexing.document_index.corrections import Correction, write_corrections
-from rag_kit.indexing.document_index.families.rows import FamilyRow
-from rag_kit.indexing.document_index.families.writing import plan_families, write_families
+from rag_kit.indexing.document_index.family_rows import FamilyRow, plan_families, write_families
 from rag_kit.indexing.document_index.rows import Row, text_hash
 from rag_kit.indexing.document_index.sql import Connection, chosen, replacing
 from rag_kit.indexing.document_index.store import Store
@@ -37,6 +36,26 @@ class SourceRecord:
     settings: str
     fingerprint: bytes = b""
     original: str = ""
+
+
+class Correction(NamedTuple):
+    """A chunk that was corrected by hand: what was read, and what shall stand there.
+
+    Attributes:
+        id: Its id, made from the text that was read.
+        source: Its source.
+        ordinal: Its place in the source.
+        text: The text that was read.
+        metadata: Its metadata then, as JSON.
+        corrected: The text that stands in its place; ``None`` for a chunk that was taken out.
+    """
+
+    id: str
+    source: str
+    ordinal: int
+    text: str
+    metadata: str
+    corrected: str | None
 
 
 @dataclass
@@ -223,7 +242,12 @@ def _put(connection: Connection, row: Row, generation: int) -> int:
 
 
 def _remember(connection: Connection, batch: Batch) -> None:
-    write_corrections(connection, batch.corrections, batch.uncorrected, batch.removed_sources)
-    connection.executemany("DELETE FROM sources WHERE source = ?", [(key,) for key in batch.removed_sources])
+    for table, column, values in (
+        ("sources", "source", batch.removed_sources),
+        ("corrections", "source", batch.removed_sources),
+        ("corrections", "id", batch.uncorrected),
+    ):
+        connection.executemany(f"DELETE FROM {table} WHERE {column} = ?", [(value,) for value in values])
+    connection.executemany(replacing("corrections", *Correction._fields), batch.corrections)
     names = (each.name for each in fields(SourceRecord))
     connection.executemany(replacing("sources", *names), [astuple(record) for record in batch.records])

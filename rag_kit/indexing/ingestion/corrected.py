@@ -15,7 +15,7 @@ from rag_kit.indexing.correcting import corrected_metadata
 from rag_kit.indexing.document_index.rows import document_rows
 
 if TYPE_CHECKING:
-    from rag_kit.indexing.document_index.corrections import Correction
+    from rag_kit.indexing.document_index.writing import Correction
 
 _PIECE = re.compile(r"[^\W\u3400-\u9fff]+|.", re.S)
 _MOST_PIECES = 4_000  # of both texts; more are not aligned: the whole text is one change

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from rag_kit.concurrency.ahead import draw_ahead, map_ahead
 from rag_kit.errors import InvalidInputError, ReadError
 from rag_kit.indexing.cluster.connecting import is_clustered
-from rag_kit.indexing.document_index.families.rows import FamilyRow, family_rows
+from rag_kit.indexing.document_index.family_rows import FamilyRow, family_rows
 from rag_kit.indexing.document_index.writing import Batch
 from rag_kit.indexing.ingestion.grouping import Group, Grouping
 from rag_kit.indexing.ingestion.listing import list_files

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rag_kit.indexing.document_index.families.model import Child, Family
+from rag_kit.indexing.document_index.families import Child, Family
 from rag_kit.indexing.splitting.structure import Headings
 from rag_kit.text import sentences
 

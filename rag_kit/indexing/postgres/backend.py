@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from rag_kit.errors import IndexFormatError, IndexMissingError, InvalidInputError, MissingExtraError
 from rag_kit.indexing.document_index.backend import Backend, Leg
 from rag_kit.indexing.document_index.embedding import check_model
-from rag_kit.indexing.document_index.keyword_view import KeywordView
-from rag_kit.indexing.document_index.meta import State
+from rag_kit.indexing.document_index.keyword import KeywordView
 from rag_kit.indexing.document_index.sql import Connection, replacing
+from rag_kit.indexing.document_index.store import State
 
 try:
     from rag_kit.indexing.postgres.filters import where_sql

@@ -12,9 +12,9 @@ import numpy as np
 
 from rag_kit.documents import Filter
 from rag_kit.indexing.bm25.parameters import check_weights
-from rag_kit.indexing.document_index.changes import documents
-from rag_kit.indexing.document_index.meta import State
 from rag_kit.indexing.document_index.report import IndexReport
+from rag_kit.indexing.document_index.rows import documents
+from rag_kit.indexing.document_index.store import State
 from rag_kit.indexing.postgres import keyword_scores
 from rag_kit.indexing.postgres.keyword_postings import BYTES, Changes, postings
 from rag_kit.indexing.postgres.keyword_scores import Counts, count_of, lines_of

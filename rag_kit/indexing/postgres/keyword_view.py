@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from rag_kit.documents import Filter
 from rag_kit.indexing.bm25 import parameters as check
-from rag_kit.indexing.document_index.changes import documents
-from rag_kit.indexing.document_index.keyword_view import KeywordView
+from rag_kit.indexing.document_index.keyword import KeywordView
+from rag_kit.indexing.document_index.rows import documents
 from rag_kit.indexing.postgres import keyword_scores
 from rag_kit.indexing.postgres.keyword_postings import frequencies
 from rag_kit.indexing.postgres.keyword_walk import spread
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from langchain_core.documents import Document
     from psycopg import Connection
 
-    from rag_kit.indexing.document_index.meta import State
-    from rag_kit.indexing.document_index.store import Store
+    from rag_kit.indexing.document_index.store import State, Store
     from rag_kit.indexing.postgres.keyword import PostgresKeywordLeg
 
 

@@ -15,9 +15,8 @@ from psycopg import sql
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from rag_kit.errors import DocumentIndexError, IndexMissingError, InvalidInputError
-from rag_kit.indexing.document_index.meta import State
 from rag_kit.indexing.document_index.sql import Connection
-from rag_kit.indexing.document_index.store import Store
+from rag_kit.indexing.document_index.store import State, Store
 from rag_kit.indexing.postgres.connection import PostgresConnection
 from rag_kit.indexing.postgres.explaining import explanation
 from rag_kit.indexing.postgres.location import Location

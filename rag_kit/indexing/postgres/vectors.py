@@ -20,8 +20,8 @@ from rag_kit.indexing.postgres.filters import where_sql
 
 if TYPE_CHECKING:
     from rag_kit.documents import Filter
-    from rag_kit.indexing.document_index.meta import State
     from rag_kit.indexing.document_index.report import IndexReport
+    from rag_kit.indexing.document_index.store import State
 
 #: Up to so many vectors of a tenant, each search reads all; above, it asks HNSW (benchmarks/bench_postgres_vectors.py).
 EXACT_ROWS = 20_000

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from langchain_core.documents import Document
 
 from rag_kit.documents import clean_text
-from rag_kit.indexing.document_index.changes import document
+from rag_kit.indexing.document_index.rows import document
 from rag_kit.indexing.document_index.sql import Connection, in_groups, marks
 from rag_kit.indexing.searched import RAPTOR
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rag_kit.documents import copy_document
 from rag_kit.documents.explanation import SITUATION
 from rag_kit.errors import ConfigurationError
-from rag_kit.indexing.document_index.families.model import Child, Family
+from rag_kit.indexing.document_index.families import Child, Family
 from rag_kit.indexing.parents.hierarchy import PartSizes, split_family
 from rag_kit.indexing.representing.asking import Asker, Wanted, batches
 from rag_kit.indexing.representing.kinds import REPRESENTATION, TAG_PREFIX, Kind, kinds_of

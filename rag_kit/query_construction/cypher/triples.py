@@ -81,7 +81,7 @@ def _triples(index: DocumentIndex, filter: Filter | None) -> Iterator[tuple[str,
             if str(document.metadata.get(REPRESENTATION, "")).partition(":")[0] == "triples"
             and admits(document.metadata)
         ]
-        with index.families.view() as view:
+        with index.families() as view:
             places = view.places([str(document.id) for document in found])
         for document in found:
             triple = split_triple(document.page_content)

@@ -14,7 +14,7 @@ from rag_kit.documents.provenance import first_stage
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25.index import BM25Index
 from rag_kit.indexing.document_index.index import DocumentIndex
-from rag_kit.indexing.document_index.keyword_view import KeywordView
+from rag_kit.indexing.document_index.keyword import KeywordView
 from rag_kit.retrieval.base import RagKitRetriever, Request, check_count, check_number
 from rag_kit.retrieval.bm25 import BM25Retriever
 from rag_kit.retrieval.indexed import KeywordIndexRetriever

@@ -15,9 +15,8 @@ from pydantic import PrivateAttr
 from rag_kit.concurrency.steps import Step
 from rag_kit.documents import add_note, combine_filters, compile_filter, get_provenance, with_provenance
 from rag_kit.documents.provenance import peek_score
-from rag_kit.indexing.document_index.families.model import PARENT_KEY, Family, Place
-from rag_kit.indexing.document_index.families.reading import FamilyView
-from rag_kit.indexing.document_index.families.rows import offset_in_source
+from rag_kit.indexing.document_index.families import PARENT_KEY, Family, FamilyView, Place
+from rag_kit.indexing.document_index.family_rows import offset_in_source
 from rag_kit.retrieval.base import Count, OptionalCount, Request
 from rag_kit.retrieval.batching_vectors import SteppedRetriever, blocking
 from rag_kit.retrieval.compose import acall_retriever, call_retriever
@@ -191,7 +190,7 @@ class FamilyRetriever(SteppedRetriever, FamilyWriter):
     def _results(self, query: str, request: Request, found: Sequence[Document], cut: bool) -> list[Document]:
         where = combine_filters(request.filter, own_filter(self._children, request.config))
         passes = compile_filter(where) if where else None
-        with self.index.families.view() as view:
+        with self.index.families() as view:
             passages = self._passages(view, place_matches(view, found), request.k, passes)
         notes = []
         if cut and len(passages) < request.k:

@@ -12,8 +12,7 @@ from langchain_core.documents import Document
 from pydantic import field_validator, model_validator
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.document_index.families.model import PARENT_KEY, Ancestor, Family
-from rag_kit.indexing.document_index.families.reading import FamilyView
+from rag_kit.indexing.document_index.families import PARENT_KEY, Ancestor, Family, FamilyView
 from rag_kit.indexing.parents.hierarchy import PartSizes, split_family
 from rag_kit.indexing.splitting.named import check_name, named_splitter
 from rag_kit.indexing.splitting.parts import Splitter, check_splitter

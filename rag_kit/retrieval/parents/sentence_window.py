@@ -9,8 +9,7 @@ from typing import Any
 from langchain_core.documents import Document
 from pydantic import Field
 
-from rag_kit.indexing.document_index.families.model import PARENT_KEY, Family
-from rag_kit.indexing.document_index.families.reading import FamilyView, Sibling
+from rag_kit.indexing.document_index.families import PARENT_KEY, Family, FamilyView, Sibling
 from rag_kit.indexing.parents.sentences import sentence_family
 from rag_kit.retrieval.parents.base import FamilyRetriever, Match, Passage, Passes, parents_metadata, span_of
 

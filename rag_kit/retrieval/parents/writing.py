@@ -20,7 +20,7 @@ from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.documents.identity import document_key
 from rag_kit.errors import IndexMissingError, InvalidInputError
 from rag_kit.indexing.bm25.parameters import documents_of
-from rag_kit.indexing.document_index.families.model import Family
+from rag_kit.indexing.document_index.families import Family
 from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.document_index.writing import Changes, WriteReport
 from rag_kit.retrieval.base import RagKitRetriever

@@ -17,9 +17,9 @@ from support.families import numbered
 
 from rag_kit.errors import DocumentIndexError, InvalidInputError, ModelUnreachableError
 from rag_kit.indexing import DocumentIndex
+from rag_kit.indexing.document_index import family_rows as family_writing
 from rag_kit.indexing.document_index import writing
-from rag_kit.indexing.document_index.families import writing as family_writing
-from rag_kit.indexing.document_index.families.model import Ancestor, Child, Family
+from rag_kit.indexing.document_index.families import Ancestor, Child, Family
 from rag_kit.indexing.parents.hierarchy import PartSizes, split_family
 from rag_kit.indexing.parents.sentences import sentence_family
 from rag_kit.indexing.splitting.parts import spans_of
@@ -34,7 +34,7 @@ def cut(*documents: Document) -> list[Family]:
 def content(index: DocumentIndex) -> Any:
     """All that an index holds: parents, children with their places, vectors, what is found."""
     ids = index.ids()
-    with index.families.view() as view:
+    with index.families() as view:
         parents = view.parents(view.parent_ids())
         places = view.places(ids)
     return (

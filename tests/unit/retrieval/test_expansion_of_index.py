@@ -16,7 +16,7 @@ from support.rewriters import both, corpus, ids, notes, sent
 from rag_kit.documents import get_provenance
 from rag_kit.errors import FilterError, InvalidInputError
 from rag_kit.indexing import BM25Index, DocumentIndex
-from rag_kit.indexing.document_index.keyword_view import KeywordView
+from rag_kit.indexing.document_index.keyword import KeywordView
 from rag_kit.retrieval import EnsembleRetriever, ExpansionRetriever, index_retriever
 from rag_kit.retrieval.expansion.feedback import RelevanceFeedback
 

@@ -19,7 +19,7 @@ from support.families import children, numbered
 from rag_kit.documents import get_provenance
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing import DocumentIndex
-from rag_kit.indexing.document_index.families.model import Child, Family
+from rag_kit.indexing.document_index.families import Child, Family
 from rag_kit.retrieval import SentenceWindowRetriever, index_retriever
 
 
@@ -203,7 +203,7 @@ def test_windows_are_apart_verbatim_and_hold_their_hits(
     """For any hits: at most k windows, none overlaps another, each holds the sentences that it was made for."""
     retriever = make(*(numbered(f"d{i}", size) for i, size in enumerate(sizes)))
     index = retriever.index
-    with retriever, index.families.view() as view:
+    with retriever, index.families() as view:
         rows = {i: view.child_ids(f"d{i}") for i in range(len(sizes))}
         chosen = [rows[i][j] for i, j in hits if i in rows and j < len(rows[i])]
         documents = index.get(list(dict.fromkeys(chosen)))

@@ -1,20 +1,89 @@
-"""Families as they are stored: places of children, parents by id, neighbours."""
+"""Families: a document, the parts of it that are searched in its place, and how both are read."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rag_kit.indexing.document_index.changes import documents
-from rag_kit.indexing.document_index.families.model import Place
-from rag_kit.indexing.document_index.families.rows import load_path
+from rag_kit.indexing.document_index.rows import documents
 from rag_kit.indexing.document_index.sql import Connection, chosen
-from rag_kit.indexing.document_index.store import Store
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
+
+#: Metadata key of a stored child that holds the id of its parent.
+PARENT_KEY = "parent_id"
+
+
+class Ancestor(NamedTuple):
+    """A larger span of the document in which a child lies.
+
+    Attributes:
+        start: Offset in the document's text.
+        end: Offset, excluded.
+        leaves: How many children lie in it.
+        heading: The headings above its beginning.
+    """
+
+    start: int
+    end: int
+    leaves: int = 0
+    heading: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A part of a document that is searched in its place.
+
+    Attributes:
+        text: What is indexed.
+        start: Where it stands in the document's text; ``None`` for a text that stands nowhere in it.
+        end: Offset, excluded.
+        path: Spans of the document that hold it, largest first; empty for the whole document only. Their
+            ``leaves`` are counted on writing.
+        metadata: More metadata; those of the document are added on writing.
+    """
+
+    text: str
+    start: int | None = None
+    end: int | None = None
+    path: tuple[Ancestor, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A document and its children, in their order.
+
+    Attributes:
+        parent: The document. It can be had by its id, and is not searched itself.
+        children: What is searched; their ids are made from the parent's id and their text.
+    """
+
+    parent: Document
+    children: Sequence[Child]
+
+
+class Place(NamedTuple):
+    """Where a child belongs.
+
+    Attributes:
+        parent: The id of its document.
+        ordinal: Its number among the document's children, from 0.
+        start: Offset in the document's text, or ``None``.
+        end: Offset, excluded, or ``None``.
+        path: Spans of the document that hold it, largest first.
+        size: How many children the document has.
+    """
+
+    parent: str
+    ordinal: int
+    start: int | None
+    end: int | None
+    path: tuple[Ancestor, ...]
+    size: int
 
 
 class Sibling(NamedTuple):
@@ -34,7 +103,7 @@ class Sibling(NamedTuple):
 
 
 class FamilyView:
-    """Families in one committed state; good inside `Families.view` only."""
+    """Families in one committed state; good inside ``DocumentIndex.families`` only."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -46,7 +115,7 @@ class FamilyView:
             "JOIN parents p ON p.n = c.parent WHERE c.id IN ({})"
         )
         return {
-            key: Place(parent, ordinal, start, end, load_path(path), size)
+            key: Place(parent, ordinal, start, end, tuple(Ancestor(*step) for step in json.loads(path)), size)
             for key, parent, ordinal, start, end, path, size in chosen(self._connection, query, ids)
         }
 
@@ -91,32 +160,3 @@ def listed_ids(connection: Connection, table: str, source: str | None) -> list[s
         f"SELECT id FROM {table} {where} ORDER BY source, ordinal, id", () if source is None else (source,)
     )
     return [key for (key,) in rows]
-
-
-class Families:
-    """The families of an index, for reading.
-
-    Example:
-        >>> import tempfile
-        >>> from langchain_core.documents import Document
-        >>> from rag_kit.indexing import DocumentIndex
-        >>> from rag_kit.indexing.document_index.families.model import Child, Family
-        >>> lake = Document("The lake is deep. It is cold.", id="lake")
-        >>> parts = [Child("The lake is deep.", 0, 17), Child("It is cold.", 18, 29)]
-        >>> with DocumentIndex.create(tempfile.mkdtemp()) as index:
-        ...     report = index.upsert_families([Family(lake, parts)])
-        ...     [(hit, _)] = index.search_keyword("cold")
-        ...     with index.families.view() as view:
-        ...         place = view.places([hit.id])[hit.id]
-        >>> report.parents.added, place.parent, place.ordinal
-        (['lake'], 'lake', 1)
-    """
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    @contextmanager
-    def view(self) -> Iterator[FamilyView]:
-        """One consistent view of the committed state; other threads wait."""
-        with self._store.reading() as connection:
-            yield FamilyView(connection)
