@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
-from contextvars import copy_context
+from contextvars import Context, copy_context
 from functools import partial
 from typing import Any, Generic, Literal, TypeVar
 
@@ -121,7 +121,7 @@ class _AsyncRun(Generic[T]):
                 )
         finally:
             try:
-                await cancel_and_wait([task for task in branches if not task.done()])
+                await _cancel_and_wait([task for task in branches if not task.done()])
             finally:
                 for branch in branches:
                     _retrieve(branch) if branch.done() else branch.add_done_callback(_retrieve)
@@ -164,25 +164,35 @@ class _AsyncRun(Generic[T]):
     async def _call(self, index: int) -> T:
         if self._plan.timeout is None:
             return await self._tasks[index]()
-
-        async def body() -> T:
-            return await self._tasks[index]()
-
-        # The clock runs outside the branch, so that one which swallows cancellation cannot stop it.
-        inner = asyncio.create_task(body())
-        inner.add_done_callback(_retrieve)
-        try:
-            done, _ = await asyncio.wait({inner}, timeout=self._plan.timeout)
-        except asyncio.CancelledError:
-            await cancel_and_wait([inner])
-            raise
-        if done:
-            return inner.result()
-        await cancel_and_wait([inner])
-        raise self._plan.late(self._plan.names[index], whole=False)
+        late = partial(self._plan.late, self._plan.names[index], whole=False)
+        return await in_time(self._tasks[index], self._plan.timeout, late)
 
 
-async def cancel_and_wait(tasks: Sequence[asyncio.Task[Any]]) -> None:
+async def in_time(
+    func: Callable[[], Awaitable[T]],
+    seconds: float,
+    late: Callable[[], Exception],
+    context: Context | None = None,
+) -> T:
+    """Await a function in a task of its own; what is late is cancelled, and ``late()`` is raised.
+
+    The clock runs outside the task, so that one which swallows cancellation cannot stop it.
+    """
+
+    async def body() -> T:
+        return await func()
+
+    task = asyncio.create_task(body(), context=context)
+    try:
+        done, _ = await asyncio.wait({task}, timeout=seconds)
+    finally:
+        await _cancel_and_wait([] if task.done() else [task])
+    if not done:
+        raise late()
+    return task.result()
+
+
+async def _cancel_and_wait(tasks: Sequence[asyncio.Task[Any]]) -> None:
     """Cancel tasks; one that refuses to end is left to itself after `GRACE_SECONDS`."""
     for task in tasks:
         task.cancel()

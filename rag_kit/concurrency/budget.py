@@ -172,12 +172,6 @@ def budget_scope(
     return _Active(Budget(max_calls=max_calls, max_tokens=max_tokens, deadline=deadline))
 
 
-def current_budget() -> Budget | None:
-    """The innermost active budget, or ``None``."""
-    active = _active.get()
-    return active[-1] if active else None
-
-
 def charge_call() -> None:
     """Count a call in every active budget, or in none if one of them refuses.
 

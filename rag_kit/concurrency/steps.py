@@ -6,7 +6,6 @@ chooses the form: `run` calls the blocking one of each step, on no event loop at
 
 from __future__ import annotations
 
-import asyncio
 import types
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from concurrent.futures import Future, wait
@@ -14,7 +13,7 @@ from contextvars import copy_context
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from rag_kit.concurrency.asynchronous import cancel_and_wait
+from rag_kit.concurrency.asynchronous import in_time
 from rag_kit.concurrency.budget import Branch, check_abandoned, current_branch, tightest_deadline
 from rag_kit.concurrency.pool import Call, settle_future, shared_pool
 from rag_kit.errors import BranchTimeoutError, BudgetExceededError, InvalidInputError
@@ -162,18 +161,7 @@ async def acall_in_time(func: Callable[[], Awaitable[T]], timeout: float | None 
     if limit is None:
         return await func()
     seconds, late = limit
-
-    async def body() -> T:
-        return await func()
-
-    task = asyncio.create_task(body(), context=Branch(current_branch.get()).context(copy_context()))
-    try:
-        done, _ = await asyncio.wait({task}, timeout=seconds)
-    finally:
-        await cancel_and_wait([] if task.done() else [task])
-    if not done:
-        raise late()
-    return task.result()
+    return await in_time(func, seconds, late, Branch(current_branch.get()).context(copy_context()))
 
 
 def _limit(timeout: float | None) -> tuple[float, Callable[[], Exception]] | None:

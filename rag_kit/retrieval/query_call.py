@@ -187,10 +187,12 @@ class QueryCall:
             _model_call(names[at], schema, (model, prompt, known[at]), settings) for at in missing[:room]
         ]
         outcomes = [Outcome(name, answer) for name, answer in zip(names, answers, strict=True)]
-        done = iter((await self.do_first(calls)).outcomes)
-        for at in missing:
-            late = Outcome[Any](names[at], error=BudgetExceededError("calls", cap or 0))
-            outcomes[at] = outcome = next(done, late)
+        done = (await self.do_first(calls)).outcomes
+        done += [
+            Outcome(names[at], error=BudgetExceededError("calls", cap or 0)) for at in missing[len(done) :]
+        ]
+        for at, outcome in zip(missing, done, strict=True):
+            outcomes[at] = outcome
             if isinstance(outcome.error, InvalidInputError):
                 raise outcome.error
             if (key := keys[at]) is not None and outcome.ok:
