@@ -80,7 +80,7 @@ async def test_verdict_decides_the_side(score: float, relevant: bool, kept: bool
 async def test_pointwise_runs_side_by_side() -> None:
     """All grades are asked for at once; max_concurrency, of the retriever or the config, is kept to."""
     for most, width, config in ((10, None, None), (2, 2, None), (3, None, {"max_concurrency": 3})):
-        model = Scripted(script=grade(1), delay=0.05)
+        model = Scripted(script=grade(1), delay=0.2)
         retriever = made(PointwiseReranker(model), NUMBERED[:10], max_concurrency=width)
         await retriever.ainvoke(QUESTION, config)
         assert model.most == most
