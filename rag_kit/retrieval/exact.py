@@ -17,7 +17,7 @@ from rag_kit.models.clients import embed_documents
 from rag_kit.retrieval.base import Request
 from rag_kit.retrieval.batching_vectors import SteppedRetriever, search_by_vector
 from rag_kit.retrieval.hybrid import QueryVectors, reads
-from rag_kit.retrieval.vectors import embedded
+from rag_kit.retrieval.vectors import embedded, unit
 
 if TYPE_CHECKING:
     import numpy as np
@@ -166,7 +166,7 @@ class NearestVectors:
         matrix: Vectors = np.array(vectors, dtype=np.float32, order="C")
         if matrix.ndim != 2:
             raise InvalidInputError(f"vectors have shape {matrix.shape}; give (rows, dimensions)")
-        self._matrix = _unit(matrix)
+        self._matrix = unit(matrix)
 
     def __len__(self) -> int:
         return len(self._matrix)
@@ -198,7 +198,7 @@ class NearestVectors:
             )
         if not np.isfinite(asked).all():
             raise InvalidInputError("the query's vector holds values that are not finite")
-        asked = _unit(asked)
+        asked = unit(asked)
         rows = np.arange(len(self._matrix)) if mask is None else np.flatnonzero(mask)
         few = len(rows) * _FEW < len(self._matrix)
         # One product a query would read the whole matrix once each.
@@ -221,11 +221,3 @@ class NearestVectors:
         distances = np.where(np.abs(exact) < 2.5e-7, 0.0, exact).astype(np.float32)
         order = np.argsort(distances, kind="stable")[:k]
         return [(int(rows[at]), float(distances[at])) for at in order]
-
-
-def _unit(vectors: Vectors) -> Vectors:
-    """Rows scaled to length 1; rows of zeros stay."""
-    import numpy as np
-
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.asarray(vectors / np.where(lengths == 0, np.float32(1), lengths), dtype=np.float32)

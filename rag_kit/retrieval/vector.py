@@ -119,13 +119,20 @@ class VectorRetriever(SteppedRetriever):
         self, request: Request
     ) -> list[tuple[int, dict[str, Any], Callable[[dict[str, Any]], bool] | None]]:
         """How deep to search, with which arguments, and what to filter here."""
+        static = self._store_filter()
+        own = {} if static is None else {"filter": static}
         if request.filter is None:
-            return [(request.k, {}, None)]
-        native = native_filter(self.vectorstore, request.filter, translator=self.structured_query_translator)
+            return [(request.k, own, None)]
+        translator = self.structured_query_translator
+        native = native_filter(self.vectorstore, request.filter, static=static, translator=translator)
         if native is not None:
             return [(request.k, {"filter": native}, None)]
         passes = compile_filter(request.filter)
-        return [(max(request.k, min(request.k * factor, _MAX_FETCH)), {}, passes) for factor in _GROWTH]
+        return [(max(request.k, min(request.k * factor, _MAX_FETCH)), own, passes) for factor in _GROWTH]
+
+    def _store_filter(self) -> Any:
+        """A filter in the store's own language that holds beside the kit's, if there is one."""
+        return None
 
     def _search(self, query: str, fetch: int, kwargs: dict[str, Any]) -> _Scored:
         try:
@@ -191,28 +198,17 @@ class VectorSearch(VectorRetriever):
     vector: Sequence[float]
     store_filter: Any = None
 
-    def _attempts(
-        self, request: Request
-    ) -> list[tuple[int, dict[str, Any], Callable[[dict[str, Any]], bool] | None]]:
-        own = {} if self.store_filter is None else {"filter": self.store_filter}
-        if request.filter is None:
-            return [(request.k, own, None)]
-        native = native_filter(self.vectorstore, request.filter, static=self.store_filter)
-        if native is not None:
-            return [(request.k, {"filter": native}, None)]
-        passes = compile_filter(request.filter)
-        return [(max(request.k, min(request.k * factor, _MAX_FETCH)), own, passes) for factor in _GROWTH]
+    def _store_filter(self) -> Any:
+        return self.store_filter
 
-    def _search(self, query: str, fetch: int, kwargs: dict[str, Any]) -> list[tuple[Document, float | None]]:
+    def _search(self, query: str, fetch: int, kwargs: dict[str, Any]) -> _Scored:
         store, vector = self.vectorstore, list(self.vector)
         for name in _SCORED:
             if hasattr(store, name):
                 return list(getattr(store, name)(vector, k=fetch, **kwargs))
         return [(doc, None) for doc in store.similarity_search_by_vector(vector, k=fetch, **kwargs)]
 
-    async def _asearch(
-        self, query: str, fetch: int, kwargs: dict[str, Any]
-    ) -> list[tuple[Document, float | None]]:
+    async def _asearch(self, query: str, fetch: int, kwargs: dict[str, Any]) -> _Scored:
         store, vector = self.vectorstore, list(self.vector)
         below = partial(self._search, query, fetch, kwargs)
         for name in _SCORED:

@@ -31,8 +31,6 @@ async def embed(
     embeddings: Embeddings, query: str, texts: Sequence[str], call: QueryCall, name: str
 ) -> tuple[np.ndarray, np.ndarray]:
     """Embed a query and texts, at the same time, into float64 of shapes (size,) and (number, size)."""
-    import numpy as np
-
     result = await call.do_all(
         [
             Call(
@@ -47,13 +45,14 @@ async def embed(
             ),
         ]
     )
-    one, many = (np.asarray(call.value(outcome), dtype=np.float64) for outcome in result.outcomes)
-    if one.ndim != 1 or many.shape != (len(texts), one.size):
+    one, many = (call.value(outcome) for outcome in result.outcomes)
+    vector, vectors = embedded([one], 1, embeddings)[0], embedded(many, len(texts), embeddings)
+    if len(texts) and vectors.shape[1] != vector.size:
         raise ModelOutputError(
-            f"The embedding model gave vectors of shape {many.shape} for {len(texts)} texts and {one.shape} for the "
-            "query; it must give one vector a text, all of one size."
+            f"The embedding model gave vectors of {vectors.shape[1]} numbers for texts and of {vector.size} for the "
+            "query; it must give vectors of one size."
         )
-    return one, many
+    return vector, vectors
 
 
 def unit(vectors: np.ndarray) -> np.ndarray:
