@@ -96,11 +96,3 @@ class Backend(ABC):
     def documents(self, connection: Connection, state: State, ids: Sequence[str]) -> Iterable[Document]:
         """Documents by id, in any order; what is not there is left out."""
         return documents(connection, ids).values()
-
-    def problem(self) -> str:
-        """What is wrong beside the store and the legs; empty for nothing."""
-        return ""
-
-    def mend(self, state: State) -> str:
-        """Mend the `problem`, and say what was done; empty for nothing."""
-        return ""

@@ -1,27 +1,19 @@
-"""The folder of an index: manifest, format version, writer lock, names of the files."""
+"""The folder of an index: names of the files, writer lock."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 import shutil
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from rag_kit.documents.atomic_file import replace_file
 from rag_kit.errors import (
-    DocumentIndexError,
-    IndexFormatError,
-    IndexMissingError,
     InvalidInputError,
     LockedError,
 )
 
-FORMAT = "rag_kit.DocumentIndex"
-VERSION = 3
-MANIFEST = "manifest.json"
 STORE = "store.sqlite3"
 LOCK = "writer.lock"
 HOLDER = "writer.pid"
@@ -30,7 +22,7 @@ _BEGUN = (LOCK, HOLDER, REPLIES)  # what may be there before there is a store
 _PART = re.compile(
     r"manifest\.json|store\.sqlite3(-wal|-shm|-journal)?|writer\.(lock|pid)|replies\.sqlite(-journal|\.lock|\.damaged)?"
     r"|bm25-[0-9a-f]{8}-[0-9]+\.index|vectors-[0-9a-f]{8}-[0-9a-f]{8}-[0-9]+\.index|store-[0-9a-f]{8}-[0-9]+\.record"
-    r"|\.(manifest|bm25|vectors|store)[^/]*\.tmp"
+    r"|\.(bm25|vectors|store)[^/]*\.tmp"
 )
 
 
@@ -53,54 +45,9 @@ def remove_parts(paths: Iterable[Path], keep: Collection[str] = ()) -> None:
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
-_DAMAGED = (ValueError, TypeError, KeyError, RecursionError)
-
-
-def says_nothing(error: DocumentIndexError) -> bool:
-    """Whether `check_manifest` found no manifest of any version, so that a new one loses nothing."""
-    return isinstance(error, IndexMissingError) or isinstance(error.__cause__, _DAMAGED)
-
-
-def check_manifest(folder: Path) -> None:
-    """Read and check the manifest.
-
-    Raises:
-        IndexMissingError: There is none, so there is no index.
-        IndexFormatError: It is damaged, cannot be read, or is of another format or version.
-    """
-    path = folder / MANIFEST
-    try:
-        manifest = json.loads(path.read_bytes().decode("utf-8"))
-        found, version = manifest["format"], manifest["version"]
-    except (FileNotFoundError, NotADirectoryError):
-        raise IndexMissingError(
-            f"There is no index in {folder}. Make one: rag-kit ingest PATH --index {folder}"
-        ) from None
-    except OSError as error:
-        raise IndexFormatError(f"{path} cannot be read ({error}). Check its permissions.") from error
-    except _DAMAGED as error:
-        raise IndexFormatError(f"{path} is damaged ({error}). {repair_advice(folder)}") from error
-    if found != FORMAT:
-        raise IndexFormatError(f"{path} is not of a {FORMAT} (it says {found!r}). Name another folder.")
-    if version != VERSION:
-        raise IndexFormatError(
-            f"The index in {folder} has format version {version!r}; this rag_kit reads {VERSION}. "
-            "Take the rag_kit that wrote it, or build the index again in another folder."
-        )
-
-
 def repair_advice(folder: Path) -> str:
     """What to do about damage."""
     return f"Try: rag-kit repair --index {folder}; or put a backup in its place."
-
-
-def write_manifest(folder: Path, uid: str) -> None:
-    """Write the manifest as the last step of creating an index: before it, there is no index."""
-    from rag_kit import __version__
-
-    content = {"format": FORMAT, "version": VERSION, "uid": uid, "written_by": f"rag_kit {__version__}"}
-    text = json.dumps(content, indent=2)
-    replace_file(folder / MANIFEST, lambda file: file.write(text.encode()), mode=0o600)
 
 
 def prepare_new(folder: Path) -> None:

@@ -4,30 +4,26 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_kit.errors import DocumentIndexError, IndexFormatError, InvalidInputError
+from rag_kit.errors import DocumentIndexError, IndexFormatError, IndexMissingError, InvalidInputError
 from rag_kit.indexing.document_index.backend import Backend
 from rag_kit.indexing.document_index.embedding import check_model
 from rag_kit.indexing.document_index.folder import (
-    MANIFEST,
     REPLIES,
     STORE,
     WriterLock,
-    check_manifest,
     is_part,
     prepare_new,
     remove_parts,
-    says_nothing,
-    write_manifest,
 )
 from rag_kit.indexing.document_index.keyword import KeywordLeg, KeywordView
 from rag_kit.indexing.document_index.row_masks import RowMasks
 from rag_kit.indexing.document_index.sql import Connection
-from rag_kit.indexing.document_index.sqlite_store import SqliteStore
-from rag_kit.indexing.document_index.store import State
+from rag_kit.indexing.document_index.sqlite_store import SqliteStore, missing
+from rag_kit.indexing.document_index.store import VERSION, State
 from rag_kit.indexing.document_index.store_leg import StoreLeg
 from rag_kit.indexing.document_index.vector_leg import VectorLeg
 
@@ -85,20 +81,16 @@ class FolderBackend(Backend):
         prepare_new(folder)
         with ExitStack() as undone:
             lock = _locked(folder, wait, undone)
-            if (folder / MANIFEST).exists():
-                raise InvalidInputError(
-                    f"There is an index in {folder} already. Open it: DocumentIndex.open(folder, mode='w')."
-                )
             # what a kill during an earlier create left is taken over
             store = SqliteStore(folder / STORE, writable=True)
             undone.callback(store.close)
-            state = store.state()
-            if state.generation:
-                check_model(folder, state.embedding, embedding, writing=True)
-            else:
-                facts = {"embedding": embedding, "settings": dict(settings), "vector_store": name}
-                store.set_meta(derived=False, **facts)
-            write_manifest(folder, state.uid)
+            with suppress(IndexMissingError):
+                store.state()
+                raise InvalidInputError(
+                    f"There is an index in {folder} already. Open it: DocumentIndex.open(folder, mode='w')."
+                )
+            facts = {"embedding": embedding, "settings": dict(settings), "vector_store": name}
+            store.set_meta(version=VERSION, derived=False, **facts)
             backend = cls(folder, store, lock, chosen)
             undone.pop_all()
             return backend
@@ -115,14 +107,13 @@ class FolderBackend(Backend):
         check: bool,
     ) -> FolderBackend:
         """Open an index; see ``DocumentIndex.open``."""
-        _check_manifest(folder, check)
         with ExitStack() as undone:
+            store = _opened(folder, undone, writable=False)
             lock = None
             if writable:
+                store.close()
                 lock = _locked(folder, wait, undone)
-                _check_manifest(folder, check)  # the writer before may have taken its new index away
-            store = SqliteStore(folder / STORE, writable=writable)
-            undone.callback(store.close)
+                store = _opened(folder, undone, writable=True)  # the writer before may have taken it away
             state = store.state()
             if state.embedding is not None:
                 check_model(folder, state.embedding, embedding, writing=check and writable)
@@ -158,25 +149,6 @@ class FolderBackend(Backend):
     def replies(self) -> Path:
         """See `Backend`."""
         return self.location / REPLIES
-
-    def problem(self) -> str:
-        """See `Backend`."""
-        try:
-            check_manifest(self.location)
-        except DocumentIndexError as error:
-            return f"manifest: {error}"
-        return ""
-
-    def mend(self, state: State) -> str:
-        """See `Backend`."""
-        try:
-            check_manifest(self.location)
-        except DocumentIndexError as error:
-            if not says_nothing(error):
-                raise
-            write_manifest(self.location, state.uid)
-            return f"wrote the manifest anew ({error})"
-        return ""
 
     def flush(self, *, all_legs: bool) -> None:
         """See `Backend`."""
@@ -221,6 +193,16 @@ class FolderBackend(Backend):
                 self._lock.release()
 
 
+def _opened(folder: Path, undone: ExitStack, *, writable: bool) -> SqliteStore:
+    """The store of an index that was made."""
+    if not (path := folder / STORE).exists():
+        raise missing(folder)
+    store = SqliteStore(path, writable=writable)
+    undone.callback(store.close)
+    store.state()
+    return store
+
+
 def _locked(folder: Path, wait: float, undone: ExitStack) -> WriterLock:
     lock = WriterLock(folder)
     lock.acquire(wait)
@@ -233,21 +215,3 @@ def _remove_later_files(folder: Path, state: State) -> None:
     for path in folder.glob(f"*-{state.uid[:8]}-*.index"):
         if is_part(path.name) and int(path.stem.rpartition("-")[2]) > state.generation:
             path.unlink(missing_ok=True)
-
-
-def _check_manifest(folder: Path, check: bool) -> None:
-    try:
-        check_manifest(folder)
-    except DocumentIndexError as error:
-        if check or not says_nothing(error) or not (folder / STORE).exists():
-            raise
-
-
-def recorded_embedding(folder: Path) -> str | None:
-    """See ``DocumentIndex.recorded_embedding``."""
-    check_manifest(folder)
-    store = SqliteStore(folder / STORE, writable=False)
-    try:
-        return store.state().embedding
-    finally:
-        store.close()

@@ -13,7 +13,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.backend import Backend
 from rag_kit.indexing.document_index.embedding import name_of
 from rag_kit.indexing.document_index.filling import fill_vectors
-from rag_kit.indexing.document_index.folder_backend import FolderBackend, recorded_embedding
+from rag_kit.indexing.document_index.folder_backend import FolderBackend
 from rag_kit.indexing.document_index.report import IndexReport
 from rag_kit.indexing.document_index.verifying import rebuild
 from rag_kit.indexing.document_index.writable import WritableIndex
@@ -127,7 +127,7 @@ class DocumentIndex(WritableIndex):
                 write to an index that has vectors.
             mode: ``"r"`` to search, ``"w"`` to write as well (one at a time).
             wait: Seconds to wait for another writer.
-            check: Refuse a damaged manifest or keyword file now; ``False`` opens what can be opened, for
+            check: Refuse a damaged keyword file now; ``False`` opens what can be opened, for
                 `verify` and `repair`, and lets an index with vectors be opened for writing without a model.
             vector_store: As for `create`. Without it an index that has one is searched by keyword alone, and what is
                 written waits for the next writer that has it. A writer may give one to an index that has none.
@@ -160,14 +160,8 @@ class DocumentIndex(WritableIndex):
             IndexMissingError: There is no index.
             IndexFormatError: It is damaged, or of a newer format.
         """
-        location = location_of(folder)
-        if isinstance(location, Path):
-            return recorded_embedding(location)
-        backend = _postgres().open(location, None, writable=False, check=True)
-        try:
-            return backend.store.state().embedding
-        finally:
-            backend.close()
+        with DocumentIndex.open(folder, check=False) as index:
+            return index.embedding
 
     def repair(self) -> IndexReport:
         """Rebuild all that is derived from the store, and fill in vectors that are missing.

@@ -12,7 +12,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rag_kit.errors import DocumentIndexError, IndexFormatError, InvalidInputError, LockedError, RagKitError
+from rag_kit.errors import (
+    DocumentIndexError,
+    IndexFormatError,
+    IndexMissingError,
+    InvalidInputError,
+    LockedError,
+    RagKitError,
+)
 from rag_kit.indexing.document_index.sql import Connection
 from rag_kit.indexing.document_index.store import Store
 
@@ -117,6 +124,8 @@ class SqliteStore(Store):
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
         if self._closed or "closed database" in text:
             return DocumentIndexError(f"The index in {self.path.parent} was closed. Open it again.")
+        if "no such table: meta" in text:
+            return missing(self.path.parent)
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             return LockedError(f"{self.path} is locked by another program ({text}). Try again later.")
         if code in (sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH):
@@ -195,6 +204,11 @@ class SqliteStore(Store):
                 logger.warning("%s keeps its log beside it (%s).", self.path, error)
             if self._writer is not None:
                 self._writer.close()
+
+
+def missing(folder: Path) -> IndexMissingError:
+    """The error for a folder without an index."""
+    return IndexMissingError(f"There is no index in {folder}. Make one: rag-kit ingest PATH --index {folder}")
 
 
 def _refuse_links(path: Path) -> None:

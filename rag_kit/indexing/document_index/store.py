@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from rag_kit.errors import IndexFormatError
+from rag_kit.errors import IndexFormatError, IndexMissingError
 from rag_kit.indexing.document_index.sql import Connection, replacing
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from rag_kit.indexing.postgres.location import Location
 
+VERSION = 3  # of the tables
 _Count = Annotated[int, Field(ge=0, lt=2**63)]  # what the stores can hold
 
 
@@ -37,6 +38,7 @@ class State(BaseModel):
         dimension: Length of the vectors, once there is one.
         settings: How files were read and split.
         derived: Whether a row may have been made of passages (`searched.REPRESENTATION`).
+        version: Of the tables.
         vector_store: Class of the vector store that its vectors are searched in; ``None`` for files.
     """
 
@@ -49,6 +51,7 @@ class State(BaseModel):
     dimension: _Count | None = None
     settings: dict[str, Any] = {}
     derived: bool = True  # where nothing says so, it may
+    version: int = VERSION
     vector_store: str | None = None
 
 
@@ -56,14 +59,24 @@ def read_state(connection: Connection, path: object) -> State:
     """The facts in a store.
 
     Raises:
-        IndexFormatError: One is missing or cannot be true; the message names it and what can be done.
+        IndexMissingError: There are none: an index was begun, and never made.
+        IndexFormatError: It is of another version; or one is missing or cannot be true, which the message names.
     """
     key = None
     try:
         found: dict[str, Any] = {}
         for key, value in connection.execute("SELECT key, value FROM meta"):
             found[key] = json.loads(value)
-        return State.model_validate(found)
+        if not found.keys() - {"uid"}:
+            raise IndexMissingError(
+                f"There is no index in {path}. Make one: rag-kit ingest PATH --index FOLDER"
+            )
+        if found.get("version", VERSION) == VERSION:
+            return State.model_validate(found)
+        raise IndexFormatError(
+            f"{path} has format version {found['version']!r}; this rag_kit reads {VERSION}. Take the rag_kit that "
+            "wrote it, or build the index again in another folder."
+        )
     except ValidationError as error:
         [wrong, *_] = error.errors(include_url=False)
         key, why = ".".join(map(str, wrong["loc"])), f"is {str(wrong['input'])[:200]!r}: {wrong['msg']}"

@@ -39,8 +39,6 @@ _PLACES = (
 def verify(backend: Backend) -> IndexReport:
     """Check store and legs of an index against each other."""
     report, store = IndexReport(checked={"chunks": 0}), backend.store
-    if problem := backend.problem():
-        report.problems.append(problem)
     with store.reading() as connection:
         try:
             state = store.state(connection)
@@ -163,7 +161,7 @@ def _drop_unsound_vectors(store: Store) -> int:
 
 
 def rebuild(backend: Backend, embeddings: Embeddings | None) -> list[str]:
-    """Write the manifest if it is damaged, make missing vectors by the index's model, rebuild all legs.
+    """Make missing vectors by the index's model, rebuild all legs.
 
     Returns:
         What was done, in words.
@@ -172,8 +170,6 @@ def rebuild(backend: Backend, embeddings: Embeddings | None) -> list[str]:
     store = backend.store
     with store.write_lock:
         state = store.state()
-        if mended := backend.mend(state):
-            done.append(mended)
         with store.writing() as connection:
             if sources := set(_mark_damaged(connection, "chunks")):
                 connection.executemany(

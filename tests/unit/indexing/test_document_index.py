@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sqlite3
@@ -346,13 +345,6 @@ def test_vectors_can_be_added_later(tmp_path: Path, model: WordEmbeddings) -> No
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("manifest.json", b"{not json", "manifest.json is damaged"),
-        ("manifest.json", b'{"format": "other", "version": 1}', "other"),
-        (
-            "manifest.json",
-            json.dumps({"format": "rag_kit.DocumentIndex", "version": 99}).encode(),
-            "version 99",
-        ),
         ("store.sqlite3", b"this is no database" * 100, "store.sqlite3 is damaged"),
         ("bm25", b"RAGKBM25 nonsense", "bm25-"),
     ],

@@ -51,21 +51,6 @@ def test_a_failing_ingest_keeps_the_files_of_a_folder_that_is_no_index(docs: Pat
     assert tree(folder) == before and (folder / "sub").is_dir()
 
 
-def test_a_failing_ingest_keeps_an_index_that_lost_its_manifest(docs: Path, tmp_path: Path) -> None:
-    """Rows written without a source, in an index without its manifest, survive an ingest that fails."""
-    folder = tmp_path / "index"
-    with DocumentIndex.create(folder) as index:
-        index.upsert([Document("quokka", id="q")])
-    (folder / "manifest.json").unlink()
-    cases: list[tuple[Path, dict[str, Any]]] = [(tmp_path / "nowhere", {}), (docs, {"chunk_size": 0})]
-    for paths, options in cases:
-        with pytest.raises(InvalidInputError):
-            ingest(paths, folder, **options)
-    assert ingest(docs, folder).added == 2
-    with DocumentIndex.open(folder) as index:
-        assert [document.id for document, _ in index.search_keyword("quokka")] == ["q"]
-
-
 def test_a_failing_ingest_removes_only_what_it_made(docs: Path, tmp_path: Path) -> None:
     """What comes into the new folder during the run stays; without it the folder is gone, or empty as before."""
     folder = tmp_path / "index"
@@ -133,31 +118,6 @@ def test_damaged_vector_files_are_named_and_mended(index_folder: Path, tmp_path:
         assert index.verify().ok
         assert index.search_dense("The pump starts", 1)[0][0].page_content.startswith("The pump")
     assert not target.exists() or target.read_bytes() == content[:-1]
-
-
-@pytest.mark.parametrize(
-    "content",
-    ['{"format": "rag_kit.DocumentIndex", "version": 4}', '{"format": "x", "version": "any version"}'],
-)
-def test_repair_refuses_a_newer_or_other_format(index_folder: Path, content: str) -> None:
-    """A manifest of another format is an error also for verify and repair, and is left as it is."""
-    path = index_folder / "manifest.json"
-    with DocumentIndex.open(index_folder, mode="w", check=False) as index:
-        path.write_text(content)
-        with pytest.raises(IndexFormatError, match=r"version|Name another folder"):
-            index.repair()
-    with pytest.raises(IndexFormatError, match=r"version|Name another folder"):
-        DocumentIndex.open(index_folder, mode="w", check=False)
-    assert path.read_text() == content
-
-
-@pytest.mark.parametrize("content", [b"", b"[" * 100_000])
-def test_repair_writes_an_unparsable_manifest(index_folder: Path, content: bytes) -> None:
-    """What is no manifest of any version is written anew."""
-    (index_folder / "manifest.json").write_bytes(content)
-    with DocumentIndex.open(index_folder, mode="w", check=False) as index:
-        report = index.repair()
-    assert report.ok and "manifest" in str(report.repaired)
 
 
 @pytest.mark.parametrize(
@@ -265,7 +225,6 @@ def test_a_link_in_the_place_of_a_small_file_is_replaced(
     victim = tmp_path / "victim"
     victim.write_text("precious")
     (index_folder / name).symlink_to(victim)
-    (index_folder / "manifest.json").write_text("damaged")
     with DocumentIndex.open(index_folder, mode="w", check=False) as index:
         assert index.repair().ok
     assert victim.read_text() == "precious"

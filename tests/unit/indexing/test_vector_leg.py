@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from langchain_core.embeddings import Embeddings
 from support.embedding import WordEmbeddings
 
 from rag_kit.documents import Filter, matches
-from rag_kit.errors import IndexFormatError
+from rag_kit.errors import IndexFormatError, IndexMissingError
 from rag_kit.indexing import DocumentIndex
 from rag_kit.indexing.document_index import vector_leg
 
@@ -197,12 +198,26 @@ def test_files_that_are_ahead_of_a_restored_store(tmp_path: Path) -> None:
 
 
 def test_a_newer_format_is_refused(large: Path, tmp_path: Path) -> None:
-    """A manifest of a version to come is refused by its number."""
+    """A store of a version to come is refused by its number, for reading, writing and repair."""
     folder = shutil.copytree(large, tmp_path / "index")
-    manifest = json.loads((folder / "manifest.json").read_text())
-    (folder / "manifest.json").write_text(json.dumps({**manifest, "version": 4}))
-    with pytest.raises(IndexFormatError, match="version 4"):
-        DocumentIndex.open(folder)
+    with closing(sqlite3.connect(folder / "store.sqlite3")) as connection, connection:
+        connection.execute("UPDATE meta SET value = '4' WHERE key = 'version'")
+    for mode in ("r", "w"):
+        with pytest.raises(IndexFormatError, match="version 4"):
+            DocumentIndex.open(folder, mode=mode, check=False)  # type: ignore[arg-type]
+
+
+def test_what_a_kill_during_create_left_is_no_index(tmp_path: Path) -> None:
+    """Without the facts that `create` writes last there is no index; the next `create` takes the store over."""
+    with DocumentIndex.create(tmp_path / "index"):
+        pass
+    with closing(sqlite3.connect(tmp_path / "index" / "store.sqlite3")) as connection, connection:
+        connection.execute("DELETE FROM meta WHERE key != 'uid'")
+    for mode in ("r", "w"):
+        with pytest.raises(IndexMissingError):
+            DocumentIndex.open(tmp_path / "index", mode=mode)  # type: ignore[arg-type]
+    with DocumentIndex.create(tmp_path / "index") as index:
+        assert index.upsert([Document("walrus", id="1")]).added == ["1"]
 
 
 @pytest.mark.slow
