@@ -35,7 +35,7 @@ class KeywordIndexRetriever(RagKitRetriever):
     def _retrieve(self, query: str, request: Request) -> list[Document]:
         # On a thread when called asynchronously: both calls read the store.
         hits = self.index.search_keyword(query, request.k, request.filter)
-        highest = self.index.keyword_maximum(query) if hits else 0.0
+        highest = self.index.keyword_view().maximum(query) if hits else 0.0
         found = first_stage(hits, "bm25", self.get_name(), query, max_score=highest)
         return found if self.note is None else [add_note(document, self.note) for document in found]
 

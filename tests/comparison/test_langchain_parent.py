@@ -167,7 +167,7 @@ def test_tenants_of_parents_are_not_checked() -> None:
     family = Family(
         Document("secret of b", id="d", metadata={"tenant": "b"}), [Child("secret", metadata={"tenant": "a"})]
     )
-    ours.index.upsert_families([family])
+    ours.index.upsert([family])
     assert len(ours.invoke("secret")) == 1 and ours.invoke("secret", filter={"tenant": "a"}) == []
 
 

@@ -38,9 +38,7 @@ def given(request, tmp_path):
         index.upsert(nodes)
         whole = Document(texts[0] + texts[2], id="whole")
         summary = Child(question, metadata={"representation": "summary"})
-        index.upsert_families(
-            [Family(whole, [Child(whole.page_content, 0, len(whole.page_content)), summary])]
-        )
+        index.upsert([Family(whole, [Child(whole.page_content, 0, len(whole.page_content)), summary])])
         yield index, question
 
 

@@ -51,10 +51,6 @@ class ReadableIndex:
             found.update(documents(connection, lacking, "parents"))
         return [found[key] for key in ids if key in found]
 
-    async def aget(self, ids: Sequence[str]) -> list[Document]:
-        """As `get`, on a thread."""
-        return await run_in_thread(self.get, ids)
-
     def ids(self, source: str | None = None) -> list[str]:
         """Ids of all documents, or of one source's, by source and position."""
         with self._store.reading() as connection:
@@ -96,7 +92,7 @@ class ReadableIndex:
             >>> lake = Document("The lake is deep. It is cold.", id="lake")
             >>> parts = [Child("The lake is deep.", 0, 17), Child("It is cold.", 18, 29)]
             >>> with DocumentIndex.create(tempfile.mkdtemp()) as index:
-            ...     report = index.upsert_families([Family(lake, parts)])
+            ...     report = index.upsert([Family(lake, parts)])
             ...     [(hit, _)] = index.search_keyword("cold")
             ...     with index.families() as view:
             ...         place = view.places([hit.id])[hit.id]
@@ -172,10 +168,6 @@ class ReadableIndex:
     ) -> list[tuple[Document, float]]:
         """As `search_keyword`, on a thread."""
         return await run_in_thread(self.search_keyword, query, k, filter)
-
-    def keyword_maximum(self, query: str) -> float:
-        """What no keyword score for the query can exceed (see ``BM25Index.maximum``)."""
-        return self.keyword_view().maximum(query)
 
     def keyword_view(self) -> KeywordView:
         """The keyword leg to read from: its terms, search with a weight for each, counts for feedback."""

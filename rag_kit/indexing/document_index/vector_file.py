@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from rag_kit.documents.atomic_file import replace_file
 from rag_kit.errors import IndexFormatError
 from rag_kit.indexing.document_index.sql import Connection, in_groups, marks
-from rag_kit.indexing.document_index.vectors import Vectors, pack_signs, unit, unpack, words_of
+from rag_kit.indexing.document_index.vectors import Vectors, pack_signs, unit, words_of
 
 Numbers = NDArray[np.int64]
 Blocks = Iterable[tuple[Numbers, Vectors]]
@@ -94,7 +94,8 @@ def all_blocks(connection: Connection, dimension: int) -> Iterator[tuple[Numbers
 
 
 def _sound(found: list[tuple[int, bytes]], dimension: int) -> tuple[Numbers, Vectors]:
-    rows = unpack([blob for _, blob in found], dimension)
+    rows = np.frombuffer(b"".join(blob for _, blob in found), "<f4").reshape(len(found), dimension)
+    rows = rows.astype(np.float32, copy=False)
     sound = np.isfinite(rows).all(axis=1)
     return np.array([n for n, _ in found], np.int64)[sound], unit(rows[sound])
 

@@ -31,12 +31,8 @@ def best(scores: Vectors, ids: list[str], k: int) -> list[tuple[str, float]]:
     """
     if k <= 0 or not len(scores):
         return []
-    if k < len(scores):
-        least = np.partition(scores, len(scores) - k)[len(scores) - k] - 2 * TIE
-        candidates = np.flatnonzero(scores >= least).tolist()
-    else:
-        candidates = list(range(len(scores)))
-    rounded = [(-round(float(scores[i]) / TIE), ids[i]) for i in candidates]
+    places, near = near_best(np.arange(len(scores)), scores, k)
+    rounded = [(-round(score / TIE), ids[i]) for i, score in zip(places.tolist(), near.tolist(), strict=True)]
     return [(key, round(-steps * TIE, 6)) for steps, key in sorted(rounded)[:k]]
 
 
@@ -46,15 +42,6 @@ def near_best(numbers: NDArray[np.int64], scores: Vectors, k: int) -> tuple[NDAr
         near = scores >= np.partition(scores, len(scores) - k)[len(scores) - k] - 2 * TIE
         numbers, scores = numbers[near], scores[near]
     return numbers, scores
-
-
-def unpack(blobs: list[bytes], dimension: int) -> Vectors:
-    """Stored vectors as an array of shape (len(blobs), dimension)."""
-    return (
-        np.frombuffer(b"".join(blobs), dtype="<f4")
-        .reshape(len(blobs), dimension)
-        .astype(np.float32, copy=False)
-    )
 
 
 def words_of(dimension: int) -> int:

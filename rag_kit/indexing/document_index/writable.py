@@ -6,15 +6,15 @@ import logging
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.embedding import check_model, check_vectors, embed_ahead, name_of
+from rag_kit.indexing.document_index.families import Family
 from rag_kit.indexing.document_index.family_rows import family_rows
 from rag_kit.indexing.document_index.filling import fill_vectors
 from rag_kit.indexing.document_index.reading import ReadableIndex
-from rag_kit.indexing.document_index.rows import Row, make_rows
+from rag_kit.indexing.document_index.rows import Row, make_rows, text_hash
 from rag_kit.indexing.document_index.sql import chosen
 from rag_kit.indexing.document_index.store import State
 from rag_kit.indexing.document_index.writing import (
@@ -23,14 +23,13 @@ from rag_kit.indexing.document_index.writing import (
     SourceRecord,
     WriteReport,
     apply,
-    missing_texts,
+    known_vectors,
 )
-from rag_kit.indexing.searched import REPRESENTATION
+from rag_kit.indexing.searched import REPRESENTATION, embedded_row
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
-    from rag_kit.indexing.document_index.families import Family
 
 logger = logging.getLogger(__name__)
 
@@ -43,72 +42,53 @@ class WritableIndex(ReadableIndex):
     disk without room; nothing is changed then.
     """
 
-    def upsert(self, documents: Sequence[Document], ids: Sequence[str] | None = None) -> WriteReport:
+    def upsert(
+        self, documents: Sequence[Document] | Sequence[Family], ids: Sequence[str] | None = None
+    ) -> WriteReport:
         """Add documents, or replace those with the same ids.
 
         Texts that the index holds already are not embedded again. A document with the metadata field
         ``representation`` counts as made of others: only a filter that names the field finds it, and the log says so.
 
         Args:
-            documents: The documents; provenance is not stored.
+            documents: The documents, provenance is not stored; or families, whose documents are found by their
+                children. Children that a changed document no longer has are removed.
             ids: One id a document; else ``Document.id``, else made from source and text.
 
         Returns:
-            Which ids were added, updated, unchanged.
+            Which ids were added, updated, unchanged; of families those of the children, and of the documents under
+            ``parents``.
         """
-        return self.write(Batch(rows=_with_warning(make_rows(documents, ids))))
-
-    async def aupsert(self, documents: Sequence[Document], ids: Sequence[str] | None = None) -> WriteReport:
-        """As `upsert`, on a thread."""
-        return await run_in_thread(self.upsert, documents, ids)
-
-    def upsert_families(self, families: Sequence[Family], ids: Sequence[str] | None = None) -> WriteReport:
-        """Add documents that are found by their children, or replace those with the same ids.
-
-        Children that a changed document no longer has are removed. The report names rows (children) and, under
-        ``parents``, documents.
-        """
-        return self.write(Batch(families=family_rows(families, ids)))
+        return self.write(_batch(documents, ids))
 
     def sync(
-        self, documents: Sequence[Document], *, scope: str | Sequence[str] | None = None, prune: bool = False
+        self,
+        documents: Sequence[Document] | Sequence[Family],
+        *,
+        ids: Sequence[str] | None = None,
+        scope: str | Sequence[str] | None = None,
+        prune: bool = False,
     ) -> WriteReport:
         """Make the index hold exactly these documents of their sources.
 
         All chunks of every source that occurs (``metadata["source"]``) are replaced by those given.
 
         Args:
-            documents: All documents of each of their sources.
+            documents: All documents, or families, of each of their sources.
+            ids: As for `upsert`.
             scope: Sources, or folders of sources, that the documents must lie in; ``None`` for anything.
             prune: Also remove the sources in the scope of which no document is given.
         """
-        rows = _with_warning(make_rows(documents))
-        whole, gone = self._scoped({row.source for row in rows}, scope, prune)
-        return self.write(Batch(rows=rows, whole=whole, removed_sources=gone))
-
-    def sync_families(
-        self,
-        families: Sequence[Family],
-        *,
-        ids: Sequence[str] | None = None,
-        scope: str | Sequence[str] | None = None,
-        prune: bool = False,
-    ) -> WriteReport:
-        """As `sync`, for documents that are found by their children; `ids` as for `upsert_families`."""
-        rows = family_rows(families, ids)
-        whole, gone = self._scoped({row.row.source for row in rows}, scope, prune)
-        return self.write(Batch(families=rows, whole=whole, removed_sources=gone))
-
-    def _scoped(
-        self, given: set[str], scope: str | Sequence[str] | None, prune: bool
-    ) -> tuple[set[str], list[str]]:
-        """The sources given, checked, and those in the scope that are not given."""
-        scopes = [scope] if isinstance(scope, str) else scope
+        batch, scopes = _batch(documents, ids), [scope] if isinstance(scope, str) else scope
+        given = {row.source for row in [*batch.rows, *(family.row for family in batch.families)]}
         if outside := sorted(source for source in given if not source or not in_scope(source, scopes)):
             raise InvalidInputError(
                 f"sync needs metadata['source'] within scope={scopes!r} in every document; one has {outside[0]!r}."
             )
-        return given, [s for s in self.sources() if s not in given and in_scope(s, scopes)] if prune else []
+        batch.whole = given
+        if prune:
+            batch.removed_sources = [s for s in self.sources() if s not in given and in_scope(s, scopes)]
+        return self.write(batch)
 
     def delete(self, ids: Sequence[str]) -> int:
         """Remove documents, and say how many there were; one with children goes with them, no child goes alone."""
@@ -163,7 +143,10 @@ class WritableIndex(ReadableIndex):
         if self.embeddings is None or not rows:
             return {}
         self.add_vectors()
-        return missing_texts(self._store, rows)
+        with self._store.looking() as connection:
+            known = known_vectors(connection, {row.hash for row in rows})
+        texts = (embedded_row(row.text, row.metadata) for row in rows)
+        return {key: text for text in texts if (key := text_hash(text)) not in known}
 
     def _apply(self, batch: Batch, vectors: Mapping[bytes, bytes]) -> WriteReport:
         def embed(texts: Mapping[bytes, str]) -> Mapping[bytes, bytes]:
@@ -258,9 +241,12 @@ def in_scope(source: str, scopes: Sequence[str] | None) -> bool:
     )
 
 
-def _with_warning(rows: list[Row]) -> list[Row]:
-    """The rows; those that searches leave out are counted in the log."""
+def _batch(documents: Sequence[Document] | Sequence[Family], ids: Sequence[str] | None) -> Batch:
+    """What adds documents or families; the rows that searches leave out are counted in the log."""
+    if isinstance(documents, Sequence) and documents and isinstance(documents[0], Family):
+        return Batch(families=family_rows(cast("Sequence[Family]", documents), ids))
+    rows = make_rows(cast("Sequence[Document]", documents), ids)
     if count := sum(f'"{REPRESENTATION}"' in row.metadata for row in rows):
         how = "%d documents have the metadata field %r: only a filter that names it finds them"
         logger.warning(how, count, REPRESENTATION)
-    return rows
+    return Batch(rows=rows)

@@ -125,26 +125,12 @@ class WriteReport(Changes):
 def known_vectors(
     connection: Connection, hashes: Iterable[bytes], table: str = "vectors"
 ) -> dict[bytes, bytes]:
-    """Vectors that a table of the store has, by the hash of what is embedded.
-
-    Args:
-        connection: Where to look.
-        hashes: Of texts, without titles.
-        table: The table.
-    """
+    """Vectors that a table has for texts of some hashes, by the hash of what is embedded: the text below its titles."""
     query = (
         f"SELECT c.text, c.metadata, v.vector FROM chunks c JOIN {table} v USING (n) WHERE c.hash IN ({{}})"
     )
     found = chosen(connection, query, hashes)
     return {text_hash(embedded_row(text, metadata)): vector for text, metadata, vector in found}
-
-
-def missing_texts(store: Store, rows: Sequence[Row]) -> dict[bytes, str]:
-    """The texts of rows that have no vector in the store yet, by their hash."""
-    with store.looking() as connection:
-        known = known_vectors(connection, {row.hash for row in rows})
-    texts = (embedded_row(row.text, row.metadata) for row in rows)
-    return {key: text for text in texts if (key := text_hash(text)) not in known}
 
 
 def apply(

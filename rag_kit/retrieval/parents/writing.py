@@ -109,7 +109,7 @@ class FamilyWriter(RagKitRetriever):
         """
         documents = documents_of(documents)
         families = self._families(documents)
-        return _report(self.index.upsert_families(families, self._ids(documents, ids)))
+        return _report(self.index.upsert(families, self._ids(documents, ids)))
 
     async def aupsert(self, documents: Sequence[Document], ids: Sequence[str] | None = None) -> FamilyReport:
         """As ``upsert``, on a thread."""
@@ -134,7 +134,7 @@ class FamilyWriter(RagKitRetriever):
         documents = documents_of(documents)
         families = self._families(documents)
         given = self._ids(documents, ids)
-        return _report(self.index.sync_families(families, ids=given, scope=scope, prune=prune))
+        return _report(self.index.sync(families, ids=given, scope=scope, prune=prune))
 
     def delete(self, ids: Sequence[str]) -> int:
         """Remove documents with all their children, in one transaction; ids that are not there are passed over.

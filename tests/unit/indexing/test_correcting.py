@@ -192,7 +192,7 @@ def test_a_wrong_line_changes_nothing(folder: Path, bad: bytes, what: str) -> No
 def test_documents_that_have_parts_are_refused(tmp_path: Path) -> None:
     """Neither they nor their parts can be corrected alone."""
     with DocumentIndex.create(tmp_path / "index") as index:
-        index.upsert_families([Family(Document("one two", id="p"), [Child("one", 0, 3)])])
+        index.upsert([Family(Document("one two", id="p"), [Child("one", 0, 3)])])
         for key in ("p", *index.ids()):
             (tmp_path / "c.jsonl").write_text(json.dumps({"id": key, "text": "x"}))
             with pytest.raises(InvalidInputError, match="line 1"):

@@ -55,16 +55,16 @@ def model() -> WordEmbeddings:
 @pytest.fixture
 def index(tmp_path: Path, model: WordEmbeddings) -> Any:
     with DocumentIndex.create(tmp_path / "index", embeddings=model) as index:
-        index.upsert_families(cut(numbered("ant"), numbered("bee", source="/bee.md")))
+        index.upsert(cut(numbered("ant"), numbered("bee", source="/bee.md")))
         yield index
 
 
 def test_ids_of_children_are_deterministic(index: DocumentIndex, tmp_path: Path) -> None:
     """The same documents give the same child ids in another index; each has an id of its own."""
     with DocumentIndex.create(tmp_path / "other") as other:
-        other.upsert_families(cut(numbered("bee", source="/bee.md"), numbered("ant")))
+        other.upsert(cut(numbered("bee", source="/bee.md"), numbered("ant")))
         assert sorted(other.ids()) == sorted(index.ids())
-        twice = other.upsert_families(cut(Document("Same here. Same here.", id="twice")))
+        twice = other.upsert(cut(Document("Same here. Same here.", id="twice")))
         assert len(set(twice.added)) == 2
 
 
@@ -72,7 +72,7 @@ def test_writing_again_changes_nothing(index: DocumentIndex, model: WordEmbeddin
     """The same families again: nothing embedded, nothing changed, all reported as unchanged."""
     before, embedded = content(index), len(model.texts)
     generation = index._state().generation
-    report = index.upsert_families(cut(numbered("ant"), numbered("bee", source="/bee.md")))
+    report = index.upsert(cut(numbered("ant"), numbered("bee", source="/bee.md")))
     assert report.parents.unchanged == ["ant", "bee"] and not report.parents.updated
     assert len(report.unchanged) == 12 and len(model.texts) == embedded
     assert index._state().generation == generation and content(index) == before
@@ -82,7 +82,7 @@ def test_an_update_replaces_children(index: DocumentIndex, model: WordEmbeddings
     """Children that the new text lacks are gone from every leg; those that it keeps are not embedded again."""
     embedded = len(model.texts)
     text = index.get(["ant"])[0].page_content.replace("Here ant3", "Elsewhere wasp")
-    report = index.upsert_families(cut(Document(text, id="ant")))
+    report = index.upsert(cut(Document(text, id="ant")))
     assert report.parents.updated == ["ant"] and len(report.added) == len(report.removed) == 1
     assert len(model.texts) == embedded + 1
     assert index.search_keyword("ant3") == [] and len(index.search_keyword("wasp")) == 1
@@ -94,7 +94,7 @@ def test_an_update_replaces_children(index: DocumentIndex, model: WordEmbeddings
 
 def test_metadata_of_the_parent_reach_its_children(index: DocumentIndex) -> None:
     """New metadata of a parent with the same text are those of its children, with no text embedded."""
-    report = index.upsert_families(cut(numbered("ant", tenant="a")))
+    report = index.upsert(cut(numbered("ant", tenant="a")))
     assert report.parents.updated == ["ant"] and len(report.updated) == 6 and report.embedded == 0
     assert len(index.search_keyword("told", 50, {"tenant": "a"})) == 6
 
@@ -102,7 +102,7 @@ def test_metadata_of_the_parent_reach_its_children(index: DocumentIndex) -> None
 def test_a_parent_may_change_alone(index: DocumentIndex) -> None:
     """White space at the end changes the parent, and none of its children."""
     text = index.get(["ant"])[0].page_content + "\n"
-    report = index.upsert_families(cut(Document(text, id="ant")))
+    report = index.upsert(cut(Document(text, id="ant")))
     assert report.parents.updated == ["ant"] and not report.added and not report.removed
     assert index.get(["ant"])[0].page_content == text
 
@@ -120,16 +120,16 @@ def test_deleting_takes_the_whole_family(index: DocumentIndex) -> None:
 
 def test_sync_removes_what_a_source_no_longer_has(index: DocumentIndex) -> None:
     """All documents of a source are those given; plain documents of a source replace its families, too."""
-    report = index.sync_families(cut(numbered("fly", source="/bee.md")))
+    report = index.sync(cut(numbered("fly", source="/bee.md")))
     assert (report.parents.added, report.parents.removed) == (["fly"], ["bee"])
     assert index.search_keyword("bee1") == [] and index.get(["bee"]) == []
     index.sync([Document("plain", metadata={"source": "/bee.md"})])
     assert index.get(["fly"]) == [] and len(index.ids("/bee.md")) == 1
-    index.sync_families(cut(numbered("fly", source="/docs/fly.md")))
-    index.sync_families(cut(numbered("gnat", source="/docs/gnat.md")), scope="/docs", prune=True)
+    index.sync(cut(numbered("fly", source="/docs/fly.md")))
+    index.sync(cut(numbered("gnat", source="/docs/gnat.md")), scope="/docs", prune=True)
     assert index.get(["fly"]) == [] and index.get(["ant", "gnat"])[1].id == "gnat"
     with pytest.raises(InvalidInputError, match="source"):
-        index.sync_families(cut(numbered("x")))
+        index.sync(cut(numbered("x")))
 
 
 def test_children_are_no_documents_of_their_own(index: DocumentIndex) -> None:
@@ -144,7 +144,7 @@ def test_children_are_no_documents_of_their_own(index: DocumentIndex) -> None:
             attempt()
     index.upsert([Document("mine", id="plain")])
     with pytest.raises(InvalidInputError, match="'plain'"):
-        index.upsert_families(cut(numbered("plain")))
+        index.upsert(cut(numbered("plain")))
     assert len(index.search_keyword("ant", 50)) == 6
 
 
@@ -163,14 +163,14 @@ def test_bad_families_are_refused(index: DocumentIndex, families: list[Family], 
     """What cannot be true or stored is named, and nothing is written."""
     before = content(index)
     with pytest.raises(InvalidInputError, match=told):
-        index.upsert_families([*cut(numbered("new")), *families])
+        index.upsert([*cut(numbered("new")), *families])
     assert content(index) == before
 
 
 def test_empty_and_blank_documents(index: DocumentIndex) -> None:
     """A blank document is kept and has no children; none at all is no error."""
-    assert index.upsert_families([]).parents.added == []
-    assert index.upsert_families(cut(Document(" \n", id="blank"))).parents.added == ["blank"]
+    assert index.upsert([]).parents.added == []
+    assert index.upsert(cut(Document(" \n", id="blank"))).parents.added == ["blank"]
     assert index.get(["blank"])[0].page_content == " \n"
     index.flush()
     assert index.verify().ok
@@ -204,23 +204,23 @@ def test_a_failure_at_any_step_leaves_the_old_state(
     with monkeypatch.context() as patch:
         patch.setattr(module, name, failing)
         with pytest.raises(OSError, match="the disk is gone"):
-            index.upsert_families(changed)
+            index.upsert(changed)
         if name in ("write_families", "_remove"):
             with pytest.raises(OSError, match="the disk is gone"):
                 index.delete(["ant"])
     assert content(index) == before and index.verify().ok
-    assert index.upsert_families(changed).parents.added == ["cat"]
+    assert index.upsert(changed).parents.added == ["cat"]
 
 
 def test_a_failing_model_leaves_the_old_state(tmp_path: Path) -> None:
     """When the embedding model goes away, neither parent nor child is written."""
     model = WordEmbeddings()
     with DocumentIndex.create(tmp_path / "index", embeddings=model) as index:
-        index.upsert_families(cut(numbered("ant")))
+        index.upsert(cut(numbered("ant")))
         before = content(index)
         model.fail_after = model.batches
         with pytest.raises(ModelUnreachableError):
-            index.upsert_families(cut(numbered("bee")))
+            index.upsert(cut(numbered("bee")))
         model.fail_after = None
         assert content(index) == before
 
@@ -231,7 +231,7 @@ def test_several_writes_in_one_transaction(index: DocumentIndex) -> None:
 
     def work() -> None:
         with index.transaction():
-            index.upsert_families(cut(numbered("cat")))
+            index.upsert(cut(numbered("cat")))
             index.delete(["ant"])
             raise ValueError("stop")
 
@@ -243,7 +243,7 @@ def test_several_writes_in_one_transaction(index: DocumentIndex) -> None:
 def test_thousands_of_children_at_once(tmp_path: Path) -> None:
     """6,000 children go in at once, into every leg."""
     with DocumentIndex.create(tmp_path / "index", embeddings=WordEmbeddings(8)) as index:
-        report = index.upsert_families(cut(*(numbered(f"n{i}", 20) for i in range(300))))
+        report = index.upsert(cut(*(numbered(f"n{i}", 20) for i in range(300))))
         assert len(report.added) == 6000
         index.flush()
         assert index.verify().ok
@@ -273,13 +273,13 @@ def test_verify_finds_damage_and_writing_again_mends(tmp_path: Path, statement: 
     """Damage to a family is named; after a repair, writing the documents again makes everything right."""
     documents = [numbered("ant"), numbered("bee")]
     with DocumentIndex.create(tmp_path / "index") as index:
-        index.upsert_families(cut(*documents))
+        index.upsert(cut(*documents))
     break_store(index, statement)
     with DocumentIndex.open(tmp_path / "index", mode="w", check=False) as index:
         report = index.verify()
         assert not report.ok and told in str(report)
         index.repair()
-        index.upsert_families(cut(*documents))
+        index.upsert(cut(*documents))
         index.flush()
         assert index.verify().ok, str(index.verify())
         assert len(index.ids()) == 12
@@ -290,7 +290,7 @@ def test_reading_only(tmp_path: Path) -> None:
     with DocumentIndex.create(tmp_path / "index"):
         pass
     with DocumentIndex.open(tmp_path / "index") as index, pytest.raises(DocumentIndexError, match="mode='w'"):
-        index.upsert_families(cut(numbered("ant")))
+        index.upsert(cut(numbered("ant")))
 
 
 # Cutting
@@ -348,6 +348,6 @@ def test_splitters_of_other_makers() -> None:
 def test_offsets_are_those_of_the_source(tmp_path: Path) -> None:
     """Children of a chunk that tells its own place have their place in the source."""
     with DocumentIndex.create(tmp_path / "index") as index:
-        index.upsert_families(cut(Document("One. Two.", id="c", metadata={"start": 100, "end": 109})))
+        index.upsert(cut(Document("One. Two.", id="c", metadata={"start": 100, "end": 109})))
         [(hit, _)] = index.search_keyword("two")
         assert (hit.metadata["start"], hit.metadata["end"]) == (105, 109)

@@ -111,7 +111,7 @@ def test_nul_is_refused(server: str) -> None:
         with pytest.raises(InvalidInputError, match="NUL"):
             index.upsert([good, Document("b\0d", id="bad")])
         with pytest.raises(InvalidInputError, match="NUL"):
-            index.upsert_families([Family(Document("b\0d", id="bad"), [])])
+            index.upsert([Family(Document("b\0d", id="bad"), [])])
         assert index.ids() == []
         index.upsert([good])
         assert index.get(["good"])[0].metadata == good.metadata

@@ -129,9 +129,7 @@ def test_groups_of_ones_own_are_searched_side_by_side(tmp_path):
         )
         writer.upsert([Document(text, id="lake")])
         own = Child("A pond for anglers", metadata={"representation": "nickname"})
-        index.upsert_families(
-            [Family(Document("Deep water.", id="pond"), [Child("Deep water.", 0, 11), own])]
-        )
+        index.upsert([Family(Document("Deep water.", id="pond"), [Child("Deep water.", 0, 11), own])])
         kinds = ("text", "children:20", "children:40", "nickname")
         retriever = MultiRepresentationRetriever(index=index, kinds=kinds)
         assert kinds_of(ask(retriever, "trout in the lake")[0]) == {"text", "children:20", "children:40"}

@@ -255,7 +255,7 @@ async def test_tenant_on_the_child_only() -> None:
         Document("owned by b", id="b", metadata={"tenant": "b"}), [Child("secret", metadata={"tenant": "a"})]
     )
     index = make().index
-    index.upsert_families([mine, theirs])
+    index.upsert([mine, theirs])
     retriever = ParentDocumentRetriever(index=index)
     assert set(ids(await both(retriever, "secret"))) == {"mixed", "b"}
     assert await both(retriever, "secret", filter={"tenant": "a"}) == []

@@ -156,7 +156,7 @@ async def test_neighbours_of_another_tenant_end_the_window() -> None:
         for (start, end), owner in zip(places, owners, strict=True)
     ]
     index = make().index
-    index.upsert_families([Family(Document(text, id="d", metadata={"owner": "a"}), parts)])
+    index.upsert([Family(Document(text, id="d", metadata={"owner": "a"}), parts)])
     retriever = SentenceWindowRetriever(index=index, window=3, k=5)
     found = await both(retriever, "mine", filter={"owner": "a"})
     assert sorted(d.page_content for d in found) == ["Mine one. Mine two.", "Mine three."]
@@ -167,9 +167,7 @@ async def test_neighbours_of_another_tenant_end_the_window() -> None:
 async def test_texts_that_stand_nowhere_are_returned_as_they_are() -> None:
     """A child that is no span of its document, or no child at all, stands for itself."""
     index = make().index
-    index.upsert_families(
-        [Family(Document("The text.", id="d"), [Child("made up"), Child("The text.", 0, 9)])]
-    )
+    index.upsert([Family(Document("The text.", id="d"), [Child("made up"), Child("The text.", 0, 9)])])
     index.upsert([Document("plain made", id="p")])
     found = await both(SentenceWindowRetriever(index=index), "made")
     assert sorted(d.page_content for d in found) == ["made up", "plain made"]
