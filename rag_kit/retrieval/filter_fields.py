@@ -7,13 +7,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from rag_kit.documents.fields import Fields, fields_of_filter, lacking, read_fields, unknown_field
 from rag_kit.indexing.store_filters import made_by
-from rag_kit.retrieval.own_filter import MAX_DEPTH, inside, own_filter
+from rag_kit.retrieval.own_filter import MAX_DEPTH, are_documents, inside, own_filter
 
 _log = logging.getLogger(__name__)
 _known: WeakKeyDictionary[Any, Fields] = WeakKeyDictionary()
@@ -65,8 +64,11 @@ def _sources(retriever: Any, config: RunnableConfig | None, depth: int) -> Itera
     """The indexes, stores and lists of documents that a retriever searches; raises if one cannot be listed."""
     if depth > MAX_DEPTH:
         raise _NotKnownError
-    listed = isinstance(retriever, list) and all(isinstance(each, Document) for each in retriever)
-    if listed or hasattr(retriever, "metadata_rows") or isinstance(retriever, InMemoryVectorStore):
+    if (
+        are_documents(retriever)
+        or hasattr(retriever, "metadata_rows")
+        or isinstance(retriever, InMemoryVectorStore)
+    ):
         yield retriever
     elif isinstance(retriever, VectorStore):
         if not made_by(retriever, "langchain_chroma"):
@@ -99,7 +101,7 @@ def _fields(source: Any, wanted: Fields) -> Fields:
 
 
 def _kept(source: Any) -> bool:
-    return not isinstance(source, list)
+    return not isinstance(source, (list, tuple))
 
 
 def _rows(source: Any) -> Iterator[Mapping[str, Any]]:
@@ -107,8 +109,8 @@ def _rows(source: Any) -> Iterator[Mapping[str, Any]]:
         yield from source.metadata_rows()
     elif isinstance(source, InMemoryVectorStore):
         yield from [row["metadata"] for row in list(source.store.values())]
-    elif isinstance(source, list):
-        yield from [document.metadata for document in source]
+    elif not _kept(source):
+        yield from (document.metadata for document in source)
     else:
         for start in range(0, _MAX_ROWS + 1, _PAGE):
             page = source.get(limit=_PAGE, offset=start, include=["metadatas"])["metadatas"]

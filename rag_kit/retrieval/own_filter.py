@@ -33,10 +33,15 @@ def inside(
     if isinstance(retriever, RunnableSequence):
         return [retriever.first]
     part = next((found for name in names if (found := getattr(retriever, name, None)) is not None), None)
-    several = isinstance(part, (list, tuple)) and not all(isinstance(one, Document) for one in part)
+    several = isinstance(part, (list, tuple)) and not are_documents(part)
     parts: list[Any] = [] if part is None else [*part] if several else [part]
     # a source of a router is no runnable; it has one
     return [getattr(one, "retriever", one) if several else one for one in parts]
+
+
+def are_documents(value: Any) -> bool:
+    """Whether this is a list of documents, which may be long: the first one decides."""
+    return isinstance(value, (list, tuple)) and (not value or isinstance(value[0], Document))
 
 
 def own_filter(
