@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from rag_kit.cli.output import STATUS, AnswerWriter, hint, say
+from rag_kit.cli.output import STATUS, hint, say, say_piece
 from rag_kit.cli.passages import plain, say_passages, shorten, step_text, where
 from rag_kit.cli.streaming import AnswerStream
 
@@ -69,7 +69,7 @@ class AnswerPrinter:
         """
         STATUS.show("searching ...")
         state: dict[str, Any] = {}
-        stream, out, printed, explained = AnswerStream(), AnswerWriter(), "", not self.explained
+        stream, printed, explained = AnswerStream(), "", not self.explained
         async for path, mode, value in self.graph.astream(
             {"question": given} if isinstance(given, str) else given,
             config,
@@ -81,7 +81,7 @@ class AnswerPrinter:
                 # what graders and rewriters say is not streamed by the graphs; what is, is the answer
                 if text := stream.feed(value[0].text):
                     STATUS.clear()
-                    out.write(text)
+                    say_piece(text)
                     printed += text
             elif mode == "custom" and not printed:
                 self._step(value)
@@ -97,11 +97,11 @@ class AnswerPrinter:
         if "__interrupt__" in state:
             return state
         printed += (rest := stream.end())
-        out.write(rest)
+        say_piece(rest)
         if printed.strip() != state["answer"].strip():
             # nothing was streamed, or what was is not what the graph settled on
-            out.write(("\n\n" if printed.strip() else "") + state["answer"])
-        out.end()
+            say_piece(("\n\n" if printed.strip() else "") + state["answer"])
+        say()
         if not explained and state["documents"]:
             say()
             say_passages(state["documents"], state["question"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-import time
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.cli import exits
@@ -13,7 +12,7 @@ from rag_kit.cli.answering import AnswerPrinter, as_json, check, stoppable
 from rag_kit.cli.opening import call_arguments, open_retriever
 from rag_kit.cli.options import GRAPHS, add_answer_options, add_search_options, chat_settings
 from rag_kit.cli.output import STATUS, hint_once, say, say_json
-from rag_kit.errors import BudgetExceededError, InvalidInputError
+from rag_kit.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,16 +34,6 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Answer one question, those of a session, or each line of a pipe."""
-    begun = time.monotonic()
-    try:
-        return _run(arguments, begun)
-    except BudgetExceededError as error:
-        if error.what != "deadline":
-            raise
-        raise BudgetExceededError("deadline", arguments.deadline) from None
-
-
-def _run(arguments: argparse.Namespace, begun: float) -> int:
     STATUS.show("loading ...")
     in_session = arguments.question is None and _may_begin_session(arguments)
     if arguments.question is not None:
@@ -64,8 +53,6 @@ def _run(arguments: argparse.Namespace, begun: float) -> int:
             settings["checkpointer"] = InMemorySaver()
         graph = getattr(graphs, GRAPHS[arguments.graph])(retriever, llm, **settings)
         described = describe_model(llm)
-        if arguments.question is not None:  # its time runs from the command on, loading included
-            context["deadline"] = max(0.001, arguments.deadline - (time.monotonic() - begun))
         printer = AnswerPrinter(graph, context, described, explained=arguments.explain)
         # One loop for all questions: a client's open connections belong to the loop that opened them. And a loop at
         # all for Ctrl-C: a thread that waits for a silent endpoint cannot be interrupted, a task can.

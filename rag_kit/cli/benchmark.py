@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from rag_kit.cli import exits
 from rag_kit.cli.options import add_options
-from rag_kit.cli.output import hint, say_json
+from rag_kit.cli.output import Progress, hint, say_json
 from rag_kit.documents.tables import Table, tables_text
 
 _DESCRIPTION = """Measure how well and how fast pipelines find the relevant documents of a data set: corpus.jsonl[.gz],
@@ -59,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     """
     from rag_kit.evaluation import benchmark
 
-    with _progress() as progress:
+    with Progress("steps") as progress:
         result = benchmark(
             arguments.dataset,
             arguments.pipeline,
@@ -70,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
             chunk_size=arguments.chunk_size,
             embeddings=arguments.embedding_model,
             cache=arguments.cache,
-            progress=progress,
+            progress=progress.show,
         )
     if arguments.json:
         say_json(result)
@@ -111,31 +109,3 @@ def _cell(entry: Mapping[str, Any], name: str) -> str | None:
     if isinstance(value, Mapping) and value.keys() == {"value", "low", "high"}:
         return f"{value['value']:.3f} [{value['low']:.3f}, {value['high']:.3f}]"
     return _PLAIN[name].format(value) if name in _PLAIN and value is not None else None
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[str, int, int], None]]:
-    """A bar for each step on a terminal; one line for each finished step elsewhere. All on stderr."""
-    from tqdm import tqdm
-
-    tqdm.monitor_interval = 0  # its watching thread is not needed
-    bar: tqdm[Any] | None = None
-    step = ""
-
-    def report(what: str, done: int, total: int) -> None:
-        nonlocal bar, step
-        if what != step:
-            if bar is not None:
-                bar.close()
-            step = what
-            bar = tqdm(total=total, desc=what, file=sys.stderr, disable=None, mininterval=0.2)
-        if bar is not None:
-            bar.update(done - bar.n)
-            if done == total and bar.disable:
-                hint(f"{what}: {total} done")
-
-    try:
-        yield report
-    finally:
-        if bar is not None:
-            bar.close()

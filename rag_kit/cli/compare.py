@@ -12,11 +12,8 @@ from rag_kit.cli.output import hint, say, say_json
 from rag_kit.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from rag_kit.evaluation import Results
     from rag_kit.evaluation.comparison import Comparison
-    from rag_kit.evaluation.diagnosis import Diagnosis
 
 _DESCRIPTION = """Compare what `rag-kit evaluate --out` wrote for several pipelines on the same questions: differences
 with intervals and tests corrected for their number, latency and cost, which questions each one alone gets, and why
@@ -69,6 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
     from rag_kit.evaluation import compare
     from rag_kit.evaluation._files import check_target
     from rag_kit.evaluation.diagnosis import diagnose_all
+    from rag_kit.evaluation.reporting.writing import write_report
 
     check_target(arguments.report)
     results = _load(arguments.results)
@@ -80,7 +78,11 @@ def run(arguments: argparse.Namespace) -> int:
     )  # fmt: skip
     found = diagnose_all(results, arguments.language or "auto")
     if arguments.report is not None:
-        _report(arguments, results, comparison, found)
+        written = write_report(
+            results, arguments.report, comparison=comparison, diagnosis=found or None, title=arguments.title,
+            language=arguments.language or "en",
+        )  # fmt: skip
+        hint(f"report written to {written}")
     if arguments.json:
         say_json({**comparison.to_json(), "diagnoses": {name: one.to_json() for name, one in found.items()}})
     else:
@@ -116,23 +118,3 @@ def _load(given: list[str]) -> dict[str, Results]:
             )
         loaded[key] = results
     return loaded
-
-
-def _report(
-    arguments: argparse.Namespace,
-    results: Mapping[str, Results],
-    comparison: Comparison,
-    found: Mapping[str, Diagnosis],
-) -> None:
-    from rag_kit.evaluation.reporting.writing import write_report
-
-    try:
-        path = write_report(
-            results, arguments.report, comparison=comparison, diagnosis=found or None, title=arguments.title,
-            language=arguments.language or "en",
-        )  # fmt: skip
-    except OSError as error:  # of a disk that fails while it is written
-        raise InvalidInputError(
-            f"--report {str(arguments.report)!r} cannot be written ({error.strerror or error}); name another file"
-        ) from None
-    hint(f"report written to {path}")

@@ -48,7 +48,7 @@ def add_parser(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         "doctor",
         help="what is installed, configured and reachable",
-        description="Tell what is installed, configured and reachable. With --model: what the endpoint of that model "
+        description="Tell what is installed, configured and reachable. With --model: what the endpoint of that model\n"
         "can do, by about ten short requests. No secret is printed.",
     )
     add_options(parser, "--index", "--model", "--base-url", "--json")

@@ -15,11 +15,10 @@ from rag_kit.cli.output import hint, problem, say, say_json
 from rag_kit.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from rag_kit.evaluation import EvaluationSet, Example, Results
     from rag_kit.evaluation.metric import Metric
-    from rag_kit.evaluation.runs.metering import Progress
 
 _DESCRIPTION = """Ask a pipeline every question of a set and score what it gives. With --out every finished step is
 kept: killed or stopped, the same command goes on from there; unchanged, it asks nobody anything."""
@@ -151,7 +150,7 @@ def run(arguments: argparse.Namespace) -> int:
                 name=arguments.name or name,
                 version=arguments.pipeline_version or version,
                 prices=prices,
-                progress=_progress(),
+                progress=sys.stderr.isatty(),
                 retry_errors=not arguments.keep_errors,
                 **{setting: getattr(arguments, setting) for setting in _SETTINGS},
             )
@@ -292,15 +291,3 @@ def _show(results: Results, arguments: argparse.Namespace) -> None:
         say(str(results))
     if arguments.out is not None:
         hint(f"written to {arguments.out}")
-
-
-def _progress() -> bool | Callable[[Progress], None]:
-    """A bar on a terminal; elsewhere one line at the end."""
-    if sys.stderr.isatty():
-        return True
-
-    def report(state: Progress) -> None:
-        if state.done == state.total:
-            hint(f"{state.total} questions done in {state.seconds:.1f} s; {state}")
-
-    return report

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
-
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "ingest": (
         "rag-kit ingest handbook notes.pdf --index my-index",
@@ -34,18 +32,3 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "models": ("rag-kit models install minilm",),
     "doctor": ("rag-kit doctor", "rag-kit doctor --model openai:qwen-plus --json"),
 }
-
-
-class HelpFormatter(argparse.HelpFormatter):
-    """Wraps texts as usual, but keeps the lines of examples."""
-
-    def _fill_text(self, text: str, width: int, indent: str) -> str:
-        if text.startswith("examples:\n"):
-            return text
-        return super()._fill_text(text, width, indent)
-
-
-def add_examples(parser: argparse.ArgumentParser, command: str) -> None:
-    """End the help of a command with its examples."""
-    parser.formatter_class = HelpFormatter
-    parser.epilog = "\n  ".join(["examples:", *EXAMPLES[command]])

@@ -92,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
             prune=arguments.prune,
             strict=arguments.strict,
             wait=arguments.wait,
-            progress=progress.file,
+            progress=progress.show,
             dry_run=arguments.dry_run,
             **settings,
         )

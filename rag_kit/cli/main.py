@@ -10,7 +10,7 @@ from importlib import import_module
 
 from rag_kit import __version__
 from rag_kit.cli import exits
-from rag_kit.cli.examples import add_examples
+from rag_kit.cli.examples import EXAMPLES
 from rag_kit.cli.output import STATUS, one_line, problem, problem_at
 from rag_kit.errors import BranchError, InvalidInputError
 
@@ -57,7 +57,8 @@ def parser(command: str = "") -> argparse.ArgumentParser:
     for module in dict.fromkeys(wanted):
         import_module(f"rag_kit.cli.{module}").add_parser(commands)
     for name, added in commands.choices.items():
-        add_examples(added, name)
+        added.formatter_class = argparse.RawDescriptionHelpFormatter
+        added.epilog = "\n  ".join(["examples:", *EXAMPLES[name]])
     if command == COMPLETION:
         import shtab
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from typing import Any
 
 from rag_kit.cli import exits
@@ -64,7 +65,8 @@ def _reembed(arguments: argparse.Namespace) -> int:
     folder = index_folder(arguments)
     with DocumentIndex.open(folder, mode="w", wait=arguments.wait, check=False) as index:
         with Progress("passages", quiet=arguments.quiet or arguments.json) as progress:
-            before, embedded = index.embedding, index.reembed(embeddings, progress.count)
+            before = index.embedding
+            embedded = index.reembed(embeddings, partial(progress.show, ""))
         after = index.embedding
     if arguments.json:
         say_json({"before": before, "embedding": after, "embedded": embedded})

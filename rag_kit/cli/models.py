@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
         for row in rows
     )
     say(
-        "Any other model is named PROVIDER:MODEL: RAG_KIT_CHAT_MODEL, RAG_KIT_EMBEDDING_MODEL, RAG_KIT_BASE_URL."
+        "Any other model is named PROVIDER:MODEL:\nRAG_KIT_CHAT_MODEL, RAG_KIT_EMBEDDING_MODEL, RAG_KIT_BASE_URL."
     )
     return exits.OK
 

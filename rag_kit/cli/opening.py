@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -122,18 +120,14 @@ def _own_retriever(name: str, index: DocumentIndex) -> BaseRetriever:
     """Import ``module:object``: a retriever, or a function that makes one from the index."""
     from langchain_core.retrievers import BaseRetriever
 
-    module, _, attribute = name.partition(":")
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
-    try:
-        value: Any = getattr(import_module(module), attribute)
-        if not isinstance(value, BaseRetriever) and callable(value):
+    from rag_kit.evaluation.ranking.pipelines import load_object
+
+    value = load_object(name)
+    if not isinstance(value, BaseRetriever) and callable(value):
+        try:
             value = value(index)
-    except (ImportError, AttributeError, TypeError) as error:
-        raise InvalidInputError(
-            f"--pipeline {name}: {error}. Give module:object, where the module can be imported from this folder and "
-            "the object is a retriever, or a function that takes the index and returns one."
-        ) from error
+        except TypeError as error:
+            raise InvalidInputError(f"--pipeline {name}: {error}") from error
     if not isinstance(value, BaseRetriever):
         raise InvalidInputError(
             f"--pipeline {name} is a {type(value).__name__}; it must be a LangChain retriever, or a function "

@@ -1,6 +1,6 @@
 """Printing: answers on stdout, remarks and problems on stderr, hostile text made harmless.
 
-A terminal gets colour and lines of its width; a pipe, ``--no-color`` and ``NO_COLOR`` plain lines, each in one piece.
+A terminal gets colour; a pipe, ``--no-color`` and ``NO_COLOR`` plain lines.
 """
 
 from __future__ import annotations
@@ -12,18 +12,19 @@ import os
 import re
 import shutil
 import sys
+import textwrap
 import traceback
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any, TextIO
 
-from rag_kit.cli.lines import LineWriter, fold
+from rag_kit.documents import tables
 from rag_kit.documents.clean import UNSAFE, clean_text
-from rag_kit.documents.tables import columns
 from rag_kit.errors import RagKitError
 
 #: Wider than any row of a table, which a pipe gets in one piece.
 _ENDLESS = 100_000
-_HINTED: set[str] = set()
+_STYLES = {"bold": "1", "dim": "2", "red": "31", "yellow": "33", "cyan": "36"}
 
 
 def say(text: str = "", *, style: str = "", indent: str = "") -> None:
@@ -31,10 +32,15 @@ def say(text: str = "", *, style: str = "", indent: str = "") -> None:
 
     Args:
         text: Any text.
-        style: A style of rich, such as ``"bold"``, for terminals.
+        style: A name of `_STYLES`, for terminals.
         indent: Stands before each line.
     """
     _print(clean_text(text), sys.stdout, style, indent)
+
+
+def say_piece(text: str) -> None:
+    """Print a piece of an answer as it is streamed."""
+    print(clean_text(text), end="", flush=True)
 
 
 def on_terminal(stream: TextIO) -> bool:
@@ -42,79 +48,32 @@ def on_terminal(stream: TextIO) -> bool:
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def width() -> int:
-    """Columns of the terminal."""
-    return shutil.get_terminal_size().columns
-
-
 def _print(text: str, stream: TextIO, style: str = "", indent: str = "") -> None:
-    if not on_terminal(stream):
-        print(indent + text, file=stream)
-    elif not style:
-        print("\n".join(fold(text, width(), indent)), file=stream)
-    else:
-        from rich.text import Text
-
-        lines = Text("\n".join(fold(text, width(), indent)), style=style)
-        _console(stream).print(lines, soft_wrap=True)
-
-
-def _console(stream: TextIO, *, width: int | None = None, terminal: bool = False) -> Any:
-    from rich.console import Console
-
-    return Console(file=stream, width=width, force_terminal=terminal or None, highlight=False, emoji=False)
+    text = textwrap.indent(text, indent)
+    styled = style and on_terminal(stream)
+    print(f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if styled else text, file=stream)
 
 
 def say_table(rows: Iterable[Sequence[str | tuple[str, str]]], header: Sequence[str] = ()) -> None:
-    """Print rows in columns; the last column takes the width that the others leave.
+    """Print rows in columns; on a terminal long cells are folded to its width.
 
     Args:
-        rows: Cells, each a text or a text with its style.
+        rows: Cells, each a text or a text with its style in words of rich.
         header: Names of the columns.
     """
+    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     terminal = on_terminal(sys.stdout)
-    table = Table(box=None, show_header=bool(header), pad_edge=False, padding=(0, 2, 0, 0))
-    cells = [[cell if isinstance(cell, tuple) else (cell, "") for cell in row] for row in rows]
-    for name in header or [""] * (len(cells[0]) if cells else 0):
-        table.add_column(name, no_wrap=True, overflow="fold")
-    taken = [
-        max(columns(line) for row in cells for line in row[place][0].split("\n")) + 2
-        for place in range(len(table.columns) - 1)
-    ]
-    for *most, (text, style) in cells:
-        text = clean_text(text)
-        if terminal:  # rich would part a Chinese text from its punctuation
-            text = "\n".join(fold(text, width() - sum(taken)))
-        table.add_row(*(Text(clean_text(cell), style=own) for cell, own in most), Text(text, style=style))
+    table = Table(*header, box=None, show_header=bool(header), pad_edge=False, padding=(0, 2, 0, 0))
+    for row in rows:
+        cells = [cell if isinstance(cell, tuple) else (cell, "") for cell in row]
+        table.add_row(*(Text(clean_text(text), style=style, overflow="fold") for text, style in cells))
     out = io.StringIO()
-    _console(out, width=width() if terminal else _ENDLESS, terminal=terminal).print(table)
+    Console(file=out, width=None if terminal else _ENDLESS, force_terminal=terminal or None).print(table)
     for line in out.getvalue().splitlines():
         print(line.rstrip())
-
-
-class AnswerWriter:
-    """Writes an answer to stdout as it is streamed, in lines of the terminal's width."""
-
-    def __init__(self) -> None:
-        self._lines = LineWriter(sys.stdout.write, width()) if on_terminal(sys.stdout) else None
-
-    def write(self, text: str) -> None:
-        """Print a piece of the answer."""
-        text = clean_text(text)
-        if self._lines is None:
-            sys.stdout.write(text)
-        else:
-            self._lines.feed(text)
-        sys.stdout.flush()
-
-    def end(self) -> None:
-        """Print the last word, and end the line."""
-        if self._lines is not None:
-            self._lines.end()
-        print(flush=True)
 
 
 class Status:
@@ -131,10 +90,10 @@ class Status:
         if not sys.stderr.isatty():
             return
         self.clear()
-        line = fold(flat(text), width() - 1)[0]
+        line = tables.cut(flat(text), shutil.get_terminal_size().columns - 1)
         sys.stderr.write(line)
         sys.stderr.flush()
-        self._columns = columns(line)
+        self._columns = tables.columns(line)
 
     def clear(self) -> None:
         """Erase the line."""
@@ -186,11 +145,10 @@ def hint(text: str) -> None:
     _print(flat(text), sys.stderr, "dim")
 
 
+@cache
 def hint_once(text: str) -> None:
     """As `hint`; the same text is printed once a process."""
-    if text not in _HINTED:
-        _HINTED.add(text)
-        hint(text)
+    hint(text)
 
 
 def flat(text: str) -> str:
@@ -250,13 +208,13 @@ class Progress:
         quiet: No bar.
     """
 
-    def __init__(self, unit: str, *, quiet: bool) -> None:
+    def __init__(self, unit: str, *, quiet: bool = False) -> None:
         self._unit = unit
-        self._quiet = quiet
+        self._shown = not quiet and sys.stderr.isatty()
         self._bar: Any = None
 
     def __enter__(self) -> Progress:
-        if not self._quiet and sys.stderr.isatty():
+        if self._shown:
             from tqdm import tqdm
 
             self._bar = tqdm(unit=f" {self._unit}", dynamic_ncols=True, file=sys.stderr, leave=False)
@@ -266,17 +224,9 @@ class Progress:
         if self._bar is not None:
             self._bar.close()
 
-    def count(self, done: int, total: int) -> None:
-        """Move the bar to ``done`` of ``total``."""
+    def show(self, what: str, done: int, total: int, **_: Any) -> None:
+        """Move the bar to ``done`` of ``total``, and show what is worked on now."""
         if self._bar is not None:
-            self._bar.total = total
-            self._bar.n = done
+            self._bar.set_description_str(flat(what)[-40:], refresh=False)
+            self._bar.total, self._bar.n = total, done
             self._bar.refresh()
-
-    def file(self, file: str, done: int, total: int, **_: Any) -> None:
-        """Move the bar, and show the file that is read now."""
-        if self._bar is not None:
-            from rag_kit.documents import clean_text
-
-            self._bar.set_description_str(clean_text(file)[-40:], refresh=False)
-            self.count(done, total)

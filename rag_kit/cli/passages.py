@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.cli.output import flat, say, say_table
@@ -59,46 +58,20 @@ def plain(document: Document) -> dict[str, Any]:
     return value
 
 
-#: Event of a graph -> what is said of it, by the first text whose fields it has; any other is named with its details.
-_STEPS = {
-    "condensed": ("The follow-up question was completed: “{search_query}”",),
-    "retrieved": ("Passages found: {passages}",),
-    "graded": ("The passages were graded: {action}", "Relevant passages: {relevant} of {passages}"),
-    "refined": ("Sentences of the passages: {kept} kept, {dropped} dropped",),
-    "rewritten": (
-        "The question was rewritten: “{search_query}”",
-        "The question was rewritten for the web: “{web_query}”",
-    ),
-    "generated": ("An answer was drafted", "Sentences were drafted: {candidates}"),
-    "graded_support": ("The passages support the draft: {supported}",),
-    "graded_usefulness": ("The draft answers the question: {useful}",),
-    "segment": ("Written: “{text}”",),
-    "no_web_search": ("No web search was given",),
-    "searched_web": ("Results of the web search for “{web_query}”: {results}",),
-    "classified": ("The question is of the kind {route}",),
-    "hop": ("Step {number} asks: “{question}”",),
-    "cited": ("The citations were checked: {status}",),
-    "refused": ("Refused: {reason}",),
-}
-
-
 def step_text(event: Mapping[str, Any]) -> str:
-    """A step that a graph reports, as a sentence.
+    """A step that a graph reports, in a line.
 
     Example:
-        >>> step_text({"event": "retrieved", "passages": 3})
-        'Passages found: 3.'
         >>> step_text({"event": "graded_support", "round": 1, "supported": True})
-        'The passages support the draft: yes.'
+        'graded support: round 1, supported yes.'
         >>> step_text({"event": "split", "parts": ["tea in Ghent", "coffee in Ghent"]})
         'split: parts “tea in Ghent”, “coffee in Ghent”.'
     """
-    name, details = str(event.get("event", "step")), {k: _value(v) for k, v in event.items() if k != "event"}
-    for text in _STEPS.get(name, ()):
-        with suppress(KeyError):
-            return shorten(text.format(**details), 300) + "."
-    listed = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in details.items())
-    return shorten(name.replace("_", " ") + (f": {listed}" if listed else ""), 300) + "."
+    details = ", ".join(
+        f"{key.replace('_', ' ')} {_value(value)}" for key, value in event.items() if key != "event"
+    )
+    name = str(event.get("event", "step")).replace("_", " ")
+    return shorten(f"{name}: {details}" if details else name, 300) + "."
 
 
 def _value(value: Any) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_kit.cli import exits
 from rag_kit.cli.options import add_options
-from rag_kit.cli.output import hint, problem, say, say_json, say_table
+from rag_kit.cli.output import hint, say, say_json, say_table
 from rag_kit.documents.clean import clean_text
 from rag_kit.errors import InvalidInputError
 
@@ -44,18 +44,15 @@ def run(arguments: argparse.Namespace) -> int:
     """Run one of the three actions.
 
     Returns:
-        0 when all is well, 1 when ``check`` found problems, 2 when a prompt or folder is wrong or unknown.
+        0 when all is well, 1 when ``check`` found problems.
+
+    Raises:
+        InvalidInputError: A prompt or folder is wrong or unknown.
     """
     from rag_kit.prompts.library import PromptLibrary
 
-    try:
-        library = PromptLibrary(arguments.folder)
-        action = {"list": _list, "show": _show, "check": _check}[arguments.action]
-        return action(library, arguments)
-    except InvalidInputError as error:
-        for line in str(error).splitlines():
-            problem(line)
-        return exits.USAGE
+    action = {"list": _list, "show": _show, "check": _check}[arguments.action]
+    return action(PromptLibrary(arguments.folder), arguments)
 
 
 def _list(library: PromptLibrary, arguments: argparse.Namespace) -> int:

@@ -10,6 +10,7 @@ from types import ModuleType
 
 import pytest
 
+from rag_kit.cli.output import hint_once
 from rag_kit.text import content_words
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,7 +29,7 @@ def script(name: str) -> ModuleType:
 def demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The demo script, with its index somewhere else."""
     module = script("demo.py")
-    monkeypatch.setattr("rag_kit.cli.output._HINTED", set())  # of tests before it in this process
+    hint_once.cache_clear()  # of tests before it in this process
     monkeypatch.setattr(module, "INDEX", tmp_path / "index")
     monkeypatch.setenv("RAG_KIT_EMBEDDING_MODEL", "none")
     return module

@@ -12,6 +12,7 @@ import pytest
 
 from rag_kit.cli import exits
 from rag_kit.cli.main import main
+from rag_kit.cli.output import hint_once
 from rag_kit.cli.streaming import AnswerStream
 
 
@@ -42,7 +43,7 @@ def test_ask_answers_with_file_heading_and_quote(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The answer is printed with its source, heading and a verbatim quote; the model is named on stderr, once."""
-    monkeypatch.setattr("rag_kit.cli.output._HINTED", set())
+    hint_once.cache_clear()
     code, out, err = run(capsys, "ask", "When does the pump start?", "--index", folder / "index")
     assert code == exits.OK
     assert "40 degrees" in out and "[1]" in out

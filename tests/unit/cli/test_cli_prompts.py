@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import shutil
@@ -12,15 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from rag_kit.cli import prompts
+from rag_kit.cli.main import main
 from rag_kit.prompts.folders import packaged_folder
 
 
 def run(*arguments: object) -> int:
     """Run the command as the main program does."""
-    parser = argparse.ArgumentParser()
-    prompts.add_parser(parser.add_subparsers(dest="command"))
-    return prompts.run(parser.parse_args(["prompts", *map(str, arguments)]))
+    return main(["prompts", *map(str, arguments)])
 
 
 @pytest.fixture
