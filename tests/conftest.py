@@ -47,11 +47,11 @@ def data_folder() -> Path:
 
 
 @pytest.fixture(autouse=True)
-def nothing_told() -> None:
-    """Each test hears of a degraded search as if it were the first."""
-    telling = sys.modules.get("rag_kit.concurrency.telling")
-    if telling is not None:
-        telling.forget_told()
+def nothing_logged() -> None:
+    """Each test starts with no degraded search logged."""
+    degradation_log = sys.modules.get("rag_kit.concurrency.degradation_log")
+    if degradation_log is not None:
+        degradation_log.forget_logged()
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ from pydantic import field_validator, model_validator
 
 from rag_kit.concurrency import afan_out, fan_out
 from rag_kit.concurrency.branches import FanOut
-from rag_kit.concurrency.telling import tell_degraded
+from rag_kit.concurrency.degradation_log import log_degraded
 from rag_kit.documents import add_note, document_keys
 from rag_kit.documents.provenance import peek_provenance, peek_score
 from rag_kit.documents.spans import new_part, span_of
@@ -182,7 +182,7 @@ class EnsembleRetriever(BranchingRetriever):
         """Fuse the rankings of the branches that answered; failed and empty ones are named in the notes."""
         notes = [f"degraded: {line}" for line in result.degradations]
         for note in notes:
-            tell_degraded(_log, self.get_name(), note)
+            log_degraded(_log, self.get_name(), note)
         if not result.values:
             raise_all_failed(f"retrievers of {self.get_name()}", result)
         answered = [

@@ -17,8 +17,8 @@ from pydantic import BaseModel, BeforeValidator, ValidationInfo, field_validator
 from rag_kit.concurrency import Budget, afan_out, fan_out, use_budget
 from rag_kit.concurrency.branches import FanOut, OnError, Outcome, describe_failure
 from rag_kit.concurrency.bridge import acall_function, call_function, run_in_thread
+from rag_kit.concurrency.degradation_log import log_degraded
 from rag_kit.concurrency.steps import Logic, Step, arun, run
-from rag_kit.concurrency.telling import tell_degraded
 from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError, RagKitError
 from rag_kit.models import astructured_call, atext_call, structured_call, text_call
 from rag_kit.models.identity import call_key
@@ -82,7 +82,7 @@ class QueryCall:
             self.note(line + cached if served else line)
         for note in self.notes:
             if note.startswith("degraded"):
-                tell_degraded(_log, self.owner.get_name(), note)
+                log_degraded(_log, self.owner.get_name(), note)
         return self.notes
 
     async def do(

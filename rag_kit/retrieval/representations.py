@@ -13,7 +13,7 @@ from langchain_core.runnables import Runnable
 from pydantic import PrivateAttr, field_validator
 
 from rag_kit.concurrency.bridge import run_in_thread
-from rag_kit.concurrency.telling import tell_degraded
+from rag_kit.concurrency.degradation_log import log_degraded
 from rag_kit.documents import Filter, combine_filters
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.families import Family
@@ -174,7 +174,7 @@ class MultiRepresentationRetriever(FamilyWriter, BranchingRetriever):
             settings = {**recorded, **representer.recorded}
         if made.failed:
             note = f"the model gave no usable reply for {len(made.failed)} of {len(documents)} documents"
-            tell_degraded(_log, self.get_name(), f"degraded: {note}, which lack some representations")
+            log_degraded(_log, self.get_name(), f"degraded: {note}, which lack some representations")
         if settings != recorded:
             self.index.record_settings(settings)
         return made.families

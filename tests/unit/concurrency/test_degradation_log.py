@@ -8,7 +8,7 @@ import pytest
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.runnables import RunnableLambda
 
-from rag_kit.concurrency.telling import forget_told, tell_degraded
+from rag_kit.concurrency.degradation_log import forget_logged, log_degraded
 from rag_kit.documents import get_provenance
 from rag_kit.retrieval import BM25Retriever, EnsembleRetriever, MultiQueryRetriever
 
@@ -17,7 +17,7 @@ log = logging.getLogger("rag_kit.test_telling")
 
 @pytest.fixture(autouse=True)
 def _anew() -> None:
-    forget_told()
+    forget_logged()
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -28,21 +28,21 @@ def test_a_cause_is_told_once_whatever_numbers_it_holds(caplog: pytest.LogCaptur
     """Another retriever, or another note, is another cause; later ones are debug lines."""
     with caplog.at_level(logging.DEBUG):
         for seconds in range(200):
-            tell_degraded(log, "A", f"degraded: dense did not answer in time: {seconds}.5 s")
-        tell_degraded(log, "B", "degraded: dense did not answer in time: 1 s")
-        tell_degraded(log, "A", "degraded: dense failed: ValueError")
+            log_degraded(log, "A", f"degraded: dense did not answer in time: {seconds}.5 s")
+        log_degraded(log, "B", "degraded: dense did not answer in time: 1 s")
+        log_degraded(log, "A", "degraded: dense failed: ValueError")
     assert len(warnings(caplog)) == 3 and len(caplog.records) == 202
 
 
 def test_what_is_kept_in_mind_is_bounded(caplog: pytest.LogCaptureFixture) -> None:
     """Thousands of causes do not grow the memory; one that was long ago is told again."""
-    from rag_kit.concurrency import telling
+    from rag_kit.concurrency import degradation_log
 
     for number in range(3_000):
-        tell_degraded(log, "A", "degraded: " + "x" * (number % 600) + "y" * (number // 600))
-    assert len(telling._told) == telling._MOST
+        log_degraded(log, "A", "degraded: " + "x" * (number % 600) + "y" * (number // 600))
+    assert len(degradation_log._logged) == degradation_log._MOST
     caplog.clear()
-    tell_degraded(log, "A", "degraded: ")
+    log_degraded(log, "A", "degraded: ")
     assert len(warnings(caplog)) == 1
 
 

@@ -1,4 +1,4 @@
-"""Tell of a degraded search in the log: once for each cause, not once for each question."""
+"""Warnings about degraded searches: once for each cause, not once for each question."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from threading import Lock
 
 _MOST = 256
 _VALUES = re.compile(r"\d+(?:\.\d+)?")
-_told: OrderedDict[tuple[str, str, str], None] = OrderedDict()
+_logged: OrderedDict[tuple[str, str, str], None] = OrderedDict()
 _lock = Lock()
 
 
-def tell_degraded(log: logging.Logger, name: str, note: str) -> None:
+def log_degraded(log: logging.Logger, name: str, note: str) -> None:
     """Log a note about a degraded search as a warning, the first time; later ones of the same cause as debug lines.
 
     The same cause is the same note of the same retriever, whatever numbers stand in it. 256 causes are kept in mind,
@@ -26,22 +26,22 @@ def tell_degraded(log: logging.Logger, name: str, note: str) -> None:
 
     Example:
         >>> import logging
-        >>> tell_degraded(logging.getLogger("quiet"), "MultiQuery", "degraded: multi_query failed: TimeoutError")
+        >>> log_degraded(logging.getLogger("quiet"), "MultiQuery", "degraded: multi_query failed: TimeoutError")
     """
     cause = (log.name, name, _VALUES.sub("#", note))
     with _lock:
-        known = cause in _told
-        _told[cause] = None
-        _told.move_to_end(cause)
-        if len(_told) > _MOST:
-            _told.popitem(last=False)
+        known = cause in _logged
+        _logged[cause] = None
+        _logged.move_to_end(cause)
+        if len(_logged) > _MOST:
+            _logged.popitem(last=False)
     if known:
         log.debug("%s: %s", name, note)
     else:
         log.warning("%s: %s (this warning comes once; the notes of each document say it too)", name, note)
 
 
-def forget_told() -> None:
+def forget_logged() -> None:
     """Start anew: the next note of each cause is a warning again."""
     with _lock:
-        _told.clear()
+        _logged.clear()
