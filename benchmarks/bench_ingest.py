@@ -149,7 +149,7 @@ def alone(docs: Path, folder: Path, model: Embeddings, readers: Mapping[str, Any
 
     settings = SplitSettings(CHUNK, 0)
     start = time.perf_counter()
-    with Converter(settings, None, readers) as converter:
+    with closing(Converter(settings, None, readers)) as converter:
         grouping = Grouping(
             converter,
             {},

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import ReadError
@@ -48,13 +47,9 @@ class ClusterConverter:
         self._coming: Iterator[SourceFile] = iter(())
         self._waiting: deque[_Task] = deque()
 
-    def __enter__(self) -> ClusterConverter:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._waiting.clear()  # Dask drops tasks whose futures are gone
+    def close(self) -> None:
+        """Let go of the tasks: Dask drops those whose futures are gone."""
+        self._waiting.clear()
 
     def expect(self, files: Iterable[SourceFile]) -> None:
         """Take the files that will be asked for, in their order."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+from rag_kit.documents.identity import to_plain
 from rag_kit.errors import InvalidInputError, ReadError
-from rag_kit.indexing.ingestion.copies import fingerprint
 from rag_kit.indexing.ingestion.listing import Sight, file_hash, look
 from rag_kit.indexing.ingestion.settings import SplitSettings
 from rag_kit.indexing.readers.api import Reader
@@ -22,6 +24,10 @@ if TYPE_CHECKING:
     from rag_kit.indexing.readers.registry import UserReader
 
 _TRIES = 3
+_FILE_FIELDS = frozenset(
+    "source file file_path filename file_name file_directory created created_at creationdate creation_date modified "  # noqa: SIM905
+    "modified_at last_modified moddate mtime ctime atime".split()
+)
 
 
 class Converter:
@@ -42,12 +48,6 @@ class Converter:
         self._settings = settings
         self._limits = limits or ReadLimits()
         self._reader = Reader(limits=limits, readers=readers, ocr=settings.ocr)
-
-    def __enter__(self) -> Converter:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """End the reader process."""
@@ -87,7 +87,7 @@ class Converter:
         most = self._limits.max_chunks
         settings = self._settings
         keep = settings.keep_duplicates
-        mark = b"" if keep else fingerprint(documents, file.file, anywhere=keep is False)
+        mark = b"" if keep else _fingerprint(documents, file.file, anywhere=keep is False)
         cut = iter_chunks(documents, settings.chunk_size, settings.chunk_overlap, settings.splitter)
         try:
             chunks = list(islice(cut, most + 1))
@@ -114,3 +114,30 @@ def _below(value: Any, root: Path) -> Any:
         return value
     path = Path(value)
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else value
+
+
+def _fingerprint(documents: Sequence[Document], file: str, *, anywhere: bool) -> bytes:
+    """A hash of a file's text and metadata, apart from white space and the fields of the file itself.
+
+    Args:
+        documents: The file as it was read.
+        file: Its path below the folder that is ingested.
+        anywhere: Whether files of different folders are copies.
+    """
+    # a search may be limited to a folder, in which a copy of another folder's file would be missed
+    folder = "" if anywhere else file.rpartition("/")[0]
+    fields = json.dumps([folder, *(_fields(document, file) for document in documents)], sort_keys=True)
+    words = (word for document in documents for word in document.page_content.split())
+    text = f"{fields}\0{''.join(words)}"
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:16]
+
+
+def _fields(document: Document, file: str) -> dict[str, Any]:
+    """The metadata that copies share: without the file's own fields, its path, and a title that is its name."""
+    return {
+        key: value
+        for key, value in to_plain(document.metadata).items()
+        if key not in _FILE_FIELDS
+        and value != file
+        and not (key == "title" and value == PurePosixPath(file).stem)
+    }

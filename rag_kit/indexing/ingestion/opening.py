@@ -128,7 +128,7 @@ def opened_converter(
 ) -> Iterator[Converter | ClusterConverter]:
     """What converts files: in this process, or on a cluster, on which then a model that computes embeds, too."""
     if not is_clustered(workers, scheduler):
-        with Converter(settings, limits, readers) as converter:
+        with contextlib.closing(Converter(settings, limits, readers)) as converter:
             yield converter
         return
     from rag_kit.indexing.cluster.connecting import connected
@@ -144,7 +144,7 @@ def opened_converter(
     with connected(workers, scheduler) as client, on_cluster(client, parts) as cluster:
         if model is not None:
             index.embeddings = ClusterEmbeddings(model, cluster)
-        with ClusterConverter(cluster) as clustered:
+        with contextlib.closing(ClusterConverter(cluster)) as clustered:
             yield clustered
 
 
