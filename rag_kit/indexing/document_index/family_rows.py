@@ -138,14 +138,7 @@ def plan_families(
     removed_ids: Iterable[str],
     removed_sources: Iterable[str],
 ) -> Plan:
-    """Look what a batch means for families, before anything is changed.
-
-    Args:
-        connection: The open transaction.
-        families: To be written.
-        plain: Ids of rows to be written that are no children.
-        removed_ids: Ids to be removed: of parents, or of rows that are no children.
-        removed_sources: Sources that are removed, or of which the batch holds all there is.
+    """Look what a batch means for families, before anything is changed; `plain` are ids of rows that are no children.
 
     Raises:
         InvalidInputError: A row would take the place of a parent or of a child, or a child be removed alone.

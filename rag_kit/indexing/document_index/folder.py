@@ -21,7 +21,7 @@ REPLIES = "replies.sqlite"  # of the model that made representations; they were 
 _BEGUN = (LOCK, HOLDER, REPLIES)  # what may be there before there is a store
 _PART = re.compile(
     r"manifest\.json|store\.sqlite3(-wal|-shm|-journal)?|writer\.(lock|pid)|replies\.sqlite(-journal|\.lock|\.damaged)?"
-    r"|bm25-[0-9a-f]{8}-[0-9]+\.index|vectors-[0-9a-f]{8}-[0-9a-f]{8}-[0-9]+\.index|store-[0-9a-f]{8}-[0-9]+\.record"
+    r"|bm25-[0-9a-f]{8}-[0-9]+\.index|vectors-[0-9a-f]{8}-[0-9a-f]{8}-[0-9]+\.index|store-[0-9a-f]{8}\.record"
     r"|\.(bm25|vectors|store)[^/]*\.tmp"
 )
 

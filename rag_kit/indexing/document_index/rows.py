@@ -157,14 +157,7 @@ def changed_documents(connection: Connection, since: int) -> list[Document]:
 def removed_since(
     connection: Connection, state: State, since: int, known: Callable[[], Iterable[str]]
 ) -> list[str]:
-    """Ids that a derived part holds although they are gone.
-
-    Args:
-        connection: Where to look.
-        state: The present state.
-        since: The generation at which the derived part stands.
-        known: Its ids; asked only when removals that old are forgotten.
-    """
+    """Ids that a part derived at a generation holds although they are gone; `known` gives all that it holds."""
     if since >= state.floor:
         query = "SELECT id FROM removed WHERE generation > ?"
         return [key for (key,) in connection.execute(query, (since,))]

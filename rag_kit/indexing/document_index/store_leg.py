@@ -6,26 +6,18 @@ as does every score, and what is gone from the index is not found.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from rag_kit.documents import Filter
-from rag_kit.errors import (
-    DocumentIndexError,
-    IndexFormatError,
-    IndexMissingError,
-    InvalidInputError,
-    LockedError,
-)
-from rag_kit.indexing.bm25 import container
+from rag_kit.documents.atomic_file import replace_file
+from rag_kit.errors import DocumentIndexError, InvalidInputError, LockedError
 from rag_kit.indexing.document_index.connected_store import ConnectedStore
-from rag_kit.indexing.document_index.folder import is_part, remove_parts
+from rag_kit.indexing.document_index.folder import remove_parts
 from rag_kit.indexing.document_index.report import IndexReport
 from rag_kit.indexing.document_index.row_masks import Mask, RowMasks
 from rag_kit.indexing.document_index.sql import Connection
@@ -36,12 +28,11 @@ from rag_kit.indexing.document_index.vectors import TIE, Vectors, near_best
 
 logger = logging.getLogger(__name__)
 
-_KIND = container.Kind(b"RAGKSTOR", 1, "record of a vector store")
 _MORE, _MOST = 10, 1000  # rows asked for beyond those wanted, at first and at last
 _SAMPLE = 3  # rows that are looked up before a store is trusted
 
 
-class Record(NamedTuple):
+class Record(BaseModel):
     """What a vector store holds.
 
     Attributes:
@@ -52,11 +43,13 @@ class Record(NamedTuple):
         left_out: Fields of which it cannot hold every value.
     """
 
+    model_config = ConfigDict(strict=True, frozen=True)
+
     generation: int = -1
     upto: int = -1
     highest: int = 0
     embedding: str | None = None
-    left_out: Sequence[str] = ()
+    left_out: list[str] = []
 
 
 class StoreLeg:
@@ -113,28 +106,24 @@ class StoreLeg:
         return record.generation if self._trusted[1] else -1
 
     def _record(self, state: State) -> Record:
-        """The newest record; an empty one where there is none, or it is damaged."""
-        for _ in range(10):
-            paths = [path for path in self._folder.glob(f"store-{state.uid[:8]}-*") if is_part(path.name)]
-            if not paths:
-                break
-            # it is missing where a writer has just put a newer one in its place
-            with contextlib.suppress(IndexMissingError, IndexFormatError):
-                newest = max(paths, key=lambda path: int(path.stem.rpartition("-")[2]))
-                return container.load(newest, _KIND, lambda file: Record(**file.header["record"]))
-        return Record()
+        """The record; an empty one where there is none, or it is damaged."""
+        try:
+            return Record.model_validate_json(self._path(state).read_bytes())
+        except (OSError, ValidationError):
+            return Record()
+
+    def _path(self, state: State) -> Path:
+        return self._folder / f"store-{state.uid[:8]}.record"
 
     def take_over(self, state: State) -> None:
         """Where an older store of the index was put back, remember that this holds other rows. Writer only."""
         record = self._record(state)
         if record.upto > state.generation:
-            self._save(state, record._replace(generation=-1, upto=state.generation))
+            self._save(state, record.model_copy(update={"generation": -1, "upto": state.generation}))
 
     def _save(self, state: State, record: Record) -> None:
-        path = self._folder / f"store-{state.uid[:8]}-{record.upto}.record"
-        container.save(path, _KIND, {"record": record._asdict()}, {})
-        path.chmod(0o600)
-        remove_parts(self._folder.glob(f"store-{state.uid[:8]}-*"), [path.name])
+        content = record.model_dump_json().encode()
+        replace_file(self._path(state), lambda file: file.write(content), mode=0o600)
 
     def is_behind(self, connection: Connection, state: State) -> bool:
         """Whether so many vectors are not in the store yet that searches would be slow."""
@@ -164,11 +153,21 @@ class StoreLeg:
         if store.replaces:
             doomed = np.setdiff1d(doomed, changed)
         left_out = set(record.left_out) if since >= 0 else set[str]()
+
+        def made(generation: int) -> Record:
+            return Record(
+                generation=generation,
+                upto=state.generation,
+                highest=highest,
+                embedding=state.embedding,
+                left_out=sorted(left_out),
+            )
+
         # from here on a reader of an earlier state does not ask the store, and the next writer does what a kill left
-        self._save(state, Record(since, state.generation, highest, state.embedding, [*left_out]))
+        self._save(state, made(since))
         store.delete(state, doomed)
         left_out |= store.add(connection, state, changed)
-        done = Record(state.generation, state.generation, highest, state.embedding, sorted(left_out))
+        done = made(state.generation)
         self._save(state, done)
         self._trusted = done, True
         remove_parts(self._folder.glob("vectors-*"))  # of before the index had a vector store
@@ -177,7 +176,7 @@ class StoreLeg:
         """Fill the store anew with all vectors of the index."""
         if state.embedding is None or self._store is None:
             return ""
-        self._fill(connection, state, self._store, -1, self._record(state)._replace(upto=0))
+        self._fill(connection, state, self._store, -1, self._record(state).model_copy(update={"upto": 0}))
         return f"filled {self._store.name} anew"
 
     def verify(self, connection: Connection, state: State, report: IndexReport) -> None:

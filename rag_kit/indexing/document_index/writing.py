@@ -143,12 +143,9 @@ def apply(
 
     Args:
         store: The store.
-        batch: What to do.
+        batch: What to do; where nothing changes, the generation stays.
         vectors: Vectors new to the store, by the hash of what is embedded; ``None`` for an index without vectors.
         embed: Makes those of texts that were in the store when ``vectors`` were made, and are not any more.
-
-    Returns:
-        What changed. Where nothing did, the generation stays.
     """
     report, rows = WriteReport(), batch.all_rows
     with store.writing() as connection:
