@@ -80,60 +80,49 @@ def parse_front_matter(text: str, first_line: int, report: Report) -> FrontMatte
     Returns:
         The declarations, to be used only when nothing was reported; None when not even the inputs are known.
     """
-    problems: list[tuple[int, str]] = []
-
-    def note(line: int, message: str) -> None:
-        problems.append((line, message))
-        report(line, message)
-
-    loader: Any = None
     try:
-        loader = _Loader(text)
+        loader: Any = _Loader(text)
         node = loader.get_single_node()
         data = loader.construct_document(node) if node is not None else None
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date such as 2024-13-45
+        mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         line = first_line + (mark.line if mark is not None else 0)
-        note(line, f"the front matter is not valid YAML: {error.problem or error.context}")
+        problem = getattr(error, "problem", None) or " ".join(str(error).split())
+        report(line, f"the front matter is not valid YAML: {problem}")
         return None
-    except (yaml.YAMLError, ValueError) as error:  # a control character, or a date such as 2024-13-45
-        note(first_line, f"the front matter is not valid YAML: {' '.join(str(error).split())}")
-        return None
-    finally:
-        if loader is not None:
-            loader.dispose()
     if not isinstance(data, dict):
-        note(first_line, f"the front matter must be 'key: value' lines; allowed keys: {', '.join(KEYS)}")
+        report(first_line, f"the front matter must be 'key: value' lines; allowed keys: {', '.join(KEYS)}")
         return None
     lines = _key_lines(node, first_line)
     for key in data:
         if key not in KEYS:
-            note(lines.get(str(key), first_line), f"unknown key {key!r}; allowed keys: {', '.join(KEYS)}")
+            report(lines.get(str(key), first_line), f"unknown key {key!r}; allowed keys: {', '.join(KEYS)}")
     for key in ("name", "description", "version"):
         if key not in data:
-            note(first_line, f"the key {key!r} is missing; 'name', 'description' and 'version' are required")
+            report(
+                first_line, f"the key {key!r} is missing; 'name', 'description' and 'version' are required"
+            )
 
     def at(key: str) -> int:
         return lines.get(key, first_line)
 
     name = data.get("name")
     if "name" in data and not (isinstance(name, str) and NAME.fullmatch(name)):
-        note(
+        report(
             at("name"),
             f"name is {name!r}; allowed: lower-case letters, digits and _, a letter first, up to 64",
         )
     description = data.get("description")
     if "description" in data and not (isinstance(description, str) and description.strip()):
-        note(at("description"), "description must be a line of text")
+        report(at("description"), "description must be a line of text")
     version = data.get("version")
     whole = isinstance(version, int) and not isinstance(version, bool) and version >= 1
     if "version" in data and not (whole or (isinstance(version, str) and 0 < len(version.strip()) <= 64)):
-        note(at("version"), f"version is {version!r}; allowed: a whole number from 1, or text in quotes")
-    before = len(problems)
-    inputs = _inputs(data.get("input"), at, note)
-    if len(problems) > before:  # with half of the inputs known, the body could not be judged
+        report(at("version"), f"version is {version!r}; allowed: a whole number from 1, or text in quotes")
+    inputs = _inputs(data.get("input"), at, report)
+    if inputs is None:  # with half of the inputs known, the body could not be judged
         return None
-    schema = _schema(data.get("output"), "output" in data, str(name), at, note)
+    schema = _schema(data.get("output"), "output" in data, str(name), at, report)
     # dotprompt wants text here; a bare number is what people write, and means the same
     return FrontMatter(str(name), str(description).strip(), str(version).strip(), inputs, schema, lines)
 
@@ -154,58 +143,59 @@ def _key_lines(node: Any, first_line: int) -> dict[str, int]:
     return lines
 
 
-def _inputs(data: Any, at: Callable[[str], int], note: Report) -> dict[str, str]:
-    """The declared variables: ``input: {variable: text}``, or the same under dotprompt's ``input.schema``."""
+def _inputs(data: Any, at: Callable[[str], int], report: Report) -> dict[str, str] | None:
+    """The declared variables, ``input: {variable: text}`` or the same under ``input.schema``; None if one is wrong."""
     if data is None:
         return {}
-    prefix = "input"
+    prefix, wrong = "input", []
     if isinstance(data, dict) and isinstance(data.get("schema"), dict):
-        for key in data:
-            if key != "schema":
-                note(at(f"input.{key}"), f"unknown key {key!r} beside input.schema; allowed: schema")
+        wrong = [
+            (f"input.{key}", f"unknown key {key!r} beside input.schema") for key in data if key != "schema"
+        ]
         data, prefix = data["schema"], "input.schema"
     if not isinstance(data, dict):
-        note(at("input"), "input must be 'variable: what it holds' lines")
-        return {}
-    if len(data) > MAX_INPUTS:
-        note(at(prefix), f"{len(data)} inputs are declared; at most {MAX_INPUTS} are allowed")
-        return {}
-    inputs: dict[str, str] = {}
-    for key, value in data.items():
-        line = at(f"{prefix}.{key}")
-        if not (isinstance(key, str) and VARIABLE.fullmatch(key)):
-            note(
-                line,
-                f"the input {key!r} is not a variable name; allowed: letters, digits and _, no digit first",
-            )
-        elif key in RESERVED_VARIABLES or key.startswith("__"):
-            note(line, f"the input {key!r} is a reserved word; choose another name")
-        elif not isinstance(value, str):
-            note(line, f"the input {key!r} must have a text that says what it holds, not {value!r}")
-        else:
-            inputs[key] = value.strip()
-    return inputs
+        wrong.append(("input", "input must be 'variable: what it holds' lines"))
+    elif len(data) > MAX_INPUTS:
+        wrong.append((prefix, f"{len(data)} inputs are declared; at most {MAX_INPUTS} are allowed"))
+    else:
+        problems = ((key, _input_problem(key, value)) for key, value in data.items())
+        wrong += [(f"{prefix}.{key}", f"the input {key!r} {problem}") for key, problem in problems if problem]
+    for key, message in wrong:
+        report(at(key), message)
+    return None if wrong else {key: value.strip() for key, value in data.items()}
+
+
+def _input_problem(name: Any, text: Any) -> str | None:
+    if not (isinstance(name, str) and VARIABLE.fullmatch(name)):
+        return "is not a variable name; allowed: letters, digits and _, no digit first"
+    if name in RESERVED_VARIABLES or name.startswith("__"):
+        return "is a reserved word; choose another name"
+    if not isinstance(text, str):
+        return f"must have a text that says what it holds, not {text!r}"
+    return None
 
 
 def _schema(
-    data: Any, given: bool, name: str, at: Callable[[str], int], note: Report
+    data: Any, given: bool, name: str, at: Callable[[str], int], report: Report
 ) -> str | dict[str, Any] | None:
     """The declared output: a class of schemas.py by name, an inline JSON schema, or none."""
     if not given:
         return None
     if not isinstance(data, dict) or set(data) != {"schema"}:
-        note(
+        report(
             at("output"), "output must hold one key, 'schema'; leave output out when the answer is plain text"
         )
         return None
     schema, line = data["schema"], at("output.schema")
     if isinstance(schema, str):
         if schema not in SCHEMAS:
-            note(line, f"unknown schema {schema!r}; allowed: {', '.join(SCHEMAS)}, or an inline JSON schema")
+            report(
+                line, f"unknown schema {schema!r}; allowed: {', '.join(SCHEMAS)}, or an inline JSON schema"
+            )
         return schema
     problem = schema_problem(schema)
     if problem:
-        note(line, f"output.schema is not a usable JSON schema: {problem}")
+        report(line, f"output.schema is not a usable JSON schema: {problem}")
         return None
     # LangChain names the function call after the title, and refuses a schema without one.
     return {"title": "".join(part.capitalize() for part in name.split("_")), **schema}
