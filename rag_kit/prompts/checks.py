@@ -65,11 +65,7 @@ def _check_name(library: PromptLibrary, name: str) -> list[tuple[str | None, Pro
                     (tongue, Problem(str(file), 1, f"the file is missing; {name!r} exists in {there[0]}"))
                 )
             continue
-        try:
-            parsed, problems = library.inspect(name, tongue)
-        except InvalidInputError as error:
-            found.append((tongue, _from_error(error)))
-            continue
+        parsed, problems = library.inspect(name, tongue)
         found += [(tongue, problem) for problem in problems]
         if parsed is not None:
             good[tongue] = parsed
@@ -80,12 +76,6 @@ def _check_name(library: PromptLibrary, name: str) -> list[tuple[str | None, Pro
         for other in others:
             found += [(other.language, problem) for problem in _disagreements(first, other)]
     return found
-
-
-def _from_error(error: InvalidInputError) -> Problem:
-    """``file:line: message`` back into its parts."""
-    match = re.match(r"(.+?):(\d+): (.*)", str(error), re.DOTALL)
-    return Problem(match[1], int(match[2]), match[3]) if match else Problem("", 1, str(error))
 
 
 def check_text(prompt: PromptFile, original: PromptFile | None = None) -> list[Problem]:

@@ -99,13 +99,13 @@ def read_bytes(path: Path, folder: Path) -> bytes:
     try:
         real = path.resolve(strict=True)
         if not real.is_relative_to(folder.resolve()):
-            raise InvalidInputError(f"{path}:1: a link that leads out of {folder}; put the file itself there")
+            raise InvalidInputError(f"a link that leads out of {folder}; put the file itself there")
         if not stat.S_ISREG(real.stat().st_mode):  # opening a pipe would wait for ever
-            raise InvalidInputError(f"{path}:1: not a regular file; a prompt must be a text file")
+            raise InvalidInputError("not a regular file; a prompt must be a text file")
         with real.open("rb") as stream:
             return stream.read(MAX_BYTES + 1)
     except InvalidInputError:
         raise
     except (OSError, RuntimeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise InvalidInputError(f"{path}:1: cannot be read ({reason})") from error
+        raise InvalidInputError(f"cannot be read ({reason})") from error

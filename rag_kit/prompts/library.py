@@ -115,7 +115,7 @@ class PromptLibrary:
             The parsed file and no problems, or None and at least one.
 
         Raises:
-            InvalidInputError: There is no such prompt, or its file cannot be read.
+            InvalidInputError: There is no such prompt.
         """
         self._check_asked(name, language)
         packaged = folders.find(self.packaged, name, language)
@@ -162,7 +162,11 @@ class PromptLibrary:
 
 def _read(path: Path, folder: Path) -> tuple[PromptFile | None, list[Problem]]:
     name, language = folders.split_name(path)
-    parsed, problems = _parsed(folders.read_bytes(path, folder), name, language, str(path))
+    try:
+        data = folders.read_bytes(path, folder)
+    except InvalidInputError as error:
+        return None, [Problem(str(path), 1, str(error))]
+    parsed, problems = _parsed(data, name, language, str(path))
     return parsed, list(problems)
 
 
