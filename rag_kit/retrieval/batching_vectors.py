@@ -30,28 +30,13 @@ _SAME = 1e-3
 _alike: dict[int, tuple[weakref.ref[Embeddings], bool]] = {}
 
 
-def embed_queries(embeddings: Embeddings, queries: Sequence[str]) -> Vectors | None:
+async def embed_in_one(embeddings: Embeddings, queries: list[str]) -> Vectors | None:
     """Embed queries in one request; ``None`` if the model embeds questions in a way of its own, one at a time.
 
     LangChain's ``embed_documents`` takes several texts, but some models embed questions otherwise than
     documents. So the first time both are asked for one query, and compared. A model may also offer
     ``embed_queries``, which is then taken.
-
-    Example:
-        >>> from langchain_core.embeddings import DeterministicFakeEmbedding
-        >>> len(embed_queries(DeterministicFakeEmbedding(size=8), ["a", "b"]))
-        2
     """
-    return run(embed_in_one(embeddings, list(queries)))
-
-
-async def aembed_queries(embeddings: Embeddings, queries: Sequence[str]) -> Vectors | None:
-    """As ``embed_queries``, without blocking."""
-    return await arun(embed_in_one(embeddings, list(queries)))
-
-
-async def embed_in_one(embeddings: Embeddings, queries: list[str]) -> Vectors | None:
-    """As ``embed_queries``, in steps."""
     own = getattr(embeddings, "embed_queries", None)
     known = True if callable(own) else _known(embeddings)
     if known is False:

@@ -20,6 +20,7 @@ from langchain_core.language_models import FakeListChatModel
 from langchain_core.runnables import RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore
 
+from rag_kit.concurrency.steps import arun, run
 from rag_kit.documents import get_provenance
 from rag_kit.errors import BranchError, InvalidInputError
 from rag_kit.indexing import DocumentIndex
@@ -32,7 +33,7 @@ from rag_kit.retrieval import (
     index_retriever,
 )
 from rag_kit.retrieval.batching import SearchGroup, asearch_many, search_many
-from rag_kit.retrieval.batching_vectors import aembed_queries, embed_queries, many_searcher
+from rag_kit.retrieval.batching_vectors import embed_in_one, many_searcher
 from rag_kit.retrieval.compose import call_retriever
 from rag_kit.retrieval.vector import VectorSearch
 
@@ -214,7 +215,8 @@ async def test_a_model_may_offer_embed_queries() -> None:
             return [[float(len(text))] for text in texts]
 
     model = Own(prefix="query: ")
-    assert embed_queries(model, ["a", "bb"]) == [[1.0], [2.0]] == await aembed_queries(model, ["a", "bb"])
+    assert run(embed_in_one(model, ["a", "bb"])) == [[1.0], [2.0]]
+    assert await arun(embed_in_one(model, ["a", "bb"])) == [[1.0], [2.0]]
     assert not model.queries and not model.batches
 
 
