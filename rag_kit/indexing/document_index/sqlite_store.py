@@ -124,7 +124,9 @@ class SqliteStore(Store):
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
         if self._closed or "closed database" in text:
             return DocumentIndexError(f"The index in {self.path.parent} was closed. Open it again.")
-        if "no such table: meta" in text:
+        # a hot journal, which a reader cannot roll back, is of before the log: of a kill while the index was created
+        begun = getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_READONLY_ROLLBACK
+        if begun or "no such table: meta" in text:
             return missing(self.path.parent)
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             return LockedError(f"{self.path} is locked by another program ({text}). Try again later.")
