@@ -1,4 +1,4 @@
-"""What a model fills in when it reflects as in Self-RAG: one label each, out of a closed list.
+"""What a model fills in when it grades support or reflects as in Self-RAG: labels out of a closed list.
 
 The labels of one field begin with different letters, so that the first token of the one that a model wrote, and of
 those that it might have written, tells them apart (log-probabilities).
@@ -6,7 +6,10 @@ those that it might have written, tells them apart (log-probabilities).
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+MAX_REASON = 4_000
+MAX_LABELS = 100
 
 
 def _word(value: Any) -> Any:
@@ -36,6 +39,13 @@ def _rating(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, int | float) or value not in (1, 2, 3, 4, 5):
         raise ValueError(f"is {value!r}; a whole number from 1 to 5 is allowed")
     return int(value)
+
+
+def _labels(value: list[Any]) -> list[Any]:
+    """A validator: at most MAX_LABELS entries."""
+    if len(value) > MAX_LABELS:
+        raise ValueError(f"has {len(value)} entries; at most {MAX_LABELS} are allowed")
+    return value
 
 
 YesNo = Annotated[Literal["yes", "no"], BeforeValidator(_word)]
@@ -86,3 +96,46 @@ class Usefulness(_Reflection):
     """
 
     usefulness: Rating = Field(description=_USEFUL)
+
+
+class CitedSupport(_Reflection):
+    """Whether the passages that a statement cites support it.
+
+    Example:
+        >>> CitedSupport(reason="The year differs.", support="No support").support
+        'none'
+    """
+
+    reason: Annotated[str, AfterValidator(lambda value: value.strip()[:MAX_REASON])] = Field(
+        description="Why, in one short sentence."
+    )
+    support: Support = Field(
+        description="'full' if the passages say all of the statement, 'partial' for a part of it, else 'none'."
+    )
+
+
+class SupportLabel(_Reflection):
+    """How far one of several statements is supported.
+
+    Example:
+        >>> SupportLabel(id=1, support="partial support").support
+        'partial'
+    """
+
+    id: int = Field(description="The number of the statement.")
+    support: Support = Field(
+        description="'full' if the passages say all of it, 'partial' for a part of it, else 'none'."
+    )
+
+
+class SupportLabels(_Reflection):
+    """A label for each statement.
+
+    Example:
+        >>> SupportLabels(labels=[{"id": 1, "support": "none"}]).labels[0].support
+        'none'
+    """
+
+    labels: Annotated[list[SupportLabel], AfterValidator(_labels)] = Field(
+        description="One entry a statement: its number, and how far it is supported."
+    )

@@ -9,15 +9,13 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from rag_kit.prompts.adapting import Classification, NextHop
 from rag_kit.prompts.conversing import RelatedQuestions, UserFacts
 from rag_kit.prompts.filter_schema import SelfQuery
 from rag_kit.prompts.generating import GeneratedQuestions, QuestionCheck
-from rag_kit.prompts.grading import CitedSupport, SupportLabels
 from rag_kit.prompts.keywords import Keywords
 from rag_kit.prompts.querying import DatabaseStatement
-from rag_kit.prompts.reflection import Critique, RetrieveNeeded, Usefulness
-from rag_kit.prompts.routing import Routes
+from rag_kit.prompts.reflection import CitedSupport, Critique, RetrieveNeeded, SupportLabels, Usefulness
+from rag_kit.prompts.routing import Classification, NextHop, Routes
 
 MAX_QUERY = 2_000
 MAX_PASSAGE = 8_000

@@ -12,7 +12,7 @@ from rag_kit.concurrency.steps import Step
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.adaptive.state import Route
 from rag_kit.graphs.steps import bounded, compute
-from rag_kit.prompts.adapting import Classification
+from rag_kit.prompts.routing import Classification
 from rag_kit.text.complexity import question_kind
 
 #: Of a question and the earlier questions of the thread: a `Classification`, or the name of a route.
