@@ -2,28 +2,13 @@
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import BeforeValidator, Field
+
+from rag_kit.prompts.fields import Form, text, texts
 
 MAX_QUESTIONS = 16
 MAX_ENTRIES = 16
 MAX_CHARS = 4_000
-
-
-def _short(value: str) -> str:
-    """A validator: stripped, of a length that a question or a sentence may have."""
-    if len(value) > MAX_CHARS:
-        raise ValueError(f"has {len(value)} characters; at most {MAX_CHARS} are allowed")
-    return value.strip()
-
-
-def _texts(value: Any) -> Any:
-    """A validator: texts; one text is a list of one, empty ones are left out."""
-    items = [value] if isinstance(value, str) else value
-    if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
-        raise ValueError("must be a list of texts")
-    if len(items) > MAX_ENTRIES:
-        raise ValueError(f"has {len(items)} entries; at most {MAX_ENTRIES} are allowed")
-    return [item.strip() for item in items if item.strip()]
 
 
 def _questions(value: Any) -> Any:
@@ -33,21 +18,17 @@ def _questions(value: Any) -> Any:
     return value
 
 
-_Texts = Annotated[
-    list[str], BeforeValidator(_texts), WithJsonSchema({"type": "array", "items": {"type": "string"}})
-]
-_Short = Annotated[str, AfterValidator(_short)]
+_Texts: Any = texts(MAX_ENTRIES)
+_Short: Any = text(MAX_CHARS, empty=True)
 
 
-class GeneratedQuestion(BaseModel):
+class GeneratedQuestion(Form):
     """A question with its answer, and the words of the passages that it rests on.
 
     Example:
         >>> GeneratedQuestion(question="Who built it?", answers="Ada", reference="Ada did.", quotes=["by Ada"]).answers
         ['Ada']
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     question: _Short = Field(description="The question, complete in itself.")
     answers: _Texts = Field(
@@ -59,7 +40,7 @@ class GeneratedQuestion(BaseModel):
     )
 
 
-class GeneratedQuestions(BaseModel):
+class GeneratedQuestions(Form):
     """Questions that passages answer; empty if they answer none.
 
     Example:
@@ -67,22 +48,18 @@ class GeneratedQuestions(BaseModel):
         []
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     questions: Annotated[list[GeneratedQuestion], BeforeValidator(_questions)] = Field(
         description="Questions with their answers; an empty list if the passages are good for none."
     )
 
 
-class QuestionCheck(BaseModel):
+class QuestionCheck(Form):
     """What somebody says of a question who sees it for the first time.
 
     Example:
         >>> QuestionCheck(answerable=True, answer="Ada.", stands_alone=True, needs_all=True, reason="").answer
         'Ada.'
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     answerable: bool = Field(description="True if the passages answer the question completely.")
     answer: _Short = Field(description="The answer that the passages give; empty if there is none.")

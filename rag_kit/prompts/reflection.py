@@ -1,4 +1,4 @@
-"""What a model fills in when it grades support or reflects as in Self-RAG: labels out of a closed list.
+"""What a model fills in when it reflects as in Self-RAG: one label each, out of a closed list.
 
 The labels of one field begin with different letters, so that the first token of the one that a model wrote, and of
 those that it might have written, tells them apart (log-probabilities).
@@ -6,10 +6,9 @@ those that it might have written, tells them apart (log-probabilities).
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
-MAX_REASON = 4_000
-MAX_LABELS = 100
+from rag_kit.prompts.fields import Form
 
 
 def _word(value: Any) -> Any:
@@ -41,13 +40,6 @@ def _rating(value: Any) -> Any:
     return int(value)
 
 
-def _labels(value: list[Any]) -> list[Any]:
-    """A validator: at most MAX_LABELS entries."""
-    if len(value) > MAX_LABELS:
-        raise ValueError(f"has {len(value)} entries; at most {MAX_LABELS} are allowed")
-    return value
-
-
 YesNo = Annotated[Literal["yes", "no"], BeforeValidator(_word)]
 Relevance = Annotated[Literal["relevant", "irrelevant"], BeforeValidator(_word)]
 Support = Annotated[Literal["full", "partial", "none"], BeforeValidator(_support)]
@@ -57,11 +49,7 @@ Rating = Annotated[
 _USEFUL = "How useful the statement is for the question: from 1 (not at all) to 5 (fully)."
 
 
-class _Reflection(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class RetrieveNeeded(_Reflection):
+class RetrieveNeeded(Form):
     """Whether the next part of an answer needs something to be looked up (Self-RAG's *Retrieve*).
 
     Example:
@@ -72,7 +60,7 @@ class RetrieveNeeded(_Reflection):
     retrieve: YesNo = Field(description="yes if the next sentence needs a look into the documents, else no.")
 
 
-class Critique(_Reflection):
+class Critique(Form):
     """The three labels of one part of an answer (Self-RAG's *IsRel*, *IsSup*, *IsUse*).
 
     Example:
@@ -87,7 +75,7 @@ class Critique(_Reflection):
     usefulness: Rating = Field(description=_USEFUL)
 
 
-class Usefulness(_Reflection):
+class Usefulness(Form):
     """The one label of a part of an answer that rests on no passage (Self-RAG's *IsUse*).
 
     Example:
@@ -96,46 +84,3 @@ class Usefulness(_Reflection):
     """
 
     usefulness: Rating = Field(description=_USEFUL)
-
-
-class CitedSupport(_Reflection):
-    """Whether the passages that a statement cites support it.
-
-    Example:
-        >>> CitedSupport(reason="The year differs.", support="No support").support
-        'none'
-    """
-
-    reason: Annotated[str, AfterValidator(lambda value: value.strip()[:MAX_REASON])] = Field(
-        description="Why, in one short sentence."
-    )
-    support: Support = Field(
-        description="'full' if the passages say all of the statement, 'partial' for a part of it, else 'none'."
-    )
-
-
-class SupportLabel(_Reflection):
-    """How far one of several statements is supported.
-
-    Example:
-        >>> SupportLabel(id=1, support="partial support").support
-        'partial'
-    """
-
-    id: int = Field(description="The number of the statement.")
-    support: Support = Field(
-        description="'full' if the passages say all of it, 'partial' for a part of it, else 'none'."
-    )
-
-
-class SupportLabels(_Reflection):
-    """A label for each statement.
-
-    Example:
-        >>> SupportLabels(labels=[{"id": 1, "support": "none"}]).labels[0].support
-        'none'
-    """
-
-    labels: Annotated[list[SupportLabel], AfterValidator(_labels)] = Field(
-        description="One entry a statement: its number, and how far it is supported."
-    )

@@ -3,31 +3,25 @@
 from functools import lru_cache
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, create_model
+from pydantic import BeforeValidator, Field, WithJsonSchema, create_model
 
-INTENTS = ("question", "chat", "unclear")
-COMPLEXITIES = ("none", "single", "multi")
+from rag_kit.prompts.fields import Form, bounded, one_line
+
 MAX_CHOICES = 100
-MAX_TEXT = 500
 _NAME = "The name of the source, exactly as it is listed."
 _CHOICES = "The sources that fit the question, the best first; an empty list if none fits."
 
 
-def _short(value: Any) -> Any:
-    """A validator: text on one line, of bearable length; a missing one is empty."""
-    return "" if value is None else " ".join(str(value).split())[:MAX_TEXT]
-
-
-def _choice(names: tuple[str, ...]) -> Any:
+def _choice(*names: str) -> Any:
     """A text out of a list. What another model writes is read too: who asked judges it."""
     return Annotated[
         str,
-        BeforeValidator(lambda v: _short(v).lower()),
+        BeforeValidator(lambda value: one_line(value).lower()),
         WithJsonSchema({"type": "string", "enum": list(names)}),
     ]
 
 
-class Classification(BaseModel):
+class Classification(Form):
     """What a question needs.
 
     Example:
@@ -35,18 +29,16 @@ class Classification(BaseModel):
         'multi'
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    intent: _choice(INTENTS) = Field(  # type: ignore[valid-type]
+    intent: _choice("question", "chat", "unclear") = Field(  # type: ignore[valid-type]
         description="'question', 'chat' for talk, or 'unclear' if the meaning is unclear."
     )
-    complexity: _choice(COMPLEXITIES) = Field(  # type: ignore[valid-type]
+    complexity: _choice("none", "single", "multi") = Field(  # type: ignore[valid-type]
         description="'none' if nothing has to be looked up, 'single' for one search, 'multi' for several steps."
     )
-    reason: Annotated[str, BeforeValidator(_short)] = Field(description="Why, in one short sentence.")
+    reason: Annotated[str, BeforeValidator(one_line)] = Field(description="Why, in one short sentence.")
 
 
-class NextHop(BaseModel):
+class NextHop(Form):
     """The next sub-question, or that there is none.
 
     Example:
@@ -54,15 +46,13 @@ class NextHop(BaseModel):
         ''
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     done: bool = Field(description="True if what was found is enough, or nothing more can be found.")
-    query: Annotated[str, BeforeValidator(_short), WithJsonSchema({"type": "string"})] = Field(
+    query: Annotated[str, BeforeValidator(one_line), WithJsonSchema({"type": "string"})] = Field(
         description="The next question, complete in itself; empty if done."
     )
 
 
-class RouteChoice(BaseModel):
+class RouteChoice(Form):
     """One source that fits, and why.
 
     Example:
@@ -70,10 +60,10 @@ class RouteChoice(BaseModel):
         'manuals'
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     name: str = Field(description=_NAME)
-    reason: Annotated[str, BeforeValidator(_short)] = Field(description="Why it fits, in one short sentence.")
+    reason: Annotated[str, BeforeValidator(one_line)] = Field(
+        description="Why it fits, in one short sentence."
+    )
 
 
 def _choices(value: Any) -> Any:
@@ -84,29 +74,23 @@ def _choices(value: Any) -> Any:
         value = [line.strip(" -*\t") for line in value.splitlines() if line.strip(" -*\t")]
     if isinstance(value, dict):
         value = [value] if "name" in value else [{"name": name, "reason": why} for name, why in value.items()]
-    if not isinstance(value, list):
-        raise ValueError("must be a list of choices")
-    if len(value) > MAX_CHOICES:
-        raise ValueError(f"has {len(value)} entries; at most {MAX_CHOICES} are allowed")
     return [
         {"name": item, "reason": ""}
         if isinstance(item, str)
         else {"name": item.get("name"), "reason": item.get("reason")}
         if isinstance(item, dict)
         else item
-        for item in value
+        for item in bounded(MAX_CHOICES)(value)
     ]
 
 
-class Routes(BaseModel):
+class Routes(Form):
     """The sources that fit a question, the best first; none if none fits.
 
     Example:
         >>> Routes(choices=["manuals"]).choices[0].name
         'manuals'
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     choices: Annotated[list[RouteChoice], BeforeValidator(_choices)] = Field(description=_CHOICES)
 

@@ -1,71 +1,39 @@
-"""What a model fills in: the Pydantic classes that prompt files name under ``output.schema``.
-
-Lengths and counts are checked by validators, not by JSON-schema keywords: several providers refuse a schema with
-``minLength`` or ``maxLength`` in their strict mode, and every field is required for the same reason.
-"""
+"""What a model fills in: the Pydantic classes that prompt files name under ``output.schema``."""
 
 import re
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJsonSchema
 
-from rag_kit.prompts.conversing import RelatedQuestions, UserFacts
+from rag_kit.prompts.fields import Form, Reason, bounded, text, texts
 from rag_kit.prompts.filter_schema import SelfQuery
 from rag_kit.prompts.generating import GeneratedQuestions, QuestionCheck
-from rag_kit.prompts.keywords import Keywords
-from rag_kit.prompts.querying import DatabaseStatement
-from rag_kit.prompts.reflection import CitedSupport, Critique, RetrieveNeeded, SupportLabels, Usefulness
+from rag_kit.prompts.grading import (
+    ChosenSentences,
+    CitedSupport,
+    Grade,
+    PassageGrades,
+    PassageTexts,
+    RankedPassages,
+    SupportLabels,
+)
+from rag_kit.prompts.reflection import Critique, RetrieveNeeded, Usefulness
 from rag_kit.prompts.routing import Classification, NextHop, Routes
 
 MAX_QUERY = 2_000
 MAX_PASSAGE = 8_000
-MAX_REASON = 4_000
 MAX_ITEMS = 32
-MAX_NUMBERS = 1_000
+MAX_LISTED = 64
+MAX_KEYWORDS = 3
+MAX_KEYWORD = 120
+MAX_STATEMENT = 20_000
+_Query: Any = text(MAX_QUERY)
+_Passage: Any = text(MAX_PASSAGE)
+_Statement: Any = text(MAX_STATEMENT, empty=True)
+_BREAKS = re.compile(r"[,，、;；\r\n]+")
 
 
-def _text(limit: int) -> Any:
-    """A validator: stripped, not empty, at most `limit` characters."""
-
-    def check(value: str) -> str:
-        value = value.strip()
-        if not value:
-            raise ValueError("must not be empty")
-        if len(value) > limit:
-            raise ValueError(f"has {len(value)} characters; at most {limit} are allowed")
-        return value
-
-    return AfterValidator(check)
-
-
-def _items(value: list[str]) -> list[str]:
-    """A validator: one to MAX_ITEMS entries."""
-    if not 1 <= len(value) <= MAX_ITEMS:
-        raise ValueError(f"has {len(value)} entries; 1 to {MAX_ITEMS} are allowed")
-    return value
-
-
-def _up_to_most(value: list[str]) -> list[str]:
-    """A validator: at most MAX_ITEMS entries."""
-    if len(value) > MAX_ITEMS:
-        raise ValueError(f"has {len(value)} entries; at most {MAX_ITEMS} are allowed")
-    return value
-
-
-def _unit(value: float) -> float:
-    """A validator: a number from 0 to 1 (NaN fails the comparison too)."""
-    if not 0.0 <= value <= 1.0:
-        raise ValueError(f"is {value}; a number from 0 to 1 is allowed")
-    return value
-
-
-class _Result(BaseModel):
-    """Base of all result schemas: immutable, no unknown fields."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Query(_Result):
+class Query(Form):
     """One search query or question.
 
     Example:
@@ -73,12 +41,10 @@ class Query(_Result):
         'What is BM25?'
     """
 
-    query: Annotated[str, _text(MAX_QUERY)] = Field(
-        description="One question or search query, complete in itself."
-    )
+    query: _Query = Field(description="One question or search query, complete in itself.")
 
 
-class Queries(_Result):
+class Queries(Form):
     """Several search queries, the most useful first.
 
     Example:
@@ -86,12 +52,12 @@ class Queries(_Result):
         'How does BM25 rank?'
     """
 
-    queries: Annotated[list[Annotated[str, _text(MAX_QUERY)]], AfterValidator(_items)] = Field(
+    queries: Annotated[list[_Query], AfterValidator(bounded(MAX_ITEMS, 1))] = Field(
         description="Questions or search queries, each complete in itself, the most useful first."
     )
 
 
-class SubQuestions(_Result):
+class SubQuestions(Form):
     """The parts of a question that are to be answered first; empty if there is nothing to ask.
 
     Example:
@@ -99,13 +65,13 @@ class SubQuestions(_Result):
         []
     """
 
-    queries: Annotated[list[Annotated[str, _text(MAX_QUERY)]], AfterValidator(_up_to_most)] = Field(
+    queries: Annotated[list[_Query], AfterValidator(bounded(MAX_ITEMS))] = Field(
         description="Questions, each about one thing and complete in itself, in the order in which they are "
         "to be answered; an empty list if no question is needed."
     )
 
 
-class Passages(_Result):
+class Passages(Form):
     """Hypothetical passages: text as a document that answers the question might hold it.
 
     Example:
@@ -113,132 +79,84 @@ class Passages(_Result):
         1
     """
 
-    passages: Annotated[list[Annotated[str, _text(MAX_PASSAGE)]], AfterValidator(_items)] = Field(
+    passages: Annotated[list[_Passage], AfterValidator(bounded(MAX_ITEMS, 1))] = Field(
         description="Short passages, each written as a document that answers the question might put it."
     )
 
 
-class Grade(_Result):
-    """The verdict of a grader.
-
-    Example:
-        >>> Grade(relevant=True, score=0.9, reason="Names the year.").relevant
-        True
-    """
-
-    relevant: bool = Field(description="True if it passes, false if not.")
-    score: Annotated[float, AfterValidator(_unit)] = Field(
-        description="How sure that it passes: from 0 (surely not) to 1 (surely)."
-    )
-    reason: Annotated[str, _text(MAX_REASON)] = Field(description="Why, in one short sentence.")
-
-
-def _numbers(value: Any) -> Any:
-    """A validator: a list as it is, a text such as ``[2] > [1]`` as its numbers; the caller checks the entries."""
+def _keywords(value: Any) -> list[str]:
+    """One line each, none empty, no more than MAX_KEYWORDS; a text is split at its commas."""
     if isinstance(value, str):
-        value = re.findall(r"[+-]?\d+", value)
+        value = _BREAKS.split(value)
     if not isinstance(value, list):
-        raise ValueError("must be a list of numbers")
-    if len(value) > MAX_NUMBERS:
-        raise ValueError(f"has {len(value)} entries; at most {MAX_NUMBERS} are allowed")
-    return value
+        raise ValueError("must be a list of keywords")
+    words = [" ".join(str(word).split())[:MAX_KEYWORD] for word in value if isinstance(word, str | int)]
+    kept = list(dict.fromkeys(word for word in words if word))[:MAX_KEYWORDS]
+    if not kept:
+        raise ValueError("must hold a keyword")
+    return kept
 
 
-# Models number badly: repeats, gaps, "[3]" for 3. Refusing the whole list for one entry would lose the rest.
-_Numbers = Annotated[
-    list[Any],
-    BeforeValidator(_numbers),
-    WithJsonSchema({"type": "array", "items": {"type": "integer"}}),
-]
-
-
-class RankedPassages(_Result):
-    """Numbers of passages, the most relevant first.
+class Keywords(Form):
+    """What to type into a search engine: at most three keywords; more are cut.
 
     Example:
-        >>> RankedPassages(ranking=[2, 1]).ranking
-        [2, 1]
+        >>> Keywords(keywords=["Henry Feilden", " occupation ", "England", "MP"]).keywords
+        ['Henry Feilden', 'occupation', 'England']
     """
 
-    ranking: _Numbers = Field(description="The numbers of all passages, the most relevant first.")
+    keywords: Annotated[
+        list[str],
+        BeforeValidator(_keywords),
+        WithJsonSchema({"type": "array", "items": {"type": "string"}}),
+    ] = Field(description="One to three keywords or names, the most important first.")
 
 
-class ChosenSentences(_Result):
-    """Numbers of the sentences that matter; none if none does.
+class UserFacts(Form):
+    """What a user said about themselves; empty if nothing.
 
     Example:
-        >>> ChosenSentences(sentences=[1, 4]).sentences
-        [1, 4]
+        >>> UserFacts(facts=["The user lives in Bonn.", " "]).facts
+        ['The user lives in Bonn.']
     """
 
-    sentences: _Numbers = Field(description="The numbers of the sentences that matter; empty if none does.")
-
-
-def _list(value: Any) -> list[Any]:
-    """A validator: a list of at most MAX_NUMBERS entries, whatever they are; who asked judges each."""
-    if not isinstance(value, list):
-        raise ValueError("must be a list")
-    if len(value) > MAX_NUMBERS:
-        raise ValueError(f"has {len(value)} entries; at most {MAX_NUMBERS} are allowed")
-    return value
-
-
-_GRADED = {"id": "integer", "relevant": "boolean", "score": "number", "reason": "string"}
-
-
-class PassageGrades(_Result):
-    """Verdicts on several passages; one bad entry does not lose the others.
-
-    Example:
-        >>> PassageGrades(grades=[{"id": 1, "relevant": True, "score": 0.9, "reason": "Names it."}]).grades[0]["id"]
-        1
-    """
-
-    grades: Annotated[
-        list[Any],
-        BeforeValidator(_list),
-        WithJsonSchema(
-            {
-                "type": "array",
-                "items": {
-                    "type": "object",
-                    "properties": {name: {"type": kind} for name, kind in _GRADED.items()},
-                    "required": list(_GRADED),
-                    "additionalProperties": False,
-                },
-            }
-        ),
-    ] = Field(
-        description="One entry a passage: its id, whether it is relevant, a score from 0 to 1, and why."
+    facts: texts(MAX_LISTED) = Field(  # type: ignore[valid-type]
+        description="Short sentences, each one lasting fact that the user stated; an empty list if there is none."
     )
 
 
-class PassageTexts(_Result):
-    """Texts that stand for passages in an index; one bad entry does not lose the others.
+class RelatedQuestions(Form):
+    """Questions that the user might ask next; empty if the passages answer no other.
 
     Example:
-        >>> PassageTexts(passages=[{"id": 1, "texts": ["Who built it?"]}]).passages[0]["texts"]
-        ['Who built it?']
+        >>> RelatedQuestions(queries=["How hot is the tea?"]).queries
+        ['How hot is the tea?']
     """
 
-    passages: Annotated[
-        list[Any],
-        BeforeValidator(_list),
-        WithJsonSchema(
-            {
-                "type": "array",
-                "items": {
-                    "type": "object",
-                    "properties": {
-                        "id": {"type": "integer"},
-                        "texts": {"type": "array", "items": {"type": "string"}},
-                    },
-                    "required": ["id", "texts"],
-                    "additionalProperties": False,
-                },
-            }
-        ),
-    ] = Field(description="One entry a passage: its id, and the texts written for it.")
+    queries: texts(MAX_LISTED) = Field(  # type: ignore[valid-type]
+        description="Questions that the passages answer, each complete in itself; an empty list if there is none."
+    )
+
+
+def _without_fence(value: str) -> str:
+    """A statement without a Markdown code fence around it."""
+    return value.strip("`").partition("\n")[2] if value.startswith("```") else value
+
+
+class DatabaseStatement(Form):
+    """One statement that reads, or none where the database cannot answer.
+
+    Example:
+        >>> DatabaseStatement(reason="Counts the rows.", statement=" SELECT count(*) FROM Track ").statement
+        'SELECT count(*) FROM Track'
+    """
+
+    reason: Reason = Field(
+        description="Which tables or labels answer the question and how, or why none can; one short sentence."
+    )
+    statement: Annotated[_Statement, AfterValidator(_without_fence), AfterValidator(str.strip)] = Field(
+        description="One statement that reads; empty if the database cannot answer the question."
+    )
 
 
 SCHEMAS: dict[str, type[BaseModel]] = {

@@ -21,7 +21,7 @@ from rag_kit.models.chat import is_extractive
 from rag_kit.models.identity import call_key
 from rag_kit.prompts import load_prompt, render_passages
 from rag_kit.prompts.format import LANGUAGES
-from rag_kit.prompts.schemas import PassageTexts
+from rag_kit.prompts.grading import PassageTexts
 from rag_kit.text import detect_language
 
 _PASSAGES = 8

@@ -9,7 +9,7 @@ from langchain_core.runnables import Runnable
 
 from rag_kit.concurrency.branches import describe_failure
 from rag_kit.prompts import render_passages
-from rag_kit.prompts.schemas import ChosenSentences
+from rag_kit.prompts.grading import ChosenSentences
 from rag_kit.retrieval.base import check_count
 from rag_kit.retrieval.compression.base import Compressor, Passage, Selection
 from rag_kit.retrieval.prompting import LanguagePrompts, check_model, field_of, read_numbers

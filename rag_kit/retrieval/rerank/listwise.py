@@ -10,7 +10,7 @@ from langchain_core.runnables import Runnable
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.prompts import render_passages
-from rag_kit.prompts.schemas import RankedPassages
+from rag_kit.prompts.grading import RankedPassages
 from rag_kit.retrieval.base import check_count
 from rag_kit.retrieval.prompting import LanguagePrompts, check_model, field_of, read_numbers
 from rag_kit.retrieval.query_call import QueryCall

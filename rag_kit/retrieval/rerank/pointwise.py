@@ -10,7 +10,7 @@ from langchain_core.runnables import Runnable
 
 from rag_kit.concurrency.branches import describe_failure
 from rag_kit.prompts import render_passages
-from rag_kit.prompts.schemas import Grade
+from rag_kit.prompts.grading import Grade
 from rag_kit.retrieval.prompting import LanguagePrompts, check_model, field_of, grade_score
 from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.retrieval.rerank.base import Ranking, Reranker, by_scores

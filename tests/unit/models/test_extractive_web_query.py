@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from rag_kit.models import chat_model, structured_call
 from rag_kit.prompts import load_prompt
-from rag_kit.prompts.keywords import MAX_KEYWORD, Keywords
+from rag_kit.prompts.schemas import MAX_KEYWORD, Keywords
 from rag_kit.text import detect_language
 
 
