@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, wait
 from contextlib import closing
-from contextvars import copy_context
 from functools import partial
 from itertools import repeat
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
-from rag_kit.concurrency.budget import current_branch
 from rag_kit.concurrency.pool import Call, settle_future, shared_pool
 from rag_kit.errors import BranchError
 
@@ -34,7 +31,7 @@ def map_ahead(
         func: Applied to each item, in a copy of the caller's context.
         items: May be endless.
         max_concurrency: Most calls at a time.
-        waiting: Items drawn beyond these, and results that the caller has not taken yet.
+        waiting: Results beyond these that the caller has not taken yet.
 
     Yields:
         The results.
@@ -43,31 +40,38 @@ def map_ahead(
         >>> list(map_ahead(str.upper, "abc"))
         ['A', 'B', 'C']
     """
-    run = _Ahead(func, max_concurrency)
-    source = iter(items)
-    failure: Exception | None = None
+    pool, source = shared_pool(), iter(items)
+    pool.check_room()
+    begun: deque[tuple[Future[T], Call[T] | None]] = deque()
     more = True
     try:
         while True:
             # with another call begun, a result that is there does not wait until further items are drawn
             while (
                 more
-                and len(run.results) < max_concurrency + waiting
-                and not (len(run.results) > 1 and run.results[0].done())
+                and len(begun) < max_concurrency + waiting
+                and sum(not future.done() for future, _ in begun) < max_concurrency
+                and not (len(begun) > 1 and begun[0][0].done())
             ):
                 try:
-                    run.add(next(source))
+                    begun.append(_begin(partial(func, next(source))))
                 except StopIteration:
                     more = False
                 except Exception as error:  # noqa: BLE001 - raised when its turn comes
-                    failure, more = error, False
-            if not run.results:
-                break
-            yield run.take_oldest()
+                    begun.append((Future(), None))
+                    begun[-1][0].set_exception(error)
+                    more = False
+            if not begun:
+                return
+            if not begun[0][0].done():
+                with pool.waiting():
+                    wait([begun[0][0]])
+                continue
+            yield begun.popleft()[0].result()
     finally:
-        run.stop()
-    if failure is not None:
-        raise failure
+        for _, call in begun:
+            if call is not None:
+                call.give_up()
 
 
 def draw_ahead(items: Iterable[T], *, waiting: int = 1) -> Generator[T]:
@@ -85,57 +89,12 @@ def draw_ahead(items: Iterable[T], *, waiting: int = 1) -> Generator[T]:
             yield item
 
 
-class _Ahead(Generic[S, T]):
-    """The calls of one `map_ahead`; `results` are those that were not taken yet, oldest first."""
-
-    def __init__(self, func: Callable[[S], T], max_concurrency: int) -> None:
-        self._func = func
-        self._free = max_concurrency
-        self._pool = shared_pool()
-        self._pool.check_room()
-        self._parent, self._base = current_branch.get(), copy_context()
-        self._lock = threading.Lock()
-        self._queue: deque[tuple[Future[T], S]] = deque()
-        self._calls: dict[Future[T], Call[T]] = {}
-        self.results: deque[Future[T]] = deque()
-
-    def add(self, item: S) -> None:
-        """Queue an item."""
-        result: Future[T] = Future()
-        self.results.append(result)
-        with self._lock:
-            self._queue.append((result, item))
-            self._start()
-
-    def take_oldest(self) -> T:
-        """Wait for the oldest call and remove it; returns its result or raises its error."""
-        with self._pool.waiting():
-            wait([self.results[0]])
-        return self.results.popleft().result()
-
-    def stop(self) -> None:
-        """Drop the queued items and give up the calls that run, without waiting for them."""
-        with self._lock:
-            self._queue.clear()
-            for call in self._calls.values():
-                call.give_up()
-
-    def _start(self) -> None:
-        """Begin as many calls as are allowed; holds the lock."""
-        while self._free and self._queue:
-            result, item = self._queue.popleft()
-            try:
-                done = partial(self._done, result)
-                call = Call(partial(self._func, item), done, self._base, self._parent).start()
-            except BranchError as error:  # raised when its turn comes
-                result.set_exception(error)
-            else:
-                self._calls[result] = call
-                self._free -= 1
-
-    def _done(self, result: Future[T], value: T | None, error: BaseException | None) -> None:
-        settle_future(result, value, error)
-        with self._lock:
-            del self._calls[result]
-            self._free += 1
-            self._start()
+def _begin(func: Callable[[], T]) -> tuple[Future[T], Call[T] | None]:
+    """Start a call on the pool."""
+    future: Future[T] = Future()
+    call = Call(func, partial(settle_future, future))
+    try:
+        return future, call.start()
+    except BranchError as error:  # raised when its turn comes
+        future.set_exception(error)
+        return future, None

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rag_kit.documents.cycles import endless
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25.scoring import VARIANTS, Formula
 
@@ -89,12 +88,6 @@ def documents_of(documents: Any) -> list[Document]:
             raise InvalidInputError(
                 f"documents[{number}] has {_kind(document.page_content)} for page_content and "
                 f"{_kind(document.metadata)} for metadata; they must be a str and a dict."
-            )
-        if place := endless(document.metadata):
-            named = "" if document.id is None else f" (id {document.id!r})"
-            raise InvalidInputError(
-                f"documents[{number}]{named}: metadata{place}; it can be neither copied nor written. Metadata must be "
-                "plain values, lists and dicts of them."
             )
     return found
 
