@@ -79,8 +79,20 @@ def test_each_leaf_keeps_tenants_apart(leaves, leaf):
     check(leaves[leaf])
 
 
-@pytest.mark.parametrize("wrapper", WRAPPERS)
-@pytest.mark.parametrize("leaf", LEAVES)
+# each wrapper and each leaf in the fast tier, all pairs of them in the slow one
+FAST = {(wrapper, leaf) for wrapper in WRAPPERS for leaf in ("vector", "parent", "index hybrid")} | {
+    (wrapper, leaf) for wrapper in ("ensemble", "rerank") for leaf in LEAVES
+}
+
+
+@pytest.mark.parametrize(
+    ("wrapper", "leaf"),
+    [
+        pytest.param(wrapper, leaf, marks=[] if (wrapper, leaf) in FAST else pytest.mark.slow)
+        for wrapper in WRAPPERS
+        for leaf in LEAVES
+    ],
+)
 def test_each_wrapper_passes_the_filter_to_each_leaf(leaves, wrapper, leaf):
     """A filter given to the outer retriever holds for all that the inner one finds."""
     wrap = tenants.wrappers()[wrapper]

@@ -174,8 +174,11 @@ def test_a_traceback_for_debugging_holds_no_key(
 
 @pytest.mark.parametrize(
     ("reply", "extra"),
-    [(hang(300), []), (hang(300), ["--json"]), (stall("The pump starts at 40 degrees [1].", 300), [])],
-    ids=["silent", "silent, json", "stalled"],
+    [
+        pytest.param(hang(300), [], marks=pytest.mark.slow, id="silent"),
+        pytest.param(hang(300), ["--json"], marks=pytest.mark.slow, id="silent, json"),
+        pytest.param(stall("The pump starts at 40 degrees [1].", 300), [], id="stalled"),
+    ],
 )
 def test_a_server_that_hangs_ends_with_the_deadline(
     index: Path, capsys: pytest.CaptureFixture[str], reply: Reply, extra: list[str]

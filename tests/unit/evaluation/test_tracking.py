@@ -191,6 +191,7 @@ def test_what_is_accepted_and_lost_is_an_error(
     assert _write(server, some_results()).written >= 2 and len(server.feedback) == 7
 
 
+@pytest.mark.slow
 def test_a_client_of_the_user_is_used(server: LangSmithServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """With its time-out and key; one that batches loses nothing, one that samples is an error and not a silent loss."""
     from langsmith import Client
@@ -260,6 +261,7 @@ def test_a_missing_client_names_the_extra(to: Any, module: str, monkeypatch: pyt
     assert to != "mlflow" or os.environ["MLFLOW_DISABLE_TELEMETRY"] == "true"
 
 
+@pytest.mark.slow
 def test_a_server_that_never_answers_is_an_error_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes the connection and nothing more."""
     monkeypatch.setattr(tracking, "_TIMEOUT_MS", (200, 200))
