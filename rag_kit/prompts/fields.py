@@ -1,12 +1,20 @@
 """Fields of the forms that models fill in: texts and lists within bounds.
 
-Lengths and counts are checked by validators, not by JSON-schema keywords: several providers refuse a schema with
-``minLength`` or ``maxLength`` in their strict mode, and every field is required for the same reason.
+Lengths and counts are checked and stand in no JSON schema: several providers refuse one with ``minLength`` or
+``maxLength`` in their strict mode, and every field is required for the same reason.
 """
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    WithJsonSchema,
+)
 
 MAX_REASON = 4_000
 MAX_LINE = 500
@@ -20,16 +28,14 @@ class Form(BaseModel):
 
 def text(limit: int, *, empty: bool = False) -> Any:
     """A text without blanks around it, of at most ``limit`` characters."""
+    length = StringConstraints(strip_whitespace=True, min_length=0 if empty else 1, max_length=limit)
+    return Annotated[str, length, WithJsonSchema({"type": "string"})]
 
-    def check(value: str) -> str:
-        value = value.strip()
-        if not value and not empty:
-            raise ValueError("must not be empty")
-        if len(value) > limit:
-            raise ValueError(f"has {len(value)} characters; at most {limit} are allowed")
-        return value
 
-    return Annotated[str, AfterValidator(check)]
+def listed(item: Any, most: int, least: int = 0) -> Any:
+    """A list of ``least`` to ``most`` texts of a kind that `text` makes."""
+    schema = {"type": "array", "items": {"type": "string"}}
+    return Annotated[list[item], Field(min_length=least, max_length=most), WithJsonSchema(schema)]
 
 
 def one_line(value: Any) -> str:

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJsonSchema
 
-from rag_kit.prompts.fields import Form, Reason, bounded, text, texts
+from rag_kit.prompts.fields import Form, Reason, listed, text, texts
 from rag_kit.prompts.filter_schema import SelfQuery
 from rag_kit.prompts.generating import GeneratedQuestions, QuestionCheck
 from rag_kit.prompts.grading import (
@@ -52,7 +52,7 @@ class Queries(Form):
         'How does BM25 rank?'
     """
 
-    queries: Annotated[list[_Query], AfterValidator(bounded(MAX_ITEMS, 1))] = Field(
+    queries: listed(_Query, MAX_ITEMS, 1) = Field(  # type: ignore[valid-type]
         description="Questions or search queries, each complete in itself, the most useful first."
     )
 
@@ -65,7 +65,7 @@ class SubQuestions(Form):
         []
     """
 
-    queries: Annotated[list[_Query], AfterValidator(bounded(MAX_ITEMS))] = Field(
+    queries: listed(_Query, MAX_ITEMS) = Field(  # type: ignore[valid-type]
         description="Questions, each about one thing and complete in itself, in the order in which they are "
         "to be answered; an empty list if no question is needed."
     )
@@ -79,7 +79,7 @@ class Passages(Form):
         1
     """
 
-    passages: Annotated[list[_Passage], AfterValidator(bounded(MAX_ITEMS, 1))] = Field(
+    passages: listed(_Passage, MAX_ITEMS, 1) = Field(  # type: ignore[valid-type]
         description="Short passages, each written as a document that answers the question might put it."
     )
 

@@ -222,7 +222,7 @@ def test_problems_keep_their_place() -> None:
     assert told(problem_of(Grade, {"relevant": "perhaps", "score": 2})) == (
         "relevant：应为 true 或 false；score：给出的是 2.0；应为 0 到 1 的数字；reason：缺少这个必填字段"
     )
-    assert told(problem_of(Queries, {"queries": [""]})) == "queries：有 0 项；允许 1 到 32"
+    assert told(problem_of(Queries, {"queries": [""]})) == "queries：至少要有 1 项，给出的是 0 项"
     assert told("score: Something went very wrong") == "score：不符合模式的要求"
     assert problem_in("en")("score: Something went very wrong") == "score: Something went very wrong"
 
