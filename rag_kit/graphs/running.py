@@ -58,7 +58,7 @@ _CARRIERS = (
     "rag_kit.concurrency.",
     "rag_kit.graphs.running",
     "rag_kit.graphs.steps",
-    "rag_kit.models.clients",
+    "rag_kit.models.runnables",
 )
 
 

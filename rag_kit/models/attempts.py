@@ -22,8 +22,8 @@ from rag_kit.concurrency.budget import charge_call, charge_tokens, check_budget,
 from rag_kit.concurrency.steps import Step, call_in_time
 from rag_kit.errors import BranchTimeoutError, BudgetExceededError, ModelOutputError, ModelUnreachableError
 from rag_kit.models.calls import ModelCall
-from rag_kit.models.clients import acall_runnable
 from rag_kit.models.failures import RETRYABLE, Failure, classify, map_model_error, retry_after
+from rag_kit.models.runnables import acall_runnable
 
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0

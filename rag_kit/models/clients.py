@@ -1,4 +1,4 @@
-"""Calls of embedding models with the kit's errors, and async calls of Runnables that work on any event loop."""
+"""Calls of embedding models with the kit's errors, on any event loop."""
 
 from __future__ import annotations
 
@@ -7,33 +7,14 @@ from functools import partial
 from typing import Any, TypeVar
 
 from langchain_core.embeddings import Embeddings
-from langchain_core.runnables import Runnable, RunnableConfig
 
 from rag_kit.concurrency.bridge import call_client, run_in_thread
 from rag_kit.errors import RagKitError
 
 from .failures import map_model_error
-from .runnables import INSIDE, parts_of
+from .runnables import connections_of
 
 T = TypeVar("T")
-# Where retrievers keep their models, and where models keep their asynchronous clients.
-_SEARCHED = (
-    *INSIDE,
-    *("vectorstore", "embeddings", "embedding", "embedding_function", "_embedding_function"),
-    "underlying_embeddings",
-)
-_ASYNC_CLIENTS = ("root_async_client", "async_client", "_async_client")
-
-
-async def acall_runnable(
-    runnable: Runnable[Any, Any], given: Any, config: RunnableConfig | None = None, **kwargs: Any
-) -> Any:
-    """As ``runnable.ainvoke``, or ``invoke`` on a thread where only that works; see ``call_client``."""
-    return await call_client(
-        lambda: runnable.ainvoke(given, config, **kwargs),
-        partial(runnable.invoke, given, config, **kwargs) if has_blocking_side(runnable) else None,
-        connections_of(runnable),
-    )
 
 
 def embed_query(embeddings: Embeddings, text: str) -> list[float]:
@@ -94,36 +75,3 @@ async def _amapped(embeddings: Embeddings, call: Awaitable[T]) -> T:
     except Exception as error:  # noqa: BLE001 - as above
         failure = error
     raise map_model_error(failure, model=embeddings)
-
-
-def connections_of(value: object) -> list[object]:
-    """The asynchronous HTTP clients inside a Runnable or model, each once; LangChain's OpenAI models may share one."""
-    found: dict[int, object] = {}
-    for part in parts_of(value, _SEARCHED):
-        clients = (getattr(part, name, None) for name in _ASYNC_CLIENTS)
-        client = next((each for each in clients if each is not None), None)
-        while (inner := getattr(client, "_client", None)) is not None:
-            client = inner
-        if client is not None:
-            found[id(client)] = client
-    return list(found.values())
-
-
-def has_blocking_side(runnable: object) -> bool:
-    """Whether no part of a Runnable or graph is written as a coroutine function alone.
-
-    Example:
-        >>> from langchain_core.runnables import RunnableLambda
-        >>> async def shout(text):
-        ...     return text.upper()
-        >>> has_blocking_side(RunnableLambda(str.upper)), has_blocking_side(RunnableLambda(str.upper) | shout)
-        (True, False)
-    """
-    for part in parts_of(runnable):
-        fields = vars(part)
-        if fields.get("afunc") is not None and fields.get("func") is None:
-            return False
-        # LangGraph's asynchronous savers and stores wait, in blocking code, for the loop that they were made on
-        if any(type(fields.get(name)).__name__.startswith("Async") for name in ("checkpointer", "store")):
-            return False
-    return True

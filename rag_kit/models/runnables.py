@@ -1,4 +1,4 @@
-"""What a Runnable is made of: its model's endpoint, what that is known not to serve, and who listens to its run.
+"""What a Runnable is made of: its model's endpoint and connections, what that does not serve, who listens to its run.
 
 Listeners are callbacks, tracing, debug output and collectors; a collector with a true ``only_models`` is called for
 models alone, and they call it themselves. Setting up callbacks that nobody has is the largest part of what LangChain
@@ -11,6 +11,7 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 from langchain_core.callbacks import (
@@ -21,8 +22,10 @@ from langchain_core.callbacks import (
 )
 from langchain_core.callbacks.base import BaseCallbackManager
 from langchain_core.globals import get_debug
-from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.utils.uuid import uuid7
+
+from rag_kit.concurrency.bridge import call_client
 
 METHODS = ("json_schema", "function_calling", "json_mode", "text")
 #: Where Runnables keep what they call.
@@ -38,6 +41,13 @@ INSIDE = (
     "mapper",
     "nodes",
 )
+# Where retrievers keep their models, and where models keep their asynchronous clients.
+_SEARCHED = (
+    *INSIDE,
+    *("vectorstore", "embeddings", "embedding", "embedding_function", "_embedding_function"),
+    "underlying_embeddings",
+)
+_ASYNC_CLIENTS = ("root_async_client", "async_client", "_async_client")
 _MOST_KEPT = 256
 _DEEPEST = 8
 _lock = threading.Lock()
@@ -59,6 +69,50 @@ def parts_of(value: object, names: tuple[str, ...] = INSIDE, depth: int = 0) -> 
         for name in names:
             if (inner := fields.get(name)) is not None:
                 yield from parts_of(inner, names, depth + 1)
+
+
+def connections_of(value: object) -> list[object]:
+    """The asynchronous HTTP clients inside a Runnable or model, each once; LangChain's OpenAI models may share one."""
+    found: dict[int, object] = {}
+    for part in parts_of(value, _SEARCHED):
+        clients = (getattr(part, name, None) for name in _ASYNC_CLIENTS)
+        client = next((each for each in clients if each is not None), None)
+        while (inner := getattr(client, "_client", None)) is not None:
+            client = inner
+        if client is not None:
+            found[id(client)] = client
+    return list(found.values())
+
+
+def has_blocking_side(runnable: object) -> bool:
+    """Whether no part of a Runnable or graph is written as a coroutine function alone.
+
+    Example:
+        >>> from langchain_core.runnables import RunnableLambda
+        >>> async def shout(text):
+        ...     return text.upper()
+        >>> has_blocking_side(RunnableLambda(str.upper)), has_blocking_side(RunnableLambda(str.upper) | shout)
+        (True, False)
+    """
+    for part in parts_of(runnable):
+        fields = vars(part)
+        if fields.get("afunc") is not None and fields.get("func") is None:
+            return False
+        # LangGraph's asynchronous savers and stores wait, in blocking code, for the loop that they were made on
+        if any(type(fields.get(name)).__name__.startswith("Async") for name in ("checkpointer", "store")):
+            return False
+    return True
+
+
+async def acall_runnable(
+    runnable: Runnable[Any, Any], given: Any, config: RunnableConfig | None = None, **kwargs: Any
+) -> Any:
+    """As ``runnable.ainvoke``, or ``invoke`` on a thread where only that works; see ``call_client``."""
+    return await call_client(
+        lambda: runnable.ainvoke(given, config, **kwargs),
+        partial(runnable.invoke, given, config, **kwargs) if has_blocking_side(runnable) else None,
+        connections_of(runnable),
+    )
 
 
 def model_name(model: Any) -> str | None:

@@ -9,11 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from concurrent.futures import Future
-from contextvars import ContextVar
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -26,74 +22,11 @@ from rag_kit.concurrency.steps import Logic, Step
 from rag_kit.documents import Filter
 from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval.base import Request
-from rag_kit.retrieval.compose import acall_retriever, call_retriever
+from rag_kit.retrieval.compose import SearchGroup, acall_retriever, call_retriever, current_group, groups_of
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
 Many = Mapping[str, T] | None
-
-
-@dataclass(frozen=True)
-class _Round:
-    """One search for all queries of a group; the future gets what was found for each, or ``None``."""
-
-    resource: object
-    k: int
-    filter: Filter | None
-    future: Future[Any]
-
-
-class SearchGroup:
-    """Queries that one retriever is about to be asked."""
-
-    def __init__(self, queries: Sequence[str]) -> None:
-        self.queries = tuple(dict.fromkeys(queries))
-        self._rounds: dict[int, _Round] = {}
-        self._lock = threading.Lock()
-
-    def call(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-        """Make one of the calls."""
-        token = _current.set(self)
-        try:
-            return function(*args, **kwargs)
-        finally:
-            _current.reset(token)
-
-    async def acall(self, function: Callable[..., Awaitable[T]], *args: Any, **kwargs: Any) -> T:
-        """Make one of the calls, natively asynchronous."""
-        token = _current.set(self)
-        try:
-            return await function(*args, **kwargs)
-        finally:
-            _current.reset(token)
-
-    def join(self, resource: object, query: str, request: Request) -> tuple[Future[Any] | None, bool]:
-        """The future of the round that a search belongs to, and whether it is this one that has to do it.
-
-        There is one round for what is searched. A call with another k or filter searches for itself: were there
-        a round for each of them, five calls would search five times for five queries.
-        """
-        if len(self.queries) < 2 or query not in self.queries:
-            return None, False
-        with self._lock:
-            found = self._rounds.get(id(resource))
-            if found is None:
-                found = self._rounds[id(resource)] = _Round(resource, request.k, request.filter, Future())
-                return found.future, True
-        same = found.k == request.k and found.filter == request.filter
-        return (found.future if same else None), False
-
-
-_current: ContextVar[SearchGroup | None] = ContextVar("rag_kit_search_group", default=None)
-
-
-def groups_of(searches: Sequence[tuple[object, str]]) -> list[SearchGroup]:
-    """The group of each (retriever, query): one for those with the same retriever."""
-    queries: dict[int, list[str]] = {}
-    for retriever, query in searches:
-        queries.setdefault(id(retriever), []).append(query)
-    groups = {key: SearchGroup(texts) for key, texts in queries.items()}
-    return [groups[id(retriever)] for retriever, _ in searches]
 
 
 async def search_together(
@@ -107,7 +40,7 @@ async def search_together(
 
     Of the request only k and filter may matter to what is found. ``many`` gives ``None`` if it cannot.
     """
-    group = _current.get()
+    group = current_group.get()
     future, leads = (None, False) if group is None else group.join(resource, query, request)
     if group is None or future is None:
         return await one()

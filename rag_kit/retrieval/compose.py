@@ -8,10 +8,13 @@ configurable fields and sequences. For the rest the results are filtered and cut
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
@@ -29,10 +32,11 @@ from langchain_core.vectorstores import VectorStoreRetriever
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.documents import Filter, combine_filters, compile_filter
 from rag_kit.errors import InvalidInputError
-from rag_kit.models.clients import acall_runnable
-from rag_kit.retrieval.base import RagKitRetriever
+from rag_kit.models.runnables import acall_runnable
+from rag_kit.retrieval.base import RagKitRetriever, Request
 from rag_kit.retrieval.stores import native_async, native_filter
 
+T = TypeVar("T")
 _GROWTH = (4, 16, 64)
 _MAX_FETCH = 10_000
 
@@ -212,3 +216,66 @@ def _named(retriever: Runnable[Any, Any]) -> str:
     """A retriever's name, and its class where that says more."""
     name, kind = retriever.get_name(), type(retriever).__name__
     return name if name == kind else f"{name} ({kind})"
+
+
+@dataclass(frozen=True)
+class _Round:
+    """One search for all queries of a group; the future gets what was found for each, or ``None``."""
+
+    resource: object
+    k: int
+    filter: Filter | None
+    future: Future[Any]
+
+
+class SearchGroup:
+    """Queries that one retriever is about to be asked."""
+
+    def __init__(self, queries: Sequence[str]) -> None:
+        self.queries = tuple(dict.fromkeys(queries))
+        self._rounds: dict[int, _Round] = {}
+        self._lock = threading.Lock()
+
+    def call(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        """Make one of the calls."""
+        token = current_group.set(self)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            current_group.reset(token)
+
+    async def acall(self, function: Callable[..., Awaitable[T]], *args: Any, **kwargs: Any) -> T:
+        """Make one of the calls, natively asynchronous."""
+        token = current_group.set(self)
+        try:
+            return await function(*args, **kwargs)
+        finally:
+            current_group.reset(token)
+
+    def join(self, resource: object, query: str, request: Request) -> tuple[Future[Any] | None, bool]:
+        """The future of the round that a search belongs to, and whether it is this one that has to do it.
+
+        There is one round for what is searched. A call with another k or filter searches for itself: were there
+        a round for each of them, five calls would search five times for five queries.
+        """
+        if len(self.queries) < 2 or query not in self.queries:
+            return None, False
+        with self._lock:
+            found = self._rounds.get(id(resource))
+            if found is None:
+                found = self._rounds[id(resource)] = _Round(resource, request.k, request.filter, Future())
+                return found.future, True
+        same = found.k == request.k and found.filter == request.filter
+        return (found.future if same else None), False
+
+
+current_group: ContextVar[SearchGroup | None] = ContextVar("rag_kit_search_group", default=None)
+
+
+def groups_of(searches: Sequence[tuple[object, str]]) -> list[SearchGroup]:
+    """The group of each (retriever, query): one for those with the same retriever."""
+    queries: dict[int, list[str]] = {}
+    for retriever, query in searches:
+        queries.setdefault(id(retriever), []).append(query)
+    groups = {key: SearchGroup(texts) for key, texts in queries.items()}
+    return [groups[id(retriever)] for retriever, _ in searches]

@@ -16,7 +16,7 @@ from rag_kit.concurrency.steps import Step
 from rag_kit.documents import compile_filter, with_provenance
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.store_filters import is_chroma
-from rag_kit.models.clients import connections_of
+from rag_kit.models.runnables import connections_of
 from rag_kit.retrieval.base import Request
 from rag_kit.retrieval.batching import search_together
 from rag_kit.retrieval.batching_vectors import SteppedRetriever, blocking, embed_in_one, many_searcher

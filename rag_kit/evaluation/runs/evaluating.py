@@ -22,7 +22,7 @@ from rag_kit.evaluation.runs.rows import RunFolder, digest
 from rag_kit.evaluation.runs.run import Job, Run
 from rag_kit.evaluation.scorers import default_metrics, get_metrics
 from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
-from rag_kit.models.clients import acall_runnable
+from rag_kit.models.runnables import acall_runnable
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig

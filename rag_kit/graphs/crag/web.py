@@ -26,7 +26,7 @@ from rag_kit.concurrency.bridge import run_coroutine, run_in_thread
 from rag_kit.documents import clean_text, copy_document, with_provenance
 from rag_kit.errors import BudgetExceededError, InvalidInputError, RagKitError
 from rag_kit.graphs.steps import bounded, quiet
-from rag_kit.models.clients import acall_runnable
+from rag_kit.models.runnables import acall_runnable
 from rag_kit.retrieval.compose import acall_retriever, call_retriever
 
 logger = logging.getLogger("rag_kit.graphs.crag")

@@ -14,7 +14,7 @@ from rag_kit.concurrency.steps import Step
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.evaluators.base import UNGRADED, Evaluator, Grading, Thresholds
 from rag_kit.graphs.steps import attempt, beside, quiet, user_function
-from rag_kit.models.clients import acall_runnable
+from rag_kit.models.runnables import acall_runnable
 from rag_kit.retrieval.prompting import field_of, grade_score
 
 Scale = Literal["confidence", "share"]

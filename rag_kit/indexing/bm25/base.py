@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.indexing.bm25.parameters import check_id_list
-from rag_kit.indexing.bm25.store import Store, documents_at
+from rag_kit.indexing.bm25.store import Store
+from rag_kit.indexing.bm25.view import documents_at
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document

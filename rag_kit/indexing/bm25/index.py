@@ -18,8 +18,8 @@ from rag_kit.indexing.bm25 import parameters as check
 from rag_kit.indexing.bm25.base import InvertedIndex
 from rag_kit.indexing.bm25.parameters import DEFAULT_B, DEFAULT_K1
 from rag_kit.indexing.bm25.scoring import Variant
-from rag_kit.indexing.bm25.store import Hits, Store
-from rag_kit.indexing.bm25.view import Query
+from rag_kit.indexing.bm25.store import Store
+from rag_kit.indexing.bm25.view import Query, View
 from rag_kit.indexing.bm25.words import WordCounts
 from rag_kit.text import default_analyzer
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from langchain_core.documents import Document
 
     from rag_kit.documents import Filter
+
+Hits = list[tuple["Document", float]]
 
 
 class BM25Index(InvertedIndex):
@@ -256,7 +258,13 @@ class BM25Index(InvertedIndex):
 
     def _search(self, queries: Sequence[Query], k: int, filter: Filter | None) -> list[Hits]:
         k = k if type(k) is int and k > 0 else check.check_k(k)
-        return self._store.search(queries, k, compile_filter(filter) if filter else None)
+        view, passes = self._view, compile_filter(filter) if filter else None
+        return [view.search(terms, k, passes) for terms in queries]
+
+    @property
+    def _view(self) -> View:
+        view = self._store.view
+        return self._store.current() if view is None else view
 
     def _terms(self, query: str) -> list[str]:
         terms = self.analyzer(query if isinstance(query, str) else check.check_query(query))
@@ -267,7 +275,7 @@ class BM25Index(InvertedIndex):
 
         float32 for ``lucene``, float64 for ``okapi``, whose scores may be below zero.
         """
-        return self._store.current().scores(self._terms(query))
+        return self._view.scores(self._terms(query))
 
     def maximum(self, query: str | Mapping[str, float]) -> float:
         """What no document's score for the query can exceed: each of its terms at full weight.
@@ -279,11 +287,11 @@ class BM25Index(InvertedIndex):
             query: A query, or weighted terms as for :meth:`search_weighted`.
         """
         terms = check.check_weights(query) if isinstance(query, Mapping) else self._terms(query)
-        return self._store.current().maximum(terms, self.k1, self.variant)
+        return self._view.maximum(terms, self.k1, self.variant)
 
     def document_frequency(self, term: str) -> int:
         """In how many documents a term, as the ``analyzer`` makes it, occurs."""
-        return self._store.current().frequency(term)
+        return self._view.frequency(term)
 
     # Storing
 

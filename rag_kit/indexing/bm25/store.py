@@ -16,12 +16,11 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25.parameters import documents_of, ids_of
 from rag_kit.indexing.bm25.postings import Postings, Run, Vocabulary, merge
 from rag_kit.indexing.bm25.scoring import Weights
-from rag_kit.indexing.bm25.view import Columns, Query, View
+from rag_kit.indexing.bm25.view import Columns, Passes, Query, View, copied, documents_at
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
-Hits = list[tuple["Document", float]]
 _BATCH = 2048  # documents analysed between two turns of the lock
 
 
@@ -43,6 +42,9 @@ class Store:
 
     Args:
         score: Gives the scores of the postings, from these and the lengths of the documents.
+
+    Attributes:
+        view: The state after all finished writes; ``None`` until :meth:`current` builds it.
     """
 
     def __init__(self, score: Callable[[Postings, NDArray[np.int64]], Weights]) -> None:
@@ -56,20 +58,20 @@ class Store:
         self._moved: dict[int, int] = {}  # position of an updated document: the one that it replaced
         self._where: dict[str, int] = {}  # position of the document with an id
         self._dead: set[int] = set()  # positions of deleted and replaced documents
-        self._view: View | None = None
+        self.view: View | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """The state to pickle or copy, without the lock and the view, which the copy builds anew."""
         with self._lock:
             if self._adding:
                 raise InvalidInputError("The index is being written to; copy it when the write is done.")
-            kept = {name: value for name, value in vars(self).items() if name not in ("_lock", "_view")}
+            kept = {name: value for name, value in vars(self).items() if name not in ("_lock", "view")}
             return {name: copy.copy(value) for name, value in kept.items()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._lock = threading.RLock()
-        self._view = None
+        self.view = None
 
     def __len__(self) -> int:
         with self._lock:
@@ -89,29 +91,14 @@ class Store:
         with self._lock:
             return list(map(self._where.get, ids, repeat(-1)))
 
-    def search(
-        self,
-        queries: Iterable[Query],
-        k: int,
-        passes: Callable[[Mapping[str, Any]], bool] | None,
-    ) -> list[Hits]:
-        """The best documents for each query, on one state."""
-        view = self.current()
-        results = []
-        for terms in queries:
-            hits = view.top(terms, k) if passes is None else view.top_filtered(terms, k, passes)
-            documents = documents_at(view.columns, hits[0].tolist())
-            results.append(list(zip(documents, hits[1].tolist(), strict=True)))
-        return results
-
     def best_counts(
-        self, terms: Query, k: int, passes: Callable[[Mapping[str, Any]], bool] | None, most: float
+        self, terms: Query, k: int, passes: Passes | None, most: float
     ) -> list[tuple[dict[str, int], float]]:
         """The best documents for a query: the counts of their terms, and their scores."""
         view = self.current()
         with self._lock:
             view.open_documents()
-        positions, scores = view.top(terms, k) if passes is None else view.top_filtered(terms, k, passes)
+        positions, scores = view.top(terms, k, passes)
         return list(zip(view.counts(positions, most), scores.tolist(), strict=True))
 
     def spread(
@@ -150,7 +137,7 @@ class Store:
             self._vocabulary = Vocabulary((term, number) for number, term in enumerate(vocabulary))
             self._base, self._columns = postings, columns
             self._where = {key: position for position, key in enumerate(columns.ids)}
-            self._view = None
+            self.view = None
 
     def delete(self, ids: Iterable[str]) -> int:
         """Mark documents as gone; returns how many."""
@@ -162,7 +149,7 @@ class Store:
                     self._dead.add(position)
                     removed += 1
             if removed:
-                self._view = None
+                self.view = None
         return removed
 
     def write(
@@ -216,7 +203,7 @@ class Store:
         old.ids.extend(keys)
         self._pending.extend(run.shifted(first) for run in runs)
         if keys:
-            self._view = None
+            self.view = None
         return keys
 
     def _keys(self, new: Columns, replace: bool) -> list[str]:
@@ -243,13 +230,13 @@ class Store:
 
     def current(self) -> View:
         """The state after all finished writes."""
-        view = self._view
+        view = self.view
         if view is not None:
             return view
         with self._lock:
-            if self._view is None:
-                self._view = self._build_view()
-            return self._view
+            if self.view is None:
+                self.view = self._build_view()
+            return self.view
 
     def _build_view(self) -> View:
         """Drop deleted documents, merge the postings of the last writes, and make a view of it. Holds the lock.
@@ -286,25 +273,3 @@ class Store:
         pointers = np.append(self._base.pointers[:-1][used], self._base.pointers[-1])
         self._base = Postings(pointers, self._base.documents, self._base.counts)
         self._vocabulary = vocabulary
-
-
-def documents_at(columns: Columns, positions: Iterable[int]) -> list[Document]:
-    """Copies of the documents at some positions."""
-    from langchain_core.documents import Document
-
-    texts, metadata, ids = columns.texts, columns.metadata, columns.document_ids
-    return [Document(page_content=texts[i], metadata=copied(metadata[i]), id=ids[i]) for i in positions]
-
-
-_PLAIN = frozenset({str, int, float, bool, type(None)})
-
-
-def copied(metadata: Mapping[str, Any], without: str | None = None) -> dict[str, Any]:
-    """A deep copy, quick for the flat metadata that nearly all documents have."""
-    result = dict(metadata)
-    if without is not None:
-        result.pop(without, None)
-    for value in result.values():
-        if type(value) not in _PLAIN:
-            return copy.deepcopy(result)
-    return result

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,9 @@ from rag_kit.indexing.bm25.postings import Postings
 from rag_kit.indexing.bm25.scoring import Variant, Weights, inverse_frequencies
 from rag_kit.indexing.bm25.term_graph import TermGraph
 
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
+
 DENSE_SHARE = 8  # a term in more than 1/8 of the documents is kept as a full row: faster, but larger
 # The score table is looked at as a grid; the best score of a column stands for all documents of the column.
 _GRIDS = ((32768, 64), (8192, 32), (2048, 16), (0, 1))  # (more documents than this, rows)
@@ -28,6 +32,7 @@ _BOTH = np.array([0, 1])
 FEW = 64  # terms up to which counting repeats would cost more than it saves
 
 Hits = tuple[NDArray[np.int64], NDArray[np.floating[Any]]]
+Passes = Callable[[Mapping[str, Any]], bool]
 Query = Sequence[str] | Mapping[str, float]  # terms, repeats counted; or the weight of each term, above 0
 
 
@@ -173,24 +178,27 @@ class View:
             found.append({names[term]: count for term, count in zip(terms, occurs, strict=True)})
         return found
 
-    def top(self, terms: Query, k: int) -> Hits:
-        """The best documents with a score above zero: by score, equals by insertion.
+    def search(self, terms: Query, k: int, passes: Passes | None = None) -> list[tuple[Document, float]]:
+        """Copies of the best documents for the terms of a query, and their scores; see :meth:`top`."""
+        positions, scores = self.top(terms, k, passes)
+        return list(zip(documents_at(self.columns, positions.tolist()), scores.tolist(), strict=True))
+
+    def top(self, terms: Query, k: int, passes: Passes | None = None) -> Hits:
+        """The best documents with a score above zero whose metadata pass: by score, equals by insertion.
+
+        Candidates are tested in the order of their scores, so a filter costs what it rejects.
 
         Args:
             terms: The query's terms.
             k: How many at most.
+            passes: Whether metadata pass.
 
         Returns:
             Positions and scores, each of shape (hits,).
         """
-        return self._best(self._accumulate(terms), k)
-
-    def top_filtered(self, terms: Query, k: int, passes: Callable[[Mapping[str, Any]], bool]) -> Hits:
-        """As :meth:`top`, among the documents whose metadata passes.
-
-        Candidates are tested in the order of their scores, so a filter costs what it rejects.
-        """
         table = self._accumulate(terms)
+        if passes is None:
+            return self._best(table, k)
         metadata = self.columns.metadata
         wanted, seen = max(4 * k, 64), 0
         found: list[int] = []
@@ -274,3 +282,25 @@ class View:
         scores = table[positions]
         order = np.lexsort((positions, -scores))[:k]
         return positions[order], scores[order]
+
+
+def documents_at(columns: Columns, positions: Iterable[int]) -> list[Document]:
+    """Copies of the documents at some positions."""
+    from langchain_core.documents import Document
+
+    texts, metadata, ids = columns.texts, columns.metadata, columns.document_ids
+    return [Document(page_content=texts[i], metadata=copied(metadata[i]), id=ids[i]) for i in positions]
+
+
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+
+
+def copied(metadata: Mapping[str, Any], without: str | None = None) -> dict[str, Any]:
+    """A deep copy, quick for the flat metadata that nearly all documents have."""
+    result = dict(metadata)
+    if without is not None:
+        result.pop(without, None)
+    for value in result.values():
+        if type(value) not in _PLAIN:
+            return copy.deepcopy(result)
+    return result

@@ -12,7 +12,8 @@ from rag_kit.concurrency.ahead import map_ahead
 from rag_kit.errors import IndexMismatchError, InvalidInputError, ModelOutputError
 from rag_kit.indexing.document_index.sql import in_groups
 from rag_kit.indexing.document_index.vectors import Vectors, unit
-from rag_kit.models.clients import connections_of, embed_documents
+from rag_kit.models.clients import embed_documents
+from rag_kit.models.runnables import connections_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -244,7 +244,7 @@ def best_documents(
 ) -> list[tuple[Document, float]]:
     """The k best documents of a BM25 index for a query or weighted terms, ties by id."""
     from rag_kit.indexing.bm25.parameters import check_weights
-    from rag_kit.indexing.bm25.store import documents_at
+    from rag_kit.indexing.bm25.view import documents_at
 
     # a finished state, which no writer changes; documents are made of the k that are returned only
     view = index._store.current()
@@ -252,7 +252,7 @@ def best_documents(
     passes = None if where is None else compile_filter(where)
     fetch = k + _TIES
     while True:
-        found, scored = view.top(terms, fetch) if passes is None else view.top_filtered(terms, fetch, passes)
+        found, scored = view.top(terms, fetch, passes)
         if len(scored) < fetch or scored[-1] < scored[k - 1] - 2 * TIE:
             break
         fetch *= 4

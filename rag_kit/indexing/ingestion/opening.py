@@ -135,7 +135,7 @@ def opened_converter(
     from rag_kit.indexing.cluster.converting import ClusterConverter
     from rag_kit.indexing.cluster.work import ClusterEmbeddings, on_cluster
     from rag_kit.indexing.cluster.worker import Parts
-    from rag_kit.models.clients import connections_of
+    from rag_kit.models.runnables import connections_of
 
     # a model behind an endpoint only waits, which this process does as well
     model = None if connections_of(index.embeddings) else index.embeddings

@@ -14,7 +14,7 @@ from rag_kit.indexing.bm25 import container, scoring
 from rag_kit.indexing.bm25 import parameters as check
 from rag_kit.indexing.bm25.base import InvertedIndex
 from rag_kit.indexing.bm25.postings import Postings
-from rag_kit.indexing.bm25.store import Hits, Store
+from rag_kit.indexing.bm25.store import Store
 from rag_kit.indexing.sparse import storage
 from rag_kit.indexing.sparse.encoding import (
     SparseEncoder,
@@ -176,7 +176,7 @@ class SparseIndex(InvertedIndex):
 
     # Reading
 
-    def search(self, query: str, k: int = 4, filter: Filter | None = None) -> Hits:
+    def search(self, query: str, k: int = 4, filter: Filter | None = None) -> list[tuple[Document, float]]:
         """The best documents for a query.
 
         Args:
@@ -193,17 +193,21 @@ class SparseIndex(InvertedIndex):
         """
         return self._search(self.encode_query(query), k, filter)
 
-    async def asearch(self, query: str, k: int = 4, filter: Filter | None = None) -> Hits:
+    async def asearch(
+        self, query: str, k: int = 4, filter: Filter | None = None
+    ) -> list[tuple[Document, float]]:
         """As :meth:`search`, natively asynchronous."""
         return self._search(await self.aencode_query(query), k, filter)
 
-    def search_vector(self, vector: Weights, k: int = 4, filter: Filter | None = None) -> Hits:
+    def search_vector(
+        self, vector: Weights, k: int = 4, filter: Filter | None = None
+    ) -> list[tuple[Document, float]]:
         """As :meth:`search`, for a vector that is there already."""
         return self._search(checked_vector(vector), k, filter)
 
-    def _search(self, vector: Vector, k: int, filter: Filter | None) -> Hits:
+    def _search(self, vector: Vector, k: int, filter: Filter | None) -> list[tuple[Document, float]]:
         passes = compile_filter(filter) if filter else None
-        return self._store.search([vector], check.check_k(k), passes)[0]
+        return self._store.current().search(vector, check.check_k(k), passes)
 
     def encode_query(self, query: str) -> Vector:
         """The vector of a query, as the query encoder gives it, checked."""

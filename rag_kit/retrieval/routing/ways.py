@@ -12,7 +12,8 @@ from langchain_core.runnables import Runnable
 
 from rag_kit.concurrency.bridge import acall_function, call_function, run_in_thread
 from rag_kit.errors import InvalidInputError, ModelOutputError
-from rag_kit.models.clients import acall_runnable, aembed_query, embed_documents, embed_query
+from rag_kit.models.clients import aembed_query, embed_documents, embed_query
+from rag_kit.models.runnables import acall_runnable
 from rag_kit.prompts.routing import routes_among
 from rag_kit.retrieval.prompting import LanguagePrompts, check_model
 from rag_kit.retrieval.query_call import Call, QueryCall

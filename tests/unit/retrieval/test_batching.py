@@ -32,9 +32,9 @@ from rag_kit.retrieval import (
     VectorRetriever,
     index_retriever,
 )
-from rag_kit.retrieval.batching import SearchGroup, asearch_many, search_many
+from rag_kit.retrieval.batching import asearch_many, search_many
 from rag_kit.retrieval.batching_vectors import embed_in_one, many_searcher
-from rag_kit.retrieval.compose import call_retriever
+from rag_kit.retrieval.compose import SearchGroup, call_retriever
 from rag_kit.retrieval.vector import VectorSearch
 
 DOCS = [Document(f"text {n}", id=str(n), metadata={"n": n, "odd": bool(n % 2)}) for n in range(30)]
