@@ -85,7 +85,9 @@ def _add_pipeline(group: Any) -> None:
         "without: module:object, a Runnable, graph, retriever or function from a question (its code is run)",
     )
     add("--graph", choices=sorted(GRAPHS), help="a graph that answers (default: none, the index is searched)")
-    add_options(group, "--index", "-k", "--filter", "--model", "--embedding-model", "--allow-degraded")
+    add_options(
+        group, "--index", "-k", "--filter", "--model", "--base-url", "--embedding-model", "--allow-degraded"
+    )
     add("--name", metavar="NAME", help="what the pipeline is called in tables")
     add(
         "--pipeline-version",

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.cli.opening import is_own, open_retriever
-from rag_kit.cli.options import DEFAULT_K, GRAPHS
+from rag_kit.cli.options import DEFAULT_K, GRAPHS, chat_settings
 from rag_kit.cli.output import hint
 from rag_kit.errors import InvalidInputError
 
@@ -29,9 +29,9 @@ def pipeline_of(arguments: argparse.Namespace, stack: ExitStack) -> tuple[Any, s
         InvalidInputError: If an option is wrong, or does not go with another one.
     """
     if arguments.index is None:
-        for option in ("graph", "k", "filter", "model"):
-            if getattr(arguments, option) is not None:
-                raise InvalidInputError(f"{'-k' if option == 'k' else f'--{option}'} needs --index DIR")
+        for option in ("--graph", "-k", "--filter", "--model", "--base-url"):
+            if getattr(arguments, option.lstrip("-").replace("-", "_")) is not None:
+                raise InvalidInputError(f"{option} needs --index DIR")
         if not is_own(arguments.pipeline):
             raise InvalidInputError(
                 f"--pipeline {arguments.pipeline} needs --index DIR; without one give module:object of your own"
@@ -47,7 +47,7 @@ def pipeline_of(arguments: argparse.Namespace, stack: ExitStack) -> tuple[Any, s
     from rag_kit.models import chat_model
     from rag_kit.models.chat import describe_model
 
-    llm = chat_model(arguments.model)
+    llm = chat_model(arguments.model, **chat_settings(arguments))
     hint(describe_model(llm))
     graph = getattr(graphs, GRAPHS[arguments.graph])(retriever, llm, output="full")
     parts += [f"graph={arguments.graph}", f"model={describe_model(llm)}"]

@@ -205,3 +205,19 @@ def test_a_name_server_that_hangs_does_not_hold_the_end(index: Path) -> None:
         [sys.executable, "-c", program, *arguments], capture_output=True, text=True, timeout=240
     )
     assert done.returncode == exits.BUDGET and "deadline=5 s" in done.stderr
+
+
+def test_the_graph_of_an_evaluation_asks_the_endpoint_that_is_named(
+    server: OpenAIServer, index: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`evaluate --graph --model --base-url`, as `ask` does."""
+    (tmp_path / "set.jsonl").write_text('{"question": "When does it start?", "answers": ["40 degrees"]}\n')
+    chat = ["--graph", "plain", "--model", "openai:m", "--base-url"]
+    searched = ["evaluate", tmp_path / "set.jsonl", "--index", index, "--pipeline", "bm25", "--json"]
+    with OpenAIServer(["The pump starts at 40 degrees [1]."], key=KEY) as model:
+        code, out, _ = run(capsys, *searched, *chat, model.url)
+    assert code == exits.OK and len(model.chats) == 1 and '"rows": 1' in out
+    code, _, err = run(
+        capsys, "evaluate", tmp_path / "set.jsonl", "--pipeline", "a:b", "--base-url", "http://x"
+    )
+    assert code == exits.USAGE and "--base-url needs --index DIR" in err
