@@ -44,9 +44,9 @@ class SparseIndex(InvertedIndex):
     document is the inner product of its vector and the query's; a document that shares no term with the query is
     never found, equal scores come in insertion order.
 
-    Writing, searching from many threads, copies and ids are as in :class:`~rag_kit.indexing.bm25.BM25Index`. Each
-    method that encodes has an async twin (``aadd``, ``asearch``...) which awaits an async encoder and runs another
-    one on a thread.
+    Writing, searching from many threads, copies and ids are as in :class:`~rag_kit.indexing.bm25.BM25Index`. An async
+    encoder also serves these blocking methods; call them on a thread from an event loop. To search there:
+    :meth:`aencode_query`, then :meth:`search_vector`.
 
     Args:
         encoder: The encoder; ``None`` for a :class:`TfidfEncoder`, which is fitted on the first documents.
@@ -103,16 +103,6 @@ class SparseIndex(InvertedIndex):
         return index
 
     @classmethod
-    async def afrom_documents(
-        cls, documents: Iterable[Document], *, ids: Iterable[str] | None = None, **settings: Any
-    ) -> Self:
-        """As :meth:`from_documents`, natively asynchronous."""
-        index = cls(**settings)
-        await index.aadd(documents, ids)
-        index.prepare()
-        return index
-
-    @classmethod
     def from_texts(
         cls,
         texts: Iterable[str],
@@ -140,39 +130,19 @@ class SparseIndex(InvertedIndex):
             InvalidInputError: An id is there already or comes twice, or the encoder's vectors are not allowed;
                 nothing is added then.
         """
-        return self._write(*self._encoded(documents), ids, replace=False)
-
-    async def aadd(self, documents: Iterable[Document], ids: Iterable[str] | None = None) -> list[str]:
-        """As :meth:`add`, natively asynchronous."""
-        return self._write(*await self._aencoded(documents), ids, replace=False)
+        return self._write(documents, ids, replace=False)
 
     def update(self, documents: Iterable[Document], ids: Iterable[str] | None = None) -> list[str]:
         """Replace the documents that have these ids, in their places; add those whose id is new at the end."""
-        return self._write(*self._encoded(documents), ids, replace=True)
+        return self._write(documents, ids, replace=True)
 
-    async def aupdate(self, documents: Iterable[Document], ids: Iterable[str] | None = None) -> list[str]:
-        """As :meth:`update`, natively asynchronous."""
-        return self._write(*await self._aencoded(documents), ids, replace=True)
-
-    def _encoded(self, documents: Iterable[Document]) -> tuple[list[Document], list[Vector]]:
-        given, texts = self._texts(documents)
-        return given, encode(self.encoder, texts, self.batch_size)
-
-    async def _aencoded(self, documents: Iterable[Document]) -> tuple[list[Document], list[Vector]]:
-        given, texts = self._texts(documents)
-        return given, await aencode(self.encoder, texts, self.batch_size)
-
-    def _texts(self, documents: Iterable[Document]) -> tuple[list[Document], list[str]]:
+    def _write(self, documents: Iterable[Document], ids: Iterable[str] | None, *, replace: bool) -> list[str]:
         given = check.documents_of(documents)
         texts = [document.page_content for document in given]
         if isinstance(self.encoder, TfidfEncoder) and not self.encoder.fitted:
             self.encoder.fit(texts)
-        return given, texts
-
-    def _write(
-        self, documents: list[Document], vectors: list[Vector], ids: Iterable[str] | None, *, replace: bool
-    ) -> list[str]:
-        return self._store.write(documents, ids, Encoded(vectors), replace=replace)
+        vectors = encode(self.encoder, texts, self.batch_size)
+        return self._store.write(given, ids, Encoded(vectors), replace=replace)
 
     # Reading
 
@@ -191,23 +161,14 @@ class SparseIndex(InvertedIndex):
             InvalidInputError: An argument, or what the encoder gave, is not allowed.
             FilterError: The filter is malformed.
         """
-        return self._search(self.encode_query(query), k, filter)
-
-    async def asearch(
-        self, query: str, k: int = 4, filter: Filter | None = None
-    ) -> list[tuple[Document, float]]:
-        """As :meth:`search`, natively asynchronous."""
-        return self._search(await self.aencode_query(query), k, filter)
+        return self.search_vector(self.encode_query(query), k, filter)
 
     def search_vector(
         self, vector: Weights, k: int = 4, filter: Filter | None = None
     ) -> list[tuple[Document, float]]:
         """As :meth:`search`, for a vector that is there already."""
-        return self._search(checked_vector(vector), k, filter)
-
-    def _search(self, vector: Vector, k: int, filter: Filter | None) -> list[tuple[Document, float]]:
         passes = compile_filter(filter) if filter else None
-        return self._store.current().search(vector, check.check_k(k), passes)
+        return self._store.current().search(checked_vector(vector), check.check_k(k), passes)
 
     def encode_query(self, query: str) -> Vector:
         """The vector of a query, as the query encoder gives it, checked."""

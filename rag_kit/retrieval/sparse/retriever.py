@@ -68,23 +68,6 @@ class SparseRetriever(RagKitRetriever):
         return cls(index=index, **fields)
 
     @classmethod
-    async def afrom_documents(
-        cls,
-        documents: Iterable[Document],
-        *,
-        encoder: SparseEncoder | None = None,
-        query_encoder: SparseEncoder | None = None,
-        ids: Iterable[str] | None = None,
-        batch_size: int = 64,
-        **fields: Any,
-    ) -> Self:
-        """As :meth:`from_documents`, natively asynchronous."""
-        index = await SparseIndex.afrom_documents(
-            documents, ids=ids, encoder=encoder, query_encoder=query_encoder, batch_size=batch_size
-        )
-        return cls(index=index, **fields)
-
-    @classmethod
     def from_texts(
         cls,
         texts: Iterable[str],

@@ -189,7 +189,7 @@ def test_batches() -> None:
 
 
 async def test_async_encoders() -> None:
-    """An async encoder is awaited in the caller's loop, and also serves synchronous calls, inside a loop too."""
+    """For a query it is awaited in the caller's loop; it also serves synchronous calls, inside a loop too."""
     loops: list[Any] = []
 
     async def encoder(texts: list[str]) -> list[dict[str, float]]:
@@ -197,15 +197,14 @@ async def test_async_encoders() -> None:
         await asyncio.sleep(0)
         return words(texts)
 
+    index = SparseIndex.from_documents([Document("a b"), Document("b")], encoder=encoder)
+    loops.clear()
     with blockbuster_ctx():
-        index = await SparseIndex.afrom_documents([Document("a b"), Document("b")], encoder=encoder)
-        hits = await index.asearch("a")
-        await index.aupdate([Document("a", id=index.ids[0])], ids=[index.ids[0]])
-        assert (await index.aadd([Document("c")])) == [index.ids[-1]]
+        hits = index.search_vector(await index.aencode_query("a"))
     assert set(loops) == {asyncio.get_running_loop()}
     assert [doc.page_content for doc, _ in hits] == ["a b"]
-    assert index.search("c") == await index.asearch("c")  # a synchronous call while this loop runs
-    assert (await asyncio.to_thread(index.search, "c")) == index.search("c")
+    assert index.search("a") == hits  # a synchronous call while this loop runs
+    assert (await asyncio.to_thread(index.search, "a")) == hits
 
     async def failing(texts: list[str]) -> list[dict[str, float]]:
         raise ConnectionError("the encoder is down")
@@ -213,7 +212,7 @@ async def test_async_encoders() -> None:
     with pytest.raises(ConnectionError, match="is down"):
         SparseIndex.from_texts(["a"], encoder=failing)
     with pytest.raises(ConnectionError, match="is down"):
-        await SparseIndex(failing).aadd([Document("a")])
+        await SparseIndex(failing).aencode_query("a")
 
 
 async def test_a_synchronous_encoder_does_not_block_the_loop() -> None:
@@ -226,9 +225,9 @@ async def test_a_synchronous_encoder_does_not_block_the_loop() -> None:
         seen.append(threading.current_thread())
         return words(texts)
 
-    index = await SparseIndex.afrom_documents([Document("a")], encoder=encoder)
-    assert await index.asearch("a") == index.search("a")
-    assert threading.main_thread() not in seen[:2]
+    index = SparseIndex.from_documents([Document("a")], encoder=encoder)
+    await index.aencode_query("a")
+    assert seen[-1] is not threading.main_thread()
 
 
 def test_tfidf_by_hand() -> None:

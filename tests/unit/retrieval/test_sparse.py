@@ -43,7 +43,7 @@ def tenants(owner: Any, **settings: Any) -> Any:
 async def test_a_trained_encoder_finds_what_words_do_not() -> None:
     """The encoder's terms count, not the words: BM25 over the same texts finds nothing."""
     texts = ["an automobile", "an oak"]
-    retriever = await SparseRetriever.afrom_documents([Document(text) for text in texts], encoder=splade)
+    retriever = SparseRetriever.from_texts(texts, encoder=splade)
     found = await both(retriever, "car")
     assert [doc.page_content for doc in found] == ["an automobile"]
     assert BM25Retriever.from_texts(texts).invoke("car") == []
