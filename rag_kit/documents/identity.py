@@ -93,10 +93,11 @@ def document_keys(
     """
     if id_key is not None:
         return [[document_key(doc, id_key) for doc in ranking] for ranking in rankings]
+    ids = [[doc.id or "" for doc in ranking] for ranking in rankings]
+    if all(map(all, ids)):
+        same = _made_up_twice(rankings, ids) if len(rankings) > 1 else {}
+        return [[same.get(key, key) for key in of_one] for of_one in ids] if same else ids
     all_documents = [doc for ranking in rankings for doc in ranking]
-    if not all_documents or all(doc.id for doc in all_documents):
-        same = _made_up_twice(rankings) if len(rankings) > 1 else {}
-        return [[same.get(doc.id or "", doc.id or "") for doc in ranking] for ranking in rankings]
     if not hashed and not any(doc.id for doc in all_documents):
         # no id is there that a text could be taken for
         return [[doc.page_content for doc in ranking] for ranking in rankings]
@@ -104,7 +105,7 @@ def document_keys(
     for doc in all_documents:
         if doc.id:
             by_text.setdefault(doc.page_content, doc.id)
-    same = _made_up_twice(rankings)
+    same = _made_up_twice(rankings, ids)
     name = content_hash if hashed else "text:".__add__
     for doc in all_documents:
         if not doc.id and doc.page_content not in by_text:
@@ -113,10 +114,9 @@ def document_keys(
     return [[same.get(key, key) for key in of_one] for of_one in keys] if same else keys
 
 
-def _made_up_twice(rankings: Sequence[Sequence[Document]]) -> dict[str, str]:
+def _made_up_twice(rankings: Sequence[Sequence[Document]], ids: Sequence[Sequence[str]]) -> dict[str, str]:
     """For ids that several stores made up for one chunk: id of a later list -> id of the first."""
-    everything = [doc for ranking in rankings for doc in ranking]
-    if len({doc.id for doc in everything}) <= len({doc.page_content for doc in everything}):
+    if len(set().union(*ids)) <= len({doc.page_content for ranking in rankings for doc in ranking}):
         return {}  # no text has two ids
     first: dict[str, Document] = {}
     same: dict[str, str] = {}
@@ -131,7 +131,7 @@ def _made_up_twice(rankings: Sequence[Sequence[Document]]) -> dict[str, str]:
             made_up = all(_UUID.fullmatch(one.id or "") for one in (doc, other))
             if doc.id != other.id and made_up and _agree(doc.metadata, other.metadata):
                 same[doc.id or ""] = other.id or ""
-    known = {doc.id for doc in everything if doc.page_content in several}
+    known = {doc.id for ranking in rankings for doc in ranking if doc.page_content in several}
     return {key: other for key, other in same.items() if key not in known}
 
 
