@@ -120,12 +120,10 @@ def _made_up_twice(rankings: Sequence[Sequence[Document]], ids: Sequence[Sequenc
         return {}  # no text has two ids
     first: dict[str, Document] = {}
     same: dict[str, str] = {}
-    several: set[str] = (
-        set()
-    )  # texts that one list holds under several ids, which are several documents there
+    several: set[str] = set()  # texts of which one list has several documents
     for ranking in rankings:
-        ids = {doc.page_content: doc.id for doc in ranking}
-        several.update(doc.page_content for doc in ranking if ids[doc.page_content] != doc.id)
+        last = {doc.page_content: doc.id for doc in ranking}
+        several.update(doc.page_content for doc in ranking if last[doc.page_content] != doc.id)
         for doc in ranking:
             other = first.setdefault(doc.page_content, doc)
             made_up = all(_UUID.fullmatch(one.id or "") for one in (doc, other))
