@@ -19,7 +19,7 @@ from rag_kit.concurrency.budget import budget_scope, check_seconds
 from rag_kit.concurrency.steps import Logic, Step, arun, run
 from rag_kit.errors import InvalidInputError
 from rag_kit.prompts import PromptTemplate, load_prompt
-from rag_kit.prompts.folders import VARIABLE
+from rag_kit.prompts.library import FOLDER_VARIABLE
 
 from .runnables import has_handlers, has_listeners, without_retries
 from .slots import Slot
@@ -185,7 +185,7 @@ def formatted() -> Step[list[BaseMessage]]:
 
 def rendered(name: str, language: str, values: Mapping[str, Any]) -> Step[list[BaseMessage]]:
     """Fill in one of the kit's own prompts; its file is read again when the last reading is 2 seconds old."""
-    place = (name, language, os.environ.get(VARIABLE))
+    place = (name, language, os.environ.get(FOLDER_VARIABLE))
 
     def load() -> PromptTemplate:
         prompt = load_prompt(name, language=language)

@@ -6,11 +6,9 @@ import re
 from pathlib import Path
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.prompts import folders
 from rag_kit.prompts.format import LANGUAGES, Problem, PromptFile, file_name_rule
 from rag_kit.prompts.front_matter import NAME
-from rag_kit.prompts.json_schema import without_wording
-from rag_kit.prompts.library import PromptLibrary, listed
+from rag_kit.prompts.library import SUFFIX, PromptLibrary, mismatches, split_name
 from rag_kit.prompts.rendering import TAG
 
 MIN_CHINESE = 0.6
@@ -18,10 +16,9 @@ MIN_CHINESE = 0.6
 MAX_CHINESE = 0.3
 """At most this share of the letters of an English body may be Chinese."""
 
-_TASK = re.compile(r"^<task>(.*?)</task>\s*$", re.MULTILINE)
 _CJK = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 # Not prose in either language: variables, code, quoted ASCII words (field names), URLs, citations.
-_NO_PROSE = re.compile(r"\{\{.*?\}\}|`[^`\n]*`|\"[ -!#-~]*\"|https?://\S+|\[\d+\]")
+_NO_PROSE = re.compile(r"\{\{.*?\}\}|`[^`\n]*`|\"[ -!#-~]*\"|https?://\S+|\[\d+\]|<task>.*?</task>")
 
 
 def check_library(library: PromptLibrary, language: str | None = None) -> list[Problem]:
@@ -39,106 +36,62 @@ def check_library(library: PromptLibrary, language: str | None = None) -> list[P
     """
     if language is not None and language not in LANGUAGES:
         raise InvalidInputError(f"language is {language!r}; allowed: {', '.join(LANGUAGES)}.")
-    found: list[tuple[str | None, Problem]] = []  # the language that a problem belongs to, None: any
-    for folder in filter(None, (library.packaged, library.folder)):
-        for path in folders.prompt_files(folder):
-            name, tongue = folders.split_name(path)
-            if not NAME.fullmatch(name) or tongue not in LANGUAGES:
-                found.append((None, Problem(str(path), 1, file_name_rule(path.name))))
-    for name in library.names():
-        found += _check_name(library, name)
-    problems = {problem for tongue, problem in found if language in (None, tongue) or tongue is None}
-    return sorted(problems, key=lambda p: (p.file, p.line, p.message))
+    found = {problem for name in library.names() for problem in _check_name(library, name)}
+    if language is not None:
+        found = {problem for problem in found if split_name(Path(problem.file))[1] == language}
+    for path in library.files():
+        name, tongue = split_name(path)
+        if not NAME.fullmatch(name) or tongue not in LANGUAGES:
+            found.add(Problem(str(path), 1, file_name_rule(path.name)))
+    return sorted(found, key=lambda p: (p.file, p.line, p.message))
 
 
-def _check_name(library: PromptLibrary, name: str) -> list[tuple[str | None, Problem]]:
+def _check_name(library: PromptLibrary, name: str) -> list[Problem]:
     """Each language of one prompt by itself, then the languages against each other."""
-    found: list[tuple[str | None, Problem]] = []
-    good: dict[str, PromptFile] = {}
+    found: list[Problem] = []
+    good: list[PromptFile] = []
     there = [tongue for known, tongue in library.entries() if known == name]
-    packaged = any(folders.find(library.packaged, name, tongue) for tongue in LANGUAGES)
     for tongue in LANGUAGES:
-        if tongue not in there:
-            if packaged:  # a prompt of one's own may exist in one language
-                file = library.packaged / f"{name}.{tongue}{folders.SUFFIX}"
-                found.append(
-                    (tongue, Problem(str(file), 1, f"the file is missing; {name!r} exists in {there[0]}"))
-                )
-            continue
-        parsed, problems = library.inspect(name, tongue)
-        found += [(tongue, problem) for problem in problems]
-        if parsed is not None:
-            good[tongue] = parsed
-            original = library.original(name, tongue)
-            found += [(tongue, problem) for problem in check_text(parsed, original)]
+        original = library.original(name, tongue)
+        if tongue in there:
+            parsed, problems = library.inspect(name, tongue)
+            found += problems
+            if parsed is not None:
+                good.append(parsed)
+                found += _check_text(parsed, original)
+        elif original is not None:  # a prompt of one's own may exist in one language
+            file = library.packaged / f"{name}.{tongue}{SUFFIX}"
+            found.append(Problem(str(file), 1, f"the file is missing; {name!r} exists in {there[0]}"))
     if len(good) == len(LANGUAGES):
-        first, *others = good.values()
-        for other in others:
-            found += [(other.language, problem) for problem in _disagreements(first, other)]
+        found += _disagreements(*good)
     return found
 
 
-def check_text(prompt: PromptFile, original: PromptFile | None = None) -> list[Problem]:
-    """Check what a file that can be loaded may still have wrong.
-
-    Args:
-        prompt: The parsed file.
-        original: The packaged prompt that it replaces, if any.
-
-    Returns:
-        Problems with the task line and with the language of the body.
-    """
+def _check_text(prompt: PromptFile, original: PromptFile | None) -> list[Problem]:
+    """The task line, by which the extractive model knows what is asked of it, and the language of the body."""
     problems = []
-    task = _task_problem(prompt, original)
-    if task is not None:
-        problems.append(task)
-    share = chinese_share("\n".join(section.text for section in prompt.sections))
-    line = prompt.sections[0].line
-    if share is not None and prompt.language == "zh" and share < MIN_CHINESE:
-        message = f"only {share:.0%} of the letters of the body are Chinese; at least {MIN_CHINESE:.0%} are asked of zh"
-        problems.append(Problem(prompt.file, line, message))
-    if share is not None and prompt.language == "en" and share > MAX_CHINESE:
-        message = (
-            f"{share:.0%} of the letters of the body are Chinese; at most {MAX_CHINESE:.0%} are allowed in en"
+    first = prompt.sections[0]
+    task = f"<task>{prompt.name}</task>"
+    wanted = original is not None and "system" in (first.role, original.sections[0].role)
+    if wanted and (first.role != "system" or task not in first.text.splitlines()):
+        problems.append(
+            Problem(prompt.file, first.line, f"there must be a system section with the line {task}")
         )
-        problems.append(Problem(prompt.file, line, message))
+    share = chinese_share("\n".join(section.text for section in prompt.sections))
+    low, high = (MIN_CHINESE, 1.0) if prompt.language == "zh" else (0.0, MAX_CHINESE)
+    if share is not None and not low <= share <= high:
+        message = (
+            f"{share:.0%} of the letters of the body are Chinese; from {low:.0%} to {high:.0%} are allowed"
+        )
+        problems.append(Problem(prompt.file, first.line, message))
     return problems
-
-
-def _task_problem(prompt: PromptFile, original: PromptFile | None) -> Problem | None:
-    """The line ``<task>NAME</task>``, by which the extractive model knows what is asked of it."""
-    expected = f"<task>{prompt.name}</task>"
-    system = next((section for section in prompt.sections if section.role == "system"), None)
-    needs_system = original is not None and any(section.role == "system" for section in original.sections)
-    if system is None:
-        if not needs_system:  # added to another prompt, which has the task line
-            return None
-        message = f"the system section is missing; it must start with the line {expected}"
-        return Problem(prompt.file, prompt.sections[0].line, message)
-    tasks = list(_TASK.finditer(system.text))
-    if len(tasks) == 1 and tasks[0][1] == prompt.name:
-        return None
-    if not tasks:
-        if original is None:  # only the packaged tasks are known to the extractive model
-            return None
-        return Problem(prompt.file, system.line, f"the system section needs a line {expected}")
-    wrong = next((task for task in tasks if task[1] != prompt.name), tasks[-1])
-    line = system.line + 1 + system.text.count("\n", 0, wrong.start())
-    return Problem(prompt.file, line, f"{wrong[0].strip()} must be {expected}, once")
 
 
 def _disagreements(first: PromptFile, second: PromptFile) -> list[Problem]:
     """What differs between two languages of a prompt and must not."""
-    problems = []
-    if set(first.inputs) != set(second.inputs):
-        message = f"the inputs are {listed(second.inputs)}, but in {first.language} {listed(first.inputs)}"
-        problems.append(second.problem("input", f"{message}; make them equal"))
-    if without_wording(first.schema) != without_wording(second.schema):
-        message = f"output.schema differs from that of {first.language} ({Path(first.file).name})"
-        problems.append(second.problem("output.schema", f"{message}; make them equal"))
-    first_role, role = first.sections[0].role, second.sections[0].role
-    if first_role != role:
-        message = f"the first section is {role!r}, but {first_role!r} in {first.language}; make them equal"
+    problems = mismatches(second, first, first.language)
+    if first.sections[0].role != second.sections[0].role:
+        message = f"only one of {first.language} and {second.language} has a system section; make them equal"
         problems.append(Problem(second.file, second.sections[0].line, message))
     # Who replaces one language alone gives it a version of one's own.
     if Path(first.file).parent == Path(second.file).parent and first.version != second.version:
@@ -160,8 +113,6 @@ def chinese_share(text: str) -> float | None:
         >>> chinese_share('<question>{{question}}</question> 请把 JSON 写入字段 "query"。')
         0.6
     """
-    prose = _NO_PROSE.sub(" ", re.sub(r"<task>.*?</task>", " ", text))
-    prose = TAG.sub(" ", prose)
-    chinese = len(_CJK.findall(prose))
+    prose = TAG.sub(" ", _NO_PROSE.sub(" ", text))
     letters = sum(map(str.isalpha, prose))
-    return chinese / letters if letters else None
+    return len(_CJK.findall(prose)) / letters if letters else None

@@ -10,17 +10,27 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.prompts.body import Report, Section, parse_body
-from rag_kit.prompts.front_matter import NAME, FrontMatter, parse_front_matter
+from rag_kit.prompts.front_matter import NAME, FrontMatter, Report, parse_front_matter
 
 LANGUAGES = ("en", "zh")
+ROLES = ("system", "user", "model")
 MAX_BYTES = 64 * 1024
-MAX_FRONT_MATTER = 16 * 1024
+VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
+"""A variable in the text of a section; group 1 is its name."""
+_FRONT = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+_BRACES = re.compile(r"\{\{\{?.*?(?:\}\}|\n|\Z)")
+_ROLE = re.compile(r"""\{\{\s*role\s+(?:"([^"{}\n]*)"|'([^'{}\n]*)')\s*\}\}""")
+_ALLOWED = (
+    'allowed in double braces: {{role "system"}}, {{role "user"}}, {{role "model"}} and {{variable}}; blocks, partials '
+    "and comments of dotprompt are left out. For literal braces put a blank between them: { {"
+)
 
 
 @dataclass(frozen=True)
@@ -41,6 +51,15 @@ class Problem:
 
 
 @dataclass(frozen=True)
+class Section:
+    """One message of the prompt: its role, and its text with ``{{variables}}``."""
+
+    role: str
+    text: str
+    line: int
+
+
+@dataclass(frozen=True)
 class PromptFile:
     """A prompt file that was read and found right."""
 
@@ -55,20 +74,10 @@ class PromptFile:
     hash: str
     lines: dict[str, int]
 
-    @property
-    def variables(self) -> list[str]:
-        """The variables of the body, each once, in order of appearance."""
-        return list(dict.fromkeys(p.value for s in self.sections for p in s.pieces if p.kind == "variable"))
-
-    def line_of(self, key: str) -> int:
-        """Line of a key (``"output.schema"``); where it is absent, of the key above it, else 1."""
-        while key not in self.lines and "." in key:
-            key = key.rpartition(".")[0]
-        return self.lines.get(key, 1)
-
     def problem(self, key: str, message: str) -> Problem:
-        """Something wrong with a key of the front matter, at its line."""
-        return Problem(self.file, self.line_of(key), message)
+        """Something wrong with a key of the front matter, at its line; where it is absent, at that above it."""
+        line = self.lines.get(key) or self.lines.get(key.partition(".")[0], 1)
+        return Problem(self.file, line, message)
 
 
 def parse_prompt(text: str, *, name: str, language: str, file: str | Path | None = None) -> PromptFile:
@@ -97,8 +106,8 @@ def parse_prompt(text: str, *, name: str, language: str, file: str | Path | None
         ... {{role "user"}}
         ... Greet {{guest}}.
         ... '''
-        >>> parse_prompt(text, name="greet", language="en").variables
-        ['guest']
+        >>> parse_prompt(text, name="greet", language="en").sections[0].text
+        'Greet {{guest}}.'
     """
     where = str(file) if file is not None else f"{name}.{language}.prompt"
     parsed, problems = inspect_prompt(text.encode("utf-8", "surrogatepass"), name, language, where)
@@ -121,52 +130,34 @@ def inspect_prompt(
     Returns:
         The parsed file and no problems, or None and at least one problem.
     """
+    if not NAME.fullmatch(name) or language not in LANGUAGES:
+        return None, [Problem(file, 1, file_name_rule(f"{name}.{language}.prompt"))]
+    if len(data) > MAX_BYTES:
+        return None, [Problem(file, 1, f"the file has {len(data)} bytes; at most {MAX_BYTES} are allowed")]
+    try:
+        text = data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        return None, [Problem(file, line, f"byte {error.start} is not UTF-8; save the file as UTF-8")]
+    head = _FRONT.match(text)
+    if head is None:
+        return None, [Problem(file, 1, "the file must begin with the front matter, between two lines '---'")]
     problems: list[Problem] = []
 
     def report(line: int, message: str) -> None:
         problems.append(Problem(file, line, message))
 
-    if not NAME.fullmatch(name) or language not in LANGUAGES:
-        report(1, file_name_rule(f"{name}.{language}.prompt"))
-        return None, problems
-    if len(data) > MAX_BYTES:
-        report(1, f"the file has {len(data)} bytes; at most {MAX_BYTES} are allowed")
-        return None, problems
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        report(line, f"byte {error.start} is not UTF-8; save the file as UTF-8")
-        return None, problems
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    front_text, body, body_line = _split(text, report)
-    if front_text is None:
-        return None, problems
-    front = parse_front_matter(front_text, 2, report)
-    if front is not None and front.name != name and NAME.fullmatch(front.name):
-        report(
-            front.lines.get("name", 2),
-            f"name is {front.name!r}, but the file name says {name!r}; make them equal",
-        )
-    sections = parse_body(body, body_line, report)
-    if front is not None:
-        _compare(front, sections, report)
+    front, lines = parse_front_matter(head[1], 2, report)
+    if front is not None and front.name != name:
+        report(lines["name"], f"name is {front.name!r}, but the file name says {name!r}; make them equal")
+    body_line = text.count("\n", 0, head.end()) + 1
+    sections = _sections(text[head.end() :], body_line, report)
+    _check_variables(text, head.end(), front, lines, report)
     if problems or front is None:
         return None, sorted(problems, key=lambda p: p.line)
     digest = "sha256:" + hashlib.sha256(text.encode()).hexdigest()[:16]
-    parsed = PromptFile(
-        file=file,
-        name=name,
-        language=language,
-        description=front.description,
-        version=front.version,
-        inputs=front.inputs,
-        schema=front.schema,
-        sections=tuple(sections),
-        hash=digest,
-        lines=front.lines,
-    )
-    return parsed, []
+    facts = (front.description, front.version, front.input, front.output_schema)
+    return PromptFile(file, name, language, *facts, tuple(sections), digest, lines), []
 
 
 def file_name_rule(found: str) -> str:
@@ -177,43 +168,52 @@ def file_name_rule(found: str) -> str:
     )
 
 
-def _split(text: str, report: Report) -> tuple[str | None, str, int]:
-    """Front matter, body, and the line number at which the body starts."""
-    lines = text.split("\n")
-    if lines[0].rstrip() != "---":
-        report(1, "the first line must be '---', which opens the front matter")
-        return None, "", 1
-    for index, line in enumerate(lines[1:], start=1):
-        if line.rstrip() == "---":
-            front = "\n".join(lines[1:index])
-            if len(front) > MAX_FRONT_MATTER:
-                report(
-                    2, f"the front matter has {len(front)} characters; at most {MAX_FRONT_MATTER} are allowed"
-                )
-                return None, "", 1
-            return front, "\n".join(lines[index + 1 :]), index + 2
-    report(1, "the front matter is not closed; a second line '---' must follow it")
-    return None, "", 1
+def _sections(body: str, first_line: int, report: Report) -> list[Section]:
+    """Split the body at its role markers: system at most once and first, nothing empty, the user last."""
+    heads = list(_ROLE.finditer(body))
+    before = body[: heads[0].start()] if heads else body
+    if before.strip() or not heads:
+        blank = len(before) - len(before.lstrip())
+        line = first_line + before.count("\n", 0, blank if before.strip() else 0)
+        report(line, 'the body must begin with a role: {{role "system"}} or {{role "user"}}')
+    sections: list[Section] = []
+    ends = [*(head.start() for head in heads[1:]), len(body)]
+    for head, end in zip(heads, ends, strict=False):
+        role = head[1] or head[2]
+        text = VARIABLE.sub(r"{{\1}}", body[head.end() : end].strip())
+        section = Section(role, text, first_line + body.count("\n", 0, head.start()))
+        if role not in ROLES:
+            report(section.line, f"unknown role {role!r}; allowed: {', '.join(ROLES)}")
+        if not text:
+            report(section.line, f"the {role} section is empty; write its text or remove the role line")
+        if role == "system" and sections:
+            report(section.line, "the system section must come first, and only once")
+        sections.append(section)
+    if sections and sections[-1].role in ("system", "model"):
+        report(sections[-1].line, f"the last section is {sections[-1].role!r}; it must be 'user'")
+    return sections
 
 
-def _compare(front: FrontMatter, sections: list[Section], report: Report) -> None:
-    """Every variable of the body is declared, and every declared input used."""
+def _check_variables(
+    text: str, start: int, front: FrontMatter | None, lines: dict[str, int], report: Report
+) -> None:
+    """Double braces hold nothing but roles and variables; each variable is declared, each input used."""
     used: set[str] = set()
-    for piece in (p for s in sections for p in s.pieces if p.kind == "variable"):
-        if piece.value not in front.inputs and piece.value not in used:
-            close = difflib.get_close_matches(piece.value, front.inputs, n=1)
-            hint = f" (did you mean {{{{{close[0]}}}}}?)" if close else ""
-            declared = ", ".join(front.inputs) or "none"
-            report(
-                piece.line, f"unknown variable {{{{{piece.value}}}}}{hint}; declared under input: {declared}"
-            )
-        used.add(piece.value)
-    if not sections:
-        return
-    for name in front.inputs:
-        if name not in used:
-            line = front.lines.get(f"input.{name}", front.lines.get(f"input.schema.{name}", 2))
-            report(
-                line,
-                f"the input {name!r} is declared but the body has no {{{{{name}}}}}; use it or remove it",
-            )
+    for mark in _BRACES.finditer(text, start):
+        line = text.count("\n", 0, mark.start()) + 1
+        variable = VARIABLE.fullmatch(mark[0])
+        if variable is None and not _ROLE.fullmatch(mark[0]):
+            report(line, f"{mark[0].strip()[:60]} is not supported; {_ALLOWED}")
+        elif variable is not None and front is not None and variable[1] not in (used | front.input.keys()):
+            report(line, f"unknown variable {mark[0]}{_hint(variable[1], front.input)}")
+        if variable is not None:
+            used.add(variable[1])
+    for name in [] if front is None else front.input.keys() - used:
+        line = lines.get(f"input.{name}", lines.get("input", 2))
+        report(line, f"the input {name!r} is declared but the body has no {{{{{name}}}}}; use or remove it")
+
+
+def _hint(name: str, declared: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, declared, n=1)
+    meant = f" (did you mean {{{{{close[0]}}}}}?)" if close else ""
+    return f"{meant}; declared under input: {', '.join(declared) or 'none'}"

@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
+import os
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag_kit.documents.fields import did_you_mean
 from rag_kit.errors import InvalidInputError
-from rag_kit.prompts import folders
-from rag_kit.prompts.format import LANGUAGES, Problem, PromptFile, inspect_prompt, parse_prompt
+from rag_kit.prompts.format import (
+    LANGUAGES,
+    MAX_BYTES,
+    Problem,
+    PromptFile,
+    inspect_prompt,
+    parse_prompt,
+)
 from rag_kit.prompts.front_matter import NAME
 from rag_kit.prompts.json_schema import without_wording
 
 if TYPE_CHECKING:
     from rag_kit.prompts.template import PromptTemplate
 
+SUFFIX = ".prompt"
+FOLDER_VARIABLE = "RAG_KIT_PROMPTS"
+
 
 @lru_cache(maxsize=256)
-def _parsed(
-    data: bytes, name: str, language: str, file: str
-) -> tuple[PromptFile | None, tuple[Problem, ...]]:
+def _parsed(data: bytes, name: str, language: str, file: str) -> tuple[PromptFile | None, list[Problem]]:
     """Parse once per content. The key is the content itself, so an edited file is never served stale."""
-    parsed, problems = inspect_prompt(data, name, language, file)
-    return parsed, tuple(problems)
+    return inspect_prompt(data, name, language, file)
 
 
 class PromptLibrary:
@@ -46,11 +53,16 @@ class PromptLibrary:
     """
 
     def __init__(self, folder: Path | str | None = None) -> None:
-        self.packaged = folders.packaged_folder()
-        self.folder = folders.override_folder(folder)
+        self.packaged = packaged_folder()
+        self.folder = _own_folder(folder)
 
     def __repr__(self) -> str:
         return f"PromptLibrary(folder={str(self.folder)!r})" if self.folder else "PromptLibrary()"
+
+    def files(self) -> list[Path]:
+        """All prompt files, packaged and own, sorted."""
+        folders = [folder for folder in (self.packaged, self.folder) if folder is not None]
+        return sorted(path for folder in folders for path in folder.glob(f"[!.]*{SUFFIX}"))
 
     def names(self) -> list[str]:
         """Names of all prompts, packaged and own, sorted."""
@@ -58,13 +70,8 @@ class PromptLibrary:
 
     def entries(self) -> list[tuple[str, str]]:
         """(name, language) of all prompts, packaged and own, sorted; files with impossible names left out."""
-        found = set()
-        for folder in (self.packaged, self.folder):
-            for path in folders.prompt_files(folder) if folder is not None else []:
-                name, language = folders.split_name(path)
-                if NAME.fullmatch(name) and language in LANGUAGES:
-                    found.add((name, language))
-        return sorted(found)
+        found = set(map(split_name, self.files()))
+        return sorted(each for each in found if NAME.fullmatch(each[0]) and each[1] in LANGUAGES)
 
     def load(self, name: str, language: str = "en") -> PromptTemplate:
         """Load a prompt as a LangChain chat prompt.
@@ -89,13 +96,6 @@ class PromptLibrary:
     def read(self, name: str, language: str = "en") -> PromptFile:
         """Read a prompt without making a LangChain object of it.
 
-        Args:
-            name: Name of the prompt.
-            language: ``"en"`` or ``"zh"``.
-
-        Returns:
-            The parsed file.
-
         Raises:
             InvalidInputError: There is no such prompt, or its file is wrong.
         """
@@ -107,10 +107,6 @@ class PromptLibrary:
     def inspect(self, name: str, language: str) -> tuple[PromptFile | None, list[Problem]]:
         """Read a prompt and list all that is wrong with its file.
 
-        Args:
-            name: Name of the prompt.
-            language: ``"en"`` or ``"zh"``.
-
         Returns:
             The parsed file and no problems, or None and at least one.
 
@@ -118,26 +114,23 @@ class PromptLibrary:
             InvalidInputError: There is no such prompt.
         """
         self._check_asked(name, language)
-        packaged = folders.find(self.packaged, name, language)
-        own = folders.find(self.folder, name, language) if self.folder is not None else None
-        if own is None or self.folder is None:
+        path = None if self.folder is None else _find(self.folder, name, language)
+        if path is None or self.folder is None:
+            packaged = _find(self.packaged, name, language)
             if packaged is None:
                 raise InvalidInputError(self._unknown(name, language))
             return _read(packaged, self.packaged)
-        parsed, problems = _read(own, self.folder)
-        if parsed is None:
-            return None, problems
+        own, problems = _read(path, self.folder)
         original = self.original(name, language)
-        problems = override_problems(parsed, original) if original is not None else []
-        return (None, problems) if problems else (parsed, [])
+        if own is not None and original is not None:
+            problems = mismatches(own, original, f"the packaged prompt {name!r}")
+        return (None, problems) if problems else (own, [])
 
     def original(self, name: str, language: str) -> PromptFile | None:
         """The packaged prompt that an own file of this name must fit; None if the name is new."""
-        for tongue in (language, *LANGUAGES):
-            path = folders.find(self.packaged, name, tongue)
-            if path is not None:
-                return _read(path, self.packaged)[0]
-        return None
+        paths = (_find(self.packaged, name, tongue) for tongue in (language, *LANGUAGES))
+        path = next(filter(None, paths), None)
+        return None if path is None else _read(path, self.packaged)[0]
 
     def _check_asked(self, name: str, language: str) -> None:
         """Name and language become part of a path: only plain ones pass."""
@@ -160,51 +153,76 @@ class PromptLibrary:
         return f"There is no prompt {name!r}{did_you_mean(name, names)}. There are: {', '.join(names)}."
 
 
-def _read(path: Path, folder: Path) -> tuple[PromptFile | None, list[Problem]]:
-    name, language = folders.split_name(path)
-    try:
-        data = folders.read_bytes(path, folder)
-    except InvalidInputError as error:
-        return None, [Problem(str(path), 1, str(error))]
-    parsed, problems = _parsed(data, name, language, str(path))
-    return parsed, list(problems)
+def packaged_folder() -> Path:
+    """The folder of the prompts that come with rag_kit: package data in a wheel, ``prompts/`` in a checkout.
 
-
-def override_problems(own: PromptFile, original: PromptFile) -> list[Problem]:
-    """What keeps an own file from replacing a packaged prompt.
-
-    Args:
-        own: The user's file.
-        original: The packaged prompt of the same name.
-
-    Returns:
-        Problems with inputs and output schema, which code relies on; empty when it fits.
+    Raises:
+        InvalidInputError: Neither is there; the installation is incomplete.
     """
+    here = Path(__file__).resolve().parent
+    for folder in (here / "files", here.parent.parent / "prompts"):
+        if folder.is_dir():
+            return folder
+    raise InvalidInputError(f"The packaged prompts are not at {here / 'files'}; install rag-kit again.")
+
+
+def _own_folder(folder: Path | str | None) -> Path | None:
+    """The user's own folder: the argument, else the environment variable, else None."""
+    given = os.environ.get(FOLDER_VARIABLE, "").strip() if folder is None else folder
+    if folder is None and not given:
+        return None
+    path = Path(given).expanduser()
+    if not path.is_dir():
+        raise InvalidInputError(
+            f"{FOLDER_VARIABLE if folder is None else 'folder'} is {str(path)!r}, which is no folder; name the folder "
+            "that holds your prompts."
+        )
+    return path
+
+
+def split_name(path: Path) -> tuple[str, str]:
+    """Name and language by the file name; ``("answer", "zh")`` for ``answer.zh.prompt``."""
+    name, _, language = path.name.removesuffix(SUFFIX).rpartition(".")
+    return name, language
+
+
+def _find(folder: Path, name: str, language: str) -> Path | None:
+    path = folder / f"{name}.{language}{SUFFIX}"
+    return path if path.is_symlink() or path.exists() else None
+
+
+def _read(path: Path, folder: Path) -> tuple[PromptFile | None, list[Problem]]:
+    """Read a file that lies in a folder; a link must not lead out of it."""
+    name, language = split_name(path)
+    try:
+        real = path.resolve(strict=True)
+        if not real.is_relative_to(folder.resolve()):
+            return None, [
+                Problem(str(path), 1, f"a link that leads out of {folder}; put the file itself there")
+            ]
+        if not real.is_file():  # opening a pipe would wait for ever
+            return None, [Problem(str(path), 1, "not a regular file; a prompt must be a text file")]
+        with real.open("rb") as stream:
+            data = stream.read(MAX_BYTES + 1)
+    except (OSError, RuntimeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        return None, [Problem(str(path), 1, f"cannot be read ({reason})")]
+    return _parsed(data, name, language, str(path))
+
+
+def mismatches(prompt: PromptFile, other: PromptFile, called: str) -> list[Problem]:
+    """Where inputs and output schema of a prompt, which code relies on, are not those of another file of its name."""
     problems = []
-    if set(own.inputs) != set(original.inputs):
-        message = (
-            f"the inputs are {listed(own.inputs)}, but the packaged prompt {own.name!r} has "
-            f"{listed(original.inputs)}, which the code fills in; use exactly these"
+    if set(prompt.inputs) != set(other.inputs):
+        here, there = (", ".join(sorted(each.inputs)) or "none" for each in (prompt, other))
+        problems.append(
+            prompt.problem("input", f"the inputs are {here}, but {there} in {called}; make them equal")
         )
-        problems.append(own.problem("input", message))
-    if without_wording(own.schema) != without_wording(original.schema):
-        message = (
-            f"output.schema is {_schema_name(own.schema)}, but the packaged prompt {own.name!r} has "
-            f"{_schema_name(original.schema)}, which the code reads; use the same"
+    if without_wording(prompt.schema) != without_wording(other.schema):
+        problems.append(
+            prompt.problem("output.schema", f"output.schema differs from {called}; make them equal")
         )
-        problems.append(own.problem("output.schema", message))
     return problems
-
-
-def listed(names: dict[str, str]) -> str:
-    """Names of inputs for a message, sorted."""
-    return ", ".join(sorted(names)) or "none"
-
-
-def _schema_name(schema: object) -> str:
-    return (
-        "absent" if schema is None else repr(schema) if isinstance(schema, str) else "an inline JSON schema"
-    )
 
 
 def load_prompt(name: str, *, language: str = "en", folder: Path | str | None = None) -> PromptTemplate:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import html
 from typing import Any, Self, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
@@ -16,11 +17,9 @@ from langchain_core.prompts import PromptTemplate as StringTemplate
 from pydantic import BaseModel, Field
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.prompts.body import Section
-from rag_kit.prompts.format import PromptFile
+from rag_kit.prompts.format import VARIABLE, PromptFile
 from rag_kit.prompts.rendering import RESERVED_TAGS, TAG, Markup, escape_tags
 from rag_kit.prompts.schemas import SCHEMAS
-from rag_kit.prompts.showing import render_html
 
 _MESSAGES: dict[str, Any] = {
     "system": SystemMessagePromptTemplate,
@@ -112,7 +111,7 @@ class PromptTemplate(ChatPromptTemplate):
             schema = {"title": schema["title"], "description": said.format(parsed.name), **schema}
         build: Any = cls  # the pydantic plugin does not see ChatPromptTemplate's own __init__
         result: Self = build(
-            [_MESSAGES[section.role](prompt=_text(section, tags)) for section in parsed.sections],
+            [_MESSAGES[section.role](prompt=_text(section.text, tags)) for section in parsed.sections],
             metadata={
                 "name": parsed.name,
                 "language": parsed.language,
@@ -186,7 +185,7 @@ class PromptTemplate(ChatPromptTemplate):
             )
         # the task line says what is wanted of the embedded model, whatever the words around it
         text = f"<task>{known.get('name', 'prompt')}</task>\n{instructions.strip()}"
-        template = TaggedTemplate(template=text.replace("{", "{{").replace("}", "}}"), input_variables=[])
+        template = TaggedTemplate(template=_literal(text), input_variables=[])
         digest = hashlib.sha256(f"{known.get('hash', '')}\n{text}".encode()).hexdigest()[:16]
         fields = {name: getattr(self, name) for name in type(self).model_fields}
         fields["messages"] = [SystemMessagePromptTemplate(prompt=template), *rest]
@@ -240,7 +239,7 @@ class PromptTemplate(ChatPromptTemplate):
 
     def _repr_html_(self) -> str:
         """Roles and variables as Jupyter shows them; all text escaped."""
-        return render_html(self)
+        return f"<b>{html.escape(self.title)}</b><pre>{html.escape(self.pretty_repr())}</pre>"
 
 
 def _is_of_a_file(message: Any) -> bool:
@@ -253,13 +252,14 @@ def _is_of_a_file(message: Any) -> bool:
     )
 
 
-def _text(section: Section, tags: frozenset[str]) -> TaggedTemplate:
-    """One section as a string template; literal braces are doubled, as str.format wants them."""
-    parts = [
-        "{" + piece.value + "}"
-        if piece.kind == "variable"
-        else piece.value.replace("{", "{{").replace("}", "}}")
-        for piece in section.pieces
-    ]
-    names = sorted({piece.value for piece in section.pieces if piece.kind == "variable"})
+def _text(text: str, tags: frozenset[str]) -> TaggedTemplate:
+    """The text of a section as a string template; literal braces are doubled, as str.format wants them."""
+    parts = VARIABLE.split(text)  # literal text and names of variables in turn
+    parts[::2] = [_literal(part) for part in parts[::2]]
+    names = sorted(set(parts[1::2]))
+    parts[1::2] = [f"{{{name}}}" for name in parts[1::2]]
     return TaggedTemplate(template="".join(parts), input_variables=names, own_tags=tags)
+
+
+def _literal(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")

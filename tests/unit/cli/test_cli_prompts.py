@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rag_kit.cli.main import main
-from rag_kit.prompts.folders import packaged_folder
+from rag_kit.prompts.library import packaged_folder
 
 
 def run(*arguments: object) -> int:

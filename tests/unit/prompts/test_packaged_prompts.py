@@ -7,9 +7,8 @@ import json
 import pytest
 
 from rag_kit.prompts import load_prompt, render_passages
-from rag_kit.prompts.folders import packaged_folder
 from rag_kit.prompts.format import LANGUAGES
-from rag_kit.prompts.library import PromptLibrary
+from rag_kit.prompts.library import PromptLibrary, packaged_folder
 from rag_kit.prompts.rendering import render_history
 from rag_kit.prompts.schemas import Query
 

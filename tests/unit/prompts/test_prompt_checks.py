@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.prompts import folders
+from rag_kit.prompts import library
 from rag_kit.prompts.checks import MIN_CHINESE, check_library, chinese_share
-from rag_kit.prompts.folders import packaged_folder
-from rag_kit.prompts.library import PromptLibrary
+from rag_kit.prompts.library import PromptLibrary, packaged_folder
 
 
 @pytest.fixture
@@ -20,7 +19,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     copy.mkdir()
     for path in packaged_folder().glob("*.prompt"):
         (copy / path.name).write_bytes(path.read_bytes())
-    monkeypatch.setattr(folders, "packaged_folder", lambda: copy)
+    monkeypatch.setattr(library, "packaged_folder", lambda: copy)
     return copy
 
 
@@ -54,27 +53,15 @@ def test_the_packaged_prompts_are_right() -> None:
             "condense.zh.prompt:9: output.schema differs from",
         ),
         ("condense.zh", "output:\n  schema: Query\n", "", "condense.zh.prompt:1: output.schema differs from"),
-        (
-            "answer.zh",
-            "question",
-            "query",
-            "answer.zh.prompt:5: the inputs are passages, query, but in en passages",
-        ),
-        (
-            "answer.en",
-            "<task>answer</task>\n",
-            "",
-            "answer.en.prompt:9: the system section needs a line <task>ans",
-        ),
+        ("answer.en", "<task>answer</task>\n", "", "answer.en.prompt:9: there must be a system section with"),
         (
             "answer.en",
             "<task>answer",
             "<task>ansver",
-            "answer.en.prompt:10: <task>ansver</task> must be <task>ans",
+            "answer.en.prompt:9: there must be a system section with",
         ),
-        ("answer.en", "Rules", "<task>answer</task>", "answer.en.prompt:13: <task>answer</task> must be"),
         ("answer.en", "{{passages}}", "", "answer.en.prompt:7: the input 'passages' is declared but"),
-        ("answer.zh", '{{role "system"}}\n', "", "answer.zh.prompt:9: text before the first role"),
+        ("answer.zh", '{{role "system"}}\n', "", "answer.zh.prompt:9: the body must begin with a role"),
     ],
 )
 def test_disagreements_are_reported_with_file_and_line(
@@ -118,7 +105,7 @@ def test_a_missing_system_section_is_reported_in_one_language(package: Path) -> 
     text = path.read_text(encoding="utf-8")
     start, end = text.index('{{role "system"}}'), text.index('{{role "user"}}')
     path.write_text(text[:start] + text[end:], encoding="utf-8")
-    assert any("the first section is 'user', but 'system' in en" in line for line in found())
+    assert any("only one of en and zh has a system section" in line for line in found())
 
 
 def test_file_names_that_do_not_fit_are_reported(package: Path) -> None:

@@ -79,98 +79,76 @@ def test_examples_alternate_user_and_model() -> None:
     ]
 
 
+BODY = 'begin with a role: {{role "system"}}'
+
+
 @pytest.mark.parametrize(
-    ("text", "line", "words"),
+    ("old", "new", "line", "words"),
     [
-        # the body
-        (GOOD.replace("{{guest}}", "{{gest}}"), 12, ["{{gest}}", "did you mean {{guest}}?", "declared"]),
-        (GOOD.replace("{{guest}}", "the guest"), 6, ["'guest'", "declared", "no {{guest}}"]),
-        (GOOD.replace('role "user"', 'role "wizard"'), 11, ["unknown role 'wizard'", "system, user, model"]),
-        (GOOD.replace('role "user"', 'role "assistant"'), 11, ["'assistant'", 'write {{role "model"}}']),
+        ("{{guest}}", "{{gest}}", 12, "did you mean {{guest}}?); declared under input: guest"),
+        ("{{guest}}", "the guest", 6, "the body has no {{guest}}"),
+        ('role "user"', 'role "assistant"', 11, "unknown role 'assistant'; allowed: system, user, model"),
+        ('role "user"', "role user", 11, 'allowed in double braces: {{role "system"'),
+        ('{{role "system"}}\n', "", 8, BODY),
+        ('{{role "user"}}\n', "", 8, "last section is 'system'"),
+        ("{{guest}}.", '{{guest}}.\n{{role "model"}}\nHi', 13, "last section is 'model'"),
+        ("<task>greet</task>\nBe kind.\n", "", 8, "system section is empty"),
+        ("{{guest}}.", '{{guest}}.\n{{role "system"}}\nHi', 13, "must come first"),
+        ("{{guest}}", "{{#if guest}}x{{/if}}", 12, "blocks, partials and comments"),
+        ("Be kind.", "{{{guest}}}", 10, "{{{guest}} is not supported"),
+        ("Be kind.", "{{guest", 10, "{{guest is not supported"),
+        ("Be kind.", '{{"a": 1}}', 10, "For literal braces put a blank"),
+        ("---\nname", "name", 1, "two lines '---'"),
+        ("---\n{{", "{{", 1, "two lines '---'"),
         (
-            GOOD.replace('role "user"', "role user"),
-            11,
-            ["{{role user}}", 'allowed in double braces: {{role "system"'],
-        ),
-        (GOOD.replace('role "user"', "role"), 11, ["{{role}}", "not supported"]),
-        (with_body(""), 8, ["the body is missing", '{{role "user"}}']),
-        (with_body("\n  \n"), 8, ["the body is missing"]),
-        (with_body("Greet {{guest}}."), 8, ["text before the first role", '{{role "system"}}']),
-        (with_body('\n\nHello\n{{role "user"}}\n{{guest}}'), 10, ["text before the first role"]),
-        (with_body('{{role "system"}}\nHi {{guest}}'), 8, ["last section is 'system'", "'user'"]),
-        (with_body('{{role "user"}}\n{{guest}}\n{{role "model"}}\nHi'), 10, ["last section is 'model'"]),
-        (with_body('{{role "system"}}\n{{role "user"}}\n{{guest}}'), 8, ["system section is empty"]),
-        (
-            with_body('{{role "user"}}\n{{guest}}\n{{role "system"}}\nx\n{{role "user"}}\ny'),
-            10,
-            ["must come first"],
-        ),
-        (
-            GOOD.replace("{{guest}}", "{{#if guest}}x{{/if}}"),
-            12,
-            ["{{#if guest}}", "blocks, partials and comments"],
-        ),
-        (GOOD.replace("Be kind.", "{{! a note }}"), 10, ["{{! a note }}", "not supported"]),
-        (GOOD.replace("Be kind.", "{{> part}}"), 10, ["{{> part}}", "not supported"]),
-        (GOOD.replace("Be kind.", "{{{guest}}}"), 10, ["three braces", "{{variable}}"]),
-        (GOOD.replace("Be kind.", "{{guest.name}}"), 10, ["{{guest.name}}", "allowed"]),
-        (GOOD.replace("Be kind.", '{{media url="x"}}'), 10, ["media", "not supported"]),
-        (GOOD.replace("Be kind.", "{{guest"), 10, ["not closed on its line"]),
-        (GOOD.replace("Be kind.", '{{"a": 1}}'), 10, ["For literal braces put a blank"]),
-        # the front matter
-        (GOOD[4:], 1, ["first line must be '---'"]),
-        (GOOD.replace("---\n{{", "{{"), 1, ["not closed", "'---'"]),
-        (
-            "---\n---\n" + GOOD[GOOD.index("{{role") :],
-            2,
-            ["allowed keys: name, description, version, input, output"],
-        ),
-        (
-            GOOD.replace("version: 1", "version: 1\nmodel: x"),
+            "version: 1",
+            "version: 1\nmodel: x",
             5,
-            ["unknown key 'model'", "allowed keys: name"],
+            "model is 'x': Extra inputs are not permitted; allowed keys: na",
         ),
-        (GOOD.replace("version: 1\n", ""), 2, ["'version' is missing", "required"]),
-        (GOOD.replace("version: 1", "version: 1.10"), 4, ["version is 1.1", "text in quotes"]),
-        (GOOD.replace("version: 1", "version: 0"), 4, ["version is 0", "whole number from 1"]),
-        (GOOD.replace("version: 1", "version: true"), 4, ["version is True"]),
-        (GOOD.replace("name: greet", "name: great"), 2, ["'great'", "the file name says 'greet'"]),
-        (GOOD.replace("name: greet", "name: Greet!"), 2, ["name is 'Greet!'", "lower-case letters"]),
-        (GOOD.replace("name: greet", "name: on"), 2, ["name is True"]),
-        (GOOD.replace("Greets a guest.", ""), 3, ["description must be a line of text"]),
-        (GOOD.replace("version: 1", "version: [1"), 5, ["not valid YAML"]),
-        (GOOD.replace("version: 1", "version: 1\nversion: 2"), 5, ["'version' appears twice"]),
-        (GOOD.replace("version: 1", "version: &v 1\ndescription2: *v"), 5, ["aliases (*) are not allowed"]),
-        (GOOD.replace("version: 1", "version: !!python/name:os.system"), 4, ["not valid YAML", "python"]),
-        (GOOD.replace("version: 1", "version: " + "[" * 200 + "]" * 200), 4, ["nested deeper than 16"]),
-        (GOOD.replace("version: 1", "version: \x07"), 2, ["not valid YAML"]),
-        (GOOD.replace("version: 1", "version: 2024-13-45"), 2, ["not valid YAML"]),
-        (with_input("input: guest\n"), 5, ["'variable: what it holds'"]),
-        (with_input("input:\n  guest: 3\n"), 6, ["'guest' must have a text"]),
-        (with_input("input:\n  guest-name: x\n"), 6, ["'guest-name' is not a variable name"]),
-        (with_input("input:\n  stop: x\n  guest: y\n"), 6, ["'stop' is a reserved word"]),
-        (with_input("input:\n  schema:\n    guest: x\n  default: y\n"), 8, ["unknown key 'default'"]),
-        (with_input("input:\n" + "".join(f"  v{i}: x\n" for i in range(40))), 5, ["40 inputs", "at most 32"]),
-        (
-            with_input("input:\n  guest: x\noutput:\n  schema: Qwery\n"),
-            8,
-            ["'Qwery'", "Query", "inline JSON schema"],
-        ),
-        (with_input("input:\n  guest: x\noutput: Query\n"), 7, ["output must hold one key, 'schema'"]),
-        (with_input("input:\n  guest: x\noutput:\n  schema: [1]\n"), 8, ["not a usable JSON schema", "list"]),
-        (with_input("input:\n  guest: x\noutput:\n  schema:\n    a: string\n"), 8, ["'type: object'"]),
+        ("version: 1\n", "", 2, "version: Field required"),
+        ("version: 1", "version: 1.10", 4, "version is '1.1': Input should be a valid string"),
+        ("version: 1", "version: 0", 4, "version is '0'"),
+        ("version: 1", "version: 1\nversion: 2", 5, "the key 'version' appears twice"),
+        ("name: greet", "name: great", 2, "the file name says 'greet'"),
+        ("name: greet", "name: Greet!", 2, "name is 'Greet!': allowed: lower-case letters"),
+        ("Greets a guest.", "", 3, "description is 'None'"),
+        ("version: 1", "version: [1", 5, "not valid YAML"),
+        ("version: 1", "version: &v 1\ndescription2: *v", 5, "aliases are not allowed"),
+        ("version: 1", "version: !!python/name:os.system", 4, "not valid YAML"),
+        ("version: 1", "version: " + "[" * 9_000 + "]" * 9_000, 2, "not valid YAML"),
+        ("version: 1", "version: 2024-13-45", 2, "not valid YAML"),
+        ("\n  guest: Who is greeted.", " guest", 5, "input is 'guest': Input should be a valid dictionary"),
+        ("Who is greeted.", "3", 6, "input.guest is '3': Input should be a valid string"),
+        ("  guest:", "  guest-name:", 6, "it is not a variable name"),
+        ("  guest:", "  stop:", 6, "it is a reserved word"),
+        ("  guest:", "".join(f"  v{i}: x\n" for i in range(40)) + "  guest:", 5, "at most 32"),
+        ("---\n{{", "output:\n  schema: Qwery\n---\n{{", 8, "unknown schema; allowed: Query"),
+        ("---\n{{", "output: Query\n---\n{{", 7, "output is 'Query'"),
+        ("---\n{{", "output:\n  schema: [1]\n---\n{{", 8, "not a usable JSON schema"),
     ],
 )
-def test_a_wrong_file_is_named_with_line_and_what_is_allowed(text: str, line: int, words: list[str]) -> None:
+def test_a_wrong_file_is_named_with_line_and_what_is_allowed(
+    old: str, new: str, line: int, words: str
+) -> None:
     """Each mistake is reported at its line, in words that say what to write instead."""
-    found = problems_of(text)
-    assert any(at == line and all(word in message for word in words) for at, message in found), found
+    assert old in GOOD
+    found = problems_of(GOOD.replace(old, new))
+    assert any(at == line and words in message for at, message in found), found
+
+
+@pytest.mark.parametrize(
+    ("body", "line"), [("", 8), ("\n  \n", 8), ("\n\nHello\n{{role 'user'}}\n{{guest}}", 10)]
+)
+def test_a_body_begins_with_a_role(body: str, line: int) -> None:
+    """An empty body and text before the first role are reported where they stand."""
+    assert any(at == line and BODY in message for at, message in problems_of(with_body(body)))
 
 
 def test_all_mistakes_are_reported_at_once() -> None:
-    """One run lists every problem, in the order of the file."""
+    """One run lists the problems of front matter and body, in the order of the file."""
     text = GOOD.replace("version: 1", "version: 0").replace("{{guest}}", "{{gest}} {{#each x}}")
-    assert [line for line, _ in problems_of(text)] == [4, 6, 12, 12]
+    assert [line for line, _ in problems_of(text)] == [4, 12]
 
 
 def test_a_file_that_is_not_utf8_is_named_with_its_line() -> None:
@@ -181,9 +159,8 @@ def test_a_file_that_is_not_utf8_is_named_with_its_line() -> None:
 
 
 def test_a_file_over_the_size_cap_is_refused() -> None:
-    """A huge file is refused before it is parsed, and so is a huge front matter."""
+    """A huge file is refused before it is parsed."""
     assert "at most 65536" in problems_of(GOOD + "x" * MAX_BYTES)[0][1]
-    assert "front matter has" in problems_of(GOOD.replace("Greets", "G" * 20_000))[0][1]
 
 
 @pytest.mark.parametrize(("name", "language"), [("greet", "de"), ("Greet", "en"), ("a/b", "en"), ("", "zh")])

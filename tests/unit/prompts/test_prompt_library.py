@@ -11,8 +11,7 @@ import pytest
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.prompts import load_prompt
-from rag_kit.prompts.folders import packaged_folder
-from rag_kit.prompts.library import PromptLibrary
+from rag_kit.prompts.library import PromptLibrary, packaged_folder
 
 OWN = """---
 name: NAME
@@ -114,7 +113,7 @@ def test_loads_do_not_share_state() -> None:
     [
         ("  question: The question, in the user's words.\n", "", 5, "the inputs are passages, but"),
         ("{{question}}", "{{question}} {{mood}}", 5, "the inputs are mood, passages, question"),
-        ("---\n{{role", "output:\n  schema: Query\n---\n{{role", 9, "output.schema is 'Query', but"),
+        ("---\n{{role", "output:\n  schema: Query\n---\n{{role", 9, "output.schema differs from"),
     ],
 )
 def test_an_override_that_code_cannot_fill_is_refused(
