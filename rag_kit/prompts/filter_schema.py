@@ -10,7 +10,6 @@ from typing import Any, Union
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 MAX_DEPTH = 8
-MAX_CONDITIONS = 64
 UNREADABLE = "unreadable"
 """The operator of what is no condition; it is dropped, and noted, where conditions are checked."""
 _FIELD_KEYS = ("field", "attribute", "key", "name", "column", "metadata")
@@ -131,9 +130,7 @@ def read_filter(value: Any) -> dict[str, Any] | None:
         >>> read_filter("year > 2010")
         {'field': 'it is no form of a filter', 'operator': 'unreadable', 'value': 'year > 2010'}
     """
-    left = [MAX_CONDITIONS]
-    parts = _read(value, 0, left)
-    return _group("and", parts)
+    return _group("and", _read(value, 0))
 
 
 def _unreadable(value: Any, why: str) -> list[dict[str, Any]]:
@@ -146,17 +143,11 @@ def _group(join: str, parts: list[dict[str, Any]]) -> dict[str, Any] | None:
     return parts[0] if len(parts) == 1 and join != "not" else {"join": join, "conditions": parts}
 
 
-def _read(value: Any, depth: int, left: list[int]) -> list[dict[str, Any]]:
-    if isinstance(value, BaseModel):
-        value = value.model_dump()
+def _read(value: Any, depth: int) -> list[dict[str, Any]]:
     if depth > MAX_DEPTH:
         return _unreadable("a group", f"it is nested deeper than {MAX_DEPTH} levels")
-    if left[0] <= 0:
-        left[0] -= 1  # noted once
-        more = _unreadable("further conditions", f"there are more than {MAX_CONDITIONS}")
-        return more if left[0] == -1 else []
     if isinstance(value, list):
-        return [part for item in value for part in _read(item, depth + 1, left)]
+        return [part for item in value for part in _read(item, depth + 1)]
     if not isinstance(value, Mapping):
         empty = value is None or value == "" or isinstance(value, bool)
         return [] if empty else _unreadable(value, "it is no form of a filter")
@@ -164,55 +155,38 @@ def _read(value: Any, depth: int, left: list[int]) -> list[dict[str, Any]]:
     inner = next((value[key] for key in _GROUP_KEYS if isinstance(value.get(key), (list, Mapping))), None)
     if inner is not None and not isinstance(field, str):
         said = str(value.get("join") or operator or "and").lower().lstrip("$")
-        join = _JOINS.get(
-            said, said[:20]
-        )  # what joins nothing is mended, and noted, where conditions are checked
-        group = _group(join, _read(inner, depth + 1, left))
+        # what joins nothing is mended, and noted, where conditions are checked
+        group = _group(_JOINS.get(said, said[:20]), _read(inner, depth + 1))
         return [group] if group else []
     if isinstance(field, str) and (operator is not None or any(key in value for key in _VALUE_KEYS)):
-        left[0] -= 1
-        operand = next((value[key] for key in _VALUE_KEYS if key in value), None)
-        return [{"field": field, "operator": str(operator or "eq"), "value": _operand(operand)}]
-    return _mongo(value, depth, left)
+        operand = _operand(_first(value, _VALUE_KEYS))
+        return [{"field": field, "operator": str(operator or "eq"), "value": operand}]
+    return [part for name, operand in value.items() for part in _mongo(str(name), operand, depth)]
 
 
-def _mongo(value: Mapping[Any, Any], depth: int, left: list[int]) -> list[dict[str, Any]]:
-    parts: list[dict[str, Any]] = []
-    for key, operand in value.items():
-        name = str(key)
-        join = _JOINS.get(name.lower().lstrip("$")) if isinstance(operand, (list, Mapping)) else None
-        if join is not None:
-            group = _group(join, _read(operand, depth + 1, left))
-            parts += [group] if group else []
-        elif isinstance(operand, Mapping) and not {"date", "type"} & operand.keys():
-            for operator, inner in operand.items():
-                left[0] -= 1
-                parts.append({"field": name, "operator": str(operator), "value": _operand(inner)})
-        elif operand is None or isinstance(operand, (str, int, float, list, Mapping)):
-            left[0] -= 1
-            several = isinstance(operand, list) and len(operand) > 1
-            parts.append({"field": name, "operator": "in" if several else "eq", "value": _operand(operand)})
-    if len(parts) > MAX_CONDITIONS:
-        return parts[:MAX_CONDITIONS] + _unreadable(
-            "further conditions", f"there are more than {MAX_CONDITIONS}"
-        )
-    return parts
+def _mongo(name: str, operand: Any, depth: int) -> list[dict[str, Any]]:
+    """What ``{name: operand}`` says: a group, a field with operators, or a field with its value."""
+    join = _JOINS.get(name.lower().lstrip("$")) if isinstance(operand, (list, Mapping)) else None
+    if join is not None:
+        group = _group(join, _read(operand, depth + 1))
+        return [group] if group else []
+    if isinstance(operand, Mapping) and not {"date", "type"} & operand.keys():
+        return [
+            {"field": name, "operator": str(operator), "value": _operand(inner)}
+            for operator, inner in operand.items()
+        ]
+    several = isinstance(operand, list) and len(operand) > 1
+    return [{"field": name, "operator": "in" if several else "eq", "value": _operand(operand)}]
 
 
 def _operand(value: Any) -> Any:
     """A plain value: dates come as objects from some models."""
     if isinstance(value, Mapping):
-        return next(
-            (value[key] for key in ("date", "datetime", "value", "year") if _plain(value.get(key))), ""
-        )
+        return next((value[key] for key in ("date", "datetime", "value", "year") if key in value), "")
     if isinstance(value, list):
         plain = [_operand(item) if isinstance(item, Mapping) else item for item in value[:200]]
-        return [item for item in plain if _plain(item)]
-    return value if _plain(value) or value is None else str(value)
-
-
-def _plain(value: Any) -> bool:
-    return isinstance(value, (str, int, float, bool))
+        return [item for item in plain if isinstance(item, Scalar)]
+    return value if isinstance(value, Scalar) or value is None else str(value)
 
 
 def _first(value: Mapping[Any, Any], keys: tuple[str, ...]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -49,7 +50,7 @@ def render_passages(documents: Iterable[Any], *, max_chars: int | None = None) -
             "render_passages takes a list of documents or texts; put the single one into a list."
         )
     blocks = [_passage(number, item) for number, item in enumerate(documents, start=1)]
-    return _joined(blocks, _limit(max_chars), "</passage>")
+    return Markup("\n".join(_fitted(blocks, _limit(max_chars), "</passage>")))
 
 
 def render_history(messages: Iterable[Any], *, max_chars: int | None = None) -> Markup:
@@ -58,7 +59,8 @@ def render_history(messages: Iterable[Any], *, max_chars: int | None = None) -> 
     Args:
         messages: LangChain messages, ``(role, text)`` pairs or ``{"role": ..., "content": ...}`` dicts, oldest
             first. Only what the user and the model said is kept: system and tool messages are no part of the talk.
-        max_chars: Upper bound for the length of the result, in characters; the oldest turns are dropped first.
+        max_chars: Upper bound for the length of the result, in characters; the oldest turns are dropped
+            first, and the one that crosses the bound is cut.
 
     Returns:
         ``<turn role="user">...</turn>`` or ``<turn role="assistant">...</turn>`` per line, oldest first.
@@ -71,27 +73,15 @@ def render_history(messages: Iterable[Any], *, max_chars: int | None = None) -> 
         <turn role="user">What is BM25?</turn>
         <turn role="assistant">A ranking function.</turn>
     """
-    limit = _limit(max_chars)
     if isinstance(messages, str | bytes | Mapping):
         raise InvalidInputError("render_history takes a list of messages; put the single one into a list.")
-    turns = []
-    for item in messages:
-        role, text = _turn(item)
-        if role in _TURN_ROLES and text.strip():
-            turns.append((f'<turn role="{_TURN_ROLES[role]}">', text.strip()))
+    turns = [
+        (f'<turn role="{_TURN_ROLES[role]}">', text.strip())
+        for role, text in map(_turn, messages)
+        if role in _TURN_ROLES and text.strip()
+    ]
     # The newest turns matter most: fill from the end, then restore the order.
-    kept: list[str] = []
-    room = limit
-    for opening, text in reversed(turns):
-        whole = f"{opening}{escape_tags(text)}</turn>"
-        needed = len(whole) + (1 if kept else 0)
-        if room is not None and needed > room:
-            if not kept:
-                kept.append(str(_joined([(opening, text)], room, "</turn>")))
-            break
-        kept.append(whole)
-        room = None if room is None else room - needed
-    return Markup("\n".join(reversed([block for block in kept if block])))
+    return Markup("\n".join(reversed(_fitted(reversed(turns), _limit(max_chars), "</turn>"))))
 
 
 def _limit(max_chars: int | None) -> int | None:
@@ -135,21 +125,18 @@ def _attribute(value: Any) -> str:
     return escape(line, {'"': "&quot;"})
 
 
-def _joined(blocks: list[tuple[str, str]], limit: int | None, closing: str) -> Markup:
-    """The blocks, one per line, escaped, within `limit` characters; the block that crosses it is cut."""
+def _fitted(blocks: Iterable[tuple[str, str]], limit: int | None, closing: str) -> list[str]:
+    """The blocks, escaped, that are within `limit` characters with line ends; the one that crosses it is cut."""
     lines: list[str] = []
-    room = limit
+    room = math.inf if limit is None else limit + 1
     for opening, text in blocks:
         whole = f"{opening}{escape_tags(text)}{closing}"
-        gap = 1 if lines else 0
-        if room is not None and len(whole) + gap > room:
-            cut = _fitting(text, room - gap - len(opening) - len(closing))
-            if cut:
-                lines.append(f"{opening}{cut}{closing}")
-            break
+        if len(whole) + 1 > room:
+            cut = _fitting(text, int(room) - 1 - len(opening) - len(closing))
+            return [*lines, f"{opening}{cut}{closing}"] if cut else lines
         lines.append(whole)
-        room = None if room is None else room - len(whole) - gap
-    return Markup("\n".join(lines))
+        room -= len(whole) + 1
+    return lines
 
 
 def _fitting(text: str, space: int) -> str:

@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 from langchain_core.language_models import FakeListChatModel
 
 from rag_kit.documents import get_provenance
-from rag_kit.prompts.filter_schema import MAX_CONDITIONS, SelfQuery
+from rag_kit.prompts.filter_schema import SelfQuery
 from rag_kit.query_construction import SelfQueryRetriever
 from rag_kit.query_construction.checking import check_answer
 from rag_kit.query_construction.fields import Schema
@@ -34,7 +34,6 @@ def nested(depth):
         ({"filter": ["year > 2010", {"year": 2011}]}, "'year > 2010'"),
         ({"filter": 7}, "'7': it is no form of a filter"),
         ({"filter": nested(40)}, "nested deeper"),
-        ({"filter": [{"year": number} for number in range(200)]}, f"more than {MAX_CONDITIONS}"),
         ({"filter": None, "limit": -4}, "limit -4"),
     ],
 )
