@@ -81,16 +81,6 @@ def passages(where: Filter | None) -> Filter:
     return {"$and": [where, _NO_TREE]} if _asks(where) else {**where, REPRESENTATION: {"$exists": False}}
 
 
-def asked(where: Filter | None) -> Filter:
-    """The filter that `passages` was given."""
-    where = where or {}
-    if (parts := where.get("$and", ()))[1:] == [_NO_TREE]:
-        return dict(parts[0])
-    return {
-        key: value for key, value in where.items() if (key, value) != (REPRESENTATION, {"$exists": False})
-    }
-
-
 def _asks(where: Filter) -> bool:
     """Whether a filter names the field."""
     parts = [*where.get("$and", ()), *where.get("$or", ()), where.get("$not", {})]

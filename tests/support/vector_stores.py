@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -19,9 +19,6 @@ import numpy as np
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
-
-from rag_kit.documents.filters_leaves import ALWAYS, translate
-from rag_kit.errors import FilterError
 
 SIZE = 48
 
@@ -64,17 +61,15 @@ class Kind:
     Attributes:
         name: What an error has to name.
         make: Makes it anew, or connects to what was written before.
-        translate: Where the kit has none: a filter as arguments of its search.
     """
 
     name: str
     make: Callable[[Embeddings], VectorStore]
-    translate: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
     clients: list[Any] = field(default_factory=list)
 
     def arguments(self) -> dict[str, Any]:
         """As `DocumentIndex.create` and `open` take them."""
-        return {"vector_store": self.make, "vector_store_filter": self.translate}
+        return {"vector_store": self.make}
 
 
 def qdrant(size: int = SIZE) -> Kind:
@@ -96,7 +91,7 @@ def chroma(name: str, client: Any) -> Kind:
 
 
 def milvus(folder: Path) -> Kind:
-    """Milvus Lite, whose filters the kit does not know."""
+    """Milvus Lite."""
     from langchain_milvus import Milvus
 
     def make(embeddings: Embeddings) -> VectorStore:
@@ -110,22 +105,7 @@ def milvus(folder: Path) -> Kind:
             index_params={"index_type": "FLAT", "metric_type": "COSINE"},
         )
 
-    return Kind("Milvus", make, to_milvus)
-
-
-_MILVUS = {"$eq": "==", "$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
-
-
-def to_milvus(where: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Comparisons of numbers and texts, joined by and, or."""
-
-    def leaf(key: str, operator: str, operand: Any, negated: bool) -> str:
-        if operator not in _MILVUS or negated:
-            raise FilterError(f"Milvus is not asked for {operator} on {key!r}.")
-        return f"{key} {_MILVUS[operator]} {operand!r}"
-
-    clause = translate(where, leaf, lambda word, parts: "(" + f" {word} ".join(parts) + ")")
-    return {} if clause is ALWAYS else {"expr": clause}
+    return Kind("Milvus", make)
 
 
 class ChromaServer:

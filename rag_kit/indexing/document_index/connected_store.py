@@ -3,39 +3,34 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import threading
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 
 from rag_kit._redact import error_text
-from rag_kit.documents import Filter
-from rag_kit.documents.fields import fields_of_filter
-from rag_kit.errors import DocumentIndexError, FilterError, InvalidInputError
-from rag_kit.indexing.document_index.sql import Connection, in_groups, marks
+from rag_kit.errors import DocumentIndexError, InvalidInputError
+from rag_kit.indexing.document_index.sql import Connection, in_groups
 from rag_kit.indexing.document_index.store import State
 from rag_kit.indexing.document_index.vector_file import stored_blocks
-from rag_kit.indexing.searched import asked
-from rag_kit.indexing.store_filters import is_chroma, made_by, translator_of
+from rag_kit.indexing.store_filters import made_by
 
 if TYPE_CHECKING:
     from rag_kit.indexing.document_index.vector_file import Numbers
     from rag_kit.indexing.document_index.vectors import Vectors
 
 MakeStore = Callable[[Embeddings], VectorStore]
-Translate = Callable[[Filter], Mapping[str, Any]]
 
 _REPLACING = ("langchain_chroma", "langchain_qdrant", "langchain_postgres")
 _ROW = "rag_kit_row"  # metadata key of a row's id: not every store gives its own ids back
 
 
 class KnownVectors(Embeddings):
-    """Gives a store the vectors that are in the index, whichever way it embeds what it is to hold.
+    """Gives a store the vectors of the rows that it is to hold, by the row's id, which is the text of the row there.
 
     Args:
         model: For what else a store embeds, such as a text that tells the length of the vectors.
@@ -66,18 +61,15 @@ class ConnectedStore:
     Args:
         make: Makes the store, given its embedding model.
         embeddings: The model of the index.
-        translate: A filter as keyword arguments of its search; ``None`` for the kit's own translation.
     """
 
-    def __init__(
-        self, make: MakeStore, embeddings: Embeddings | None, translate: Translate | None = None
-    ) -> None:
+    def __init__(self, make: MakeStore, embeddings: Embeddings | None) -> None:
         if isinstance(make, VectorStore) or not callable(make):
             raise InvalidInputError(
                 f"vector_store is {type(make).__name__}; give a function that makes the store with the embedding model "
                 "that it is given: vector_store=lambda embeddings: Chroma('manual', embeddings, host=...)."
             )
-        self._make, self._translate = make, translate
+        self._make = make
         self._known = KnownVectors(embeddings)
         self._lock = threading.RLock()
         self._store: VectorStore | None = None
@@ -113,10 +105,10 @@ class ConnectedStore:
         with self._used() as store:
             return any(made_by(store, package) for package in _REPLACING)
 
-    def nearest(self, state: State, vector: Vectors, k: int, arguments: Mapping[str, Any]) -> Numbers:
+    def nearest(self, state: State, vector: Vectors, k: int) -> Numbers:
         """Numbers of the rows nearest to a vector, -1 for what is not of this index."""
         with self._used() as store:
-            found = store.similarity_search_by_vector(vector.tolist(), k=k, **arguments)
+            found = store.similarity_search_by_vector(vector.tolist(), k=k)
         keys = (str(document.metadata.get(_ROW)).replace("-", "") for document in found)
         return np.array(
             [int(key[16:], 16) if key.startswith(state.uid[:16]) else -1 for key in keys], np.int64
@@ -128,91 +120,19 @@ class ConnectedStore:
             for group in in_groups(numbers.tolist()):
                 store.delete([_id(state, n) for n in group])
 
-    def add(self, connection: Connection, state: State, numbers: Numbers) -> set[str]:
-        """Add rows with their unit vectors, which every metric orders by cosine.
-
-        Returns:
-            The fields of which it cannot hold a value.
-        """
-        left_out: set[str] = set()
-        for group in in_groups(numbers.tolist()):
-            query = f"SELECT n, text, metadata FROM chunks WHERE n IN ({marks(group)})"
-            rows = {n: (text, json.loads(metadata)) for n, text, metadata in connection.execute(query, group)}
-            waiting = {
-                n: vector
-                for found, block in stored_blocks(connection, np.array(group), state.dimension or 0)
-                for n, vector in zip(found.tolist(), block.tolist(), strict=True)
-            }
-            while waiting:
-                # in one call a text has one vector; the same text below another title waits for the next
-                vectors: dict[str, list[float]] = {}
-                now = [n for n, vector in waiting.items() if vectors.setdefault(rows[n][0], vector) == vector]
-                waiting = {n: waiting[n] for n in waiting.keys() - now}
+    def add(self, connection: Connection, state: State, numbers: Numbers) -> None:
+        """Add rows with their unit vectors, which every metric orders by cosine."""
+        for group, vectors in stored_blocks(connection, numbers, state.dimension or 0):
+            ids = [_id(state, n) for n in group.tolist()]
+            if ids:
                 with self._used() as store:
-                    storable = [_storable(rows[n][1], store) for n in now]
-                    self._known.vectors = vectors
+                    self._known.vectors = dict(zip(ids, vectors.tolist(), strict=True))
                     try:
-                        store.add_texts(
-                            [rows[n][0] for n in now],
-                            [
-                                {**fields, _ROW: _id(state, n)}
-                                for n, (fields, _) in zip(now, storable, strict=True)
-                            ],
-                            ids=[_id(state, n) for n in now],
-                        )
+                        store.add_texts(ids, [{_ROW: key} for key in ids], ids=ids)
                     finally:
                         self._known.vectors = {}
-                left_out.update(*(lacking for _, lacking in storable))
-        return left_out
-
-    def arguments(self, where: Filter | None, left_out: Collection[str]) -> dict[str, Any]:
-        """A filter as keyword arguments of the search.
-
-        Raises:
-            FilterError: The store cannot say it, does not hold a field of it, or is not known.
-        """
-        if not (where := asked(where)):
-            return {}
-        if lacking := sorted(fields_of_filter(where).keys() & set(left_out)):
-            raise FilterError(
-                f"{self.name} cannot hold some values of the field {lacking[0]!r} (mappings, lists of values of "
-                "several types, whole numbers beyond 64 bits), so it cannot filter by it. Filter the results."
-            )
-        if self._translate is not None:
-            return dict(self._translate(where))
-        with self._used() as store:
-            translate = translator_of(store)
-        if translate is None:
-            raise FilterError(
-                f"The kit has no filters for {self.name}, which would have to filter by {sorted(where)}. Give "
-                "vector_store_filter=, a function from a filter to keyword arguments of its search."
-            )
-        native = translate(where)
-        return {} if native is None else {"filter": native}
 
 
 def _id(state: State, number: int) -> str:
     """The id of a row, the same each time: a UUID, which every store takes."""
     return str(uuid.UUID(state.uid[:16] + f"{number:016x}"))
-
-
-def _storable(metadata: dict[str, Any], store: VectorStore) -> tuple[dict[str, Any], set[str]]:
-    """The metadata that a store can hold, and the fields that it cannot; not each takes what is empty."""
-    chroma = is_chroma(store)
-    if not chroma and translator_of(store) is not None:
-        return metadata, set()
-    fields = {key: value for key, value in metadata.items() if value not in (None, [], {})}
-    lacking = {key for key, value in fields.items() if chroma and not _fits_chroma(key, value)}
-    return {key: value for key, value in fields.items() if key not in lacking}, lacking
-
-
-def _fits_chroma(key: str, value: Any) -> bool:
-    values = value if isinstance(value, list) else [value]
-    kinds = {type(item) for item in values}
-    wide = kinds == {int} and not all(-(2**63) <= item < 2**63 for item in values)
-    return (
-        len(kinds) == 1
-        and kinds <= {str, int, float, bool}
-        and not wide
-        and not key.startswith(("#", "chroma:"))
-    )

@@ -22,10 +22,8 @@ from rag_kit.indexing.postgres.location import Location, location_of
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
-    from rag_kit.indexing.document_index.connected_store import ConnectedStore, MakeStore, Translate
+    from rag_kit.indexing.document_index.connected_store import ConnectedStore, MakeStore
     from rag_kit.indexing.postgres.backend import PostgresBackend
-
-    _Chosen = tuple[MakeStore | None, Translate | None]
 
 logger = logging.getLogger(__name__)
 
@@ -63,10 +61,12 @@ class DocumentIndex(WritableIndex):
         [('pump', True)]
     """
 
-    def __init__(self, backend: Backend, embeddings: Embeddings | None, check: bool, chosen: _Chosen) -> None:
+    def __init__(
+        self, backend: Backend, embeddings: Embeddings | None, check: bool, make: MakeStore | None
+    ) -> None:
         """Not for callers: use `create` or `open`."""
         super().__init__(backend, embeddings)
-        self._check, self._chosen = check, chosen
+        self._check, self._make_store = check, make
         self._closed = False
 
     @classmethod
@@ -78,7 +78,6 @@ class DocumentIndex(WritableIndex):
         settings: Mapping[str, Any] | None = None,
         wait: float = 0.0,
         vector_store: MakeStore | None = None,
-        vector_store_filter: Translate | None = None,
     ) -> DocumentIndex:
         """Make an index and open it for writing.
 
@@ -90,8 +89,6 @@ class DocumentIndex(WritableIndex):
             vector_store: Makes a LangChain vector store that can delete by id, given an embedding model; the vectors
                 are then searched there: ``lambda embeddings: Chroma("manual", embeddings, host="db")``. It is
                 given again when the index is opened; a function of a module, so that the index can be pickled.
-            vector_store_filter: A filter as keyword arguments of that store's search, where the kit has no
-                translation: it has for Chroma, Qdrant, PGVectorStore and the in-memory store.
 
         Raises:
             InvalidInputError: There is an index already, or the folder holds other files.
@@ -100,12 +97,12 @@ class DocumentIndex(WritableIndex):
         """
         name = None if embeddings is None else name_of(embeddings)
         location = location_of(folder)
-        chosen = _connected(vector_store, embeddings, vector_store_filter, location)
+        chosen = _connected(vector_store, embeddings, location)
         if isinstance(location, Path):
             backend: Backend = FolderBackend.create(location, name, settings or {}, wait, chosen)
         else:
             backend = _postgres().create(location, name, settings or {})
-        return cls(backend, embeddings, True, (vector_store, vector_store_filter))
+        return cls(backend, embeddings, True, vector_store)
 
     @classmethod
     def open(
@@ -117,7 +114,6 @@ class DocumentIndex(WritableIndex):
         wait: float = 0.0,
         check: bool = True,
         vector_store: MakeStore | None = None,
-        vector_store_filter: Translate | None = None,
     ) -> DocumentIndex:
         """Open an index.
 
@@ -131,7 +127,6 @@ class DocumentIndex(WritableIndex):
                 `verify` and `repair`, and lets an index with vectors be opened for writing without a model.
             vector_store: As for `create`. Without it an index that has one is searched by keyword alone, and what is
                 written waits for the next writer that has it. A writer may give one to an index that has none.
-            vector_store_filter: As for `create`.
 
         Raises:
             IndexMissingError: There is no index.
@@ -143,14 +138,14 @@ class DocumentIndex(WritableIndex):
             raise InvalidInputError(f"mode must be 'r' or 'w', not {mode!r}.")
         name = None if embeddings is None else name_of(embeddings)
         location, writable = location_of(folder), mode == "w"
-        chosen = _connected(vector_store, embeddings, vector_store_filter, location)
+        chosen = _connected(vector_store, embeddings, location)
         if isinstance(location, Path):
             backend: Backend = FolderBackend.open(
                 location, name, chosen, writable=writable, wait=wait, check=check
             )
         else:
             backend = _postgres().open(location, name, writable=writable, check=check)
-        return cls(backend, embeddings, check, (vector_store, vector_store_filter))
+        return cls(backend, embeddings, check, vector_store)
 
     @staticmethod
     def recorded_embedding(folder: str | PathLike[str] | Location) -> str | None:
@@ -259,21 +254,19 @@ class DocumentIndex(WritableIndex):
 
     def __reduce__(self) -> tuple[Any, ...]:
         folder = self.folder.resolve() if isinstance(self.folder, Path) else self.folder
-        return _open_copy, (str(folder), self.embeddings, *self._chosen)
+        return _open_copy, (str(folder), self.embeddings, self._make_store)
 
     def __repr__(self) -> str:
         mode = "closed" if self._closed else "w" if self._backend.writable else "r"
         return f"DocumentIndex({str(self.folder)!r}, {mode})"
 
 
-def _open_copy(
-    folder: str, embeddings: Embeddings | None, store: MakeStore | None, where: Translate | None
-) -> DocumentIndex:
-    return DocumentIndex.open(folder, embeddings=embeddings, vector_store=store, vector_store_filter=where)
+def _open_copy(folder: str, embeddings: Embeddings | None, store: MakeStore | None) -> DocumentIndex:
+    return DocumentIndex.open(folder, embeddings=embeddings, vector_store=store)
 
 
 def _connected(
-    make: MakeStore | None, embeddings: Embeddings | None, where: Translate | None, location: Path | Location
+    make: MakeStore | None, embeddings: Embeddings | None, location: Path | Location
 ) -> ConnectedStore | None:
     if make is None:
         return None
@@ -283,7 +276,7 @@ def _connected(
         )
     from rag_kit.indexing.document_index.connected_store import ConnectedStore
 
-    return ConnectedStore(make, embeddings, where)
+    return ConnectedStore(make, embeddings)
 
 
 def _postgres() -> type[PostgresBackend]:

@@ -40,7 +40,6 @@ class Record(BaseModel):
         upto: Perhaps changes up to this one.
         highest: No row of a higher number.
         embedding: The model of the vectors.
-        left_out: Fields of which it cannot hold every value.
     """
 
     model_config = ConfigDict(strict=True, frozen=True)
@@ -49,7 +48,6 @@ class Record(BaseModel):
     upto: int = -1
     highest: int = 0
     embedding: str | None = None
-    left_out: list[str] = []
 
 
 class StoreLeg:
@@ -76,21 +74,20 @@ class StoreLeg:
                 "search works without: index_retriever(index, 'bm25'), --pipeline bm25."
             )
         record = self._record(state)
-        arguments = store.arguments(where, record.left_out)
         mask = None if where is None else self._masks.mask(connection, state, where)
         since = self._followed(connection, state, store, record)
         changed = _changed(connection, since)
         numbers, scores = _scored(connection, state, query, changed, mask)
-        for fetch in (k + _MORE, 4 * (k + _MORE), 4 * k + _MOST) if since >= 0 else ():
-            found = store.nearest(state, query, fetch, arguments)
-            more, cosines = _scored(connection, state, query, np.setdiff1d(found, changed), mask)
-            both = np.append(scores, cosines)
-            beyond = len(both) > k and cosines.min(initial=1) < np.partition(both, -k)[-k] - 2 * TIE
-            if beyond or len(found) < fetch:
-                break
         if since >= 0:
+            for fetch in (k + _MORE, 4 * k + _MOST):
+                found = store.nearest(state, query, fetch)
+                more, cosines = _scored(connection, state, query, np.setdiff1d(found, changed), mask)
+                both = np.append(scores, cosines)
+                beyond = len(both) > k and cosines.min(initial=1) < np.partition(both, -k)[-k] - 2 * TIE
+                if beyond or len(found) < fetch:
+                    break
             numbers, scores = np.append(numbers, more), both
-            # a writer changes the store meanwhile, or it gave too little
+            # a writer changes the store meanwhile, or too few of what it gave pass the filter
             if len(numbers) < k or self._record(state).upto > state.generation:
                 everything = _changed(connection, -1)
                 numbers, scores = _scored(connection, state, query, everything, mask)
@@ -152,22 +149,12 @@ class StoreLeg:
             doomed = np.arange(1, highest + 1 if record.upto >= 0 else 1)
         if store.replaces:
             doomed = np.setdiff1d(doomed, changed)
-        left_out = set(record.left_out) if since >= 0 else set[str]()
-
-        def made(generation: int) -> Record:
-            return Record(
-                generation=generation,
-                upto=state.generation,
-                highest=highest,
-                embedding=state.embedding,
-                left_out=sorted(left_out),
-            )
-
+        begun = Record(generation=since, upto=state.generation, highest=highest, embedding=state.embedding)
         # from here on a reader of an earlier state does not ask the store, and the next writer does what a kill left
-        self._save(state, made(since))
+        self._save(state, begun)
         store.delete(state, doomed)
-        left_out |= store.add(connection, state, changed)
-        done = made(state.generation)
+        store.add(connection, state, changed)
+        done = begun.model_copy(update={"generation": state.generation})
         self._save(state, done)
         self._trusted = done, True
         remove_parts(self._folder.glob("vectors-*"))  # of before the index had a vector store
@@ -207,10 +194,9 @@ def _look_up(
     lacking, stray = 0, set[int]()
     for group, rows in stored_blocks(connection, numbers, dimension):
         for number, row in zip(group.tolist(), rows, strict=True):
-            most = _MORE + equal[hash(row.tobytes())]
-            found = set(store.nearest(state, row, most, {}).tolist())
+            found = set(store.nearest(state, row, _MORE + equal[hash(row.tobytes())]).tolist())
             if number not in found:
-                found = set(store.nearest(state, row, most + _MOST, {}).tolist())
+                found = set(store.nearest(state, row, _MOST + equal[hash(row.tobytes())]).tolist())
             lacking += number not in found
             stray |= found
     report.checked["vector rows"] = len(numbers)
@@ -226,7 +212,7 @@ def _holds(connection: Connection, state: State, store: ConnectedStore, record: 
     sample = numbers_of(connection, query, record.generation)
     for _, rows in stored_blocks(connection, sample, state.dimension or 0):
         for row in rows:
-            _, cosines = _scored(connection, state, row, store.nearest(state, row, _MORE, {}), None)
+            _, cosines = _scored(connection, state, row, store.nearest(state, row, _MORE), None)
             if cosines.max(initial=-1) > 1 - 1e-4 or not row.any():
                 return True
     if len(sample):
@@ -237,11 +223,9 @@ def _holds(connection: Connection, state: State, store: ConnectedStore, record: 
 
 
 def _changed(connection: Connection, since: int) -> Numbers:
-    """Numbers of the rows whose vector, text or metadata changed after a generation."""
-    query = "SELECT n FROM {} WHERE generation > ?"  # in no order, for which SQLite would read all rows
-    return np.union1d(
-        *(numbers_of(connection, query.format(table), since) for table in ("vectors", "chunks"))
-    )
+    """Numbers of the rows whose vectors were written after a generation."""
+    # sorted here: for an ORDER BY, SQLite would read all rows
+    return np.sort(numbers_of(connection, "SELECT n FROM vectors WHERE generation > ?", since))
 
 
 def _scored(
