@@ -79,8 +79,7 @@ def embed_ahead(
         answer = embed_documents(embeddings, [text for _, text in texts])
         return [key for key, _ in texts], check_vectors(answer, len(texts), None), last
 
-    is_endpoint = bool(connections_of(embeddings))
-    width = (max_concurrency or _REQUESTS) if is_endpoint else getattr(embeddings, "concurrent_batches", 1)
+    width = requests_of(embeddings, max_concurrency)
     vectors: dict[bytes, bytes] = {}
     with closing(map_ahead(embedded, _pieces(wanted), max_concurrency=width)) as made:
         for keys, array, last in made:
@@ -90,6 +89,13 @@ def embed_ahead(
             if last:
                 yield vectors
                 vectors = {}
+
+
+def requests_of(embeddings: Embeddings, max_concurrency: int | None) -> int:
+    """How many batches a model is given at a time."""
+    if connections_of(embeddings):
+        return max_concurrency or _REQUESTS
+    return int(getattr(embeddings, "concurrent_batches", 1))
 
 
 def _pieces(wanted: Iterable[Mapping[bytes, str]]) -> Iterator[tuple[list[tuple[bytes, str]], bool]]:

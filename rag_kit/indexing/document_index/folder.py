@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import shutil
 from collections.abc import Collection, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from rag_kit.errors import (
-    InvalidInputError,
-    LockedError,
-)
+from rag_kit.errors import InvalidInputError, LockedError
+
+if TYPE_CHECKING:
+    from filelock import FileLock
 
 STORE = "store.sqlite3"
 LOCK = "writer.lock"
-HOLDER = "writer.pid"
 REPLIES = "replies.sqlite"  # of the model that made representations; they were paid for, and stay
-_BEGUN = (LOCK, HOLDER, REPLIES)  # what may be there before there is a store
+_BEGUN = (LOCK, REPLIES)  # what may be there before there is a store
 _PART = re.compile(
     r"manifest\.json|store\.sqlite3(-wal|-shm|-journal)?|writer\.(lock|pid)|replies\.sqlite(-journal|\.lock|\.damaged)?"
     r"|bm25-[0-9a-f]{8}-[0-9]+\.index|vectors-[0-9a-f]{8}-[0-9a-f]{8}-[0-9]+\.index|store-[0-9a-f]{8}\.record"
@@ -70,51 +69,27 @@ def prepare_new(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
 
-class WriterLock:
-    """At most one writer a folder, by an advisory file lock that the system drops when the process dies."""
+def lock_for_writing(folder: Path, wait: float) -> FileLock:
+    """An advisory file lock, of at most one writer a folder, which the system drops when the process dies.
 
-    def __init__(self, folder: Path) -> None:
-        from filelock import FileLock
+    Args:
+        folder: The folder of the index.
+        wait: Seconds to wait for another writer.
 
-        self._holder = folder / HOLDER
-        self._folder = folder
-        # not thread-local: an index may be closed by another thread than the one that opened it
-        self._lock = FileLock(folder / LOCK, mode=0o600, thread_local=False)
+    Raises:
+        LockedError: Another writer holds it.
+    """
+    from filelock import FileLock, Timeout
 
-    def acquire(self, wait: float) -> None:
-        """Take the lock.
-
-        Args:
-            wait: Seconds to wait for another writer.
-
-        Raises:
-            LockedError: Another writer holds it; the message names its process.
-        """
-        from filelock import Timeout
-
-        if (lock := self._folder / LOCK).is_symlink():
-            raise InvalidInputError(f"{lock} is a link, which is not followed. Remove it.")
-        try:
-            self._lock.acquire(timeout=max(0.0, wait))
-        except Timeout:
-            raise LockedError(
-                f"{self._who()} is writing to the index in {self._folder}"
-                f"{f' (waited {wait:g} s)' if wait > 0 else ''}. "
-                "Wait for it, or let this one wait: wait=SECONDS, rag-kit ingest --wait SECONDS."
-            ) from None
-        except OSError as error:
-            raise InvalidInputError(f"Nothing can be written to {self._folder} ({error}).") from error
-        self._holder.unlink(missing_ok=True)  # where it is a link, that is never followed
-        with open(self._holder, "x", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-            file.write(str(os.getpid()))
-
-    def _who(self) -> str:
-        with contextlib.suppress(OSError, ValueError):
-            return f"Process {int(self._holder.read_text())}"
-        return "Another process"
-
-    def release(self) -> None:
-        """Give the lock back."""
-        if self._lock.is_locked:
-            self._holder.unlink(missing_ok=True)
-            self._lock.release()
+    # not thread-local: an index may be closed by another thread than the one that opened it
+    lock = FileLock(folder / LOCK, mode=0o600, thread_local=False)
+    try:
+        lock.acquire(timeout=max(0.0, wait))
+    except Timeout:
+        raise LockedError(
+            f"Another process is writing to the index in {folder}{f' (waited {wait:g} s)' if wait > 0 else ''}. "
+            "Wait for it, or let this one wait: wait=SECONDS, rag-kit ingest --wait SECONDS."
+        ) from None
+    except OSError as error:
+        raise InvalidInputError(f"Nothing can be written to {folder} ({error}).") from error
+    return lock

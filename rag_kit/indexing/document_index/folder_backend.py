@@ -14,8 +14,8 @@ from rag_kit.indexing.document_index.embedding import check_model
 from rag_kit.indexing.document_index.folder import (
     REPLIES,
     STORE,
-    WriterLock,
     is_part,
+    lock_for_writing,
     prepare_new,
     remove_parts,
 )
@@ -28,6 +28,7 @@ from rag_kit.indexing.document_index.store_leg import StoreLeg
 from rag_kit.indexing.document_index.vector_leg import VectorLeg
 
 if TYPE_CHECKING:
+    from filelock import FileLock
     from langchain_core.documents import Document
 
     from rag_kit.documents import Filter
@@ -43,7 +44,7 @@ class FolderBackend(Backend):
     vectors: VectorLeg | StoreLeg
 
     def __init__(
-        self, folder: Path, store: SqliteStore, lock: WriterLock | None, chosen: ConnectedStore | None
+        self, folder: Path, store: SqliteStore, lock: FileLock | None, chosen: ConnectedStore | None
     ) -> None:
         self.location = folder
         self.store = store
@@ -203,9 +204,8 @@ def _opened(folder: Path, undone: ExitStack, *, writable: bool) -> SqliteStore:
     return store
 
 
-def _locked(folder: Path, wait: float, undone: ExitStack) -> WriterLock:
-    lock = WriterLock(folder)
-    lock.acquire(wait)
+def _locked(folder: Path, wait: float, undone: ExitStack) -> FileLock:
+    lock = lock_for_writing(folder, wait)
     undone.callback(lock.release)
     return lock
 

@@ -79,7 +79,6 @@ class SqliteStore(Store):
         self._lock = threading.RLock()
         self._writer: sqlite3.Connection | None = None
         self._closed = False
-        _refuse_links(path)
         with self.explained():
             if writable:
                 if not path.exists():
@@ -211,12 +210,3 @@ class SqliteStore(Store):
 def missing(folder: Path) -> IndexMissingError:
     """The error for a folder without an index."""
     return IndexMissingError(f"There is no index in {folder}. Make one: rag-kit ingest PATH --index {folder}")
-
-
-def _refuse_links(path: Path) -> None:
-    """A store is never looked for elsewhere: SQLite would follow a link, and write there."""
-    for name in (path.name, *(f"{path.name}-{part}" for part in ("wal", "shm", "journal"))):
-        if path.with_name(name).is_symlink():
-            raise IndexFormatError(
-                f"{path.with_name(name)} is a link, which is not followed. Put the file itself in its place."
-            )

@@ -147,10 +147,8 @@ def mapped(path: Path) -> Segment:
 
     Raises:
         FileNotFoundError: It is not there.
-        IndexFormatError: It is a link, of another format, not of its size, or its row numbers do not rise.
+        IndexFormatError: It is of another format, not of its size, or its row numbers do not rise.
     """
-    if path.is_symlink():
-        raise IndexFormatError(f"{path} is a link, which is not followed.")
     with path.open("rb") as file:
         magic, count, dimension = _HEAD.unpack(file.read(_HEAD.size).ljust(_HEAD.size, b"\0"))
         found = os.fstat(file.fileno()).st_size

@@ -15,25 +15,9 @@ from rag_kit.indexing.document_index.filling import fill_vectors
 from rag_kit.indexing.document_index.report import IndexReport
 from rag_kit.indexing.document_index.sql import Connection, scan
 from rag_kit.indexing.document_index.store import State, Store
-from rag_kit.indexing.document_index.writing import remove_rows
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
-
-_LONE = "SELECT n FROM vectors v WHERE NOT EXISTS (SELECT 1 FROM chunks c WHERE c.n = v.n)"
-_ORPHANS = {
-    "children have no parent": (
-        "SELECT id FROM children c WHERE NOT EXISTS (SELECT 1 FROM parents p WHERE p.n = c.parent)"
-    ),
-    "children have no row": "SELECT id FROM children c WHERE NOT EXISTS (SELECT 1 FROM chunks r WHERE r.id = c.id)",
-    "have not all their children": (
-        "SELECT p.id FROM parents p WHERE p.size != (SELECT count(*) FROM children c WHERE c.parent = p.n)"
-    ),
-}
-_PLACES = (
-    'SELECT c.id, c.start, c."end", CAST(r.text AS BLOB), CAST(p.text AS BLOB) FROM children c '
-    "JOIN chunks r ON r.id = c.id JOIN parents p ON p.n = c.parent WHERE c.start IS NOT NULL"
-)
 
 
 def verify(backend: Backend) -> IndexReport:
@@ -48,13 +32,15 @@ def verify(backend: Backend) -> IndexReport:
         if bad := store.damage(connection):
             report.problems.append(f"store: {bad}")
             return report
-        damaged, report.checked["chunks"] = _damaged(connection, "chunks")
-        if damaged:
-            report.problems.append(
-                f"store: {len(damaged)} rows are not what was written, for example {damaged[0][1]}; "
-                "repair forgets their files, and the next ingest reads them again"
-            )
-        _check_families(connection, report)
+        for table in ("chunks", "parents"):
+            damaged, number = _damaged(connection, table)
+            if number or table == "chunks":
+                report.checked[table] = number
+            if damaged:
+                report.problems.append(
+                    f"store: {len(damaged)} rows of {table} are not what was written, for example {damaged[0][1]}; "
+                    "repair forgets their files, and the next ingest reads them again"
+                )
         _check_vectors(connection, state, report)
         for leg in backend.legs:
             leg.verify(connection, state, report)
@@ -80,24 +66,6 @@ def _is_object(metadata: bytes) -> bool:
         return isinstance(json.loads(bytes(metadata).decode()), dict)
     except (ValueError, RecursionError):
         return False
-
-
-def _check_families(connection: Connection, report: IndexReport) -> None:
-    """Report damaged parents, orphans, and children that are not what stands at their place."""
-    damaged, parents = _damaged(connection, "parents")
-    wrong = {"are not what was written; write them again": [key for _, key, _ in damaged]}
-    for what, query in _ORPHANS.items():
-        wrong[what] = [str(row[0]) for row in connection.execute(query)]
-    wrong["children are not what stands at their place"] = [
-        key
-        for key, start, end, text, whole in scan(connection, _PLACES)
-        if _decoded(whole)[start:end] != _decoded(text)
-    ]
-    report.problems += [
-        f"parents: {len(keys)} {what}, for example {keys[0]}" for what, keys in wrong.items() if keys
-    ]
-    if parents:
-        report.checked["parents"] = parents
 
 
 def _decoded(stored: bytes) -> str:
@@ -145,17 +113,10 @@ def _mark_damaged(connection: Connection, table: str) -> list[str]:
     return [source for _, _, source in damaged]
 
 
-def _orphans(connection: Connection) -> list[str]:
-    """Ids of children without a parent or without a row."""
-    queries = [query for what, query in _ORPHANS.items() if what.startswith("children")]
-    return sorted({str(key) for query in queries for (key,) in connection.execute(query)})
-
-
 def _drop_unsound_vectors(store: Store) -> int:
-    """Remove vectors that are damaged or belong to no row, so that they are made again."""
+    """Remove damaged vectors, so that they are made again."""
     with store.writing() as connection:
         bad = [(n,) for n in _unsound_vectors(connection, store.state(connection))]
-        bad += connection.execute(_LONE).fetchall()
         connection.executemany("DELETE FROM vectors WHERE n = ?", bad)
     return len(bad)
 
@@ -171,18 +132,11 @@ def rebuild(backend: Backend, embeddings: Embeddings | None) -> list[str]:
     with store.write_lock:
         state = store.state()
         with store.writing() as connection:
-            if sources := set(_mark_damaged(connection, "chunks")):
+            if sources := {s for table in ("chunks", "parents") for s in _mark_damaged(connection, table)}:
                 connection.executemany(
                     "DELETE FROM sources WHERE source = ?", [(s,) for s in sorted(sources)]
                 )
                 done.append(f"{len(sources)} files with damaged chunks will be read again by the next ingest")
-            if marked := _mark_damaged(connection, "parents"):
-                done.append(
-                    f"marked {len(marked)} damaged parents, to be replaced when they are written again"
-                )
-            if lone := _orphans(connection):
-                remove_rows(store, lone)
-                done.append(f"removed {len(lone)} children without a parent or a row")
         if state.embedding is not None:
             if dropped := _drop_unsound_vectors(store):
                 done.append(f"dropped {dropped} damaged vectors")

@@ -209,15 +209,6 @@ def _remove(connection: Connection, going: Mapping[str, int], generation: int) -
     connection.executemany(replacing("gone", "n", "generation"), [(*n, generation) for n in numbers])
 
 
-def remove_rows(store: Store, ids: Sequence[str]) -> None:
-    """Remove rows, with their places as children, whatever else is there; for repairs."""
-    with store.writing() as connection:
-        generation = store.state(connection).generation + 1
-        _remove(connection, _going(connection, (), ids, ()), generation)
-        connection.executemany("DELETE FROM children WHERE id = ?", [(key,) for key in ids])
-        store.set_meta(generation=generation)
-
-
 def _put(connection: Connection, row: Row, generation: int) -> int:
     columns = ("source", "ordinal", "text", "metadata", "hash", "generation")
     values = (row.id, row.source, row.ordinal, row.text, row.metadata, row.hash, generation)

@@ -17,16 +17,13 @@ from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 from rag_kit.errors import DocumentIndexError, IndexMissingError, InvalidInputError
 from rag_kit.indexing.document_index.sql import Connection
 from rag_kit.indexing.document_index.store import State, Store
-from rag_kit.indexing.postgres.connection import PostgresConnection
-from rag_kit.indexing.postgres.explaining import explanation
+from rag_kit.indexing.postgres.connection import PostgresConnection, explanation
 from rag_kit.indexing.postgres.location import Location
 
 logger = logging.getLogger(__name__)
 
 _MOST = 16  # connections of one index in one process
 _WAIT = 30.0  # seconds for one of them
-_OLDEST = 14  # version of the server
-_VECTOR = (0, 8)  # version of pgvector
 _PLAIN = (
     "The role that opens {} skips row-level security (a superuser, or BYPASSRLS), so it would read and change the rows "
     "of all tenants. Connect as a plain role."
@@ -228,20 +225,7 @@ class PostgresStore(Store):
 
 
 def _skips_policies(probe: psycopg.Connection[Any], location: Location) -> bool:
-    """Whether the role of a connection skips row-level security; such a one is refused where a tenant is named.
-
-    Raises:
-        DocumentIndexError: The server, or its pgvector, is too old.
-    """
-    if (version := probe.info.server_version // 10_000) < _OLDEST:
-        raise DocumentIndexError(f"{location} is on PostgreSQL {version}; an index needs {_OLDEST} or newer.")
-    query = "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
-    for (found,) in probe.execute(query):
-        if tuple(int(part) for part in found.split(".")[:2]) < _VECTOR:
-            raise DocumentIndexError(
-                f"{location} has pgvector {found}; an index needs 0.8 or newer. Install it on the server, then run "
-                "ALTER EXTENSION vector UPDATE."
-            )
+    """Whether the role of a connection skips row-level security; such a one is refused where a tenant is named."""
     query = "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
     skips = probe.execute(query).fetchone() != (False,)
     if skips and location.tenant:

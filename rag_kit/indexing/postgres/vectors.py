@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections import Counter
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import psycopg
@@ -34,6 +32,11 @@ _VISITED = 20  # more than HNSW visits for each row that it gives; where it stop
 _SPARE = 50  # so many more than are asked for are read at first
 _MARGIN = 0.0025  # above what half precision changes in the difference of two cosines
 _PAGE = 1000
+# of the vectors written after a generation: those that `nearest` lacks, or has of another model or generation
+_LACKING = (
+    "FROM vectors v LEFT JOIN nearest l USING (tenant, n) "
+    "WHERE (l.model, l.generation) IS DISTINCT FROM (%s, v.generation) AND v.generation > %s"
+)
 _MEMORY = 2**31  # most bytes for building HNSW
 
 
@@ -85,10 +88,12 @@ class PostgresVectorLeg:
         """
         if state.dimension is None:
             return
-        found = Counter(change.there for page in _changes(connection.native, state, -1) for change in page)
-        for there, what in ((False, "missing from"), (True, "not what was written in")):
-            if found[there]:
-                report.problems.append(f"vectors: {found[there]} rows are {what} the table that is searched")
+        query = f"SELECT count(*) FILTER (WHERE l.n IS NULL), count(*) {_LACKING} AND length(v.vector) = %s"
+        values = (_model(state), -1, 4 * state.dimension)
+        [(missing, lacking)] = connection.native.execute(query, values).fetchall()
+        for count, what in ((missing, "missing from"), (lacking - missing, "not what was written in")):
+            if count:
+                report.problems.append(f"vectors: {count} rows are {what} the table that is searched")
         if _is_large(connection.native) and _tenant_with_graph(connection.native, state) is None:
             report.notes.append(
                 f"each vector search reads all vectors; HNSW takes {_LONGEST_INDEXED} numbers a vector, these have "
@@ -99,36 +104,38 @@ class PostgresVectorLeg:
         [(report.checked["vector rows"],)] = connection.native.execute("SELECT count(*) FROM nearest")
 
     def rebuild(self, connection: Any, state: State) -> str:
-        """Replace what differs from the store; the HNSW index follows, or is made."""
+        """Replace what is not as of the store's generations; the HNSW index follows, or is made."""
         if state.dimension is None:
             return ""
-        return f"replaced {self._take(connection.native, state, -1)} rows of the table of vectors that is searched"
+        self._take(connection.native, state, -1)
+        return "replaced what differed in the table of vectors that is searched"
 
-    def _take(self, native: psycopg.Connection[Any], state: State, since: int) -> int:
-        """Take over what was written since a generation and differs, and say how many rows did."""
-        if (state.dimension or 0) > _LONGEST:
+    def _take(self, native: psycopg.Connection[Any], state: State, since: int) -> None:
+        """Take over what was written since a generation."""
+        size, model = state.dimension or 0, _model(state)
+        if size > _LONGEST:
             raise InvalidInputError(
-                f"The vectors have {state.dimension} numbers; in PostgreSQL at most {_LONGEST} are possible. Take an "
-                "embedding model with shorter ones, or an index in a folder."
+                f"The vectors have {size} numbers; in PostgreSQL at most {_LONGEST} are possible. Take an embedding "
+                "model with shorter ones, or an index in a folder."
             )
-        model = _model(state)
         if native.execute("SELECT 1 FROM nearest WHERE model = %s LIMIT 1", (model,)).fetchone() is None:
             since = -1  # all are by another model than before
-        count = 0
-        with native.cursor() as cursor:
-            cursor.adapters.register_dumper(np.ndarray, _Reals)
-            for page in _changes(native, state, since):
-                count += len(page)
-                cursor.executemany(
+        with native.cursor() as writer, native.cursor("rag_kit_vectors") as reader:
+            writer.adapters.register_dumper(np.ndarray, _Reals)
+            query = f"SELECT v.n, v.vector, v.generation {_LACKING} ORDER BY v.n"
+            reader.execute(query, (model, since), binary=True)
+            while page := reader.fetchmany(_PAGE):
+                found = ((n, np.frombuffer(blob[: len(blob) // 4 * 4], "<f4"), at) for n, blob, at in page)
+                rows = {n: (row, at) for n, row, at in found if len(row) == size and np.isfinite(row).all()}
+                writer.executemany(
                     "INSERT INTO nearest (n, model, unit, generation) VALUES (%s, %s, %s::halfvec, %s) "
                     "ON CONFLICT (tenant, n) DO UPDATE SET model = excluded.model, unit = excluded.unit, "
                     "generation = excluded.generation",
-                    [(c.n, model, c.row, c.generation) for c in page if c.row is not None],
+                    [(n, model, unit(row), at) for n, (row, at) in rows.items()],
                 )
-                if damaged := [change.n for change in page if change.row is None]:
-                    cursor.execute("DELETE FROM nearest WHERE n = ANY (%s)", (damaged,))
+                if damaged := [n for n, *_ in page if n not in rows]:
+                    writer.execute("DELETE FROM nearest WHERE n = ANY (%s)", (damaged,))
         _make_graph(native, state)
-        return count
 
 
 class _Search:
@@ -184,54 +191,6 @@ class _Search:
             cursor.adapters.register_dumper(np.ndarray, _Reals)
             # a plan that is kept would know neither tenant nor model, and so could not take their index
             return cursor.execute(query, values, prepare=False).fetchall()
-
-
-class _Change(NamedTuple):
-    """A row of the store that the table ``nearest`` lacks, or has with other values.
-
-    Attributes:
-        n: The number of the chunk.
-        generation: When the store's vector was written.
-        row: The store's vector at length 1; ``None`` if it is damaged.
-        there: Whether ``nearest`` has a row for it.
-    """
-
-    n: int
-    generation: int
-    row: Vectors | None
-    there: bool
-
-
-def _changes(native: psycopg.Connection[Any], state: State, since: int) -> Iterator[list[_Change]]:
-    """Pages of the vectors written after a generation that ``nearest`` lacks, or has with other values."""
-    size = state.dimension or 0
-    with native.cursor("rag_kit_vectors") as cursor:
-        cursor.execute(
-            "SELECT v.n, v.vector, v.generation, l.model, l.generation, halfvec_send(l.unit) "
-            "FROM vectors v LEFT JOIN nearest l USING (tenant, n) WHERE v.generation > %s ORDER BY v.n",
-            (since,),
-            binary=True,
-        )
-        while page := cursor.fetchmany(_PAGE):
-            rows = np.full((len(page), size), np.nan, np.float32)
-            for place, (_, blob, *_) in enumerate(page):
-                if len(blob) == 4 * size:
-                    rows[place] = np.frombuffer(blob, "<f4")
-            sound = np.asarray(np.isfinite(rows).all(axis=1))
-            rows[sound] = unit(rows[sound])
-            changes = []
-            for row, whole, (n, _, generation, *facts, half) in zip(rows, sound, page, strict=True):
-                same = facts == [_model(state), generation] and _is_half_of(half, row)
-                differs = not same if whole else half is not None
-                if differs:
-                    changes.append(_Change(n, generation, row if whole else None, half is not None))
-            yield changes
-
-
-def _is_half_of(half: bytes, row: Vectors) -> bool:
-    """Whether pgvector's binary form holds a vector, but for the last bit."""
-    values = np.frombuffer(half, ">f2", offset=4).astype(np.float32)
-    return len(values) == len(row) and bool(np.allclose(values, row, rtol=2**-10, atol=2**-23))
 
 
 def _tenant_with_graph(native: psycopg.Connection[Any], state: State) -> str | None:

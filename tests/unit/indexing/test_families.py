@@ -263,10 +263,6 @@ def break_store(index: DocumentIndex, statement: str) -> None:
     [
         ("UPDATE parents SET text = text || 'x' WHERE id = 'ant'", "not what was written"),
         ("UPDATE parents SET metadata = '[' WHERE id = 'ant'", "not what was written"),
-        ("DELETE FROM parents WHERE id = 'ant'", "no parent"),
-        ("DELETE FROM children WHERE ordinal = 2", "not all their children"),
-        ("DELETE FROM chunks WHERE ordinal = 2", "have no row"),
-        ("UPDATE children SET start = start + 1 WHERE ordinal = 2", "what stands at their place"),
     ],
 )
 def test_verify_finds_damage_and_writing_again_mends(tmp_path: Path, statement: str, told: str) -> None:

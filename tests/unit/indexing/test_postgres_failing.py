@@ -6,8 +6,6 @@ import os
 import random
 import shutil
 import signal
-import socket
-import struct
 import subprocess
 import sys
 import threading
@@ -225,30 +223,3 @@ def test_a_server_without_pgvector(
     sql(server.plain_url.replace("/postgres?", "/bare?"), "DROP EXTENSION IF EXISTS vector")
     url = server.plain_url.replace("tester", "modest").replace("/postgres?", "/bare?")
     assert "pgvector" in one_line(capsys, "ingest", str(tmp_path), "--index", url)
-
-
-def test_an_old_server(capsys: pytest.CaptureFixture[str]) -> None:
-    """A server of an old version is refused by its number."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port = listening.getsockname()[1]
-        thread = threading.Thread(target=answer_as_old, args=(listening,))
-        thread.start()
-        url = f"postgresql://ann:geheim@127.0.0.1:{port}/docs?sslmode=disable&gssencmode=disable"
-        assert "PostgreSQL 9" in one_line(capsys, "verify", "--index", url)
-        thread.join()
-
-
-def answer_as_old(listening: socket.socket) -> None:
-    """The greeting of a server of version 9.6."""
-
-    def message(kind: bytes, body: bytes) -> bytes:
-        return kind + struct.pack(">I", len(body) + 4) + body
-
-    connection, _ = listening.accept()
-    with connection:
-        connection.recv(struct.unpack(">I", connection.recv(4))[0] - 4)
-        greeting = message(b"R", struct.pack(">I", 0))
-        for name, value in {"server_version": "9.6.1", "client_encoding": "UTF8"}.items():
-            greeting += message(b"S", f"{name}\0{value}\0".encode())
-        connection.sendall(greeting + message(b"Z", b"I"))
-        connection.recv(100)

@@ -213,7 +213,10 @@ def test_verify_finds_what_was_changed_by_hand(url: str) -> None:
     with DocumentIndex.create(url, embeddings=Points()) as index:
         index.upsert(points(range(1000, 1100)))
         assert index.verify().ok and index.verify().checked["vector rows"] == 100
-        execute(url, f"UPDATE nearest SET unit = (SELECT unit FROM nearest LIMIT 1) WHERE {row.format(1050)}")
+        execute(
+            url,
+            f"UPDATE nearest SET generation = 0, unit = (SELECT unit FROM nearest LIMIT 1) WHERE {row.format(1050)}",
+        )
         execute(url, f"DELETE FROM nearest WHERE {row.format(1060)}")
         problems = " ".join(index.verify().problems)
         assert "1 rows are missing" in problems and "1 rows are not what was written" in problems
