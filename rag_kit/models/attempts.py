@@ -51,16 +51,12 @@ async def ask(call: ModelCall, runnable: Runnable[Any, Any], messages: list[Base
     """
     wait = FIRST_PAUSE
     while True:
-        if call.slot is not None:
-            await Step("slot", _nothing, lambda call: call.slot.take())
         charge_call()
         reply = await Step(
             "model", lambda call: _ask(call, runnable, messages), lambda call: _aask(call, runnable, messages)
         )
         if reply.error is None:
             charge_tokens(used_tokens(reply.value, messages))
-            if call.slot is not None:
-                await Step("slot", _nothing, lambda call: call.slot.give_back())
             return reply
         kind = classify(reply.error)
         if kind in (Failure.REFUSED, Failure.FINAL, Failure.OUTPUT):
@@ -85,10 +81,6 @@ async def ask(call: ModelCall, runnable: Runnable[Any, Any], messages: list[Base
         call.retries_left -= 1
         wait *= 2
         await _pause(seconds)
-
-
-def _nothing(call: ModelCall) -> None:
-    """Blocking calls wait for no slot."""
 
 
 def _pause(seconds: float) -> Step[None]:
@@ -191,34 +183,16 @@ def check_size(message: Any) -> None:
 Limit it (max_tokens=...), or use another model.
     """
     size = len(text_of(message))
-    for name in ("invalid_tool_calls", "tool_calls"):
-        size += sum(chars_in(call.get("args")) for call in getattr(message, name, None) or [])
+    try:
+        for name in ("invalid_tool_calls", "tool_calls"):
+            size += sum(len(str(call.get("args"))) for call in getattr(message, name, None) or [])
+    except RecursionError:
+        raise ModelOutputError("The model's answer is nested too deeply.") from None
     if size > MAX_CHARS:
         raise ModelOutputError(
             f"The model's answer has {size:,} characters; at most {MAX_CHARS:,} are read. Limit it "
             "(max_tokens=...), or use another model."
         )
-
-
-def chars_in(value: Any) -> int:
-    """Characters of plain JSON, about; it may be nested to any depth.
-
-    Example:
-        >>> chars_in({"ab": ["c", 1, None]})
-        11
-    """
-    size, left = 0, [value]
-    while left:
-        each = left.pop()
-        if isinstance(each, str):
-            size += len(each)
-            continue
-        size += 2
-        if isinstance(each, dict):
-            left += [*each, *each.values()]
-        elif isinstance(each, list | tuple):
-            left += each
-    return size
 
 
 def without_thinking(text: str) -> str:

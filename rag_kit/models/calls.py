@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -22,15 +21,11 @@ from rag_kit.prompts import PromptTemplate, load_prompt
 from rag_kit.prompts.library import FOLDER_VARIABLE
 
 from .runnables import has_handlers, has_listeners, without_retries
-from .slots import Slot
 
 T = TypeVar("T")
 MAX_RETRIES = 2
-_FRESH_SECONDS = 2.0
-_MOST_KEPT = 16
 # The prompts named in the code (two names in two languages), by name, language and override folder.
-_loaded: dict[tuple[str, str, str | None], tuple[float, PromptTemplate]] = {}
-_instructions: dict[tuple[str | None, str], list[BaseMessage]] = {}
+_loaded: dict[tuple[str, str, str | None], PromptTemplate] = {}
 
 
 def check_limits(timeout: float | None, max_retries: int) -> None:
@@ -72,7 +67,6 @@ class ModelCall:
         bare_model: The model without retries of its own.
         config: The caller's config, whole, plus which prompt ran.
         retries_left: Over all requests of the call.
-        slot: What requests wait for on an event loop; ``None``: they do not wait.
         tokens: Whether a listener got a token.
 
     Raises:
@@ -90,7 +84,6 @@ class ModelCall:
         deadline: float | None = None,
         timeout: float | None = None,
         max_retries: int = MAX_RETRIES,
-        slot: Slot | None = None,
     ) -> None:
         check_limits(timeout, max_retries)
         _check_parts(model, prompt, values)
@@ -100,7 +93,6 @@ class ModelCall:
         self.values = values
         self.timeout = timeout
         self.retries_left = max_retries
-        self.slot = slot
         self.tokens = TokenWatch()
         self.config = _config(config, model, prompt, self.tokens)
         self._caps: dict[str, Any] = {"max_calls": max_calls, "max_tokens": max_tokens, "deadline": deadline}
@@ -116,13 +108,9 @@ class ModelCall:
             return run(logic(), self)
 
     async def arun(self, logic: Callable[[], Logic[T]]) -> T:
-        """As `run`, on an event loop; the slot is given back, however it ends."""
+        """As `run`, on an event loop."""
         with budget_scope(**self._caps):
-            try:
-                return await arun(logic(), self)
-            finally:
-                if self.slot is not None:
-                    self.slot.drop()
+            return await arun(logic(), self)
 
 
 def _check_parts(model: Any, prompt: Any, values: Any) -> None:
@@ -184,41 +172,19 @@ def formatted() -> Step[list[BaseMessage]]:
 
 
 def rendered(name: str, language: str, values: Mapping[str, Any]) -> Step[list[BaseMessage]]:
-    """Fill in one of the kit's own prompts; its file is read again when the last reading is 2 seconds old."""
+    """Fill in one of the kit's own prompts; its file is read once."""
     place = (name, language, os.environ.get(FOLDER_VARIABLE))
 
-    def load() -> PromptTemplate:
-        prompt = load_prompt(name, language=language)
-        _keep(_loaded, place, (time.monotonic(), prompt))
-        return prompt
-
-    def recent() -> PromptTemplate | None:
-        read, prompt = _loaded.get(place, (0.0, None))
-        return prompt if time.monotonic() - read < _FRESH_SECONDS else None
+    def fill() -> list[BaseMessage]:
+        if place not in _loaded:
+            _loaded[place] = load_prompt(name, language=language)
+        return _loaded[place].format_messages(**values)
 
     async def native(call: ModelCall) -> list[BaseMessage]:
-        prompt = recent()
-        if prompt is None:  # a file is read, which would block the loop
-            prompt = await run_in_thread(load)
-        return _filled(prompt, values)
+        # reading the file would block the loop
+        return fill() if place in _loaded else await run_in_thread(fill)
 
-    return Step(name, lambda call: _filled(recent() or load(), values), native)
-
-
-def _filled(prompt: PromptTemplate, values: Mapping[str, Any]) -> list[BaseMessage]:
-    if set(values) != {"schema"}:
-        return prompt.format_messages(**values)
-    # The same text for each call of a schema, so it is filled in once for a content of the prompt file.
-    key = ((prompt.metadata or {}).get("hash"), values["schema"])
-    if key not in _instructions:
-        _keep(_instructions, key, prompt.format_messages(**values))
-    return _instructions[key]
-
-
-def _keep(kept: dict[Any, Any], key: Any, value: Any) -> None:
-    if len(kept) >= _MOST_KEPT:
-        kept.clear()
-    kept[key] = value
+    return Step(name, lambda call: fill(), native)
 
 
 def _formatted(call: ModelCall) -> list[BaseMessage] | None:

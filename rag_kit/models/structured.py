@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import logging
+import re
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
@@ -20,11 +21,9 @@ from rag_kit.models.calls import MAX_RETRIES, ModelCall, formatted, rendered
 from rag_kit.models.failures import Failure, map_model_error
 from rag_kit.models.json_schema import strict_schema
 from rag_kit.models.parsing import UnreadableError, parse_text, read_bound
-from rag_kit.models.problems import problem_in
 from rag_kit.models.redact import secrets_of, short
 from rag_kit.models.runnables import METHODS, first_method, remember_method
 from rag_kit.models.schema import Target, target_of
-from rag_kit.models.slots import Slot
 
 logger = logging.getLogger(__name__)
 
@@ -106,7 +105,7 @@ class Ladder:
         if not text.strip():
             raise ModelOutputError(f"The model gave no usable answer: {problem}.")
         language = self.call.language
-        explained = problem_in(language)(str(problem))
+        explained = _in_chinese(str(problem)) if language == "zh" else str(problem)
         values = {"reply": text[:_MAX_REPLY], "schema": self.target.text, "error": explained}
         messages = await rendered("repair_json", language, values)
         value, still, _ = self._read(await self._ask(self.call.bare_model, messages, last=True))
@@ -160,6 +159,13 @@ class Ladder:
 
     def _redacted(self, error: Exception) -> str:
         return short(str(error) or type(error).__name__, secrets_of(self.call.model)).rstrip(".")
+
+
+def _in_chinese(problem: str) -> str:
+    """Which fields are wrong, without an English sentence; what is allowed is in the schema."""
+    places = (re.match(r"([\w.\[\]-]+): ", part) for part in problem.split("; "))
+    named = "；".join(dict.fromkeys(f"{place[1]}：不符合模式的要求" for place in places if place))
+    return named or "不符合模式的要求"
 
 
 def _bound(model: Any, method: str, target: Target) -> Runnable[Any, Any] | None:
@@ -278,12 +284,8 @@ async def astructured_call(
     timeout: float | None = None,
     max_retries: int = MAX_RETRIES,
     config: RunnableConfig | None = None,
-    slot: Slot | None = None,
 ) -> Any:
-    """``structured_call`` without blocking; a cancelled task stops at once and is never retried.
-
-    `slot`, if given, is taken while a request is under way or waits to be repeated.
-    """
+    """``structured_call`` without blocking; a cancelled task stops at once and is never retried."""
     limits = (max_calls, max_tokens, deadline, timeout, max_retries)
-    call = ModelCall(model, prompt, values, config, *limits, slot)
+    call = ModelCall(model, prompt, values, config, *limits)
     return await call.arun(Ladder(call, schema, fallback).answer)

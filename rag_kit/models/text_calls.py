@@ -14,7 +14,6 @@ from .attempts import ask, refusal_of, salvage, text_of, without_thinking
 from .calls import MAX_RETRIES, ModelCall, formatted
 from .failures import map_model_error
 from .redact import secrets_of, short
-from .slots import Slot
 
 
 def text_call(
@@ -74,14 +73,10 @@ async def atext_call(
     deadline: float | None = None,
     timeout: float | None = None,
     max_retries: int = MAX_RETRIES,
-    slot: Slot | None = None,
 ) -> str:
-    """``text_call`` without blocking; a cancelled task stops at once and is never retried.
-
-    `slot`, if given, is taken while a request is under way or waits to be repeated.
-    """
+    """``text_call`` without blocking; a cancelled task stops at once and is never retried."""
     limits = (max_calls, max_tokens, deadline, timeout, max_retries)
-    call = ModelCall(model, prompt, values, config, *limits, slot)
+    call = ModelCall(model, prompt, values, config, *limits)
     return await call.arun(partial(_text, call))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -23,7 +24,6 @@ from rag_kit.models.json_cache import JsonCache
 from rag_kit.models.json_schema import SchemaMismatchError
 from rag_kit.models.runnables import base_url, model_name
 from rag_kit.models.schema import target_of
-from rag_kit.models.slots import Slot
 from rag_kit.prompts import PromptTemplate
 from rag_kit.prompts.library import PromptLibrary
 from rag_kit.text import detect_language
@@ -218,17 +218,18 @@ class Judge:
     async def _request(self, prompt: Any, values: Mapping[str, Any], schema: Any) -> Any:
         if self.llm is None:
             raise ConfigurationError(NO_MODEL)
-        slot = Slot(self.slots.current())
-        limits: dict[str, Any] = {"timeout": self.timeout, "max_retries": self.max_retries, "slot": slot}
-        try:
-            if self._budget is None:  # the deadline runs from now on
-                self._budget = Budget(**self._caps)  # type: ignore[arg-type]
-            with use_budget(self._budget):
-                if schema is None:
-                    return await atext_call(self.llm, prompt, values, **limits)
-                return await astructured_call(self.llm, prompt, values, schema, **limits)
-        finally:
-            self._seconds += slot.seconds
+        limits: dict[str, Any] = {"timeout": self.timeout, "max_retries": self.max_retries}
+        if self._budget is None:  # the deadline runs from now on
+            self._budget = Budget(**self._caps)  # type: ignore[arg-type]
+        async with self.slots.current():
+            started = time.perf_counter()
+            try:
+                with use_budget(self._budget):
+                    if schema is None:
+                        return await atext_call(self.llm, prompt, values, **limits)
+                    return await astructured_call(self.llm, prompt, values, schema, **limits)
+            finally:
+                self._seconds += time.perf_counter() - started
 
     def __repr__(self) -> str:
         return f"Judge({self.name!r}, embeddings={embedding_name(self.embeddings)!r}, language={self.language!r})"
