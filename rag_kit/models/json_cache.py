@@ -9,7 +9,7 @@ import sqlite3
 import stat
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -77,9 +77,8 @@ class JsonCache:
         wanted = list(dict.fromkeys(keys))
         with self._connected("read") as connection:
             found = connection.execute(
-                "SELECT key, CAST(answer AS BLOB), used FROM answers WHERE key IN (SELECT value FROM json_each(?)) "
-                "AND typeof(answer) = 'text' AND length(answer) <= ?",  # nothing else is ever put
-                [json.dumps(wanted), _MAX_CHARS],
+                "SELECT key, answer, used FROM answers WHERE key IN (SELECT value FROM json_each(?))",
+                [json.dumps(wanted)],
             ).fetchall()
             newest = _newest(connection) if found else 0
             # The newest eighth is not marked again: reading what is in use needs no writing.
@@ -93,10 +92,10 @@ class JsonCache:
                     )
         values = {}
         for key, text, _ in found:
-            try:
-                values[key] = json.loads(text.decode())
-            except (ValueError, RecursionError):
-                continue  # not written by this class; the next put mends it
+            with suppress(
+                ValueError, TypeError, RecursionError
+            ):  # not written by this class: as if it were not there
+                values[key] = json.loads(text)
         return {key: values[key] for key in wanted if key in values}
 
     def put(self, values: Mapping[str, Any]) -> None:
@@ -158,7 +157,7 @@ class JsonCache:
                 self._connection, self._process = _open(self.path), os.getpid()
             try:
                 yield self._connection
-            except (sqlite3.Error, ValueError, OverflowError) as error:  # the last two: counts that are none
+            except (sqlite3.Error, UnicodeDecodeError) as error:
                 raise ConfigurationError(
                     f"The cache {self.path.name!r} could not be {what}: {error}. If it is damaged, the next start "
                     "begins it anew."
@@ -185,25 +184,25 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
-class _DamagedError(Exception):
-    """The file is a cache of ours that cannot be used."""
-
-
 def _open(path: Path) -> sqlite3.Connection:
-    """Open or make the file of a cache; a damaged one is put aside."""
+    """Open or make the file of a cache; a damaged one is put aside, by one process alone."""
     _make(path)
-    try:
-        return _connect(path)
-    except _DamagedError as error:
-        reason = str(error)
-    # Two processes may come to the same conclusion; only one may put the file aside.
     with FileLock(f"{path}.lock", timeout=_BUSY_SECONDS, mode=0o600):
         try:
             return _connect(path)
-        except _DamagedError:
-            _put_aside(path, reason)
-            _make(path)
-            return _connect(path)
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            # a locked file or a full disk has a code of its own
+            code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+            if isinstance(error, sqlite3.OperationalError) and code != sqlite3.SQLITE_ERROR:
+                raise InvalidInputError(f"cache={path.name!r} cannot be opened: {error}.") from error
+            if not _has_mark(path):
+                raise InvalidInputError(
+                    f"cache={path.name!r} is a file that no cache of rag_kit wrote, or its head is damaged; it is left "
+                    "alone. Name another file, or delete this one."
+                ) from error
+            _put_aside(path, str(error))
+        _make(path)
+        return _connect(path)
 
 
 def _make(path: Path) -> None:
@@ -229,20 +228,11 @@ def _connect(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA synchronous=OFF")
         connection.execute("PRAGMA trusted_schema=OFF")
         _check_tables(connection)
-        path.chmod(0o600)  # not before: somebody else's file keeps its mode
-        return connection
-    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+    except BaseException:
         connection.close()
-        # a locked file or a full disk has a code of its own
-        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
-        if isinstance(error, sqlite3.OperationalError) and code != sqlite3.SQLITE_ERROR:
-            raise InvalidInputError(f"cache={path.name!r} cannot be opened: {error}.") from error
-        if _has_mark(path):
-            raise _DamagedError(str(error)) from error
-        raise InvalidInputError(
-            f"cache={path.name!r} is a file that no cache of rag_kit wrote, or its head is damaged; it is left alone. "
-            "Name another file, or delete this one."
-        ) from error
+        raise
+    path.chmod(0o600)  # not before: somebody else's file keeps its mode
+    return connection
 
 
 def _check_tables(connection: sqlite3.Connection) -> None:
@@ -260,9 +250,7 @@ def _check_tables(connection: sqlite3.Connection) -> None:
             raise sqlite3.DatabaseError("it is another program's")
     if (version := connection.execute("PRAGMA user_version").fetchone()[0]) != _VERSION:
         raise sqlite3.DatabaseError(f"it has format {version}, this version of rag_kit writes {_VERSION}")
-    no_order = "typeof(used) <> 'integer' OR used NOT BETWEEN 0 AND 4611686018427387904"
-    if connection.execute(f"SELECT key, answer FROM answers WHERE {no_order} LIMIT 1").fetchone():
-        raise sqlite3.DatabaseError("its entries are not in an order of use")
+    connection.execute("SELECT key, answer, used FROM answers LIMIT 1")
     if (check := connection.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
         raise sqlite3.DatabaseError(check)
 
