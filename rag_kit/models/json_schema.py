@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 from rag_kit.errors import InvalidInputError
@@ -31,10 +32,10 @@ def check_schema(schema: Mapping[str, Any]) -> None:
 
 
 def validate_json(value: Any, schema: Mapping[str, Any]) -> Any:
-    """Validate a plain value; strings are converted where the schema wants a number or a boolean.
+    """Validate a plain value.
 
     Args:
-        value: JSON-plain value; converted in place.
+        value: JSON-plain value.
         schema: The schema; references may point to its ``$defs``.
 
     Returns:
@@ -44,20 +45,18 @@ def validate_json(value: Any, schema: Mapping[str, Any]) -> Any:
         SchemaMismatchError: It does not fit.
 
     Example:
-        >>> validate_json({"n": "3"}, {"type": "object", "properties": {"n": {"type": "integer"}}})
+        >>> validate_json({"n": 3}, {"type": "object", "properties": {"n": {"type": "integer"}}})
         {'n': 3}
     """
     from jsonschema import Draft202012Validator  # 0.13 s, needed for schemas that are no classes alone
 
     validator = Draft202012Validator(schema, registry=_no_registry())
     try:
-        problems = list(validator.iter_errors(value))
-        if problems and _convert(value, problems):
-            problems = list(validator.iter_errors(value))
+        problems = list(islice(validator.iter_errors(value), _MOST_PROBLEMS))
     except RecursionError:
         raise SchemaMismatchError("nested too deeply") from None
     if problems:
-        raise SchemaMismatchError("; ".join(map(_told, problems[:_MOST_PROBLEMS])))
+        raise SchemaMismatchError("; ".join(map(_told, problems)))
     return value
 
 
@@ -72,34 +71,6 @@ def _no_registry() -> Any:
 def _told(problem: Any) -> str:
     place = ".".join(map(str, problem.absolute_path))
     return f"{place}: {problem.message}" if place else str(problem.message)
-
-
-def _convert(value: Any, problems: list[Any]) -> bool:
-    """Convert the strings that should be something else; whether there were any."""
-    done = False
-    for each in (one for problem in problems for one in (problem, *problem.context)):
-        path = list(each.absolute_path)
-        if each.validator == "type" and isinstance(each.instance, str) and path:
-            found = _read(each.instance.strip().lower(), each.validator_value)
-            if found is not None:
-                parent = value
-                for key in path[:-1]:
-                    parent = parent[key]
-                parent[path[-1]] = found
-                done = True
-    return done
-
-
-def _read(text: str, kinds: Any) -> Any:
-    for kind in kinds if isinstance(kinds, list) else [kinds]:
-        try:
-            if kind in ("integer", "number"):
-                return int(text) if kind == "integer" else float(text)
-        except ValueError:
-            continue
-        if kind == "boolean" and text in ("true", "false"):
-            return text == "true"
-    return None
 
 
 def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:

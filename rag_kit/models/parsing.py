@@ -1,4 +1,4 @@
-"""A model's text -> a validated value: JSON first, then tags, labelled lines, a list of lines."""
+"""A model's text -> a validated value: JSON first, then tags, then a list of lines."""
 
 from __future__ import annotations
 
@@ -31,11 +31,6 @@ _MARK = re.compile(
     r"^\s*(?:[-*•·‣▪–—]\s+|[（(]?\d{1,2}[.)）](?=\s|[^\d\s])\s*|\d{1,2}\s*[、．:：]\s*|[①-⑳]\s*|"
     r"[一二三四五六七八九十]{1,2}[、.．]\s*|[（(][一二三四五六七八九十]{1,2}[)）]\s*|"
     r"(?:Q|query|question|查询|问题|passage|段落)\s*\d{1,2}\s*[.:：)]\s*)",
-    re.IGNORECASE,
-)
-_LABEL = re.compile(
-    r"^\s*(?:(?:the\s+)?(?:rewritten|standalone|search|final|new|revised)\s+)*(?:query|question|answer|output)\s*[:：]\s*"
-    r"|^\s*(?:改写后的|独立的|检索|搜索)?(?:查询|问题|答案|检索词)\s*[:：]\s*",
     re.IGNORECASE,
 )
 # RankGPT's form of an order of passages, with or without brackets.
@@ -96,13 +91,11 @@ def parse_text(text: str, target: Target, *, lines: bool = True) -> Any:
                 return target.accept(value)
             except SchemaMismatchError as error:
                 problem = problem or str(error)
-    for read in (_tagged, _labelled):
-        found = read(body, target)
-        if found:
-            try:
-                return target.accept(found)
-            except SchemaMismatchError as error:
-                problem = problem or str(error)
+    if tagged := _tagged(body, target):
+        try:
+            return target.accept(tagged)
+        except SchemaMismatchError as error:
+            problem = problem or str(error)
     if _REFUSAL.match(body):
         raise UnreadableError("the model declined to answer", refused=True)
     if is_truncated(body):
@@ -194,20 +187,6 @@ def _singular(name: str) -> list[str]:
     return [name[:-1]] if name.endswith("s") else [f"{name}_item"]
 
 
-def _labelled(text: str, target: Target) -> dict[str, Any]:
-    """``relevant: yes`` lines, for schemas of plain values."""
-    if len(target.fields) < 2:
-        return {}
-    found: dict[str, Any] = {}
-    for line in text.splitlines():
-        for name in target.fields:
-            spaced = re.escape(name).replace("_", r"[\s_-]")
-            match = re.match(rf"^[\s*\-#>]*{spaced}\**\s*[:：=]\**\s*(.+)$", line, re.IGNORECASE)
-            if match and name not in found and target.kind(name) not in ("strings", "other"):
-                found[name] = _unquoted(match.group(1))
-    return found if all(name in found for name in target.required) else {}
-
-
 def _plain(text: str, target: Target, lines: bool) -> dict[str, Any] | None:
     name = target.only_field
     if name is None:
@@ -215,16 +194,14 @@ def _plain(text: str, target: Target, lines: bool) -> dict[str, Any] | None:
     kind = target.kind(name)
     if kind == "strings":
         items = _listed(text) or (_unmarked(text) if lines else [])
-        if not items and lines and name == "passages" and not _CHATTER.match(text):
-            items = [text]  # asked for a passage, many models just write it
         return {name: items} if items else None
     if kind in ("boolean", "number", "integer") and len(text) <= 20:
         return {name: text}
-    if kind == "string" and (lines or _LABEL.match(text)):
+    if kind == "string" and lines:
         rest = [line for line in text.splitlines() if line.strip()]
         if len(rest) > 1 and _is_preamble(rest[0]):
             rest = rest[1:]
-        value = _unquoted(_LABEL.sub("", "\n".join(rest), count=1))
+        value = _unquoted("\n".join(rest))
         if value and len(rest) == 1 and len(value) <= _MAX_PLAIN and not _CHATTER.match(value):
             return {name: value}
     return None

@@ -22,8 +22,6 @@ _WRAPPERS = frozenset(
     {"arguments", "parameters", "properties", "result", "output", "answer", "response", "data"}
 )
 _NOT_VALUES = frozenset({"error", "errors", "message", "refusal", "type", "detail"})
-_MOST_TEXT = 10_000
-"""Characters of a JSON schema up to which its target is kept."""
 
 
 @lru_cache(maxsize=256)
@@ -197,8 +195,8 @@ class Target:
                 return True if word in _TRUE else False if word in _FALSE else value
             if kind in ("number", "integer") and (percent := re.fullmatch(r"(\d+(?:\.\d+)?)\s*[%％]", word)):
                 return float(percent.group(1)) / 100
-            if kind in ("number", "integer"):
-                return word
+            if kind in ("number", "integer") and re.fullmatch(r"[+-]?\d+(\.\d+)?", word):
+                return float(word) if "." in word else int(word)
         return value
 
     def _validate(self, value: dict[str, Any]) -> Any:
@@ -245,7 +243,7 @@ def target_of(
         text = json.dumps(schema, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError):
         return Target(schema, language)  # says what is wrong with it
-    return _target_of_json(text, language) if len(text) <= _MOST_TEXT else Target(schema, language)
+    return _target_of_json(text, language)
 
 
 def _plain(name: Any) -> str:

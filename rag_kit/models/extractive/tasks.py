@@ -20,7 +20,6 @@ ABOUT = {
         "要对话，请用 RAG_KIT_CHAT_MODEL 指定一个真正的模型。"
     ),
 }
-_MAX_DEPTH = 8
 #: Module -> the tasks that its functions of the same names answer; a module is imported with its first task.
 _MODULES = {
     "answering": (
@@ -33,7 +32,7 @@ _MODULES = {
         "grade_passage", "grade_passages", "rank", "compress", "critique", "critique_usefulness", "grade_support",
         "grade_usefulness",
     ),
-    "history": ("summarise_history", "remember_facts", "related_questions"),
+    "history": ("summarise_history",),
     "hops": ("decompose", "next_hop"),
     "queries": ("classify_question", "clarify_question", "rewrite_query", "route", "web_query"),
     "representing": ("represent_keywords", "represent_summary", "represent_tags"),
@@ -80,7 +79,11 @@ def fill(schema: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]
     if not isinstance(properties, Mapping):
         return dict(fields)
     return {
-        str(name): fields[name] if name in fields else _least(rule, schema, 0)
+        str(name): fields[name]
+        if name in fields
+        else _least(rule, schema)
+        if isinstance(rule, Mapping)
+        else None
         for name, rule in properties.items()
     }
 
@@ -101,29 +104,11 @@ def _known(prompt: Prompt) -> dict[str, Any]:
     }
 
 
-def _least(rule: Any, root: Mapping[str, Any], depth: int) -> Any:
-    """The least value that fits a rule of a schema."""
-    if not isinstance(rule, Mapping) or depth > _MAX_DEPTH:
-        return None
-    for key in ("default", "const"):
-        if key in rule:
-            return rule[key]
-    for key in ("enum", "anyOf", "oneOf", "allOf"):
-        options = rule.get(key)
-        if isinstance(options, list) and options:
-            return options[0] if key == "enum" else _least(options[0], root, depth + 1)
+def _least(rule: Any, root: Mapping[str, Any]) -> Any:
+    """The least value of the type that a rule of a schema names; None where it names none."""
     if isinstance(rule.get("$ref"), str):
-        definitions = root.get("$defs")
-        name = rule["$ref"].rsplit("/", 1)[-1]
-        return _least(definitions.get(name) if isinstance(definitions, Mapping) else None, root, depth + 1)
-    if rule.get("type") == "object":
-        properties = rule.get("properties")
-        items = properties.items() if isinstance(properties, Mapping) else ()
-        return {str(name): _least(inner, root, depth + 1) for name, inner in items}
-    if rule.get("type") == "array":
-        least = rule.get("minItems", 0)
-        count = min(least, 16) if isinstance(least, int) else 0
-        return [_least(rule.get("items"), root, depth + 1) for _ in range(count)]
-    minimum = rule.get("minimum", 0)
-    simple = {"string": "unknown", "boolean": False, "integer": minimum, "number": minimum}
-    return simple.get(str(rule.get("type")))
+        rule = root.get("$defs", {}).get(rule["$ref"].rsplit("/", 1)[-1], {})
+    if rule.get("enum"):
+        return rule["enum"][0]
+    least = {"string": "unknown", "boolean": False, "integer": 0, "number": 0, "array": [], "object": {}}
+    return least.get(str(rule.get("type")))

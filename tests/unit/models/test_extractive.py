@@ -180,14 +180,14 @@ def test_schema_in_the_prompt_gives_json(model: ExtractiveChatModel) -> None:
     schema = {
         "properties": {
             "queries": {"type": "array", "items": {"type": "string"}},
-            "count": {"type": "integer", "minimum": 1},
+            "count": {"type": "integer", "minimum": 0},
             "kind": {"enum": ["a", "b"]},
         },
         "type": "object",
     }
     text = f"<question>What is BM25?</question><schema>{json.dumps(schema)}</schema>"
     reply = json.loads(str(model.invoke([SystemMessage("<task>other</task>"), HumanMessage(text)]).content))
-    assert reply == {"queries": ["What is BM25?"], "count": 1, "kind": "a"}
+    assert reply == {"queries": ["What is BM25?"], "count": 0, "kind": "a"}
 
 
 def condense(model: ExtractiveChatModel, history: list[tuple[str, str]], question: str) -> str:
