@@ -34,22 +34,14 @@ def run(quick: bool = False) -> list[Row]:
     sample = texts(64 if quick else 192)
     unlimited = 1_000_000
     kit = MiniLMEmbeddings()
-    naive = MiniLMEmbeddings(batch_size=16, batch_tokens=unlimited, sort=False)
     by_length = MiniLMEmbeddings(batch_size=16, batch_tokens=unlimited)
     functions = {
         "kit": lambda: kit.embed_array(sample),
-        "naive": lambda: naive.embed_array(sample),
         "by length": lambda: by_length.embed_array(sample),
     }
     times = interleaved(functions, repeats=3 if quick else 5)
     note = f"{len(sample)} texts"
     return [
-        at_least(
-            "minilm: batches of 16 in order of arrival / the kit",
-            median_ratio(times, "naive", "kit"),
-            1.5,
-            note,
-        ),
         at_least(
             "minilm: batches of 16 sorted by length / the kit",
             median_ratio(times, "by length", "kit"),

@@ -75,7 +75,7 @@ def chat_model(name: str | None = None, **settings: Any) -> BaseChatModel:
         )
     if not model:
         raise ConfigurationError(f"{name!r} names no model. Write PROVIDER:MODEL, as in openai:gpt-5.5.")
-    chosen = {"timeout": TIMEOUT, "max_retries": RETRIES, **options(provider, name, settings, BASE_URL)}
+    chosen = {"timeout": TIMEOUT, "max_retries": RETRIES, **options(settings, BASE_URL)}
     url = chosen.get("base_url")
     if provider == "openai" and url is not None and host_of(url) != "api.openai.com":
         # Compatible servers rarely have the Responses API, which LangChain picks for some model names.

@@ -70,7 +70,7 @@ def embedding_model(name: str | None = None, **settings: Any) -> Embeddings | No
         from rag_kit.models.fastembed import FastEmbedEmbeddings
 
         return make(name, lambda: FastEmbedEmbeddings(model, **settings))
-    chosen = options(provider, name, settings, OWN_BASE_URL, BASE_URL)
+    chosen = options(settings, OWN_BASE_URL, BASE_URL)
 
     def build() -> Embeddings:
         from langchain.embeddings import init_embeddings

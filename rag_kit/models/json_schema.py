@@ -1,4 +1,4 @@
-"""JSON schemas: checked before a model is asked, compared with its answer, and in the form of OpenAI's strict mode."""
+"""JSON schemas: compared with an answer, and in the form of OpenAI's strict mode."""
 
 from __future__ import annotations
 
@@ -8,27 +8,11 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any
 
-from rag_kit.errors import InvalidInputError
-from rag_kit.prompts.json_schema import schema_problem
-
-_MOST_CHARS = 200_000
 _MOST_PROBLEMS = 5
 
 
 class SchemaMismatchError(ValueError):
     """A value does not fit the schema; the message says where and what was expected."""
-
-
-def check_schema(schema: Mapping[str, Any]) -> None:
-    """See that a schema describes an object with fields, before a model is asked.
-
-    Raises:
-        InvalidInputError: It does not.
-    """
-    if (problem := schema_problem(dict(schema), most_chars=_MOST_CHARS)) is not None:
-        raise InvalidInputError(
-            f"The JSON schema for a structured call is wrong: {problem}. Given: {str(dict(schema))[:200]}"
-        )
 
 
 def validate_json(value: Any, schema: Mapping[str, Any]) -> Any:

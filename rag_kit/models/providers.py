@@ -1,4 +1,4 @@
-"""Provider names, the variable that holds each one's key, and the packages they need."""
+"""Provider names, addresses of endpoints, and what keeps a model from being made."""
 
 from __future__ import annotations
 
@@ -17,24 +17,6 @@ from .redact import short
 T = TypeVar("T")
 
 BASE_URL = "RAG_KIT_BASE_URL"
-#: Providers that take one key, and the variable they read it from. Others check theirs themselves.
-KEYS: Mapping[str, tuple[str, ...]] = {
-    "openai": ("OPENAI_API_KEY",),
-    "azure_openai": ("AZURE_OPENAI_API_KEY", "OPENAI_API_KEY"),
-    "anthropic": ("ANTHROPIC_API_KEY",),
-    "cohere": ("COHERE_API_KEY",),
-    "deepseek": ("DEEPSEEK_API_KEY",),
-    "fireworks": ("FIREWORKS_API_KEY",),
-    "google_genai": ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
-    "groq": ("GROQ_API_KEY",),
-    "mistralai": ("MISTRAL_API_KEY",),
-    "nvidia": ("NVIDIA_API_KEY",),
-    "openrouter": ("OPENROUTER_API_KEY",),
-    "perplexity": ("PPLX_API_KEY", "PERPLEXITY_API_KEY"),
-    "together": ("TOGETHER_API_KEY",),
-    "upstage": ("UPSTAGE_API_KEY",),
-    "xai": ("XAI_API_KEY",),
-}
 #: Providers whose clients are those of the ``openai`` package.
 OPENAI = ("openai", "azure_openai")
 _INFERRED = (
@@ -46,7 +28,6 @@ _INFERRED = (
     ("xai", ("grok",)),
     ("perplexity", ("sonar",)),
 )
-_KEY_ARGUMENTS = ("api_key", "openai_api_key", "azure_ad_token", "azure_ad_token_provider")
 
 
 def split_name(name: str) -> tuple[str | None, str]:
@@ -79,31 +60,21 @@ def checked_name(name: Any, embedded: str) -> str:
     return name.strip()
 
 
-def options(provider: str, name: str, settings: Mapping[str, Any], *variables: str) -> dict[str, Any]:
+def options(settings: Mapping[str, Any], *variables: str) -> dict[str, Any]:
     """The settings of a model's constructor, with the address of its endpoint: the setting, else a variable.
 
     Args:
-        provider: The provider.
-        name: The whole name, for messages.
         settings: What the caller gave.
         *variables: Environment variables with the address; the first that is set counts.
 
     Raises:
-        ConfigurationError: There is no key for a provider that needs one, or no http(s) address.
+        ConfigurationError: The address is no http(s) address.
     """
     addresses = {"base_url": settings.get("base_url"), **{each: os.environ.get(each) for each in variables}}
     source = next((source for source, address in addresses.items() if address), None)
     chosen = dict(settings)
     if source is not None:
         chosen["base_url"] = _checked_address(source, str(addresses[source]))
-    keys = KEYS.get(provider, ())
-    given = any(settings.get(argument) for argument in _KEY_ARGUMENTS)
-    if keys and not given and not any((os.environ.get(key) or "").strip() for key in keys):
-        raise ConfigurationError(
-            f"{name!r} needs a key: set the environment variable {keys[0]}. An endpoint that checks no key takes "
-            f"any value ({keys[0]}=none). Without a model of your own, leave the name out: the kit then uses "
-            "its embedded one."
-        )
     return chosen
 
 

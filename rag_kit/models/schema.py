@@ -12,10 +12,12 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from rag_kit.errors import InvalidInputError
+from rag_kit.prompts.json_schema import schema_problem
 from rag_kit.prompts.wording import for_model
 
-from .json_schema import SchemaMismatchError, check_schema, validate_json
+from .json_schema import SchemaMismatchError, validate_json
 
+_MOST_CHARS = 200_000
 _TRUE = frozenset({"yes", "true", "y", "是", "对", "相关", "正确", "真"})
 _FALSE = frozenset({"no", "false", "n", "否", "不", "不是", "不对", "不相关", "错误", "假"})
 _WRAPPERS = frozenset(
@@ -51,7 +53,8 @@ class Target:
             self._sent = for_model(schema, language, description)
             self.json_schema: dict[str, Any] = dict(_schema_of(self._sent))
         elif isinstance(schema, Mapping):
-            check_schema(schema)
+            if (problem := schema_problem(dict(schema), most_chars=_MOST_CHARS)) is not None:
+                raise InvalidInputError(f"The JSON schema for a structured call is wrong: {problem}.")
             self.model = None
             self.json_schema = {
                 "title": "Output",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import html
-from typing import Any, Self, cast
+from typing import Any, Self
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import BaseMessage
 from langchain_core.prompts import (
     AIMessagePromptTemplate,
     ChatPromptTemplate,
@@ -26,11 +26,6 @@ _MESSAGES: dict[str, Any] = {
     "user": HumanMessagePromptTemplate,
     "model": AIMessagePromptTemplate,
 }
-_ROLES: dict[type, Any] = {
-    SystemMessagePromptTemplate: SystemMessage,
-    HumanMessagePromptTemplate: HumanMessage,
-    AIMessagePromptTemplate: AIMessage,
-}
 
 
 class TaggedTemplate(StringTemplate):
@@ -46,8 +41,6 @@ class TaggedTemplate(StringTemplate):
         """Fill in the values."""
         values = self._merge_partial_and_user_variables(**kwargs)
         literal = {name: self._literal(name, values[name]) for name in self.input_variables}
-        if self.template_format == "f-string" and not self.partial_variables:
-            return self.template.format(**literal)  # the same as LangChain's formatter, which is not in C
         return super().format(**literal)
 
     def _literal(self, name: str, value: Any) -> str:
@@ -199,10 +192,7 @@ class PromptTemplate(ChatPromptTemplate):
             InvalidInputError: Values are missing, extra, or not text.
         """
         self._check_values(kwargs)
-        if self.partial_variables or not all(map(_is_of_a_file, self.messages)):
-            return super().format_messages(**kwargs)
-        templates = cast("list[Any]", self.messages)
-        return [_ROLES[type(each)](each.prompt.format(**kwargs)) for each in templates]
+        return super().format_messages(**kwargs)
 
     async def aformat_messages(self, **kwargs: Any) -> list[BaseMessage]:
         """As `format_messages`; there is nothing to wait for.
@@ -240,16 +230,6 @@ class PromptTemplate(ChatPromptTemplate):
     def _repr_html_(self) -> str:
         """Roles and variables as Jupyter shows them; all text escaped."""
         return f"<b>{html.escape(self.title)}</b><pre>{html.escape(self.pretty_repr())}</pre>"
-
-
-def _is_of_a_file(message: Any) -> bool:
-    """Whether a message is as ``from_file`` makes it; users may add others, or change them."""
-    return (
-        type(message) in _ROLES
-        and type(message.prompt) is TaggedTemplate
-        and not message.additional_kwargs
-        and not message.prompt.partial_variables
-    )
 
 
 def _text(text: str, tags: frozenset[str]) -> TaggedTemplate:

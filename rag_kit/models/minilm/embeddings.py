@@ -36,7 +36,6 @@ class MiniLMEmbeddings(Embeddings):
         batch_tokens: Most tokens per forward pass, padding included; at least one text goes in. Short texts
             share a pass, long ones run alone: what a pass computes then stays in the processor's cache.
         threads: Threads that onnxruntime may use; 0 leaves the choice to it.
-        sort: Sort by length before batching. Only a benchmark wants False.
         cache: The cache folder; default ``RAG_KIT_CACHE``, else the user's cache.
 
     Raises:
@@ -61,7 +60,6 @@ class MiniLMEmbeddings(Embeddings):
         batch_size: int = 32,
         batch_tokens: int = 512,
         threads: int = 0,
-        sort: bool = True,
         cache: Path | None = None,
     ) -> None:
         if batch_size < 1 or batch_tokens < 1 or threads < 0:
@@ -72,7 +70,6 @@ class MiniLMEmbeddings(Embeddings):
         self.batch_size = batch_size
         self.batch_tokens = batch_tokens
         self.threads = threads
-        self.sort = sort
         self._cache = cache
         self._folder = files.require(cache)
         self._lock = threading.Lock()
@@ -80,7 +77,7 @@ class MiniLMEmbeddings(Embeddings):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy elsewhere loads the weights that are there."""
-        settings = {name: getattr(self, name) for name in ("batch_size", "batch_tokens", "threads", "sort")}
+        settings = {name: getattr(self, name) for name in ("batch_size", "batch_tokens", "threads")}
         return partial(MiniLMEmbeddings, **settings, cache=self._cache), ()
 
     def __repr__(self) -> str:
@@ -118,7 +115,7 @@ class MiniLMEmbeddings(Embeddings):
         # A lone surrogate (broken input) cannot reach the Rust tokenizer; it becomes "?".
         clean = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
         tokens = [encoding.ids for encoding in tokenizer.encode_batch_fast(clean)]
-        order = sorted(range(len(tokens)), key=lambda i: -len(tokens[i])) if self.sort else range(len(tokens))
+        order = sorted(range(len(tokens)), key=lambda i: -len(tokens[i]))
         for rows in self._batches(order, [len(ids) for ids in tokens]):
             width = max(len(tokens[row]) for row in rows)
             ids = np.zeros((len(rows), width), np.int64)
@@ -163,7 +160,7 @@ def load_tokenizer(folder: Path) -> Any:
 
 
 def load_session(folder: Path, threads: int = 0) -> Any:
-    """An onnxruntime session over the cached graph; a graph that does not load is built anew once."""
+    """An onnxruntime session over the cached graph."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -172,18 +169,14 @@ def load_session(folder: Path, threads: int = 0) -> Any:
     # Threads that spin while they wait would take the processor from the caller's own work.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
 
-    graph = folder / files.GRAPH
-    for rebuild in (False, True):
-        ensure_graph(folder / files.WEIGHTS, graph, rebuild=rebuild)
-        try:
-            return onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
-        except Exception as error:  # noqa: BLE001 - onnxruntime has no public base class
-            failure = error
-    raise _damaged(folder / files.WEIGHTS, failure)
+    try:
+        graph = ensure_graph(folder / files.WEIGHTS, folder / files.GRAPH)
+        return onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime has no public base class, and damaged weights raise many
+        raise _damaged(folder, error) from error
 
 
 def _damaged(path: Path, error: Exception) -> ConfigurationError:
     return ConfigurationError(
-        f"{path} cannot be used ({type(error).__name__}: {error}). "
-        f"Delete its folder and run: {files.INSTALL_COMMAND}"
+        f"{path} cannot be used ({type(error).__name__}: {error}). Run: {files.INSTALL_COMMAND} --force"
     )

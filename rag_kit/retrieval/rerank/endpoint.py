@@ -74,7 +74,7 @@ class EndpointReranker(Reranker):
                 f"dialect={dialect!r} was given; allowed: {', '.join(map(repr, _DIALECTS))}."
             )
         field, most = _DIALECTS[dialect]
-        address = options("rerank", "reranker", {"base_url": base_url})["base_url"]
+        address = options({"base_url": base_url})["base_url"]
         self.url = f"{address.rstrip('/')}/rerank"
         self.batch_size = check_count("batch_size", most if batch_size is None else batch_size)
         self.timeout = timeout

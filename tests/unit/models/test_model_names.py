@@ -106,7 +106,6 @@ def test_settings_win_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> N
     [
         ("openai:gpt-5.5", "OPENAI_API_KEY"),
         ("gpt-5.5", "OPENAI_API_KEY"),
-        ("anthropic:claude-x", "ANTHROPIC_API_KEY"),
     ],
 )
 def test_a_missing_key_names_its_variable(name: str, variable: str) -> None:
