@@ -79,70 +79,62 @@ class _AsyncClient(openai.DefaultAsyncHttpxClient):
         return response if whole else _rebuilt(request, response, _AsyncStream(response))
 
 
-class _EndMark:
-    """Looks for the mark that ends an answer in the pieces of a stream."""
+class _Body:
+    """Reads the body of a streamed response: raises where the end mark is missing, makes events of plain JSON."""
 
     def __init__(self, response: httpx2.Response) -> None:
-        self._response = response
-        self._tail = b"\n"
+        self._request = response.request
+        self._json: list[bytes] = []
+        self._tail = b""
         self._seen = False
 
-    def watch(self, piece: bytes) -> bytes:
-        if not self._seen:
-            text = self._tail + piece
+    def read(self, piece: bytes) -> bytes:
+        """What to hand on for a piece."""
+        if self._json or (
+            not self._tail and piece.lstrip()[:1] in (b"{", b"[")
+        ):  # no line of a stream begins so
+            self._json.append(piece)
+            return b""
+        if not self._seen and (self._tail or piece.strip()):
+            text = (self._tail or b"\n") + piece
             self._seen = _END.search(text) is not None
             self._tail = text[-_LONGEST_MARK:]
         return piece
 
-    def check(self) -> None:
-        """Raise at the end of a stream without the mark."""
+    def end(self) -> bytes:
+        """What to hand on at the end."""
+        if self._json:
+            return _events_of(b"".join(self._json))
         if not self._seen:
             raise httpx2.RemoteProtocolError(
                 "the stream broke off: neither a finish_reason nor [DONE] came, so the answer is not whole",
-                request=self._response.request,
+                request=self._request,
             )
+        return b""
 
 
 class _Stream(httpx2.SyncByteStream):
-    """The body of a streamed response; raises at its end if the end mark is missing."""
-
     def __init__(self, response: httpx2.Response) -> None:
         self._response = response
 
     def __iter__(self) -> Iterator[bytes]:
-        mark, pieces = _EndMark(self._response), self._response.iter_bytes()
-        first = next((piece for piece in pieces if piece.strip()), b"")
-        if _is_json(first):
-            yield _events_of(b"".join([first, *pieces]))
-            return
-        yield mark.watch(first)
-        for piece in pieces:
-            yield mark.watch(piece)
-        mark.check()
+        body = _Body(self._response)
+        yield from map(body.read, self._response.iter_bytes())
+        yield body.end()
 
     def close(self) -> None:
         self._response.close()
 
 
 class _AsyncStream(httpx2.AsyncByteStream):
-    """As ``_Stream``, asynchronous."""
-
     def __init__(self, response: httpx2.Response) -> None:
         self._response = response
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        mark, pieces = _EndMark(self._response), self._response.aiter_bytes()
-        first = b""
-        async for first in pieces:
-            if first.strip():
-                break
-        if _is_json(first):
-            yield _events_of(b"".join([first, *[piece async for piece in pieces]]))
-            return
-        yield mark.watch(first)
-        async for piece in pieces:
-            yield mark.watch(piece)
-        mark.check()
+        body = _Body(self._response)
+        async for piece in self._response.aiter_bytes():
+            yield body.read(piece)
+        yield body.end()
 
     async def aclose(self) -> None:
         await self._response.aclose()
@@ -179,11 +171,6 @@ def _asks_for_stream(request: httpx2.Request) -> bool:
         return json.loads(request.content).get("stream") is True
     except (ValueError, AttributeError, RecursionError):
         return False
-
-
-def _is_json(first: bytes) -> bool:
-    """Whether an answer is JSON, whatever its type says: no line of a stream begins so."""
-    return first.lstrip()[:1] in (b"{", b"[")
 
 
 def _rebuilt(request: httpx2.Request, response: httpx2.Response, stream: Any) -> httpx2.Response:

@@ -4,18 +4,11 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from rag_kit.prompts.fields import Form, text, texts
+from rag_kit.prompts.fields import Form, bounded, text, texts
 
 MAX_QUESTIONS = 16
 MAX_ENTRIES = 16
 MAX_CHARS = 4_000
-
-
-def _questions(value: Any) -> Any:
-    """A validator: a list without too many entries; who asked judges each."""
-    if isinstance(value, list) and len(value) > MAX_QUESTIONS:
-        raise ValueError(f"has {len(value)} entries; at most {MAX_QUESTIONS} are allowed")
-    return value
 
 
 _Texts: Any = texts(MAX_ENTRIES)
@@ -48,7 +41,7 @@ class GeneratedQuestions(Form):
         []
     """
 
-    questions: Annotated[list[GeneratedQuestion], BeforeValidator(_questions)] = Field(
+    questions: Annotated[list[GeneratedQuestion], BeforeValidator(bounded(MAX_QUESTIONS))] = Field(
         description="Questions with their answers; an empty list if the passages are good for none."
     )
 

@@ -13,13 +13,6 @@ MAX_LABELS = 100
 _SAID = "'full' if the passages say all of {}, 'partial' for a part of it, else 'none'."
 
 
-def _share(value: float) -> float:
-    """A validator: a number from 0 to 1 (NaN fails the comparison too)."""
-    if not 0.0 <= value <= 1.0:
-        raise ValueError(f"is {value}; a number from 0 to 1 is allowed")
-    return value
-
-
 class Grade(Form):
     """The verdict of a grader.
 
@@ -29,7 +22,7 @@ class Grade(Form):
     """
 
     relevant: bool = Field(description="True if it passes, false if not.")
-    score: Annotated[float, AfterValidator(_share)] = Field(
+    score: Annotated[float, Field(ge=0, le=1), WithJsonSchema({"type": "number"})] = Field(
         description="How sure that it passes: from 0 (surely not) to 1 (surely)."
     )
     reason: text(MAX_REASON) = Field(description="Why, in one short sentence.")  # type: ignore[valid-type]

@@ -31,20 +31,14 @@ def _support(value: Any) -> Any:
 _NONE = ("no", "no support", "none", "unsupported", "contradictory", "no support / contradictory")
 
 
-def _rating(value: Any) -> Any:
-    """A validator: a whole number from 1 to 5, also as text; anything else is refused."""
-    if isinstance(value, str) and value.strip().strip("[]") in {"1", "2", "3", "4", "5"}:
-        return int(value.strip().strip("[]"))
-    if isinstance(value, bool) or not isinstance(value, int | float) or value not in (1, 2, 3, 4, 5):
-        raise ValueError(f"is {value!r}; a whole number from 1 to 5 is allowed")
-    return int(value)
-
-
 YesNo = Annotated[Literal["yes", "no"], BeforeValidator(_word)]
 Relevance = Annotated[Literal["relevant", "irrelevant"], BeforeValidator(_word)]
 Support = Annotated[Literal["full", "partial", "none"], BeforeValidator(_support)]
 Rating = Annotated[
-    int, BeforeValidator(_rating), WithJsonSchema({"type": "integer", "enum": [1, 2, 3, 4, 5]})
+    int,
+    BeforeValidator(_word),
+    Field(ge=1, le=5),
+    WithJsonSchema({"type": "integer", "enum": [1, 2, 3, 4, 5]}),
 ]
 _USEFUL = "How useful the statement is for the question: from 1 (not at all) to 5 (fully)."
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel, LangSmithParams
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.messages.ai import UsageMetadata
@@ -89,21 +89,6 @@ class ExtractiveChatModel(BaseChatModel):
         text, about = self._reply(messages, stop)
         return ChatResult(generations=[ChatGeneration(message=AIMessage(content=text, **about))])
 
-    async def _agenerate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        return self._generate(messages, stop)
-
-    def _chunks(self, messages: list[BaseMessage], stop: list[str] | None) -> Iterator[ChatGenerationChunk]:
-        text, about = self._reply(messages, stop)
-        for piece in _PIECE.findall(text):
-            yield ChatGenerationChunk(message=AIMessageChunk(content=piece))
-        yield ChatGenerationChunk(message=AIMessageChunk(content="", chunk_position="last", **about))
-
     def _stream(
         self,
         messages: list[BaseMessage],
@@ -111,19 +96,10 @@ class ExtractiveChatModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
-        for chunk in self._chunks(messages, stop):
+        text, about = self._reply(messages, stop)
+        pieces = [AIMessageChunk(content=piece) for piece in _PIECE.findall(text)]
+        for piece in (*pieces, AIMessageChunk(content="", chunk_position="last", **about)):
+            chunk = ChatGenerationChunk(message=piece)
             if run_manager:
-                run_manager.on_llm_new_token(str(chunk.message.content), chunk=chunk)
-            yield chunk
-
-    async def _astream(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> AsyncIterator[ChatGenerationChunk]:
-        for chunk in self._chunks(messages, stop):
-            if run_manager:
-                await run_manager.on_llm_new_token(str(chunk.message.content), chunk=chunk)
+                run_manager.on_llm_new_token(str(piece.content), chunk=chunk)
             yield chunk
