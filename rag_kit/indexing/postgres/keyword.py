@@ -8,15 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from rag_kit.documents import Filter
 from rag_kit.indexing.bm25.parameters import check_weights
 from rag_kit.indexing.document_index.report import IndexReport
 from rag_kit.indexing.document_index.rows import documents
 from rag_kit.indexing.document_index.store import State
 from rag_kit.indexing.postgres import keyword_scores
-from rag_kit.indexing.postgres.keyword_postings import BYTES, Changes, postings
+from rag_kit.indexing.postgres.keyword_postings import BYTES, Changes
 from rag_kit.indexing.postgres.keyword_scores import Counts, count_of, lines_of
 from rag_kit.indexing.searched import searched_text
 from rag_kit.text import default_analyzer
@@ -68,7 +66,7 @@ class PostgresKeywordLeg:
         return "rebuilt the keyword index"
 
     def verify(self, connection: Any, state: State, report: IndexReport) -> None:
-        """Compare ids, numbers and sums of all documents, and the terms and postings of a sample."""
+        """Compare ids, numbers and sums of all documents, and the terms of a sample."""
         native: Connection[Any] = connection.native
         total = keyword_scores.counts(native)
         for what, query in _COMPARED.items():
@@ -80,15 +78,7 @@ class PostgresKeywordLeg:
         step, lost, checked = max(1, total.documents // _SAMPLE), list[int](), 0
         for rows in _pages(native, "hashint8(n) %% %s = 0", (step,)):  # tenants may have every other number
             known = indexed(native, [n for n, _, _ in rows])
-            slots = [slot for slot, _ in known.values()]
-            terms = {n: self._terms(*row) for n, *row in rows if n in known}
-            counts: dict[int, Counter[str]] = {slot: Counter() for slot in slots}
-            for term, its in postings(native, {term for counted in terms.values() for term in counted}):
-                for at in np.flatnonzero(np.isin(its.slots, slots)).tolist():
-                    counts[int(its.slots[at])][term] = int(its.counts[at])
-            for n, (slot, lines) in known.items():
-                if lines != lines_of(terms[n]) or counts[slot] != terms[n]:
-                    lost.append(n)
+            lost += [n for n, *row in rows if n in known and known[n][1] != lines_of(self._terms(*row))]
             checked += len(rows)
         if lost:
             report.problems.append(

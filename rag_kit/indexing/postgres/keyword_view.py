@@ -1,19 +1,24 @@
-"""The keyword view of an index in PostgreSQL: what retrievers read of its keyword leg."""
+"""The keyword view of an index in PostgreSQL: what retrievers read of its keyword leg, and walks over its terms."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from rag_kit.documents import Filter
 from rag_kit.indexing.bm25 import parameters as check
+from rag_kit.indexing.bm25.postings import Postings
+from rag_kit.indexing.bm25.term_graph import TermGraph
 from rag_kit.indexing.document_index.keyword import KeywordView
 from rag_kit.indexing.document_index.rows import documents
 from rag_kit.indexing.postgres import keyword_scores
-from rag_kit.indexing.postgres.keyword_postings import frequencies
-from rag_kit.indexing.postgres.keyword_walk import spread
+from rag_kit.indexing.postgres.keyword_postings import frequencies, postings
+from rag_kit.indexing.postgres.keyword_scores import counted_terms, counts, passing
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -21,6 +26,8 @@ if TYPE_CHECKING:
 
     from rag_kit.indexing.document_index.store import State, Store
     from rag_kit.indexing.postgres.keyword import PostgresKeywordLeg
+
+Slots = NDArray[np.int64]
 
 
 class PostgresKeywordView(KeywordView):
@@ -45,7 +52,7 @@ class PostgresKeywordView(KeywordView):
 
     def __len__(self) -> int:
         with self._reading() as native:
-            return keyword_scores.counts(native).documents
+            return counts(native).documents
 
     def __contains__(self, key: object) -> bool:
         with self._store.reading() as connection:
@@ -68,7 +75,7 @@ class PostgresKeywordView(KeywordView):
         terms, k, where = self.analyzer(check.check_query(query)), check.check_k(k), self._where(filter)
         with self._reading() as native:
             hits = keyword_scores.best(native, keyword_scores.scores(native, terms), k, where)
-            counted = keyword_scores.counted_terms(native, [slot for _, slot, _ in hits])
+            counted = counted_terms(native, [slot for _, slot, _ in hits])
             occurring = {term for one in counted.values() for term in one}
             few = {term for term, count in frequencies(native, occurring).items() if count <= max_documents}
         return [
@@ -95,3 +102,72 @@ class PostgresKeywordView(KeywordView):
         )
         with self._reading() as native:
             return keyword_scores.maximum(native, terms)
+
+
+def spread(
+    native: Connection[Any],
+    seeds: Mapping[str, float],
+    k: int,
+    where: Filter | None,
+    *,
+    damping: float,
+    max_df: int,
+) -> list[tuple[str, float, list[str]]]:
+    """The k documents that a random walk over shared terms visits most often; see ``TermGraph.spread``.
+
+    The walk has two rounds: from the seeds to documents that share a term with them, and on to documents that share
+    a term with those. Only these are read, and numbered by their place in the sorted array of their slots.
+
+    Args:
+        native: The connection of psycopg.
+        seeds: Weights of the documents that the walk begins at, by id.
+        k: How many documents.
+        where: A filter that each document on the way passes.
+        damping: Chance to go on rather than to begin again.
+        max_df: Terms in more documents than this are not followed.
+
+    Returns:
+        Of each document its id, how often the walk is there, and the terms that led to it.
+    """
+    query = "SELECT slot, id FROM keyword_documents JOIN chunks USING (n) WHERE id = ANY(%b::text[])"
+    weights = {slot: seeds[key] for slot, key in native.execute(query, (list(seeds),))}
+    starts = [slot for _, slot in passing(native, list(weights), where)]
+    total = sum(weights[slot] for slot in starts)
+    if not total > 0:
+        return []
+    near = _slots(_edges(native, starts, max_df))
+    edges = _edges(native, [slot for _, slot in passing(native, near.tolist(), where)], max_df)
+    places = np.union1d(_slots(edges), np.array(starts, np.int64))
+    ids = {slot: key for key, slot in passing(native, places.tolist(), where)}
+    size = counts(native).documents  # of all, by which the rarity of a term is counted
+    start, allowed = np.zeros(size), np.zeros(size, bool)
+    start[np.searchsorted(places, starts)] = [weights[slot] / total for slot in starts]
+    allowed[: len(places)] = np.isin(places, list(ids))
+    mass, terms = (graph := _graph(edges, places, size, max_df)).spread(start, damping, allowed)
+    best = np.argsort(-mass[: len(places)], kind="stable")[:k]
+    return [
+        (ids[slot], float(mass[at]), graph.through(at, terms))
+        for at, slot in zip(best.tolist(), places[best].tolist(), strict=True)
+        if mass[at] > 0
+    ]
+
+
+def _edges(native: Connection[Any], slots: Sequence[int], max_df: int) -> dict[str, Slots]:
+    """The terms of some documents that other documents have too, and the slots of all documents with each."""
+    terms = {term for found in counted_terms(native, slots).values() for term in found}
+    shared = sorted(term for term, count in frequencies(native, terms).items() if 1 < count <= max_df)
+    postings_of = dict(postings(native, shared))
+    return {term: postings_of[term].slots for term in shared}
+
+
+def _slots(edges: Mapping[str, Slots]) -> Slots:
+    """The slots of all documents that some edge leads to, sorted."""
+    return np.unique(np.concatenate([np.zeros(0, np.int64), *edges.values()]))
+
+
+def _graph(edges: Mapping[str, Slots], places: Slots, size: int, max_df: int) -> TermGraph:
+    """The graph of these edges, whose documents are numbered by place."""
+    documents = np.searchsorted(places, np.concatenate([np.zeros(0, np.int64), *edges.values()]))
+    pointers = np.cumsum([0, *map(len, edges.values())])
+    compact = Postings(pointers, documents.astype(np.int32), np.ones(len(documents), np.uint8))
+    return TermGraph(compact, size, list(edges), max_df)

@@ -7,15 +7,20 @@ from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import parse_qsl, unquote
 
 from rag_kit.errors import InvalidInputError
 
-_SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://", re.I)
-_NAME = re.compile(r"[a-z_][a-z0-9_]{0,59}")
-_NEARLY = re.compile(r"\s*postgres(ql)?:|.*\bpassword\s*=", re.I)
+_LIKE_URL = re.compile(r"[a-z][a-z0-9+.-]*://|\s*postgres(ql)?:|.*\bpassword\s*=", re.I)
+# what is not percent-encoded would be cut in the middle of a password, and its end be shown
+_URL = re.compile(
+    r"postgres(?:ql)?://(?:(?P<user>[^:@/?]*)(?P<password>:[^@/?]*)?@)?(?P<server>(?:[^:@/?\[]|\[[^]@/?]*]|:\d+)*)"
+    r"(?P<database>(?:/[^@?]*)?)(?:\?(?P<query>.*))?",
+    re.I | re.S,
+)
+_NAME = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,59}")
 _SECRET = ("password", "sslpassword", "oauth_client_secret")
-_USAGE = "Write postgresql://USER@HOST:PORT/DATABASE?index=NAME&tenant=NAME"
+_OWN = {"index": "rag_kit", "tenant": ""}
 
 
 @dataclass(frozen=True)
@@ -67,55 +72,36 @@ def location_of(given: str | PathLike[str] | Location) -> Path | Location:
     """
     if isinstance(given, Location):
         return given
-    if not isinstance(given, str) or (scheme := _SCHEME.match(given)) is None:
-        if isinstance(given, str) and _NEARLY.match(given):  # a folder of this name would show the password
-            raise InvalidInputError(
-                f"What was given is neither a folder nor the URL of a database. {_USAGE}."
-            )
+    if not isinstance(given, str) or not _LIKE_URL.match(given):
         return Path(given)
-    if scheme[1].lower() not in ("postgresql", "postgres"):
-        raise InvalidInputError(f"There is no index at {scheme[0]} URLs: name a folder. {_USAGE}.")
-    rest, _, query = given[scheme.end() :].partition("?")
-    host, slash, database = rest.partition("/")
-    user, at, server = host.rpartition("@")
-    # what is not percent-encoded would be cut in the middle of a password, and its end be shown
-    if "@" in user + database or (not at and re.search(r":\D", re.sub(r"\[.*?\]", "", server))):
+    url = _URL.fullmatch(given)
+    try:
+        query = (url and url["query"]) or ""
+        # replaced, two bytes that are no UTF-8 would be one tenant
+        pairs = parse_qsl(query.replace("+", "%2B"), True, bool(query), errors="strict")
+    except ValueError:
+        url = None
+    if url is None:
         raise InvalidInputError(
-            "In the URL of an index, write @ : / ? # % in a user, password or database as %40 %3A %2F %3F %23 %25. "
-            f"{_USAGE}."
+            "What was given is neither a folder nor the URL of an index. Write "
+            "postgresql://USER@HOST:PORT/DATABASE?index=NAME&tenant=NAME, with @ : / ? # % in a user, password or "
+            "database as %40 %3A %2F %3F %23 %25."
         )
-    own, kept, shown = dict[str, str](), list[str](), list[str]()
-    for part in filter(None, query.split("&")):
-        key, equals, value = part.partition("=")
-        if not equals:
-            raise InvalidInputError(
-                f"The URL of an index has a part after ? that is not NAME=VALUE. {_USAGE}."
-            )
-        key = unquote(key)  # as libpq does
-        if key in ("index", "tenant"):
-            try:
-                if own.setdefault(key, text := unquote(value, errors="strict")) != text:
-                    raise InvalidInputError(f"The URL of an index has two values of {key}=. {_USAGE}.")
-            except UnicodeDecodeError:  # replaced, two tenants would be one
-                raise InvalidInputError(f"{part[:80]} is no UTF-8. {_USAGE}.") from None
-            shown.append(part)
-            continue
-        kept.append(part)
-        if key not in _SECRET:
-            shown.append(part)
-    own = {"index": "rag_kit", "tenant": "", **own}
-    if not _NAME.fullmatch(own["index"]) or own["index"].startswith("pg_"):
+    own = _OWN | {key: value for key, value in pairs if key in _OWN}
+    if not _NAME.fullmatch(own["index"]):
         raise InvalidInputError(
             f"index={own['index'][:80]!r} cannot be the name of an index: it has small letters a-z, digits and _, at "
             "most 60, does not begin with a digit, nor with pg_."
         )
-    if "\0" in own["tenant"]:
-        raise InvalidInputError("tenant= must not hold NUL.")
-    base = f"postgresql://{user.partition(':')[0]}{at}{server}{slash}{database}"
-    conninfo = f"postgresql://{host}{slash}{database}"
+    if "\0" in own["tenant"] or any((key in _OWN) and own[key] != value for key, value in pairs):
+        raise InvalidInputError("The URL of an index has one index= and one tenant=, without NUL.")
+    parts = list(zip(query.split("&"), (key for key, _ in pairs), strict=False))
+    user, server = url["user"], url["server"] + url["database"]
+    shown = "&".join(part for part, key in parts if key not in _SECRET)
+    kept = "&".join(part for part, key in parts if key not in _OWN)
     return Location(
-        base + ("?" + "&".join(shown) if shown else ""),
-        conninfo + ("?" + "&".join(kept) if kept else ""),
+        f"postgresql://{'' if user is None else user + '@'}{server}{shown and '?' + shown}",
+        f"postgresql://{'' if user is None else user + (url['password'] or '') + '@'}{server}{kept and '?' + kept}",
         own["index"],
         own["tenant"],
     )
