@@ -127,9 +127,12 @@ def _dump_families(command: dict[str, Any]) -> Any:
 
     model = WordEmbeddings()
     with DocumentIndex.open(command["index"], embeddings=model, mode="w") as index:
-        with index.families() as view:
-            parents = view.parent_ids()
-            children = {parent: view.child_ids(parent) for parent in parents}
+        with index.view() as (connection, _, _):
+            parents = [key for (key,) in connection.execute("SELECT id FROM parents ORDER BY id")]
+            query = (
+                "SELECT p.id, c.id FROM children c JOIN parents p ON p.n = c.parent ORDER BY p.id, c.ordinal"
+            )
+            children = [list(row) for row in connection.execute(query)]
         retriever = ParentDocumentRetriever(index=index, k=40)
         index.flush()
         return {

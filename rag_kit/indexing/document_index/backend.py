@@ -12,6 +12,7 @@ from rag_kit.indexing.document_index.report import IndexReport
 from rag_kit.indexing.document_index.rows import documents
 from rag_kit.indexing.document_index.sql import Connection
 from rag_kit.indexing.document_index.store import State, Store
+from rag_kit.indexing.document_index.vectors import Vectors
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -33,16 +34,20 @@ class Leg(Protocol):
             The generation that is saved; what is later, readers take out of the store.
         """
 
-    def search(
-        self, connection: Connection, state: State, query: Any, k: int, where: Filter | None
-    ) -> list[tuple[Any, float]]:
-        """The k best of that state that pass a filter, with scores, best first, ties by id."""
-
     def verify(self, connection: Connection, state: State, report: IndexReport) -> None:
         """Compare what is saved with the store, and report."""
 
     def rebuild(self, connection: Connection, state: State) -> str:
         """Build it again from the store, and say in words what was built. Writer only."""
+
+
+class VectorSearch(Leg, Protocol):
+    """The leg that finds the nearest vectors; the keyword leg is searched through a `KeywordView`."""
+
+    def search(
+        self, connection: Connection, state: State, query: Vectors, k: int, where: Filter | None
+    ) -> list[tuple[str, float]]:
+        """Ids and cosines of the k nearest to a unit vector that pass a filter, best first, ties by id."""
 
 
 class Backend(ABC):
@@ -58,7 +63,7 @@ class Backend(ABC):
 
     location: Path | Location
     store: Store
-    vectors: Leg
+    vectors: VectorSearch
     legs: tuple[Leg, ...]
     writable: bool
 

@@ -142,21 +142,3 @@ class FamilyView:
             Sibling(ordinal, start, end, json.loads(metadata))
             for ordinal, start, end, metadata in self._connection.execute(query, (parent, first, last))
         ]
-
-    def parent_ids(self, source: str | None = None) -> list[str]:
-        """Ids of all parents, or of one source's, by source and position."""
-        return listed_ids(self._connection, "parents", source)
-
-    def child_ids(self, parent: str) -> list[str]:
-        """Ids of a document's children, in their order."""
-        query = "SELECT id FROM children WHERE parent = (SELECT n FROM parents WHERE id = ?) ORDER BY ordinal"
-        return [key for (key,) in self._connection.execute(query, (parent,))]
-
-
-def listed_ids(connection: Connection, table: str, source: str | None) -> list[str]:
-    """Ids of all documents of a table, or of one source's, by source and position."""
-    where = "" if source is None else "WHERE source = ?"
-    rows = connection.execute(
-        f"SELECT id FROM {table} {where} ORDER BY source, ordinal, id", () if source is None else (source,)
-    )
-    return [key for (key,) in rows]

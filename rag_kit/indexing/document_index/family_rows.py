@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,7 +10,7 @@ from typing import Any, NamedTuple
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.families import PARENT_KEY, Child, Family
-from rag_kit.indexing.document_index.rows import Row, document_rows, make_row, same_row
+from rag_kit.indexing.document_index.rows import Row, chunk_id, document_rows, make_row, same_row
 from rag_kit.indexing.document_index.sql import Connection, chosen, replacing
 
 _PLACE = ("id", "ordinal", "start", '"end"', "path")
@@ -31,18 +30,6 @@ class FamilyRow(NamedTuple):
 
     row: Row
     children: tuple[ChildRow, ...]
-
-
-def child_id(parent: str, text: str, occurrence: int) -> str:
-    """The id of a child: from its parent's id, its text, and which of equal texts it is.
-
-    Example:
-        >>> child_id("p", "text", 0) == child_id("p", "text", 0) != child_id("q", "text", 0)
-        True
-    """
-    return hashlib.sha256(
-        f"child\0{parent}\0{occurrence}\0{text}".encode("utf-8", "surrogatepass")
-    ).hexdigest()[:32]
 
 
 def family_rows(
@@ -82,7 +69,7 @@ def _children(family: Family, parent: Row) -> Iterator[ChildRow]:
         _check(child, parent)
         place = {} if child.start is None else {"start": child.start + shift, "end": (child.end or 0) + shift}
         metadata = {**inherited, **child.metadata, PARENT_KEY: parent.id, **place}
-        key = child_id(parent.id, child.text, seen[child.text])
+        key = chunk_id(f"child\0{parent.id}", child.text, seen[child.text])
         row = make_row(f"A child of {parent.id!r}", key, parent.source, ordinal, child.text, metadata)
         seen[child.text] += 1
         path = [[a.start, a.end, leaves[a.start, a.end], a.heading] for a in child.path]

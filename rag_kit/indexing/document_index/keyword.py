@@ -12,7 +12,7 @@ import numpy as np
 
 from rag_kit.documents import Filter, compile_filter, validate_filter
 from rag_kit.errors import IndexFormatError, IndexMissingError, InvalidInputError
-from rag_kit.indexing.bm25.parameters import check_k
+from rag_kit.indexing.bm25.parameters import check_k, check_weights
 from rag_kit.indexing.document_index.file_leg import FileLeg
 from rag_kit.indexing.document_index.folder import repair_advice
 from rag_kit.indexing.document_index.report import IndexReport
@@ -74,8 +74,10 @@ class KeywordLeg(FileLeg):
         from rag_kit.indexing.bm25.words import WordCounts
 
         with self._lock:
+            if self._generation < state.floor:
+                self._forget()  # removals since then are forgotten: from a newer file
             self.load(state)
-            if self._index is None or self._generation > state.generation:
+            if self._index is None or not state.floor <= self._generation <= state.generation:
                 self._index, self._generation = BM25Index(), -1
             if self._generation == state.generation:
                 return self._index
@@ -83,7 +85,7 @@ class KeywordLeg(FileLeg):
             changed = changed_documents(connection, self._generation)
             try:
                 if self._generation >= 0:
-                    index.delete(removed_since(connection, state, self._generation, lambda: index.ids))
+                    index.delete(removed_since(connection, self._generation))
                 searched = [searched_text(one.page_content, one.metadata) for one in changed]
                 index._store.write(changed, None, WordCounts(index.analyzer, searched), replace=True)
             except BaseException:
@@ -91,17 +93,6 @@ class KeywordLeg(FileLeg):
                 raise
             self._generation = state.generation
             return index
-
-    def search(
-        self,
-        connection: Connection,
-        state: State,
-        query: str | Mapping[str, float],
-        k: int,
-        where: Filter | None,
-    ) -> list[tuple[Document, float]]:
-        """The k best documents for a query or weighted terms with a score above zero, ties by id."""
-        return best_documents(self.follow(connection, state), query, k, where)
 
     def loaded_documents(self, ids: Sequence[str], generation: int) -> list[Document] | None:
         """Documents by id from memory; ``None`` unless that generation is loaded and has all of them."""
@@ -232,37 +223,29 @@ class KeywordView:
     def _best(
         self, query: str | Mapping[str, float], k: int, where: Filter | None
     ) -> list[tuple[Document, float]]:
-        return best_documents(self._index, query, k, where)
+        from rag_kit.indexing.bm25.view import documents_at
+
+        # a finished state, which no writer changes; documents are made of the k that are returned only
+        view = self._index._store.current()
+        terms = self.analyzer(query) if isinstance(query, str) else check_weights(query)
+        passes = None if where is None else compile_filter(where)
+        fetch = k + _TIES
+        while True:
+            found, scored = view.top(terms, fetch, passes)
+            if len(scored) < fetch or scored[-1] < scored[k - 1] - 2 * TIE:
+                break
+            fetch *= 4
+        # in arrays, not tuples: k may be as large as the corpus
+        ids = [view.columns.ids[at] for at in found.tolist()]
+        by_id = np.array(sorted(range(len(ids)), key=ids.__getitem__), np.int64)
+        steps = np.rint(scored.astype(np.float64) / TIE)[by_id]
+        best = by_id[np.argsort(-steps, kind="stable")][:k]
+        documents = documents_at(view.columns, found[best].tolist())
+        return list(zip(documents, scored[best].tolist(), strict=True))
 
     def _where(self, where: Filter | None) -> Filter | None:
         validate_filter(where)
         return passages(where) if self._derived else where or None
-
-
-def best_documents(
-    index: BM25Index, query: str | Mapping[str, float], k: int, where: Filter | None
-) -> list[tuple[Document, float]]:
-    """The k best documents of a BM25 index for a query or weighted terms, ties by id."""
-    from rag_kit.indexing.bm25.parameters import check_weights
-    from rag_kit.indexing.bm25.view import documents_at
-
-    # a finished state, which no writer changes; documents are made of the k that are returned only
-    view = index._store.current()
-    terms = index.analyzer(query) if isinstance(query, str) else check_weights(query)
-    passes = None if where is None else compile_filter(where)
-    fetch = k + _TIES
-    while True:
-        found, scored = view.top(terms, fetch, passes)
-        if len(scored) < fetch or scored[-1] < scored[k - 1] - 2 * TIE:
-            break
-        fetch *= 4
-    # in arrays, not tuples: k may be as large as the corpus
-    ids = [view.columns.ids[at] for at in found.tolist()]
-    by_id = np.array(sorted(range(len(ids)), key=ids.__getitem__), np.int64)
-    steps = np.rint(scored.astype(np.float64) / TIE)[by_id]
-    best = by_id[np.argsort(-steps, kind="stable")][:k]
-    documents = documents_at(view.columns, found[best].tolist())
-    return list(zip(documents, scored[best].tolist(), strict=True))
 
 
 def _sample(connection: Connection, total: int) -> list[tuple[str, str]]:

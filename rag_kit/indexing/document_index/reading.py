@@ -14,7 +14,7 @@ from rag_kit.indexing.bm25.parameters import check_k
 from rag_kit.indexing.document_index import verifying
 from rag_kit.indexing.document_index.backend import Backend
 from rag_kit.indexing.document_index.embedding import name_of, query_vector
-from rag_kit.indexing.document_index.families import FamilyView, listed_ids
+from rag_kit.indexing.document_index.families import FamilyView
 from rag_kit.indexing.document_index.keyword import KeywordView
 from rag_kit.indexing.document_index.report import IndexReport
 from rag_kit.indexing.document_index.rows import documents
@@ -54,7 +54,9 @@ class ReadableIndex:
     def ids(self, source: str | None = None) -> list[str]:
         """Ids of all documents, or of one source's, by source and position."""
         with self._store.reading() as connection:
-            return listed_ids(connection, "chunks", source)
+            where, values = ("", ()) if source is None else ("WHERE source = ?", (source,))
+            query = f"SELECT id FROM chunks {where} ORDER BY source, ordinal, id"
+            return [key for (key,) in connection.execute(query, values)]
 
     def passage_ids(self) -> list[str]:
         """Ids of what retrievers return: passages, without what was made of them (metadata ``representation``)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_kit.documents.identity import to_plain
@@ -13,7 +13,6 @@ from rag_kit.documents.provenance import strip_provenance
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25.parameters import documents_of
 from rag_kit.indexing.document_index.sql import Connection, chosen
-from rag_kit.indexing.document_index.store import State
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -154,15 +153,9 @@ def changed_documents(connection: Connection, since: int) -> list[Document]:
     return [document(*row) for row in connection.execute(query, (since,))]
 
 
-def removed_since(
-    connection: Connection, state: State, since: int, known: Callable[[], Iterable[str]]
-) -> list[str]:
-    """Ids that a part derived at a generation holds although they are gone; `known` gives all that it holds."""
-    if since >= state.floor:
-        query = "SELECT id FROM removed WHERE generation > ?"
-        return [key for (key,) in connection.execute(query, (since,))]
-    alive = all_ids(connection)
-    return [key for key in known() if key not in alive]
+def removed_since(connection: Connection, since: int) -> list[str]:
+    """Ids of the rows that were removed after a generation, which is not below the floor of the state."""
+    return [key for (key,) in connection.execute("SELECT id FROM removed WHERE generation > ?", (since,))]
 
 
 def all_ids(connection: Connection) -> set[str]:

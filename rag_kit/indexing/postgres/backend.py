@@ -113,7 +113,7 @@ class PostgresBackend(Backend):
 
     def keyword_view(self) -> KeywordView:
         """See `Backend`."""
-        return PostgresKeywordView(self.store, self.keyword, self.store.state())
+        return PostgresKeywordView(self.store, self.keyword.analyzer)
 
     def passes(self, connection: Connection, state: State, where: Filter) -> Callable[[int], bool]:
         """See `Backend`."""

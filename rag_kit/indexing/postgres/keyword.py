@@ -8,10 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from rag_kit.documents import Filter
-from rag_kit.indexing.bm25.parameters import check_weights
 from rag_kit.indexing.document_index.report import IndexReport
-from rag_kit.indexing.document_index.rows import documents
 from rag_kit.indexing.document_index.store import State
 from rag_kit.indexing.postgres import keyword_scores
 from rag_kit.indexing.postgres.keyword_postings import BYTES, Changes
@@ -47,16 +44,6 @@ class PostgresKeywordLeg:
 
     def _terms(self, text: str, metadata: str) -> Counter[str]:
         return Counter(self.analyzer(searched_text(text, json.loads(metadata))))
-
-    def search(
-        self, connection: Any, state: State, query: str | Mapping[str, float], k: int, where: Filter | None
-    ) -> list[tuple[Any, float]]:
-        """The k best documents for a query or weighted terms with a score above zero, ties by id."""
-        terms = self.analyzer(query) if isinstance(query, str) else check_weights(query)
-        native = connection.native
-        hits = keyword_scores.best(native, keyword_scores.scores(native, terms), k, where)
-        found = documents(connection, [key for key, _, _ in hits])
-        return [(found[key], score) for key, _, score in hits]
 
     def rebuild(self, connection: Any, state: State) -> str:
         """Forget the tenant's postings, and make them of the chunks."""

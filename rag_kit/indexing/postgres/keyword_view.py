@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from langchain_core.documents import Document
     from psycopg import Connection
 
-    from rag_kit.indexing.document_index.store import State, Store
-    from rag_kit.indexing.postgres.keyword import PostgresKeywordLeg
+    from rag_kit.indexing.document_index.store import Store
 
 Slots = NDArray[np.int64]
 
@@ -35,15 +34,13 @@ class PostgresKeywordView(KeywordView):
 
     Args:
         store: The store.
-        leg: Its keyword leg.
-        state: The state of the index.
+        analyzer: Makes the terms of a text.
     """
 
-    def __init__(self, store: Store, leg: PostgresKeywordLeg, state: State) -> None:
+    def __init__(self, store: Store, analyzer: Callable[[str], list[str]]) -> None:
         self._store = store
-        self._leg = leg
-        self._state = state
-        self._derived = state.derived
+        self._analyzer = analyzer
+        self._derived = store.state().derived
 
     @contextmanager
     def _reading(self) -> Iterator[Connection[Any]]:
@@ -60,13 +57,17 @@ class PostgresKeywordView(KeywordView):
 
     def analyzer(self, text: str) -> list[str]:
         """See ``KeywordView``."""
-        return self._leg.analyzer(text)
+        return self._analyzer(text)
 
     def _best(
         self, query: str | Mapping[str, float], k: int, where: Filter | None
     ) -> list[tuple[Document, float]]:
+        terms = self.analyzer(query) if isinstance(query, str) else check.check_weights(query)
         with self._store.reading() as connection:
-            return self._leg.search(connection, self._state, query, k, where)
+            native: Connection[Any] = connection.native  # type: ignore[attr-defined]
+            hits = keyword_scores.best(native, keyword_scores.scores(native, terms), k, where)
+            found = documents(connection, [key for key, _, _ in hits])
+        return [(found[key], score) for key, _, score in hits]
 
     def feedback(
         self, query: str, k: int = 10, filter: Filter | None = None, *, max_documents: float = math.inf

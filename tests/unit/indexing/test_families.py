@@ -35,7 +35,9 @@ def content(index: DocumentIndex) -> Any:
     """All that an index holds: parents, children with their places, vectors, what is found."""
     ids = index.ids()
     with index.families() as view:
-        parents = view.parents(view.parent_ids())
+        parents = view.parents(
+            [key for (key,) in view._connection.execute("SELECT id FROM parents ORDER BY id")]
+        )
         places = view.places(ids)
     return (
         parents,
