@@ -21,8 +21,6 @@ from rag_kit.indexing.document_index.writing import Batch, Correction
 if TYPE_CHECKING:
     from rag_kit.indexing.document_index.index import DocumentIndex
 
-_LONGEST = 16 * 2**20  # bytes of a line
-
 
 class Corrected(NamedTuple):
     """What `import_chunks` changed, in numbers of chunks."""
@@ -172,9 +170,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str, str | None]]:
     """
     try:
         with path.open("rb") as file:
-            number = 0
-            while data := file.readline(_LONGEST + 1):
-                number += 1
+            for number, data in enumerate(file, 1):
                 if data.strip():
                     try:
                         yield (number, *_chunk(data))
@@ -187,8 +183,6 @@ def _lines(path: Path) -> Iterator[tuple[int, str, str | None]]:
 
 
 def _chunk(data: bytes) -> tuple[str, str | None]:
-    if len(data) > _LONGEST:
-        raise ValueError(f"it is longer than {_LONGEST} bytes")
     chunk = json.loads(data.decode("utf-8-sig"))
     if not isinstance(chunk, dict) or not {"id", "text"} <= chunk.keys():
         raise ValueError('it must be an object with "id" and "text"')

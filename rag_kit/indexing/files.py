@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from rag_kit.errors import InvalidInputError
 
-_MAX_DEPTH = 100
 _MOST_FILES = 200_000
 _ESCAPE = re.compile(r"\\x[0-9a-f]{2}")
 _IGNORED = frozenset({"__pycache__", "node_modules", "__MACOSX", "Thumbs.db", "desktop.ini"})
@@ -116,10 +115,7 @@ class _Found:
 
         for name, folders, files in os.walk(root, onerror=refuse):
             here = Path(name)
-            depth = len(here.parts) - len(root.parts)
-            if os.path.realpath(here) in self._exclude or depth > _MAX_DEPTH:
-                if depth > _MAX_DEPTH:
-                    self._problem(here, root, f"folders are nested more than {_MAX_DEPTH} deep")
+            if os.path.realpath(here) in self._exclude:
                 folders.clear()
                 continue
             folders[:] = [each for each in folders if _is_shown(each)]

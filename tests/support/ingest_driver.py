@@ -130,9 +130,9 @@ def _dump_families(command: dict[str, Any]) -> Any:
         with index.view() as (connection, _, _):
             parents = [key for (key,) in connection.execute("SELECT id FROM parents ORDER BY id")]
             query = (
-                "SELECT p.id, c.id FROM children c JOIN parents p ON p.n = c.parent ORDER BY p.id, c.ordinal"
+                "SELECT id FROM children WHERE parent = (SELECT n FROM parents WHERE id = ?) ORDER BY ordinal"
             )
-            children = [list(row) for row in connection.execute(query)]
+            children = {p: [key for (key,) in connection.execute(query, (p,))] for p in parents}
         retriever = ParentDocumentRetriever(index=index, k=40)
         index.flush()
         return {

@@ -140,12 +140,10 @@ def query_vector(value: Sequence[float], dimension: int | None) -> Vectors:
     """
     try:
         array = np.asarray(value, dtype=np.float32)
-    except (ValueError, TypeError) as error:
-        raise InvalidInputError(f"The query is neither a text nor a vector of numbers ({error}).") from None
-    if array.ndim != 1 or (dimension is not None and array.shape[0] != dimension):
+    except (ValueError, TypeError):
+        array = np.empty(0, np.float32)
+    if array.shape != (dimension or len(array),) or not len(array) or not np.isfinite(array).all():
         raise InvalidInputError(
-            f"The query's vector has shape {array.shape}; the index holds vectors of length {dimension}."
+            f"The query must be a text, or a vector of length {dimension} of finite numbers; its shape is {array.shape}."
         )
-    if not np.isfinite(array).all():
-        raise InvalidInputError("The query's vector holds infinities or no numbers.")
     return unit(array)

@@ -68,10 +68,8 @@ class FileLeg(ABC):
 
     def _follows(self, connection: Connection, state: State) -> bool:
         """Whether there is a file, from which a reader follows the store with little work."""
-        if self._saved(state) < 0:
-            return False
         changes, total = self.waiting(connection, state)
-        return changes * _FOLLOWED <= total
+        return self._saved(state) >= 0 and changes * _FOLLOWED <= total
 
     def apply(self, connection: Connection, state: State) -> int:
         """Write the file of the present generation, or leave it where few rows have changed; see ``Leg``."""

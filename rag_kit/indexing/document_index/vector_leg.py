@@ -101,11 +101,11 @@ class VectorLeg(FileLeg):
                 )
             return self._view
 
-    def _load(self, state: State, *, strict: bool = False) -> None:
-        """Map the newest file that is not mapped yet; one that is damaged is an error, or passed over."""
+    def _load(self, state: State) -> None:
+        """Map the newest file that is not mapped yet; one that is damaged is passed over."""
         newest = max(self._view.generation, self._file.generation)
         # an older store was put in its place, or the vectors are of another model now
-        if strict or newest > state.generation or self._model != state.embedding:
+        if newest > state.generation or self._model != state.embedding:
             self._forget()
             self._model = state.embedding
         for generation, path in self.readable(state):
@@ -117,8 +117,6 @@ class VectorLeg(FileLeg):
             except FileNotFoundError:
                 continue  # a writer has just put a newer one in its place
             except (IndexFormatError, OSError) as error:
-                if strict:
-                    raise
                 self._warn(error)
                 return
 
@@ -151,26 +149,23 @@ class VectorLeg(FileLeg):
         if state.embedding is None:
             return
         self.check_saved(connection, state, report)
-        with self._lock:
-            try:
-                self._load(state, strict=True)
-            except (IndexFormatError, OSError) as error:
-                report.problems.append(f"vectors: {error}")
-                return
-            view = self._file
-        if view.file is None:  # lost, or a writer has just put one of a later state in its place
+        try:
+            generation, path = next(iter(self.readable(state)))
+            file = mapped(path)
+        except (StopIteration, FileNotFoundError):
+            return  # lost, or a writer has just put one of a later state in its place
+        except (IndexFormatError, OSError) as error:
+            report.problems.append(f"vectors: {error}")
             return
-        numbers = view.file.numbers
-        stored = numbers_of(
-            connection, "SELECT n FROM vectors WHERE generation <= ? ORDER BY n", view.generation
-        )
+        numbers = file.numbers
+        stored = numbers_of(connection, "SELECT n FROM vectors WHERE generation <= ? ORDER BY n", generation)
         if len(lacking := np.setdiff1d(stored, numbers)):
             report.problems.append(f"vectors: {len(lacking)} rows are missing from the file")
-        if len(np.setdiff1d(numbers, np.append(stored, _changed(connection, view.generation)))):
+        if len(np.setdiff1d(numbers, np.append(stored, _changed(connection, generation)))):
             report.problems.append("vectors: the file holds rows that should be gone")
         wrong = 0
         for group, rows in stored_blocks(connection, np.intersect1d(numbers, stored), state.dimension or 0):
-            wrong += len(group) - int(_equal(view.file, group, rows).sum())
+            wrong += len(group) - int(_equal(file, group, rows).sum())
         if wrong:
             report.problems.append(f"vectors: {wrong} rows of the file are not what was written")
         report.checked["vector rows"] = len(numbers)

@@ -67,25 +67,18 @@ def pack_signs(rows: Vectors, centre: Vectors) -> NDArray[np.uint64]:
     return np.ascontiguousarray(words.view(np.uint64).T)
 
 
-def distances(signs: NDArray[np.uint64], query: NDArray[np.uint64]) -> NDArray[np.uint16]:
-    """In how many bits each row differs from the query, shape (n,)."""
-    words, count = signs.shape
-    found = np.empty(count, np.uint16)
-    differing, bits = np.empty(_BLOCK, np.uint64), np.empty(_BLOCK, np.uint8)
-    for start in range(0, count, _BLOCK):
-        part = found[start : start + _BLOCK]
-        part[:] = 0
-        for word in range(words):
-            one = np.bitwise_xor(signs[word, start : start + _BLOCK], query[word], out=differing[: len(part)])
-            np.add(part, np.bitwise_count(one, out=bits[: len(part)]), out=part)
-    return found
-
-
 def candidates(
     signs: NDArray[np.uint64], query: NDArray[np.uint64], wanted: int, allowed: NDArray[np.bool_] | None
 ) -> NDArray[np.int64]:
     """Positions of at least the ``wanted`` rows whose bits are nearest to the query's; rows alike come together."""
-    found = distances(signs, query)
+    words, count = signs.shape
+    found = np.zeros(count, np.uint16)  # in how many bits each row differs
+    differing, bits = np.empty(_BLOCK, np.uint64), np.empty(_BLOCK, np.uint8)
+    for start in range(0, count, _BLOCK):
+        part = found[start : start + _BLOCK]
+        for word in range(words):
+            one = np.bitwise_xor(signs[word, start : start + _BLOCK], query[word], out=differing[: len(part)])
+            np.add(part, np.bitwise_count(one, out=bits[: len(part)]), out=part)
     if allowed is not None:
         np.putmask(found, ~allowed, _NOWHERE)
     limit = np.partition(found, wanted - 1)[wanted - 1]

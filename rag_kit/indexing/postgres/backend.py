@@ -197,14 +197,13 @@ def version(connection: psycopg.Connection[Any], schema: str) -> int:
 def make_schema(connection: psycopg.Connection[Any], schema: str) -> None:
     """Make a schema if it is not there, inside the open transaction; other processes wait."""
     connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"rag_kit {schema}",))
-    before = version(connection, schema)
+    if version(connection, schema) >= 0:
+        return
     connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(schema)))
     if not connection.execute("SELECT 1 FROM pg_extension WHERE extname = 'vector'").fetchone():
         connection.execute("CREATE EXTENSION vector SCHEMA public")
-    connection.execute("CREATE TABLE IF NOT EXISTS migrations (number integer PRIMARY KEY)")
+    connection.execute("CREATE TABLE migrations (number integer PRIMARY KEY)")
+    connection.execute("INSERT INTO migrations VALUES (%s)", (VERSION,))
     folder = files(__package__) / "migrations"
     for file in sorted(folder.iterdir(), key=lambda file: file.name):
-        number = int(file.name[:4]) if file.name.endswith(".sql") else -1
-        if number > before:
-            connection.execute(file.read_text(encoding="utf-8"))
-            connection.execute("INSERT INTO migrations VALUES (%s)", (number,))
+        connection.execute(file.read_text(encoding="utf-8"))

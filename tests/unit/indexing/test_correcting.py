@@ -170,7 +170,6 @@ def test_what_represents_a_corrected_passage_is_made_anew(docs: Path, tmp_path: 
         (b'{"id": "%s", "text": "x"', "line 3"),
         (b"\xff\xfe", "line 3"),
         (b"[" * 100_000, "line 3"),
-        (b'{"id": "%s", "text": "' + b"x" * 17_000_000 + b'"}', "longer than"),
         (b'{"id": "FIRST", "text": "x"}', "is on line 1, too"),
     ],
 )
