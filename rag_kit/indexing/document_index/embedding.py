@@ -144,6 +144,6 @@ def query_vector(value: Sequence[float], dimension: int | None) -> Vectors:
         array = np.empty(0, np.float32)
     if array.shape != (dimension or len(array),) or not len(array) or not np.isfinite(array).all():
         raise InvalidInputError(
-            f"The query must be a text, or a vector of length {dimension} of finite numbers; its shape is {array.shape}."
+            f"The query must be a text, or finite numbers of length {dimension}; its shape is {array.shape}."
         )
     return unit(array)
