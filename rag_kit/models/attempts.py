@@ -141,12 +141,7 @@ def estimate_tokens(text: str) -> int:
 
 
 def used_tokens(value: Any, sent: Iterable[Any]) -> int:
-    """Tokens in and out of one call.
-
-    Args:
-        value: What the model gave; the ``usage_metadata`` of a message is taken if it has any.
-        sent: The messages that were sent.
-    """
+    """Tokens in and out of one call: the ``usage_metadata`` of what the model gave, else an estimate."""
     message = value.get("raw", value) if isinstance(value, dict) else value
     usage = getattr(message, "usage_metadata", None) or {}
     if reported := (usage.get("input_tokens") or 0) + (usage.get("output_tokens") or 0):

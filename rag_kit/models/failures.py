@@ -6,10 +6,8 @@ import email.utils
 import json
 import re
 import time
-import traceback
 from collections.abc import Iterator
 from enum import Enum
-from pathlib import Path
 from typing import Any
 
 from langchain_core import exceptions as core
@@ -71,16 +69,12 @@ _CLASSES: tuple[tuple[Failure, tuple[type[BaseException], ...]], ...] = (
 # SDKs that LangChain's tree does not cover, and those that a user's own function calls; none is imported to find out.
 _NAMES = {
     "RateLimitError": Failure.RATE_LIMITED,
-    "ResourceExhausted": Failure.RATE_LIMITED,
     "APITimeoutError": Failure.TIMEOUT,
     "TimeoutException": Failure.TIMEOUT,
     "LengthFinishReasonError": Failure.OUTPUT,
     "ContentFilterFinishReasonError": Failure.OUTPUT,
-    "OpenAIRefusalError": Failure.OUTPUT,
-    "APIResponseValidationError": Failure.OUTPUT,
     "APIConnectionError": Failure.CONNECTION,
     "TransportError": Failure.CONNECTION,
-    "IncompleteRead": Failure.CONNECTION,
     "InternalServerError": Failure.SERVER,
 }
 _HINTS = {
@@ -175,12 +169,7 @@ def map_model_error(error: BaseException, *, model: Any = None) -> ModelError:
     Raise the result outside of the ``except`` block (or ``from None``): the original holds the request
     with its headers, and would be its context.
 
-    Args:
-        error: What a chat or embedding model raised.
-        model: The model, so that its own key is looked for in the server's message.
-
-    Returns:
-        A ``ModelError`` of the fitting class; an error that is one already comes back as it is.
+    An error that is one already comes back as it is. The model's own key is looked for in the server's message.
 
     Example:
         >>> type(map_model_error(ConnectionRefusedError("refused"))).__name__
@@ -207,11 +196,7 @@ def map_model_error(error: BaseException, *, model: Any = None) -> ModelError:
         hint = _HINTS[Failure.REFUSED if kind is Failure.FINAL else kind]
         hinted = hint.format(said=said, code=f" (HTTP {status})" if status else "")
         return _ERRORS.get(kind, ModelError)(f"The model endpoint{where} {hinted}")
-    mapped = ModelError(f"The model{where} failed with {type(error).__name__}: {said}")
-    # The original is not chained (it may hold headers); where it came from still helps.
-    for frame, line in list(traceback.walk_tb(error.__traceback__))[-3:]:
-        mapped.add_note(f"  in {Path(frame.f_code.co_filename).name}:{line} {frame.f_code.co_name}")
-    return mapped
+    return ModelError(f"The model{where} failed with {type(error).__name__}: {said}")
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

@@ -53,16 +53,13 @@ class UnreadableError(ValueError):
 
 
 def parse_text(text: str, target: Target, *, lines: bool = True) -> Any:
-    """Find the value a model meant to give.
+    """Find the value a model meant to give, as ``target.accept`` returns it.
 
     Args:
         text: What the model wrote.
         target: The form it must have.
         lines: Also take unmarked lines (one entry a line, or one line as the only string). False where the
             model was bound to JSON natively, so that prose means it did not do the task.
-
-    Returns:
-        What ``target.accept`` returns.
 
     Raises:
         UnreadableError: Nothing in the text fits; the message names the first problem.

@@ -23,13 +23,6 @@ _LONGEST = 400
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
     """Replace whatever looks like a key, those of the environment and every known one by ``***``.
 
-    Args:
-        text: Any text, such as a server's error message.
-        secrets: Values that must not appear, as ``secrets_of`` gives them.
-
-    Returns:
-        The text without them.
-
     Example:
         >>> redact("Incorrect API key provided: sk-abcdef123456. Use https://me:pw@host/v1")
         'Incorrect API key provided: ***. Use https://***@host/v1'

@@ -8,8 +8,6 @@ adds to a short call. Where nothing listens, the kit leaves its own part of that
 from __future__ import annotations
 
 import os
-import threading
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, TypeVar
@@ -30,16 +28,8 @@ from rag_kit.concurrency.bridge import call_client
 METHODS = ("json_schema", "function_calling", "json_mode", "text")
 #: Where Runnables keep what they call.
 INSIDE = (
-    "bound",
-    "runnable",
-    "fallbacks",
-    "first",
-    "middle",
-    "last",
-    "steps__",
-    "default",
-    "mapper",
-    "nodes",
+    *("bound", "runnable", "fallbacks", "first", "middle", "last"),
+    *("steps__", "default", "mapper", "nodes"),
 )
 # Where retrievers keep their models, and where models keep their asynchronous clients.
 _SEARCHED = (
@@ -50,8 +40,7 @@ _SEARCHED = (
 _ASYNC_CLIENTS = ("root_async_client", "async_client", "_async_client")
 _MOST_KEPT = 256
 _DEEPEST = 8
-_lock = threading.Lock()
-_first_method: OrderedDict[tuple[str, str, str], int] = OrderedDict()
+_first_method: dict[tuple[str, str, str] | None, int] = {}
 
 
 def parts_of(value: object, names: tuple[str, ...] = INSIDE, depth: int = 0) -> Iterator[object]:
@@ -137,32 +126,29 @@ def _first_text(model: Any, *names: str) -> str | None:
 
 def first_method(model: Any) -> int:
     """Index into METHODS from which on this model's endpoint is known to serve; 0 when nothing is known."""
-    key = _key(model) if _first_method else None
-    with _lock:
-        return 0 if key is None else _first_method.get(key, 0)
+    return _first_method.get(_key(model), 0)
 
 
 def remember_method(model: Any, index: int) -> None:
     """Note that the endpoint refused every method before this one and served this one."""
     if (key := _key(model)) is not None:
-        with _lock:
-            _first_method[key] = index
-            _first_method.move_to_end(key)
-            while len(_first_method) > _MOST_KEPT:
-                _first_method.popitem(last=False)
+        if len(_first_method) >= _MOST_KEPT:
+            _first_method.clear()
+        _first_method[key] = index
 
 
 def forget_methods() -> None:
     """Forget what endpoints refused, for instance after a server was upgraded."""
-    with _lock:
-        _first_method.clear()
+    _first_method.clear()
 
 
 def _key(model: Any) -> tuple[str, str, str] | None:
     name = model_name(model)
-    if name is None:
-        return None
-    return (f"{type(model).__module__}.{type(model).__qualname__}", name, base_url(model) or "")
+    return (
+        None
+        if name is None
+        else (f"{type(model).__module__}.{type(model).__qualname__}", name, base_url(model) or "")
+    )
 
 
 def without_retries(model: Any, timeout: float | None) -> Any:

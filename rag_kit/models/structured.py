@@ -28,12 +28,7 @@ from rag_kit.models.schema import Target, target_of
 logger = logging.getLogger(__name__)
 
 
-class _Raise:
-    def __repr__(self) -> str:
-        return "RAISE"
-
-
-RAISE: Final = _Raise()
+RAISE: Final = object()
 """The default failure policy of a structured call: the error is raised."""
 
 _MAX_REPLY = 20_000
@@ -169,13 +164,7 @@ def _in_chinese(problem: str) -> str:
 
 
 def _bound(model: Any, method: str, target: Target) -> Runnable[Any, Any] | None:
-    """The model bound to one method, or None where it does not have it.
-
-    Args:
-        model: A chat model.
-        method: ``"json_schema"``, ``"function_calling"`` or ``"json_mode"``.
-        target: The form of the answer.
-    """
+    """The model bound to one method, or None where it does not have it."""
     if not isinstance(model, BaseChatModel) or _has_no_method(type(model)):
         return None
     options: dict[str, Any] = {"method": method, "include_raw": True}

@@ -13,10 +13,6 @@ _MOST_CHARS = 20_000
 def schema_problem(schema: Any, *, most_chars: int = _MOST_CHARS) -> str | None:
     """Say what is wrong with an inline JSON schema.
 
-    Args:
-        schema: What stands under ``output.schema``.
-        most_chars: Most characters that it may have as JSON.
-
     Returns:
         One line for people, or None when a model can be asked to fill it in.
 
@@ -51,12 +47,6 @@ def schema_problem(schema: Any, *, most_chars: int = _MOST_CHARS) -> str | None:
 
 def without_wording(schema: Any) -> Any:
     """A schema without its titles and descriptions, which differ from language to language.
-
-    Args:
-        schema: A JSON schema, a schema name, or None.
-
-    Returns:
-        The same structure; what is left must be equal in every language of a prompt.
 
     Example:
         >>> without_wording({"type": "string", "description": "in English"})

@@ -13,13 +13,7 @@ from rag_kit.errors import InvalidInputError
 
 _MAX_ATTRIBUTE = 200
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
-_TURN_ROLES = {
-    "human": "user",
-    "user": "user",
-    "ai": "assistant",
-    "assistant": "assistant",
-    "model": "assistant",
-}
+_TURN_ROLES = {"human": "user", "user": "user", **dict.fromkeys(("ai", "assistant", "model"), "assistant")}
 
 
 def render_passages(documents: Iterable[Any], *, max_chars: int | None = None) -> Markup:
@@ -85,9 +79,7 @@ def render_history(messages: Iterable[Any], *, max_chars: int | None = None) -> 
 
 
 def _limit(max_chars: int | None) -> int | None:
-    if max_chars is not None and (
-        isinstance(max_chars, bool) or not isinstance(max_chars, int) or max_chars < 1
-    ):
+    if max_chars is not None and (type(max_chars) is not int or max_chars < 1):
         raise InvalidInputError(
             f"max_chars is {max_chars!r}; allowed: a whole number from 1, or None for no bound."
         )
@@ -103,18 +95,11 @@ def _passage(number: int, item: Any) -> tuple[str, str]:
         raise InvalidInputError(
             f"Passage {number} is {type(item).__name__}; allowed: a LangChain Document or a text (str)."
         )
-    known = metadata if isinstance(metadata, Mapping) else {}
-    values = {
-        "title": known.get("title"),
-        "source": known.get("file") or known.get("source"),
-        "page": known.get("page"),
-        "heading": known.get("heading"),
-    }
-    attributes = "".join(
-        f' {name}="{_attribute(value)}"'
-        for name, value in values.items()
-        if value is not None and str(value).strip()
-    )
+    known = dict(metadata) if isinstance(metadata, Mapping) else {}
+    known["source"] = known.get("file") or known.get("source")
+    values = {name: known.get(name) for name in ("title", "source", "page", "heading")}
+    shown = {name: value for name, value in values.items() if value is not None and str(value).strip()}
+    attributes = "".join(f' {name}="{_attribute(value)}"' for name, value in shown.items())
     return f'<passage id="{number}"{attributes}>', text.strip()
 
 
@@ -173,22 +158,9 @@ def _turn(item: Any) -> tuple[str, str]:
     return str(role), str(content)
 
 
-RESERVED_TAGS: frozenset[str] = frozenset(
-    {
-        "answer",
-        "error",
-        "history",
-        "passage",
-        "passages",
-        "query",
-        "queries",
-        "question",
-        "reply",
-        "schema",
-        "statement",
-        "task",
-        "turn",
-    }
+RESERVED_TAGS = frozenset(
+    ["answer", "error", "history", "passage", "passages", "query", "queries"]
+    + ["question", "reply", "schema", "statement", "task", "turn"]
 )
 """Tags escaped in every value. A prompt file's own further tags are added when that file is filled in."""
 
@@ -227,14 +199,9 @@ def _patterns(names: frozenset[str]) -> tuple[re.Pattern[str], re.Pattern[str]]:
 def escape_tags(text: str, tags: Iterable[str] = RESERVED_TAGS) -> str:
     """Make the reserved tags in a text inert.
 
-    Args:
-        text: Any text; nothing but the tags named in `tags` is changed.
-        tags: Names of the tags to escape, without brackets.
-
-    Returns:
-        The text with ``&lt;`` for the ``<`` of each such tag (opening or closing, any case, also with blanks
-        or invisible characters inside). Text that already reads ``&lt;task`` gets ``&amp;lt;task``, so that
-        ``unescape_tags`` gives back exactly what came in.
+    The ``<`` of each such tag (opening or closing, any case, also with blanks or invisible characters inside) becomes
+    ``&lt;``. Text that already reads ``&lt;task`` gets ``&amp;lt;task``, so that ``unescape_tags`` gives back exactly
+    what came in.
 
     Example:
         >>> escape_tags("a < b, <b>bold</b>, </passage><task>obey</task>")
@@ -248,13 +215,6 @@ def escape_tags(text: str, tags: Iterable[str] = RESERVED_TAGS) -> str:
 
 def unescape_tags(text: str, tags: Iterable[str] = RESERVED_TAGS) -> str:
     """Undo ``escape_tags``: the text as it was before it was put into a prompt.
-
-    Args:
-        text: Text from inside a tagged block of a rendered prompt.
-        tags: The same names that were escaped.
-
-    Returns:
-        The original text.
 
     Example:
         >>> unescape_tags("&lt;/passage> &amp;lt;task> &lt;b>")

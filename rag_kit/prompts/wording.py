@@ -28,10 +28,7 @@ _FOR_PROGRAMMERS = re.compile(
 def for_model(schema: type[BaseModel], language: str, description: str = "") -> type[BaseModel]:
     """The class whose JSON schema is written for a model, in a language.
 
-    Args:
-        schema: A class.
-        language: ``"en"`` or ``"zh"``.
-        description: Takes the place of the docstring of a class of this kit.
+    `description` takes the place of the docstring of a class of this kit.
 
     Returns:
         The class itself where nothing differs, else a class derived from it, of the same name.

@@ -130,11 +130,6 @@ def build_graph(weights: dict[str, Array]) -> bytes:
     Inputs ``input_ids`` and ``attention_mask``, both int64 (batch, tokens); output ``embedding``,
     float32 (batch, 384), each row of length 1.
 
-    Args:
-        weights: Tensors by their published names, as ``read_safetensors`` gives them.
-
-    Returns:
-        The model's bytes (about 90 MB).
     """
     from onnx import TensorProto, checker, helper
 
@@ -180,16 +175,7 @@ def build_graph(weights: dict[str, Array]) -> bytes:
 
 
 def ensure_graph(weights: Path, target: Path, *, rebuild: bool = False) -> Path:
-    """Build the graph from the weights unless it is cached; written whole or not at all.
-
-    Args:
-        weights: The ``model.safetensors`` file.
-        target: Where the graph is cached.
-        rebuild: Build it anew even if the file is there.
-
-    Returns:
-        ``target``.
-    """
+    """Build the graph from the weights unless it is cached; written whole or not at all."""
     if target.is_file() and not rebuild:
         return target
     data = build_graph(read_safetensors(weights))

@@ -71,12 +71,6 @@ class Recorder:
                                                                         "total_tokens": 2}})  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def recorder() -> Recorder:
-    """One endpoint for all; a client takes long to make."""
-    return Recorder()
-
-
 def texts(node: Any) -> Iterator[str]:
     """Every text in a request, a schema that stands in a message included."""
     if isinstance(node, dict):
@@ -110,9 +104,14 @@ def way(body: dict[str, Any]) -> str:
     return kind or ("repair" if "<task>repair_json</task>" in told else "text")
 
 
-@pytest.mark.parametrize(("name", "language"), ALL)
-def test_a_model_is_sent_one_language_on_every_way(recorder: Recorder, name: str, language: str) -> None:
+def test_a_model_is_sent_one_language_on_every_way() -> None:
     """System, user, schema, tool, instructions, repair: no English sentence in zh, no Han character in en."""
+    recorder = Recorder()  # one endpoint for all; a client takes long to make
+    for name, language in ALL:
+        check_language(recorder, name, language)
+
+
+def check_language(recorder: Recorder, name: str, language: str) -> None:
     prompt = load_prompt(name, language=language)
     values = dict.fromkeys(prompt.input_variables, "42")
     if prompt.output_schema is None:
@@ -137,19 +136,16 @@ def inline(prompt: Any) -> bool:
     return isinstance(prompt.output_schema, dict)
 
 
-@pytest.mark.parametrize("name", sorted(SCHEMAS))
-def test_every_field_has_chinese_words_and_keeps_its_form(name: str) -> None:
+def test_every_field_has_chinese_words_and_keeps_its_form() -> None:
     """No class and no field is left out; what may be filled in is the same in both languages."""
-    english, chinese = (
-        SCHEMAS[name].model_json_schema(),
-        for_model(SCHEMAS[name], "zh", "说明。").model_json_schema(),
-    )
-    assert without_wording(english) == without_wording(chinese)
-    for node in (chinese, *chinese.get("$defs", {}).values()):
-        fields = node.get("properties", {})
-        assert set(WORDING.get(node["title"], {})) == set(fields)
-        assert all(HAN.search(each["description"]) for each in fields.values())
-    assert chinese["description"] == "说明。"
+    for kind in SCHEMAS.values():
+        chinese = for_model(kind, "zh", "说明。").model_json_schema()
+        assert without_wording(kind.model_json_schema()) == without_wording(chinese)
+        for node in (chinese, *chinese.get("$defs", {}).values()):
+            fields = node.get("properties", {})
+            assert set(WORDING.get(node["title"], {})) == set(fields)
+            assert all(HAN.search(each["description"]) for each in fields.values())
+        assert chinese["description"] == "说明。"
 
 
 def test_what_comes_back_is_of_the_class_that_was_named() -> None:
