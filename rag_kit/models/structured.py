@@ -66,10 +66,12 @@ class Ladder:
 
     async def _converse(self) -> Any:
         messages = await formatted()
-        refused = False
+        refused = unfit = False
         for index in range(first_method(self.call.model), len(METHODS)):
             method = METHODS[index]
             as_text = method == "text"
+            if unfit and not as_text:
+                continue
             runnable = self.call.bare_model if as_text else _bound(self.call.bare_model, method, self.target)
             if runnable is None:
                 continue
@@ -80,7 +82,7 @@ class Ladder:
             if reply.kind is Failure.REFUSED:
                 refused = True
                 continue
-            if refused:
+            if refused and not unfit:
                 remember_method(self.call.model, index)
             value, problem, text = self._read(reply, native_method=not as_text)
             if problem is None:
@@ -88,13 +90,8 @@ class Ladder:
             logger.info("answer by %s did not fit: %s", method, short(str(problem)))
             if as_text or (problem.truncated and text):
                 return await self._repair(text, problem)
-            return await self._text(messages)
+            unfit = True
         raise AssertionError("plain text is always possible")
-
-    async def _text(self, messages: list[BaseMessage]) -> Any:
-        reply = await self._ask(self.call.bare_model, await self._with_instructions(messages), last=True)
-        value, problem, text = self._read(reply)
-        return value if problem is None else await self._repair(text, problem)
 
     async def _repair(self, text: str, problem: UnreadableError) -> Any:
         if not text.strip():

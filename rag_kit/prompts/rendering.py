@@ -159,8 +159,10 @@ def _turn(item: Any) -> tuple[str, str]:
 
 
 RESERVED_TAGS = frozenset(
-    ["answer", "error", "history", "passage", "passages", "query", "queries"]
-    + ["question", "reply", "schema", "statement", "task", "turn"]
+    (
+        *("answer", "error", "history", "passage", "passages", "query", "queries"),
+        *("question", "reply", "schema", "statement", "task", "turn"),
+    )
 )
 """Tags escaped in every value. A prompt file's own further tags are added when that file is filled in."""
 
