@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rag_kit.indexing.document_index.keyword import KeywordView
 from rag_kit.indexing.document_index.report import IndexReport
-from rag_kit.indexing.document_index.rows import documents
 from rag_kit.indexing.document_index.sql import Connection
 from rag_kit.indexing.document_index.store import State, Store
 from rag_kit.indexing.document_index.vectors import Vectors
 
 if TYPE_CHECKING:
-    from langchain_core.documents import Document
-
     from rag_kit.documents import Filter
     from rag_kit.indexing.postgres.location import Location
 
@@ -97,7 +94,3 @@ class Backend(ABC):
         with self.store.reading() as connection:
             state = self.store.state(connection)
             return [what for leg in self.legs if (what := leg.rebuild(connection, state))]
-
-    def documents(self, connection: Connection, state: State, ids: Sequence[str]) -> Iterable[Document]:
-        """Documents by id, in any order; what is not there is left out."""
-        return documents(connection, ids).values()

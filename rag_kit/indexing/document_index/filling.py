@@ -71,7 +71,10 @@ def _begin_or_finish(store: Store, name: str, *, written: bool) -> int:
         [(lacking,)] = connection.execute(f"SELECT count(*) {_LACKING.format(table)}").fetchall()
         if not lacking:
             if table == _NEXT:
-                store.switch_vectors(connection)
+                columns = "n, vector, generation"
+                connection.execute("DELETE FROM vectors")
+                connection.execute(f"INSERT INTO vectors ({columns}) SELECT {columns} FROM {_NEXT}")
+                connection.execute(f"DELETE FROM {_NEXT}")
                 found = _meta(connection).get("next_dimension")
                 connection.execute("DELETE FROM meta WHERE key IN ('next_embedding', 'next_dimension')")
                 store.set_meta(embedding=name, dimension=found)
@@ -82,7 +85,6 @@ def _begin_or_finish(store: Store, name: str, *, written: bool) -> int:
 
 def _keep_current(store: Store, connection: Connection, name: str) -> None:
     """Keep the vectors that an interrupted call made by this model, but for chunks that were changed since then."""
-    store.begin_vectors(connection)
     kept = "FALSE"
     if _meta(connection).get("next_embedding") == name:
         kept = f"EXISTS (SELECT 1 FROM chunks c WHERE c.n = {_NEXT}.n AND {_NEXT}.generation >= c.generation)"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,6 @@ from rag_kit.indexing.document_index.vector_leg import VectorLeg
 
 if TYPE_CHECKING:
     from filelock import FileLock
-    from langchain_core.documents import Document
 
     from rag_kit.documents import Filter
     from rag_kit.indexing.document_index.connected_store import ConnectedStore
@@ -136,11 +135,6 @@ class FolderBackend(Backend):
         """See `Backend`."""
         mask = self._masks.mask(connection, state, where)
         return lambda n: bool(mask[n])
-
-    def documents(self, connection: Connection, state: State, ids: Sequence[str]) -> Iterable[Document]:
-        """See `Backend`; out of memory where the keyword leg holds them: no reading and no parsing."""
-        loaded = self.keyword.loaded_documents(ids, state.generation)
-        return super().documents(connection, state, ids) if loaded is None else loaded
 
     def size(self, connection: Connection) -> int:
         """See `Backend`."""

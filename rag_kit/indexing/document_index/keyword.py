@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -93,14 +93,6 @@ class KeywordLeg(FileLeg):
                 raise
             self._generation = state.generation
             return index
-
-    def loaded_documents(self, ids: Sequence[str], generation: int) -> list[Document] | None:
-        """Documents by id from memory; ``None`` unless that generation is loaded and has all of them."""
-        with self._lock:
-            if self._index is None or self._generation != generation:
-                return None
-            found = self._index.get(ids)
-        return found if len(found) == len(ids) else None
 
     def loaded_metadata(self, connection: Connection, state: State) -> Loaded:
         """The metadata that are loaded, not to be changed; empty if none are, or they are newer than the state."""

@@ -39,6 +39,7 @@ CREATE INDEX IF NOT EXISTS chunks_source ON chunks (source, ordinal);
 CREATE INDEX IF NOT EXISTS chunks_hash ON chunks (hash);
 CREATE INDEX IF NOT EXISTS chunks_generation ON chunks (generation);
 {_VECTORS.format("vectors")}
+{_VECTORS.format("next_vectors")}
 CREATE INDEX IF NOT EXISTS vectors_generation ON vectors (generation);
 CREATE TABLE IF NOT EXISTS removed (id TEXT PRIMARY KEY, generation INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS gone (n INTEGER PRIMARY KEY, generation INTEGER NOT NULL);
@@ -171,16 +172,6 @@ class SqliteStore(Store):
         assert self._writer is not None
         if self._writer.in_transaction:
             connection.execute("ROLLBACK")
-
-    def begin_vectors(self, connection: Connection) -> None:
-        """See `Store`."""
-        connection.execute(_VECTORS.format("next_vectors"))
-
-    def switch_vectors(self, connection: Connection) -> None:
-        """See `Store`."""
-        connection.execute("DROP TABLE vectors")
-        connection.execute("ALTER TABLE next_vectors RENAME TO vectors")
-        connection.execute("CREATE INDEX vectors_generation ON vectors (generation)")
 
     def damage(self, connection: Connection) -> str:
         """See `Store`."""

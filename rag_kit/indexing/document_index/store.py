@@ -123,14 +123,6 @@ class Store(ABC):
         """Undo the write transaction."""
 
     @abstractmethod
-    def begin_vectors(self, connection: Connection) -> None:
-        """Make room for ``next_vectors``, a table as ``vectors``, where vectors of another model are collected."""
-
-    @abstractmethod
-    def switch_vectors(self, connection: Connection) -> None:
-        """Replace all vectors by those of ``next_vectors``, which is empty afterwards, or gone."""
-
-    @abstractmethod
     def damage(self, connection: Connection) -> str:
         """What the database itself says is damaged; empty for a sound one."""
 

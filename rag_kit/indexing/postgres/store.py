@@ -205,16 +205,6 @@ class PostgresStore(Store):
             f"There is no index in {self.path}. Make one: rag-kit ingest PATH --index '{self.path}'"
         )
 
-    def begin_vectors(self, connection: Connection) -> None:
-        """See `Store`; the table is always there."""
-
-    def switch_vectors(self, connection: Connection) -> None:
-        """See `Store`."""
-        columns = "n, vector, generation"
-        connection.execute("DELETE FROM vectors")
-        connection.execute(f"INSERT INTO vectors ({columns}) SELECT {columns} FROM next_vectors")
-        connection.execute("DELETE FROM next_vectors")
-
     def damage(self, connection: Connection) -> str:
         """See `Store`; a server looks after its files itself."""
         return ""
