@@ -82,8 +82,8 @@ class Backend(ABC):
         """Where replies of a chat model are kept, which were paid for: a cache, or the path of its file."""
 
     @abstractmethod
-    def flush(self, *, all_legs: bool) -> None:
-        """Save what the legs have not saved yet; or, after each write, only what readers would be slow without."""
+    def flush(self) -> None:
+        """Save what the legs have not saved yet."""
 
     @abstractmethod
     def close(self, keep: Collection[str] | None = None) -> None:

@@ -56,20 +56,18 @@ class FileLeg(ABC):
             (generation, path) for generation, path in self.files(state) if generation <= state.generation
         ]
 
-    def waiting(self, connection: Connection, state: State) -> tuple[int, int]:
-        """How many changes the newest file lacks, and how many rows there are in all."""
-        total = count_since(connection, self.tables[:1], -1)
-        saved = self._saved(state)
-        return (total if saved < 0 else count_since(connection, self.tables, saved)), total
-
     def _saved(self, state: State) -> int:
         """The generation of the newest file from which the store can be followed; -1 without one."""
         return next((generation for generation, _ in self.readable(state) if generation >= state.floor), -1)
 
     def _follows(self, connection: Connection, state: State) -> bool:
         """Whether there is a file, from which a reader follows the store with little work."""
-        changes, total = self.waiting(connection, state)
-        return self._saved(state) >= 0 and changes * _FOLLOWED <= total
+        if (saved := self._saved(state)) < 0:
+            return False
+        changes, total = (
+            count_since(connection, *each) for each in ((self.tables, saved), (self.tables[:1], -1))
+        )
+        return changes * _FOLLOWED <= total
 
     def apply(self, connection: Connection, state: State) -> int:
         """Write the file of the present generation, or leave it where few rows have changed; see ``Leg``."""

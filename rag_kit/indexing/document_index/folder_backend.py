@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
 
     from rag_kit.documents import Filter
     from rag_kit.indexing.document_index.connected_store import ConnectedStore
-
-logger = logging.getLogger(__name__)
 
 
 class FolderBackend(Backend):
@@ -145,37 +142,25 @@ class FolderBackend(Backend):
         """See `Backend`."""
         return self.location / REPLIES
 
-    def flush(self, *, all_legs: bool) -> None:
-        """See `Backend`."""
+    def flush(self) -> None:
+        """See `Backend`; the record of removals that every saved part has followed is dropped."""
         with self.store.reading() as connection:
             state = self.store.state(connection)
-            if not all_legs and not self.vectors.is_behind(connection, state):
-                return
             try:
-                saved = [leg.apply(connection, state) for leg in (self.legs if all_legs else [self.vectors])]
+                saved = min(leg.apply(connection, state) for leg in self.legs)
+            except IndexFormatError:
+                raise
             except (OSError, DocumentIndexError) as error:
-                if isinstance(error, IndexFormatError):
-                    raise
-                if not all_legs:
-                    # the truth is written and is searched; a later call raises what is still so then
-                    logger.warning(
-                        "The vectors of the index in %s cannot be saved yet: %s", self.location, error
-                    )
-                    return
                 raise DocumentIndexError(
                     f"What the index in {self.location} derives from its store cannot be saved ({error}). Nothing is "
                     "lost, and searches find all that was written, slower. Make room, or mend what the error says; the "
                     "next ingest or rag-kit repair saves it."
                 ) from error
-        if all_legs and min(saved) > state.floor:
-            self._forget_removals(min(saved))
-
-    def _forget_removals(self, upto: int) -> None:
-        """Drop the record of removals that every saved part has followed."""
-        with self.store.writing() as connection:
-            for table in ("removed", "gone"):
-                connection.execute(f"DELETE FROM {table} WHERE generation <= ?", (upto,))
-            self.store.set_meta(floor=upto)
+        if saved > state.floor:
+            with self.store.writing() as connection:
+                for table in ("removed", "gone"):
+                    connection.execute(f"DELETE FROM {table} WHERE generation <= ?", (saved,))
+                self.store.set_meta(floor=saved)
 
     def close(self, keep: Collection[str] | None = None) -> None:
         """See `Backend`."""

@@ -153,11 +153,6 @@ class Store(ABC):
             if self._depth == 0:
                 self._commit(self._open)
 
-    @property
-    def in_transaction(self) -> bool:
-        """Whether a write transaction is open."""
-        return self._depth > 0
-
     @contextmanager
     def looking(self) -> Iterator[Connection]:
         """As ``reading``, but inside an open write transaction with what it has written so far."""

@@ -23,7 +23,7 @@ from rag_kit.indexing.document_index.row_masks import Mask, RowMasks
 from rag_kit.indexing.document_index.sql import Connection
 from rag_kit.indexing.document_index.store import State
 from rag_kit.indexing.document_index.vector_file import Numbers, stored_blocks
-from rag_kit.indexing.document_index.vector_leg import WAITING, named, numbers_of
+from rag_kit.indexing.document_index.vector_leg import named, numbers_of
 from rag_kit.indexing.document_index.vectors import TIE, Vectors, near_best
 
 logger = logging.getLogger(__name__)
@@ -121,11 +121,6 @@ class StoreLeg:
     def _save(self, state: State, record: Record) -> None:
         content = record.model_dump_json().encode()
         replace_file(self._path(state), lambda file: file.write(content), mode=0o600)
-
-    def is_behind(self, connection: Connection, state: State) -> bool:
-        """Whether so many vectors are not in the store yet that searches would be slow."""
-        since = self._record(state).generation
-        return self._store is not None and len(_changed(connection, since)) >= WAITING
 
     def apply(self, connection: Connection, state: State) -> int:
         """Hand over what has changed; where the store was not given, the next writer that has it does."""

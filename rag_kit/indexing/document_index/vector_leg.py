@@ -28,7 +28,6 @@ EXACT_ROWS = 20_000
 _CANDIDATES = 3000  # rows that sign bits choose to be scored, at least
 _PER_HIT = 20  # and so many for each hit that is asked for
 _COSINE = 1.001  # no score of unit vectors is larger
-WAITING = 10_000  # so many changes, and a quarter of all rows, are saved before the index is closed
 
 
 @dataclass(frozen=True)
@@ -122,13 +121,6 @@ class VectorLeg(FileLeg):
 
     def _warn(self, error: Exception) -> None:
         logger.warning("%s Vectors are searched in memory instead. %s", error, repair_advice(self._folder))
-
-    def is_behind(self, connection: Connection, state: State) -> bool:
-        """Whether so many vectors are not saved yet that readers would be slow."""
-        if state.embedding is None:
-            return False
-        waiting, total = self.waiting(connection, state)
-        return waiting >= max(WAITING, total // 4)
 
     def apply(self, connection: Connection, state: State) -> int:
         """Write the file anew where more than few vectors have changed; see ``Leg``."""

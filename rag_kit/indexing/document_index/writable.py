@@ -153,19 +153,16 @@ class WritableIndex(ReadableIndex):
             assert self.embeddings is not None
             return next(embed_ahead(self.embeddings, [texts], self._state().dimension))
 
-        with self._store.write_lock:
-            has_vectors = self.embeddings is not None and bool(batch.all_rows)
-            with self._store.writing() as connection:
-                state = self._store.state(connection)
-                if batch.all_rows:  # another process may have made vectors by another model
-                    check_model(self.folder, state.embedding, self._embedding_name, writing=True)
-                report = apply(self._store, batch, vectors if has_vectors else None, embed)
-                if vectors:
-                    size = len(next(iter(vectors.values()))) // 4
-                    check_vectors([[0.0] * size], 1, state.dimension)
-                    self._store.set_meta(dimension=size)
-            if not self._store.in_transaction:
-                self._backend.flush(all_legs=False)
+        has_vectors = self.embeddings is not None and bool(batch.all_rows)
+        with self._store.writing() as connection:
+            state = self._store.state(connection)
+            if batch.all_rows:  # another process may have made vectors by another model
+                check_model(self.folder, state.embedding, self._embedding_name, writing=True)
+            report = apply(self._store, batch, vectors if has_vectors else None, embed)
+            if vectors:
+                size = len(next(iter(vectors.values()))) // 4
+                check_vectors([[0.0] * size], 1, state.dimension)
+                self._store.set_meta(dimension=size)
         return report
 
     def transaction(self) -> AbstractContextManager[Any]:
@@ -226,7 +223,7 @@ class WritableIndex(ReadableIndex):
         Raises:
             DocumentIndexError: It cannot be written; the store holds it all the same, and the next writer saves it.
         """
-        self._backend.flush(all_legs=True)
+        self._backend.flush()
 
 
 def in_scope(source: str, scopes: Sequence[str] | None) -> bool:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 _GROUP = 256  # chunks that are embedded, and committed, together
 _GROUP_KEYWORD = 2_000
+_BEHIND = 10_000  # so many new chunks, and a quarter of all, are saved before the end
 _NAMED = 20  # files in one note
 
 
@@ -232,10 +233,15 @@ class _Run:
                 for group, _ in prepared:
                     self._count(group)
                 return
+            total, behind = self._index.stats()["chunks"], 0
             with closing(self._index.write_all(batches(), max_concurrency=max_concurrency)) as reports:
                 for report in reports:
                     self._report.embedded += report.embedded
                     self._count(waiting.popleft())
+                    total, behind = total + len(report.added), behind + len(report.added)
+                    if behind >= max(_BEHIND, total // 4):  # readers would be slow
+                        self._index.flush()
+                        behind = 0
 
     def _batch(self, group: Group) -> tuple[Group, Batch]:
         """A group, and what its transaction writes; of a dry run nothing."""

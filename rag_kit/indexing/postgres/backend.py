@@ -141,7 +141,7 @@ class PostgresBackend(Backend):
         """See `Backend`."""
         return PostgresReplies(self.store)
 
-    def flush(self, *, all_legs: bool) -> None:
+    def flush(self) -> None:
         """See `Backend`; nothing: the legs follow inside each transaction."""
 
     def close(self, keep: Collection[str] | None = None) -> None:
