@@ -26,7 +26,7 @@ import numpy as np
 import quality_graphs
 from evaluator_pairs import plain
 
-from rag_kit.models.extractive.support import measure, strength
+from rag_kit.models.extractive.answering import measure, strength
 from rag_kit.text.evidence.passages import analyse, passage_text
 from rag_kit.text.evidence.sentences import choose, collect, without_distraction
 from rag_kit.text.evidence.usefulness import usefulness

@@ -97,12 +97,7 @@ _KEY_HEADER = re.compile(r"(?i)auth|key|token|secret")
 
 
 def classify(error: BaseException) -> Failure:
-    """Say what kind of failure an exception is.
-
-    Example:
-        >>> classify(ConnectionResetError()).value, classify(NotImplementedError()).value
-        ('connection', 'refused')
-    """
+    """Say what kind of failure an exception is."""
     if of_another_loop(error):
         return Failure.LOOP
     for each in _chain(error):
@@ -170,10 +165,6 @@ def map_model_error(error: BaseException, *, model: Any = None) -> ModelError:
     with its headers, and would be its context.
 
     An error that is one already comes back as it is. The model's own key is looked for in the server's message.
-
-    Example:
-        >>> type(map_model_error(ConnectionRefusedError("refused"))).__name__
-        'ModelUnreachableError'
     """
     if isinstance(error, ModelError):
         return error

@@ -62,10 +62,6 @@ class FastEmbedCrossEncoder(BaseCrossEncoder):
         batch_size: Most pairs per forward pass.
         **settings: As for `FastEmbedEmbeddings`.
 
-    Raises:
-        MissingExtraError: The extra ``fastembed`` is not installed.
-        ConfigurationError: As for `FastEmbedEmbeddings`.
-
     Example::
 
         FastEmbedCrossEncoder("BAAI/bge-reranker-base")
@@ -91,10 +87,6 @@ class FastEmbedLateInteraction(BaseCrossEncoder):
         model: Its name, as ``fastembed.LateInteractionTextEmbedding.list_supported_models()`` gives it.
         batch_size: Most passages per forward pass.
         **settings: As for `FastEmbedEmbeddings`.
-
-    Raises:
-        MissingExtraError: The extra ``fastembed`` is not installed.
-        ConfigurationError: As for `FastEmbedEmbeddings`.
 
     Example::
 
@@ -128,10 +120,6 @@ def sparse_encoders(model: str, *, batch_size: int = 64, **settings: Any) -> dic
 
     Returns:
         ``{"encoder": ..., "query_encoder": ...}``, to be passed on as keyword arguments.
-
-    Raises:
-        MissingExtraError: The extra ``fastembed`` is not installed.
-        ConfigurationError: As for `FastEmbedEmbeddings`.
 
     Example::
 

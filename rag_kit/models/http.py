@@ -141,15 +141,7 @@ class _AsyncStream(httpx2.AsyncByteStream):
 
 
 def _leaves(before: httpx2.URL, after: httpx2.URL) -> bool:
-    """Whether a redirect goes to another host or port, or from https to http.
-
-    Example:
-        >>> urls = ["http://a/v1", "https://a/v1/", "http://a:8000/v1", "http://b/v1", "http://a/v2"]
-        >>> [_leaves(httpx2.URL("http://a/v1"), httpx2.URL(url)) for url in urls]
-        [False, False, True, True, False]
-        >>> _leaves(httpx2.URL("https://a/v1"), httpx2.URL("http://a/v1"))
-        True
-    """
+    """Whether a redirect goes to another host or port, or from https to http."""
     same = (before.scheme, before.host, before.port) == (after.scheme, after.host, after.port)
     upgraded = (after.scheme, after.host, before.port, after.port) == ("https", before.host, None, None)
     return not same and not upgraded

@@ -42,14 +42,6 @@ def call_key(
 
     Returns:
         64 hexadecimal digits, or ``None`` if the model cannot be distinguished from others.
-
-    Example:
-        >>> from langchain_core.language_models import FakeListChatModel
-        >>> from langchain_core.prompts import ChatPromptTemplate
-        >>> model, prompt = FakeListChatModel(responses=["a"]), ChatPromptTemplate([("user", "{q}")])
-        >>> one, two = (call_key(model, prompt, {"q": q}, str) for q in ("x", "y"))
-        >>> len(one), one == two
-        (64, False)
     """
     identity = model_identity(model, config)
     if identity is None:
@@ -62,18 +54,10 @@ def call_key(
 
 
 def model_identity(model: Any, config: RunnableConfig | None = None) -> Any:
-    """Class, name, endpoint and sampling settings of a model, as plain JSON; for hashing, not for showing.
+    """Class, name, endpoint and sampling settings of a model, as plain JSON, for hashing; None for what is no model.
 
     A model bound to arguments, with retries, with fallbacks or with configurable fields is identified by what is
     inside it.
-
-    Returns:
-        The identity; ``None`` for a runnable that is no model, such as a function.
-
-    Example:
-        >>> from langchain_core.runnables import RunnableLambda
-        >>> model_identity(RunnableLambda(lambda messages: "hi")) is None
-        True
     """
     if isinstance(model, DynamicRunnable):
         return model_identity(*model.prepare(config))

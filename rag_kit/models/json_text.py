@@ -69,12 +69,7 @@ def json_values(text: str) -> Iterator[Any]:
 
 
 def is_truncated(text: str) -> bool:
-    """Whether the text ends in JSON that breaks off (behind a fence or a preamble, too).
-
-    Example:
-        >>> is_truncated('{"queries": ["a", "b'), is_truncated("plain words")
-        (True, False)
-    """
+    """Whether the text ends in JSON that breaks off (behind a fence or a preamble, too)."""
     return _embedded(text[:MAX_TEXT])[1]
 
 

@@ -56,12 +56,7 @@ def short(text: str, secrets: Iterable[str] = ()) -> str:
 
 
 def host_of(url: str | None) -> str | None:
-    """The host of an address, without user, password, port and path.
-
-    Example:
-        >>> host_of("https://me:pw@api.example.org:8443/v1")
-        'api.example.org'
-    """
+    """The host of an address, without user, password, port and path."""
     try:
         return urlsplit(url if "//" in url else f"//{url}").hostname if url else None
     except ValueError:
@@ -69,12 +64,7 @@ def host_of(url: str | None) -> str | None:
 
 
 def origin_of(url: str | None) -> str | None:
-    """Scheme, host and port of an address, without user, password, path and query.
-
-    Example:
-        >>> origin_of("https://me:pw@api.example.org:8443/v1?key=secret"), origin_of("http://[::1]:80/v1")
-        ('https://api.example.org:8443', 'http://[::1]:80')
-    """
+    """Scheme, host and port of an address, without user, password, path and query."""
     if not url or not host_of(url):
         return None
     parts = urlsplit(url if "//" in url else f"//{url}")

@@ -186,16 +186,7 @@ def has_handlers(config: RunnableConfig) -> bool:
 
 
 def has_listeners(config: RunnableConfig) -> bool:
-    """Whether a run under this config would be reported to any handler.
-
-    Args:
-        config: A config that ``ensure_config`` has filled in.
-
-    Example:
-        >>> from langchain_core.callbacks import StdOutCallbackHandler
-        >>> has_listeners({"callbacks": None}), has_listeners({"callbacks": [StdOutCallbackHandler()]})
-        (False, True)
-    """
+    """Whether a run under this config would be reported to any handler."""
     if has_handlers(config):
         return True
     if _tracing_v2_is_enabled is None or get_debug() or _tracing_v2_is_enabled():

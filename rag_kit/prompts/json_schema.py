@@ -11,15 +11,7 @@ _MOST_CHARS = 20_000
 
 
 def schema_problem(schema: Any, *, most_chars: int = _MOST_CHARS) -> str | None:
-    """Say what is wrong with an inline JSON schema.
-
-    Returns:
-        One line for people, or None when a model can be asked to fill it in.
-
-    Example:
-        >>> schema_problem({"type": "object", "properties": {}})
-        "'properties' is empty; name at least one field"
-    """
+    """Say in one line what is wrong with an inline JSON schema; None when a model can be asked to fill it in."""
     if not isinstance(schema, dict):
         return f"it is {type(schema).__name__}; write the name of a class, or a mapping with 'type: object'"
     if schema.get("type") != "object" or not isinstance(schema.get("properties"), dict):

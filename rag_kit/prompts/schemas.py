@@ -11,13 +11,15 @@ from rag_kit.prompts.generating import GeneratedQuestions, QuestionCheck
 from rag_kit.prompts.grading import (
     ChosenSentences,
     CitedSupport,
+    Critique,
     Grade,
     PassageGrades,
     PassageTexts,
     RankedPassages,
+    RetrieveNeeded,
     SupportLabels,
+    Usefulness,
 )
-from rag_kit.prompts.reflection import Critique, RetrieveNeeded, Usefulness
 from rag_kit.prompts.routing import Classification, NextHop, Routes
 
 MAX_QUERY = 2_000

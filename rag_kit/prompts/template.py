@@ -86,14 +86,7 @@ class PromptTemplate(ChatPromptTemplate):
 
     @classmethod
     def from_file(cls, parsed: PromptFile) -> Self:
-        """Build the template of a parsed prompt file.
-
-        Args:
-            parsed: What ``parse_prompt`` returned.
-
-        Returns:
-            The template.
-        """
+        """Build the template of a parsed prompt file."""
         # A tag that only this file uses needs the same protection as the common ones.
         own = {match[1].lower() for section in parsed.sections for match in TAG.finditer(section.text)}
         tags = frozenset(own - RESERVED_TAGS)
@@ -145,10 +138,8 @@ class PromptTemplate(ChatPromptTemplate):
             InvalidInputError: A name is not a variable of this prompt.
         """
         self._check_values({**dict.fromkeys(self.input_variables, ""), **kwargs})
-        fields = {name: getattr(self, name) for name in type(self).model_fields}
-        fields["input_variables"] = [name for name in self.input_variables if name not in kwargs]
-        fields["partial_variables"] = {**self.partial_variables, **kwargs}
-        return type(self)(**fields)
+        left = [name for name in self.input_variables if name not in kwargs]
+        return self._copy(input_variables=left, partial_variables={**self.partial_variables, **kwargs})
 
     def with_instructions(self, instructions: str) -> Self:
         """A copy whose system message is another text; the user's message and the schema stay.
@@ -180,26 +171,20 @@ class PromptTemplate(ChatPromptTemplate):
         text = f"<task>{known.get('name', 'prompt')}</task>\n{instructions.strip()}"
         template = TaggedTemplate(template=_literal(text), input_variables=[])
         digest = hashlib.sha256(f"{known.get('hash', '')}\n{text}".encode()).hexdigest()[:16]
+        messages = [SystemMessagePromptTemplate(prompt=template), *rest]
+        return self._copy(messages=messages, metadata={**known, "hash": f"sha256:{digest}"})
+
+    def _copy(self, **changes: Any) -> Self:
         fields = {name: getattr(self, name) for name in type(self).model_fields}
-        fields["messages"] = [SystemMessagePromptTemplate(prompt=template), *rest]
-        fields["metadata"] = {**known, "hash": f"sha256:{digest}"}
-        return type(self)(**fields)
+        return type(self)(**{**fields, **changes})
 
     def format_messages(self, **kwargs: Any) -> list[BaseMessage]:
-        """The messages with the values filled in.
-
-        Raises:
-            InvalidInputError: Values are missing, extra, or not text.
-        """
+        """The messages with the values filled in; raises InvalidInputError for missing, extra and other values."""
         self._check_values(kwargs)
         return super().format_messages(**kwargs)
 
     async def aformat_messages(self, **kwargs: Any) -> list[BaseMessage]:
-        """As `format_messages`; there is nothing to wait for.
-
-        Raises:
-            InvalidInputError: Values are missing, extra, or not text.
-        """
+        """As `format_messages`; there is nothing to wait for."""
         return self.format_messages(**kwargs)
 
     def _validate_input(self, inner_input: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The task ``condense``: a follow-up question made complete by rule, from the conversation before it."""
+"""Tasks on a conversation: a follow-up question made complete by rule, and its summary."""
 
 from __future__ import annotations
 
@@ -69,6 +69,29 @@ def condense(prompt: Prompt) -> dict[str, str]:
     return {
         "query": question if len(question) > _MAX_QUERY else _complete(question, asked, reply)[:_MAX_QUERY]
     }
+
+
+def summarise_history(prompt: Prompt) -> str:
+    """Each question with the first sentence of its answer, the newest that fit into the block ``max_chars``.
+
+    Example:
+        >>> turns = (("user", "Who wrote Emma?"), ("assistant", "Jane Austen.[1] She wrote six novels.[1]"))
+        >>> summarise_history(Prompt("summarise_history", turns=turns))
+        'Who wrote Emma? Jane Austen.'
+    """
+    lines: list[str] = []
+    for role, text in prompt.turns:
+        if role == "summary":
+            lines += [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+        elif role == "user":
+            lines.append(" ".join(text.split()))
+        elif lines and not is_declined(text):
+            first = next((" ".join(s.text.split()) for s in sentences(_MARKS.sub("", text))), "")
+            lines[-1] = f"{lines[-1]} {first}".strip()
+    room = prompt.number("max_chars", 2_000)
+    while len(lines) > 1 and sum(len(line) + 1 for line in lines) > room:
+        del lines[0]
+    return "\n".join(lines)[:room]
 
 
 def topic_of(asked: str, reply: str, *, person: bool) -> str:

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from rag_kit.models.extractive.answering import strength_of
 from rag_kit.models.extractive.blocks import Prompt
-from rag_kit.models.extractive.support import strength_of
 from rag_kit.text import sentences
 from rag_kit.text.citations.check import check_citations
 from rag_kit.text.citations.decline import is_declined

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from rag_kit.prompts.reflection import Critique, RetrieveNeeded, Usefulness
+from rag_kit.prompts.grading import Critique, RetrieveNeeded, Usefulness
 
 
 @pytest.mark.parametrize(
