@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from langchain_core.documents import Document
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rag_kit.documents.explanation import CORRECTED
 from rag_kit.errors import InvalidInputError
@@ -20,6 +21,15 @@ from rag_kit.indexing.document_index.writing import Batch, Correction
 
 if TYPE_CHECKING:
     from rag_kit.indexing.document_index.index import DocumentIndex
+
+
+class _Line(BaseModel):
+    """What counts of a line of the file."""
+
+    model_config = ConfigDict(strict=True)
+
+    id: str
+    text: Annotated[str, Field(pattern=r"\S")] | None
 
 
 class Corrected(NamedTuple):
@@ -172,24 +182,14 @@ def _lines(path: Path) -> Iterator[tuple[int, str, str | None]]:
         with path.open("rb") as file:
             for number, data in enumerate(file, 1):
                 if data.strip():
-                    try:
-                        yield (number, *_chunk(data))
-                    except (ValueError, RecursionError) as error:
-                        raise InvalidInputError(
-                            f"{path}, line {number}: {error}. Nothing was changed."
-                        ) from error
+                    line = _Line.model_validate_json(data.removeprefix(b"\xef\xbb\xbf"))
+                    yield number, line.id, line.text
+    except ValidationError as error:
+        [wrong, *_] = error.errors(include_url=False)
+        where = "".join(f'"{name}": ' for name in wrong["loc"])
+        raise InvalidInputError(
+            f'{path}, line {number}: {where}{wrong["msg"]}. A line has an "id", and a "text" that is not empty, or '
+            "null to take the chunk out. Nothing was changed."
+        ) from error
     except OSError as error:
         raise InvalidInputError(f"{path} cannot be read ({error.strerror or error}).") from error
-
-
-def _chunk(data: bytes) -> tuple[str, str | None]:
-    chunk = json.loads(data.decode("utf-8-sig"))
-    if not isinstance(chunk, dict) or not {"id", "text"} <= chunk.keys():
-        raise ValueError('it must be an object with "id" and "text"')
-    key, text = chunk["id"], chunk["text"]
-    if not isinstance(key, str) or not isinstance(text, str | None):
-        raise ValueError('"id" must be a text, and "text" a text or null')
-    if text is not None and not text.strip():
-        raise ValueError('"text" is empty; write null to take the chunk out')
-    f"{key}{text}".encode()  # half a surrogate pair is no text
-    return key, text

@@ -17,7 +17,7 @@ from rag_kit.indexing.document_index.file_leg import FileLeg
 from rag_kit.indexing.document_index.folder import repair_advice
 from rag_kit.indexing.document_index.report import IndexReport
 from rag_kit.indexing.document_index.row_masks import Loaded
-from rag_kit.indexing.document_index.rows import all_ids, changed_documents, removed_since
+from rag_kit.indexing.document_index.rows import changed_documents, ids_of
 from rag_kit.indexing.document_index.sql import Connection
 from rag_kit.indexing.document_index.store import State
 from rag_kit.indexing.document_index.vectors import TIE
@@ -85,7 +85,7 @@ class KeywordLeg(FileLeg):
             changed = changed_documents(connection, self._generation)
             try:
                 if self._generation >= 0:
-                    index.delete(removed_since(connection, self._generation))
+                    index.delete(ids_of(connection, "removed", self._generation))
                 searched = [searched_text(one.page_content, one.metadata) for one in changed]
                 index._store.write(changed, None, WordCounts(index.analyzer, searched), replace=True)
             except BaseException:
@@ -128,7 +128,7 @@ class KeywordLeg(FileLeg):
             if self._index is None:
                 return
             index = self.follow(connection, state)
-            there, alive = set(index.ids), all_ids(connection)
+            there, alive = set(index.ids), set(ids_of(connection, "chunks"))
             sample = _sample(connection, len(alive))
             lost = {key for key, text in sample if not _finds(index, key, text)}
         for keys, what in (

@@ -57,10 +57,7 @@ class RowMasks:
     def mask(self, connection: Connection, state: State, where: Filter) -> Mask:
         """Whether the row of each number passes, shape (highest number + 1,); arbitrary where there is no row."""
         passes = compile_filter(where)
-        try:
-            key = json.dumps(where, sort_keys=True)
-        except TypeError:
-            key = ""
+        key = json.dumps(where, sort_keys=True, default=repr)
         with self._lock:
             since, before = self._kept.get(key, (state.generation + 1, np.zeros(0, bool)))
             if since == state.generation:
@@ -77,11 +74,10 @@ class RowMasks:
         while group := rows.fetchmany(_BLOCK):
             parsed = json.loads(f"[{','.join(metadata for _, metadata in group)}]")
             mask[[n for n, _ in group]] = [passes(metadata) for metadata in parsed]
-        if key:
-            with self._lock:
-                self._kept[key] = (state.generation, mask)
-                while len(self._kept) > _MAX_MASKS:
-                    self._kept.popitem(last=False)
+        with self._lock:
+            self._kept[key] = (state.generation, mask)
+            while len(self._kept) > _MAX_MASKS:
+                self._kept.popitem(last=False)
         return mask
 
     def _follow(self, connection: Connection, state: State) -> None:

@@ -153,14 +153,9 @@ def changed_documents(connection: Connection, since: int) -> list[Document]:
     return [document(*row) for row in connection.execute(query, (since,))]
 
 
-def removed_since(connection: Connection, since: int) -> list[str]:
-    """Ids of the rows that were removed after a generation, which is not below the floor of the state."""
-    return [key for (key,) in connection.execute("SELECT id FROM removed WHERE generation > ?", (since,))]
-
-
-def all_ids(connection: Connection) -> set[str]:
-    """Ids of all rows."""
-    return {key for (key,) in connection.execute("SELECT id FROM chunks")}
+def ids_of(connection: Connection, table: str, since: int = -1) -> list[str]:
+    """Ids of the rows of a table that are of a later generation."""
+    return [key for (key,) in connection.execute(f"SELECT id FROM {table} WHERE generation > ?", (since,))]
 
 
 def count_since(connection: Connection, tables: Sequence[str], since: int) -> int:

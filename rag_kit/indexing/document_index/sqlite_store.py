@@ -56,15 +56,15 @@ CREATE TABLE IF NOT EXISTS corrections (
     corrected TEXT);
 """
 
-_AGAIN = "then run the same again. Nothing of this write was changed, and what was written before stays."
-_ADVICE = {
-    sqlite3.SQLITE_FULL: "No room is left to write to {} ({}): make room",
-    sqlite3.SQLITE_IOERR: "{} cannot be read or written ({}): check the disk",
-    **dict.fromkeys(
-        (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM),
-        "{} cannot be opened or written ({}): check its permissions",
-    ),
-}
+_ROOM = frozenset(
+    {
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_PERM,
+    }
+)
 
 
 class SqliteStore(Store):
@@ -132,8 +132,11 @@ class SqliteStore(Store):
             return LockedError(f"{self.path} is locked by another program ({text}). Try again later.")
         if code in (sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH):
             return InvalidInputError(f"A document is too large to be stored ({text}). Split it.")
-        if code in _ADVICE:
-            return DocumentIndexError(f"{_ADVICE[code].format(self.path, text)}, {_AGAIN}")
+        if code in _ROOM:
+            return DocumentIndexError(
+                f"{self.path} cannot be read or written ({text}): make room, or check the disk and its permissions, "
+                "then run the same again. Nothing of this write was changed, and what was written before stays."
+            )
         return IndexFormatError(
             f"{self.path} is damaged or unreadable ({text}). It holds the truth of the index, so nothing can "
             "rebuild it: put a backup in its place, or ingest again into a new folder."

@@ -67,7 +67,9 @@ def test_no_room_on_the_device(docs: Path, small: Path, monkeypatch: pytest.Monk
     """Whether the store or what is derived finds no room: searches go on, and the next run finishes."""
     monkeypatch.setattr(run, "_GROUP", 100)
     resized(small, size)
-    with pytest.raises(DocumentIndexError, match=r"(No room is left|cannot be saved).*[Mm]ake room"):
+    with pytest.raises(
+        DocumentIndexError, match=r"(cannot be read or written|cannot be saved).*[Mm]ake room"
+    ):
         ingest(docs, small / "index", embeddings=WordEmbeddings())
     held = whole(small / "index")
     assert 0 < held <= FILES
@@ -93,7 +95,7 @@ def test_a_store_that_fails_half_way(docs: Path, tmp_path: Path, monkeypatch: py
     with monkeypatch.context() as patch:
         patch.setattr(writing, "_put", failing)
         with pytest.raises(
-            DocumentIndexError, match=r"disk I/O error.*check the disk, then run the same again"
+            DocumentIndexError, match=r"disk I/O error.*check the disk.*, then run the same again"
         ):
             ingest(docs, tmp_path / "index", embeddings=WordEmbeddings())
     assert whole(tmp_path / "index") == 10

@@ -186,7 +186,7 @@ def test_a_full_disk_at_close_does_not_hide_the_first_error(
     """When neither the write nor the clean-up finds room, the user sees the write's error, and the lock goes."""
     model = WordEmbeddings()
     with (  # noqa: PT012 - the error must come out of the with of the index
-        pytest.raises(DocumentIndexError, match="No room is left"),
+        pytest.raises(DocumentIndexError, match="make room"),
         DocumentIndex.open(index_folder, embeddings=model, mode="w") as index,
     ):
         index._store._writer = Full(index._store._writer)  # type: ignore[assignment]
