@@ -15,7 +15,7 @@ from langchain_core.documents import Document
 from rag_kit.retrieval import CompressionRetriever, PointwiseReranker, RagKitRetriever, RerankRetriever
 from rag_kit.retrieval.base import Request
 from rag_kit.retrieval.compression.model import ModelCompressor
-from rag_kit.retrieval.rerank.listwise import ListwiseReranker
+from rag_kit.retrieval.rerank.model import ListwiseReranker
 
 QUESTION = "How is the fan cleaned?"
 

@@ -20,21 +20,21 @@ if TYPE_CHECKING:
     from rag_kit.retrieval.graph import GraphRetriever as GraphRetriever
     from rag_kit.retrieval.hybrid import HybridRetriever as HybridRetriever
     from rag_kit.retrieval.hyde import HyDERetriever as HyDERetriever
+    from rag_kit.retrieval.hyde import Query2DocRetriever as Query2DocRetriever
     from rag_kit.retrieval.multi_query import MultiQueryRetriever as MultiQueryRetriever
+    from rag_kit.retrieval.multi_query import StepBackRetriever as StepBackRetriever
     from rag_kit.retrieval.parents.parent_document import ParentDocumentRetriever as ParentDocumentRetriever
     from rag_kit.retrieval.parents.sentence_window import SentenceWindowRetriever as SentenceWindowRetriever
-    from rag_kit.retrieval.query2doc import Query2DocRetriever as Query2DocRetriever
     from rag_kit.retrieval.raptor import RaptorRetriever as RaptorRetriever
     from rag_kit.retrieval.representations import MultiRepresentationRetriever as MultiRepresentationRetriever
     from rag_kit.retrieval.representations import index_retriever as index_retriever
-    from rag_kit.retrieval.rerank.pointwise import PointwiseReranker as PointwiseReranker
+    from rag_kit.retrieval.rerank.model import PointwiseReranker as PointwiseReranker
     from rag_kit.retrieval.rerank.retriever import RerankRetriever as RerankRetriever
     from rag_kit.retrieval.rerank.scorers import CrossEncoderReranker as CrossEncoderReranker
     from rag_kit.retrieval.routing.retriever import RoutingRetriever as RoutingRetriever
     from rag_kit.retrieval.routing.source import Source as Source
     from rag_kit.retrieval.sparse.retriever import SparseRetriever as SparseRetriever
     from rag_kit.retrieval.sparse.trigram import TrigramRetriever as TrigramRetriever
-    from rag_kit.retrieval.step_back import StepBackRetriever as StepBackRetriever
     from rag_kit.retrieval.vector import VectorRetriever as VectorRetriever
 
 __all__, __getattr__, __dir__ = lazy_names(__name__)

@@ -12,7 +12,7 @@ from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.documents.provenance import first_stage
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25.index import BM25Index
-from rag_kit.indexing.bm25.parameters import DEFAULT_B, DEFAULT_K1
+from rag_kit.indexing.bm25.parameters import DEFAULT_B, DEFAULT_K1, documents_of_texts
 from rag_kit.indexing.bm25.scoring import Variant
 from rag_kit.retrieval.arguments import unknown_arguments
 from rag_kit.retrieval.base import RagKitRetriever, Request
@@ -91,20 +91,10 @@ class BM25Retriever(RagKitRetriever):
         cls,
         texts: Iterable[str],
         metadatas: Iterable[Mapping[str, Any]] | None = None,
-        *,
-        ids: Sequence[str] | None = None,
-        k1: float = DEFAULT_K1,
-        b: float = DEFAULT_B,
-        variant: Variant = "lucene",
-        analyzer: Callable[[str], list[str]] | None = None,
-        preprocess_func: Callable[[str], list[str]] | None = None,
-        bm25_params: Mapping[str, Any] | None = None,
-        **fields: Any,
+        **settings: Any,
     ) -> BM25Retriever:
         """Index texts, with the metadata of each, and search them; arguments as for :meth:`from_documents`."""
-        settings = _settings(k1, b, variant, analyzer, preprocess_func, bm25_params)
-        index = BM25Index.from_texts(texts, metadatas, ids=ids, **settings)
-        return cls(index=index, **fields)
+        return cls.from_documents(documents_of_texts(texts, metadatas), **settings)
 
     @classmethod
     def from_rank_bm25(

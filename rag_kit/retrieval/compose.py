@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
@@ -28,17 +28,42 @@ from langchain_core.runnables import (
 from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.runnables.configurable import DynamicRunnable, RunnableConfigurableAlternatives
 from langchain_core.vectorstores import VectorStoreRetriever
+from pydantic import BeforeValidator
 
+from rag_kit.concurrency.branches import FanOut
 from rag_kit.concurrency.bridge import run_in_thread
+from rag_kit.concurrency.budget import check_seconds
 from rag_kit.documents import Filter, combine_filters, compile_filter
-from rag_kit.errors import InvalidInputError
+from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError
 from rag_kit.models.runnables import acall_runnable
-from rag_kit.retrieval.base import RagKitRetriever, Request
+from rag_kit.retrieval.base import OptionalCount, RagKitRetriever, Request
 from rag_kit.retrieval.stores import native_async, native_filter
 
 T = TypeVar("T")
 _GROWTH = (4, 16, 64)
 _MAX_FETCH = 10_000
+
+Seconds = Annotated[float | None, BeforeValidator(lambda v, info: check_seconds(info.field_name, v))]
+
+
+class BranchingRetriever(RagKitRetriever):
+    """Base of the retrievers that call others."""
+
+    fetch_k: OptionalCount = None
+    on_error: Literal["raise", "skip"] = "skip"
+    timeout: Seconds = None
+    max_concurrency: OptionalCount = None
+
+
+def raise_all_failed(what: str, result: FanOut[Any]) -> None:
+    """Raise where there was something to do, and all of it failed; a used-up budget as it is."""
+    errors = [outcome.error for outcome in result.outcomes]
+    if None in errors or not errors:
+        return
+    for error in errors:
+        if isinstance(error, BudgetExceededError):
+            raise error
+    raise BranchError(f"All {what} failed. {'; '.join(result.degradations)}") from errors[0]
 
 
 def call_retriever(

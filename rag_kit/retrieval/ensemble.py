@@ -21,8 +21,7 @@ from rag_kit.documents.provenance import peek_provenance, peek_score
 from rag_kit.documents.spans import new_part, span_of
 from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval.base import Request
-from rag_kit.retrieval.bounded import BranchingRetriever, raise_all_failed
-from rag_kit.retrieval.compose import acall_retriever, call_retriever
+from rag_kit.retrieval.compose import BranchingRetriever, acall_retriever, call_retriever, raise_all_failed
 from rag_kit.retrieval.convex import Normalisation, RankedList, fuse
 from rag_kit.retrieval.fusion import (
     FusedList,

@@ -15,7 +15,7 @@ from rag_kit.documents.columns import MetadataColumns
 from rag_kit.errors import InvalidInputError
 from rag_kit.models.clients import embed_documents
 from rag_kit.retrieval.base import Request
-from rag_kit.retrieval.batching_vectors import SteppedRetriever, search_by_vector
+from rag_kit.retrieval.batching import SteppedRetriever, search_by_vector
 from rag_kit.retrieval.hybrid import QueryVectors, reads
 from rag_kit.retrieval.vectors import embedded, unit
 

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
-from contextvars import ContextVar
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, Literal
 
 from langchain_core.documents import Document
-from langchain_core.embeddings import Embeddings
 from pydantic import Field
 
+from rag_kit.concurrency.steps import Step
 from rag_kit.documents import add_note
 from rag_kit.documents.provenance import first_stage
 from rag_kit.errors import InvalidInputError, ModelError
 from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.models.clients import aembed_query, embed_query
 from rag_kit.retrieval.base import RagKitRetriever, Request
-from rag_kit.retrieval.batching_vectors import SteppedRetriever, blocking, search_by_vector
+from rag_kit.retrieval.batching import SteppedRetriever, blocking, search_by_vector
 from rag_kit.retrieval.ensemble import EnsembleRetriever
 from rag_kit.retrieval.hybrid import HybridRetriever, QueryVectors, reads
 
@@ -67,7 +66,7 @@ class DenseIndexRetriever(SteppedRetriever):
             hits = await blocking("search", self.index.search_dense, query, request.k, request.filter)
         else:
             find = partial(self._nearest, request=request)
-            known = _known_vector(model, query)
+            known = self.query_vectors.get(query)
             if known is None:
                 hits = await search_by_vector(self.index, model, query, request, find)
             else:
@@ -84,48 +83,18 @@ class DenseIndexRetriever(SteppedRetriever):
         }
 
 
-# The embedding model, a query and its vector, for several searches of one call.
-_embedded: ContextVar[tuple[Embeddings, str, Sequence[float]] | None] = ContextVar("embedded", default=None)
-
-
-def _known_vector(model: Embeddings, query: str) -> Sequence[float] | None:
-    known = _embedded.get()
-    return known[2] if known is not None and known[0] is model and known[1] == query else None
-
-
-@contextmanager
-def embedded_once(retriever: Any, query: str) -> Iterator[None]:
+async def embed_first(retriever: Any, query: str) -> None:
     """Embed a query before several searches of one retriever need its vector at the same time."""
-    model, vector = _model_for(retriever, query), None
-    with suppress(ModelError):  # then each search asks, and fails or is skipped by itself
-        vector = None if model is None else embed_query(model, query)
-    with _remembered(model, query, vector):
-        yield
-
-
-@asynccontextmanager
-async def aembedded_once(retriever: Any, query: str) -> AsyncIterator[None]:
-    """As ``embedded_once``, without blocking."""
-    model, vector = _model_for(retriever, query), None
-    with suppress(ModelError):  # as above
-        vector = None if model is None else await aembed_query(model, query)
-    with _remembered(model, query, vector):
-        yield
-
-
-@contextmanager
-def _remembered(model: Embeddings | None, query: str, vector: Sequence[float] | None) -> Iterator[None]:
-    token = _embedded.set(None if model is None or vector is None else (model, query, vector))
-    try:
-        yield
-    finally:
-        _embedded.reset(token)
-
-
-def _model_for(retriever: Any, query: str) -> Embeddings | None:
     parts = retriever.retrievers if isinstance(retriever, EnsembleRetriever) else [retriever]
     dense = next((part for part in parts if isinstance(part, DenseIndexRetriever)), None)
-    return dense.index.embeddings if dense is not None and dense.reads(query) else None
+    model = None if dense is None else dense.index.embeddings
+    if dense is None or model is None or not dense.reads(query):
+        return
+    step: Step[Any] = Step(
+        "embedding", lambda _: embed_query(model, query), lambda _: aembed_query(model, query)
+    )
+    with suppress(ModelError):  # then each search asks, and fails or is skipped by itself
+        dense.query_vectors.keep([query], [await step])
 
 
 def rows_retriever(

@@ -143,12 +143,12 @@ def _number(item: Any) -> int | None:
 
 
 def usable_variants(
-    written: Iterable[str], question: str, *, most: int, max_chars: int
+    written: Iterable[str], question: str, *, most: int, max_chars: int, latin: bool = False
 ) -> tuple[list[str], list[str]]:
     """The first ``most`` texts that are worth a search, and for each dropped one a line that says why.
 
     Texts are the same if they differ only in case, width, punctuation, spacing, or simplified against
-    traditional characters.
+    traditional characters. With ``latin``, texts in Latin letters suit every question (names, abbreviations).
 
     Example:
         >>> usable_variants(["What is BM25?", "what is bm25", "BM25 ranking", "БМ25?"], "What is BM25?",
@@ -158,6 +158,7 @@ def usable_variants(
     asked = folded(question)
     seen = {asked}
     script = script_of(question)
+    scripts = {"", script, "LATIN" if latin else script}
     kept: list[str] = []
     dropped: list[str] = []
     for text in written:
@@ -169,7 +170,7 @@ def usable_variants(
             dropped.append("repeats the question" if key == asked else "repeats another")
         elif len(text) > max_chars:
             dropped.append(f"longer than {max_chars} characters")
-        elif script and (own := script_of(text)) and own != script:
+        elif script and script_of(text) not in scripts:
             dropped.append("another script")
         elif len(kept) == most:
             dropped.append("more than asked for")

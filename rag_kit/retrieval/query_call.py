@@ -25,8 +25,14 @@ from rag_kit.models.identity import call_key
 from rag_kit.models.json_schema import SchemaMismatchError
 from rag_kit.models.schema import target_of
 from rag_kit.retrieval.base import Request
-from rag_kit.retrieval.bounded import BranchingRetriever, Seconds, raise_all_failed
-from rag_kit.retrieval.compose import acall_retriever, call_retriever, groups_of
+from rag_kit.retrieval.compose import (
+    BranchingRetriever,
+    Seconds,
+    acall_retriever,
+    call_retriever,
+    groups_of,
+    raise_all_failed,
+)
 from rag_kit.retrieval.fusion import Search
 
 _log = logging.getLogger(__name__)

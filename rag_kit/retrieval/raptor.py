@@ -18,7 +18,7 @@ from rag_kit.indexing.document_index.vectors import Vectors, best, unit
 from rag_kit.indexing.raptor.tree import RaptorTree
 from rag_kit.indexing.searched import RAPTOR, REPRESENTATION
 from rag_kit.retrieval.base import Request
-from rag_kit.retrieval.batching_vectors import SteppedRetriever, search_by_vector
+from rag_kit.retrieval.batching import SteppedRetriever, search_by_vector
 from rag_kit.retrieval.indexed import Hits, rows_retriever
 
 

@@ -14,6 +14,7 @@ from pydantic import PrivateAttr, field_validator
 
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.concurrency.degradation_log import log_degraded
+from rag_kit.concurrency.steps import arun, run
 from rag_kit.documents import Filter, combine_filters
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.families import Family
@@ -21,10 +22,9 @@ from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.representing.kinds import REPRESENTATION, TEXT, kinds_of
 from rag_kit.indexing.representing.representer import Representer
 from rag_kit.retrieval.base import RagKitRetriever, Request
-from rag_kit.retrieval.bounded import BranchingRetriever
-from rag_kit.retrieval.compose import acall_retriever, call_retriever
+from rag_kit.retrieval.compose import BranchingRetriever, acall_retriever, call_retriever
 from rag_kit.retrieval.ensemble import EnsembleRetriever
-from rag_kit.retrieval.indexed import aembedded_once, embedded_once, rows_retriever
+from rag_kit.retrieval.indexed import embed_first, rows_retriever
 from rag_kit.retrieval.own_filter import own_filter
 from rag_kit.retrieval.parents.parent_document import ParentDocumentRetriever
 from rag_kit.retrieval.parents.writing import FamilyWriter
@@ -116,14 +116,14 @@ class MultiRepresentationRetriever(FamilyWriter, BranchingRetriever):
 
     def _retrieve(self, query: str, request: Request) -> list[Document]:
         config, where = request.child("representations"), self._where(request)
-        with embedded_once(self._rows, query):
-            return call_retriever(self._ensemble(), query, config=config, k=request.k, filter=where)
+        run(embed_first(self._rows, query))
+        return call_retriever(self._ensemble(), query, config=config, k=request.k, filter=where)
 
     async def _aretrieve(self, query: str, request: Request) -> list[Document]:
         config, where = request.child("representations"), self._where(request)
         ensemble = await run_in_thread(self._ensemble)
-        async with aembedded_once(self._rows, query):
-            return await acall_retriever(ensemble, query, config=config, k=request.k, filter=where)
+        await arun(embed_first(self._rows, query))
+        return await acall_retriever(ensemble, query, config=config, k=request.k, filter=where)
 
     def _where(self, request: Request) -> Filter | None:
         """The filters of the call, of this retriever and of the one inside, which holds for documents too."""

@@ -44,6 +44,8 @@ def _few(value: Any, info: ValidationInfo) -> int:
 
 Rewrites = Annotated[int, BeforeValidator(_few)]
 """A field for a number of rewrites, 1 to 32."""
+Model = Annotated[Runnable[Any, Any], BeforeValidator(check_model)]
+"""A field for a chat model."""
 
 
 class RewritingRetriever(WrappingRetriever):
@@ -90,7 +92,7 @@ class RewritingRetriever(WrappingRetriever):
     k_may_be_none: ClassVar[bool] = True
 
     k: int | None = 4  # type: ignore[assignment]
-    llm: Runnable[Any, Any]
+    llm: Model
     prompt: Any = None
     language: Literal["auto", "en", "zh"] = "auto"
     include_original: bool = True
@@ -113,11 +115,6 @@ class RewritingRetriever(WrappingRetriever):
     ) -> Self:
         """Make the retriever from a model and the retriever to search with; ``settings`` are any further arguments."""
         return cls(llm=llm, retriever=retriever, prompt=prompt, k=k, **settings)
-
-    @field_validator("llm", mode="before")
-    @classmethod
-    def _llm_is_a_model(cls, value: Any) -> Any:
-        return check_model(value)
 
     @field_validator("cache", mode="before")
     @classmethod
@@ -204,11 +201,9 @@ class RewritingRetriever(WrappingRetriever):
             call.note(f"degraded: {self.task}: searched with the question alone")
         return [Search(question, "original")] if self.include_original or not rewritten else []
 
-    def _usable(
-        self, written: Sequence[str], question: str, call: QueryCall, *, most: int, max_chars: int
-    ) -> list[str]:
-        """What is worth a search of what the model wrote; the rest is noted."""
-        kept, dropped = usable_variants(written, question, most=most, max_chars=max_chars)
+    def _usable(self, written: Sequence[str], question: str, call: QueryCall, **limits: Any) -> list[str]:
+        """What is worth a search of what the model wrote, by ``usable_variants``; the rest is noted."""
+        kept, dropped = usable_variants(written, question, **limits)
         if dropped:
             call.note(dropped_note(dropped))
         return kept

@@ -18,8 +18,13 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.store_filters import is_chroma
 from rag_kit.models.runnables import connections_of
 from rag_kit.retrieval.base import Request
-from rag_kit.retrieval.batching import search_together
-from rag_kit.retrieval.batching_vectors import SteppedRetriever, blocking, embed_in_one, many_searcher
+from rag_kit.retrieval.batching import (
+    SteppedRetriever,
+    blocking,
+    embed_in_one,
+    many_searcher,
+    search_together,
+)
 from rag_kit.retrieval.stores import native_async, native_async_scores, native_filter
 
 _Scored = list[tuple[Document, float | None]]

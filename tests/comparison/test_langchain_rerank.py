@@ -16,7 +16,7 @@ from support.rewriters import Scripted, ids, notes
 
 from rag_kit.documents import get_provenance
 from rag_kit.retrieval import CrossEncoderReranker, PointwiseReranker, RerankRetriever
-from rag_kit.retrieval.rerank.listwise import ListwiseReranker
+from rag_kit.retrieval.rerank.model import ListwiseReranker
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

@@ -14,7 +14,6 @@ from pydantic import Field, field_validator
 from rag_kit.documents import PROVENANCE_KEY, copy_document, get_provenance, with_provenance
 from rag_kit.documents.provenance import peek_score
 from rag_kit.errors import InvalidInputError, ModelOutputError
-from rag_kit.retrieval.base import check_number
 from rag_kit.retrieval.compression.base import (
     KEPT_KEY,
     Compressor,
@@ -53,7 +52,7 @@ class CompressionRetriever(RefiningRetriever):
         separator: Stands between spans that did not follow one another.
         if_empty: What to do if no passage has a sentence that matters: ``"original"`` returns the passages whole, with
             a note; ``"empty"`` returns nothing; ``"first"`` returns the first passage whole, with a note.
-        merge_threshold: Likeness (Jaccard index of runs of three words, 0 to 1) from which passages are merged;
+        merge_threshold: Likeness (Jaccard index of runs of three words, 0.5 to 1) from which passages are merged;
             ``None`` merges none. What is a part of an earlier text is merged into that too. Texts that differ in a
             number or a negation are never merged.
         **more: ``filter``, ``on_error``, ``timeout``, ``deadline``, ``max_calls``, ``max_tokens``,
@@ -77,7 +76,7 @@ class CompressionRetriever(RefiningRetriever):
     context: int = Field(default=0, ge=0, strict=True)
     separator: str = " … "
     if_empty: Literal["original", "first", "empty"] = "original"
-    merge_threshold: float | None = 0.9
+    merge_threshold: float | None = Field(default=0.9, ge=0.5, le=1)
 
     @classmethod
     def from_llm(
@@ -109,15 +108,6 @@ class CompressionRetriever(RefiningRetriever):
             raise InvalidInputError(
                 f"compressor is {type(value).__name__}; it must be a compressor of rag_kit.retrieval.compression, a "
                 "LangChain document compressor, an embedding model, a chat model, or None for the lexical one."
-            )
-        return value
-
-    @field_validator("merge_threshold", mode="before")
-    @classmethod
-    def _threshold_is_allowed(cls, value: Any) -> Any:
-        if value is not None and check_number("merge_threshold", value, above=0.0, most=1.0) < 0.5:
-            raise InvalidInputError(
-                f"merge_threshold={value!r} was given; below 0.5 texts are no duplicates. Give 0.5 to 1, or None."
             )
         return value
 

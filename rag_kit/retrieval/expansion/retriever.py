@@ -8,7 +8,6 @@ from functools import partial
 from os import PathLike
 from typing import Any, ClassVar, Self
 
-from langchain_core.runnables import Runnable
 from pydantic import BaseModel, Field, field_validator, model_validator
 
 from rag_kit.documents import combine_filters
@@ -23,13 +22,13 @@ from rag_kit.retrieval.expansion.feedback import (
     keyword_retriever,
     reader_of,
 )
-from rag_kit.retrieval.expansion.terms import TEMPLATES, Added, key_phrases, new_terms, usable_terms
+from rag_kit.retrieval.expansion.terms import MAX_CHARS, TEMPLATES, Added, key_phrases, new_terms
 from rag_kit.retrieval.expansion.thesaurus import Entries, Thesaurus
 from rag_kit.retrieval.fusion import Search
 from rag_kit.retrieval.indexed import KeywordIndexRetriever
-from rag_kit.retrieval.prompting import dropped_note, texts_of
+from rag_kit.retrieval.prompting import texts_of
 from rag_kit.retrieval.query_call import QueryCall
-from rag_kit.retrieval.rewriting import Rewrites, RewritingRetriever
+from rag_kit.retrieval.rewriting import Model, Rewrites, RewritingRetriever
 from rag_kit.text import detect_language, fold
 
 
@@ -73,7 +72,7 @@ class ExpansionRetriever(RewritingRetriever):
     task: ClassVar[str] = "expansion"
     answer_form: ClassVar[type[BaseModel]] = Queries
 
-    llm: Runnable[Any, Any] | None = None  # type: ignore[assignment]
+    llm: Model | None = None  # type: ignore[assignment]
     thesaurus: Thesaurus | None = None
     feedback: RelevanceFeedback | None = None
     templates: Sequence[str] | bool = False
@@ -185,9 +184,8 @@ class ExpansionRetriever(RewritingRetriever):
         if self.llm is None:
             return []
         answers = await self._ask([{"question": question, "count": self.n}], call)
-        terms, dropped = usable_terms(texts_of(answers, "queries"), question, self.n)
-        if dropped:
-            call.note(dropped_note(dropped))
+        written = texts_of(answers, "queries")
+        terms = self._usable(written, question, call, most=self.n, max_chars=MAX_CHARS, latin=True)
         if answers and not terms:
             call.note(f"degraded: {self.task}: the model gave no usable term")
         return [Added(term, "model") for term in terms]

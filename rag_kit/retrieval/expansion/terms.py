@@ -1,12 +1,11 @@
-"""Terms that were offered for a question -> those worth searching for; and the terms that it is about itself."""
+"""Terms to add to a question: those that are new, and those that it is about itself."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from rag_kit.retrieval.prompting import script_of
 from rag_kit.text import fold
 from rag_kit.text.language import HAN
 from rag_kit.text.segment import load_segmenter
@@ -27,34 +26,6 @@ class Added(NamedTuple):
 
     text: str
     source: str
-
-
-def usable_terms(written: Iterable[str], question: str, most: int) -> tuple[list[str], list[str]]:
-    """What a model wrote that can be terms: short, in the question's script or in Latin letters; and why others cannot.
-
-    Example:
-        >>> usable_terms(["MI", "心梗", "", "mi", "x" * 99, "infarct"], "heart attack", 1)
-        (['MI'], ['another script', 'empty', 'repeats another', 'longer than 80 characters', 'more than asked for'])
-    """
-    scripts = {"", "LATIN", script_of(question)}
-    kept: dict[str, str] = {}
-    dropped: list[str] = []
-    for text in written:
-        term = " ".join(text.split())
-        key = fold(term)
-        if not any(character.isalnum() for character in key):
-            dropped.append("empty")
-        elif len(term) > MAX_CHARS:
-            dropped.append(f"longer than {MAX_CHARS} characters")
-        elif script_of(term) not in scripts:
-            dropped.append("another script")
-        elif key in kept:
-            dropped.append("repeats another")
-        elif len(kept) == most:
-            dropped.append("more than asked for")
-        else:
-            kept[key] = term
-    return list(kept.values()), dropped
 
 
 def new_terms(added: Sequence[Added], question: str) -> list[Added]:

@@ -19,7 +19,6 @@ from rag_kit.text.language import HAN
 
 _CLOSE = HAN + KANA + HANGUL + UNSPACED
 _UNITS = re.compile(f"[{_CLOSE}]|[^\\W_{_CLOSE}]+")
-_MOST = 500_000  # terms
 _MOST_BYTES = 64 << 20
 Entries = Mapping[str, str | Iterable[str]] | Iterable[Iterable[str]]
 
@@ -96,8 +95,6 @@ class Thesaurus:
         others = self._related.setdefault(key, {})
         others.update((other, None) for other in related if _key(other) != key)
         self._longest[key[0]] = max(len(key), self._longest.get(key[0], 0))
-        if len(self._related) > _MOST:
-            raise InvalidInputError(f"The thesaurus has more than {_MOST:,} terms.")
 
     def __len__(self) -> int:
         return len(self._related)
@@ -153,53 +150,29 @@ def _stemmer() -> Analyzer:
 
 
 def _read_entries(path: str | PathLike[str]) -> Any:
-    """What a file holds, as the constructor of ``Thesaurus`` takes it; errors name it, and the line where known."""
-    if not isinstance(path, (str, PathLike)):
-        raise InvalidInputError(f"path is {type(path).__name__}; give the path of a .json or .csv file.")
-    file = Path(path)
-    suffix = file.suffix.lower()
-    if suffix not in (".json", ".csv"):
-        raise InvalidInputError(f"{file} ends in {suffix!r}; a thesaurus is a .json or a .csv file.")
-    if not file.is_file():
-        raise InvalidInputError(f"There is no file {file}.")
-    if file.stat().st_size > _MOST_BYTES:
-        raise InvalidInputError(f"{file} has more than {_MOST_BYTES:,} bytes, which is too much.")
+    """What a file holds, as the constructor of ``Thesaurus`` takes it."""
     try:
-        text = file.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InvalidInputError(f"{file} is not UTF-8 ({error}); save it as UTF-8.") from error
-    return _json(file, text) if suffix == ".json" else _csv(file, text)
+        file = Path(path)
+        if file.stat().st_size > _MOST_BYTES:
+            raise InvalidInputError(f"{file} has more than {_MOST_BYTES:,} bytes, which is too much.")
+        text = file.read_text("utf-8-sig")
+        if file.suffix.lower() == ".json":
+            return json.loads(text)
+        if file.suffix.lower() == ".csv":
+            return _rows(text)
+    except (TypeError, OSError, ValueError, RecursionError, csv.Error) as error:
+        raise InvalidInputError(f"{path} cannot be read as a thesaurus: {error}") from error
+    raise InvalidInputError(f"{file} is neither .json nor .csv; a thesaurus is one of these.")
 
 
-def _json(file: Path, text: str) -> Any:
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for term, related in pairs:
-            if term in found:
-                raise InvalidInputError(f"{file} has the term {term!r} twice; put its terms into one list.")
-            found[term] = related
-        return found
-
-    try:
-        return json.loads(text, object_pairs_hook=once)
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise InvalidInputError(f"{file} is not JSON: {error}") from error
-
-
-def _csv(file: Path, text: str) -> dict[str, list[str]]:
+def _rows(text: str) -> dict[str, list[str]]:
+    """The rows of a table: a term, and its related terms in the further cells."""
     entries: dict[str, list[str]] = {}
     reader = csv.reader(io.StringIO(text, newline=""))
-    try:
-        for row in reader:
-            cells = [cell.strip() for cell in row if cell.strip()]
-            if not cells:
-                continue
-            if len(cells) == 1:
-                raise InvalidInputError(
-                    f"{file}, line {reader.line_num}: {cells[0]!r} stands alone; a row is a term and, separated by "
-                    "commas, its related terms."
-                )
+    for row in reader:
+        cells = [cell.strip() for cell in row if cell.strip()]
+        if len(cells) == 1:
+            raise ValueError(f"line {reader.line_num}: {cells[0]!r} stands alone, without a related term")
+        if cells:
             entries.setdefault(cells[0], []).extend(cells[1:])
-    except csv.Error as error:
-        raise InvalidInputError(f"{file}, line {reader.line_num}: {error}") from error
     return entries

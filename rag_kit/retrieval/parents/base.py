@@ -18,7 +18,7 @@ from rag_kit.documents.provenance import peek_score
 from rag_kit.indexing.document_index.families import PARENT_KEY, Family, FamilyView, Place
 from rag_kit.indexing.document_index.family_rows import offset_in_source
 from rag_kit.retrieval.base import Count, OptionalCount, Request
-from rag_kit.retrieval.batching_vectors import SteppedRetriever, blocking
+from rag_kit.retrieval.batching import SteppedRetriever, blocking
 from rag_kit.retrieval.compose import acall_retriever, call_retriever
 from rag_kit.retrieval.indexed import rows_retriever
 from rag_kit.retrieval.own_filter import own_filter

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Self
 
 from langchain_core.documents import Document
-from pydantic import field_validator, model_validator
+from pydantic import Field, StrictInt, field_validator, model_validator
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.families import PARENT_KEY, Ancestor, Family, FamilyView
@@ -67,27 +67,21 @@ class ParentDocumentRetriever(FamilyRetriever):
         ('lake', 179)
     """
 
-    parent_size: tuple[int, ...] = ()
+    parent_size: tuple[StrictInt, ...] = ()
     child_size: int = 400
     child_overlap: int = 0
     parent_splitter: Any = None
     child_splitter: Any = None
     scoring: Scoring = "max"
     top: Count = 3
-    merge: float | None = None
+    merge: float | None = Field(default=None, gt=0, le=1)
 
     @field_validator("parent_size", mode="before")
     @classmethod
     def _sizes_are_levels(cls, value: Any) -> Any:
         if value is None:
             return ()
-        sizes = tuple(value) if isinstance(value, (list, tuple)) else (value,)
-        for size in sizes:
-            if isinstance(size, bool) or not isinstance(size, int):
-                raise InvalidInputError(
-                    f"parent_size={value!r} was given; give characters, or a list of them."
-                )
-        return sizes
+        return tuple(value) if isinstance(value, (list, tuple)) else (value,)
 
     @field_validator("parent_splitter", "child_splitter")
     @classmethod
@@ -98,10 +92,6 @@ class ParentDocumentRetriever(FamilyRetriever):
 
     @model_validator(mode="after")
     def _arguments_fit(self) -> Self:
-        if self.merge is not None and not 0 < self.merge <= 1:
-            raise InvalidInputError(
-                f"merge={self.merge!r} was given; give a share above 0 and up to 1, or None."
-            )
         if self.parent_splitter is not None and self.parent_size:
             raise InvalidInputError("Give parent_size or parent_splitter, not both.")
         _ = self._sizes

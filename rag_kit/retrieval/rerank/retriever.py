@@ -21,8 +21,7 @@ from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.retrieval.refining import RefiningRetriever
 from rag_kit.retrieval.rerank.base import Ranking, Reranker
 from rag_kit.retrieval.rerank.cutting import ScoreGap, fetch_neighbours, lost_in_the_middle
-from rag_kit.retrieval.rerank.listwise import ListwiseReranker
-from rag_kit.retrieval.rerank.pointwise import PointwiseReranker
+from rag_kit.retrieval.rerank.model import ListwiseReranker, PointwiseReranker
 from rag_kit.retrieval.rerank.scorers import as_rerankers
 
 _FETCH_FACTOR, _LEAST_FETCHED, _MOST_FETCHED = 5, 20, 100

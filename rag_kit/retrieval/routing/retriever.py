@@ -18,8 +18,8 @@ from rag_kit.retrieval.base import Request
 from rag_kit.retrieval.fusion import Merged, Search, check_fusion
 from rag_kit.retrieval.query_call import CallRetriever, QueryCall
 from rag_kit.retrieval.rewriting import merge
-from rag_kit.retrieval.routing.deciding import OnNone, Way, decide, make_way
 from rag_kit.retrieval.routing.source import Route, Source, allowed_among, read_sources
+from rag_kit.retrieval.routing.ways import OnNone, Way, decide, make_way
 
 
 class RoutingRetriever(CallRetriever):

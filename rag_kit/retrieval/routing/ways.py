@@ -1,4 +1,4 @@
-"""Ways to choose sources: by shared words, by the similarity of embeddings, by a model, or by a function."""
+"""Ways to choose sources: shared words, embeddings, a model, a function; and what follows if none fits or one fails."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ import math
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from langchain_core.runnables import Runnable
 
+from rag_kit.concurrency.branches import describe_failure
 from rag_kit.concurrency.bridge import acall_function, call_function, run_in_thread
-from rag_kit.errors import InvalidInputError, ModelOutputError
+from rag_kit.errors import InvalidInputError, ModelOutputError, RagKitError
 from rag_kit.models.clients import aembed_query, embed_documents, embed_query
 from rag_kit.models.runnables import acall_runnable
 from rag_kit.prompts.routing import routes_among
 from rag_kit.retrieval.prompting import LanguagePrompts, check_model
 from rag_kit.retrieval.query_call import Call, QueryCall
-from rag_kit.retrieval.routing.source import Choice, Source
+from rag_kit.retrieval.routing.source import MAX_SOURCES, Choice, Route, Source
 from rag_kit.retrieval.vectors import check_embeddings, embedded, unit
 from rag_kit.text import detect_language
 from rag_kit.text.likeness import WordLikeness
@@ -197,3 +198,101 @@ class FunctionWay:
 
 
 Way = ModelWay | FunctionWay | KeywordWay | SimilarityWay
+OnNone = Literal["empty", "all", "raise"]
+
+
+def make_way(how: Any, sources: Sequence[Source], settings: Mapping[str, Any]) -> Way:
+    """What decides (the model, a function, or a score), by the arguments of ``RoutingRetriever``."""
+    if how is None:
+        usual = {"llm": "model", "embeddings": "similarity"}
+        how = next((way for part, way in usual.items() if settings[part] is not None), "keywords")
+    limits = settings["threshold"], settings["margin"]
+    if how == "model":
+        return ModelWay(settings["llm"], settings["prompt"], settings["language"])
+    if how == "similarity":
+        return SimilarityWay(sources, settings["embeddings"], settings["pooling"], *limits)
+    if how == "keywords":
+        return KeywordWay(sources, *limits)
+    if callable(how) or isinstance(how, Runnable):
+        return FunctionWay(how)
+    raise InvalidInputError(
+        f"how={how!r} was given; allowed: 'model', 'similarity', 'keywords', or a function of the question."
+    )
+
+
+async def decide(
+    call: QueryCall,
+    sources: Sequence[Source],
+    way: Way,
+    most: int | None,
+    fallback: str | None,
+    on_none: OnNone,
+) -> Route:
+    """Decide where a question goes, of the sources that this caller may use; arguments as of ``RoutingRetriever``.
+
+    Raises:
+        RagKitError: Nothing fits, and ``on_none="raise"``.
+        RagKitError: The decision failed, and ``on_error="raise"``; ``InvalidInputError`` always.
+    """
+    scores: Mapping[str, float] = {}
+    notes: list[str] = []
+    if sources and call.query.strip():
+        limit = min(most or MAX_SOURCES, len(sources))
+        try:
+            given, scores = await way.decide(call, sources, limit)
+            chosen = _known(given, sources, limit, notes)
+        except InvalidInputError:
+            raise
+        except Exception as error:
+            if call.owner.on_error == "raise":
+                raise
+            note = f"degraded: {describe_failure('route', error)}; all sources are used"
+            return Route(call.query, way.name, "degraded", _all(sources, "the router failed"), {}, (note,))
+        if chosen:
+            return Route(call.query, way.name, "chosen", tuple(chosen), dict(scores), tuple(notes))
+    note = "route: none of the sources fits the question"
+    outcome: Literal["fallback", "all", "none"] = "none"
+    choices: tuple[Choice, ...] = ()
+    if any(source.name == fallback for source in sources):
+        outcome, choices = "fallback", (Choice(fallback or "", None, "fallback"),)
+        note += f"; the fallback {fallback!r} is used"
+    elif on_none == "raise":
+        names = ", ".join(source.name for source in sources) or "none is allowed"
+        raise RagKitError(
+            f"None of the sources ({names}) fits the question. Give a fallback=, or on_none='empty' or 'all'."
+        )
+    elif on_none == "all" and sources:
+        outcome, choices = "all", _all(sources, "nothing fits")
+        note += "; all are used"
+    return Route(call.query, way.name, outcome, choices, dict(scores), (*notes, note))
+
+
+def _known(given: Sequence[Choice], sources: Sequence[Source], most: int, notes: list[str]) -> list[Choice]:
+    """The choices that are sources, each once; the others are noted."""
+    exact = {source.name: source.name for source in sources}
+    loose = {_loose(name): name for name in exact}
+    kept: dict[str, Choice] = {}
+    unknown = []
+    for choice in given:
+        name = exact.get(choice.name) or loose.get(_loose(choice.name))
+        if name is None:
+            unknown.append(repr(choice.name[:40]))
+        else:
+            kept.setdefault(name, Choice(name, choice.score, choice.reason))
+    if unknown:
+        # What the router wrote may be anything, so it is cut short.
+        said = ", ".join(unknown[:3])
+        if not kept:
+            raise ModelOutputError(f"The router named {said}, which is no source that may be searched.")
+        notes.append(f"route: {said} left out: no source that may be searched")
+    if len(kept) > most:
+        notes.append(f"route: {len(kept)} sources chosen, the first {most} kept")
+    return list(kept.values())[:most]
+
+
+def _all(sources: Sequence[Source], reason: str) -> tuple[Choice, ...]:
+    return tuple(Choice(source.name, None, reason) for source in sources)
+
+
+def _loose(name: str) -> str:
+    return name.strip(" \t\n\"'`“”‘’「」.。").casefold()

@@ -8,6 +8,7 @@ from typing import Any, Self
 from langchain_core.documents import Document
 
 from rag_kit.documents.provenance import first_stage
+from rag_kit.indexing.bm25.parameters import documents_of_texts
 from rag_kit.indexing.sparse.encoding import SparseEncoder, Weights
 from rag_kit.indexing.sparse.index import SparseIndex
 from rag_kit.retrieval.base import RagKitRetriever, Request
@@ -72,18 +73,10 @@ class SparseRetriever(RagKitRetriever):
         cls,
         texts: Iterable[str],
         metadatas: Iterable[Mapping[str, Any]] | None = None,
-        *,
-        encoder: SparseEncoder | None = None,
-        query_encoder: SparseEncoder | None = None,
-        ids: Iterable[str] | None = None,
-        batch_size: int = 64,
-        **fields: Any,
+        **settings: Any,
     ) -> Self:
         """Encode texts and search them; arguments as for :meth:`from_documents`."""
-        index = SparseIndex.from_texts(
-            texts, metadatas, ids=ids, encoder=encoder, query_encoder=query_encoder, batch_size=batch_size
-        )
-        return cls(index=index, **fields)
+        return cls.from_documents(documents_of_texts(texts, metadatas), **settings)
 
     def _retrieve(self, query: str, request: Request) -> list[Document]:
         return self._find(query, self.index.encode_query(query), request)

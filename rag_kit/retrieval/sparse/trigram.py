@@ -12,6 +12,7 @@ from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.documents.provenance import first_stage
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25.index import BM25Index
+from rag_kit.indexing.bm25.parameters import documents_of_texts
 from rag_kit.retrieval.base import RagKitRetriever, Request
 from rag_kit.retrieval.bm25 import LONG
 from rag_kit.text.ngrams import CharacterNgrams
@@ -93,16 +94,10 @@ class TrigramRetriever(RagKitRetriever):
         cls,
         texts: Iterable[str],
         metadatas: Iterable[Mapping[str, Any]] | None = None,
-        *,
-        ids: Iterable[str] | None = None,
-        sizes: Iterable[int] = SIZES,
-        close_sizes: Iterable[int] = CLOSE_SIZES,
-        **fields: Any,
+        **settings: Any,
     ) -> Self:
         """Index texts and search them; arguments as for :meth:`from_documents`."""
-        analyzer = CharacterNgrams(sizes, close_sizes)
-        index = BM25Index.from_texts(texts, metadatas, ids=ids, analyzer=analyzer)
-        return cls(index=index, **fields)
+        return cls.from_documents(documents_of_texts(texts, metadatas), **settings)
 
     def _retrieve(self, query: str, request: Request) -> list[Document]:
         highest = self.index.maximum(query)

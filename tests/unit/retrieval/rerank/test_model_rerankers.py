@@ -19,7 +19,7 @@ from rag_kit.errors import BranchError, InvalidInputError, ModelError
 from rag_kit.models import chat_model
 from rag_kit.retrieval import PointwiseReranker, RerankRetriever
 from rag_kit.retrieval.prompting import read_numbers
-from rag_kit.retrieval.rerank.listwise import ListwiseReranker, windows
+from rag_kit.retrieval.rerank.model import ListwiseReranker, windows
 
 QUESTION = "Why is the fan loud?"
 DOCS = corpus(a="The fan is blue.", b="The fan is loud because of dust.", c="Tea is hot.")

@@ -29,7 +29,7 @@ from rag_kit.retrieval import (
 )
 from rag_kit.retrieval.rerank.base import Ranking, Reranker
 from rag_kit.retrieval.rerank.cutting import ScoreGap, lost_in_the_middle
-from rag_kit.retrieval.rerank.listwise import ListwiseReranker
+from rag_kit.retrieval.rerank.model import ListwiseReranker
 
 QUESTION = "Which fan is loud?"
 DOCS = corpus(a="fan is loud which", b="fan is loud", c="fan loud", d="fan", e="loud")

@@ -1,4 +1,4 @@
-"""Reranking by a language model that orders whole lists, in a window that slides from the back to the front."""
+"""Reranking by a language model: passages graded one by one, or whole lists ordered in a sliding window."""
 
 from __future__ import annotations
 
@@ -8,18 +8,99 @@ from typing import Any, ClassVar
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 
+from rag_kit.concurrency.branches import describe_failure
 from rag_kit.errors import InvalidInputError
 from rag_kit.prompts import render_passages
-from rag_kit.prompts.grading import RankedPassages
+from rag_kit.prompts.grading import Grade, RankedPassages
 from rag_kit.retrieval.base import check_count
-from rag_kit.retrieval.prompting import LanguagePrompts, check_model, field_of, read_numbers
+from rag_kit.retrieval.prompting import LanguagePrompts, check_model, field_of, grade_score, read_numbers
 from rag_kit.retrieval.query_call import QueryCall
-from rag_kit.retrieval.rerank.base import Ranking, Reranker
-
-_MAX_CHARS = 2_000
+from rag_kit.retrieval.rerank.base import Ranking, Reranker, by_scores
 
 
-class ListwiseReranker(Reranker):
+class ModelReranker(Reranker):
+    """Base of the rerankers that show passages to a chat model.
+
+    Args:
+        llm: A chat model.
+        prompt: A prompt with the variables ``question`` and ``passages``, or one a language; ``None`` for the
+            kit's own in the language of the query.
+        language: ``"en"`` or ``"zh"`` for the prompt; ``"auto"`` goes by the query.
+        max_chars: Longest part of a passage that is shown to the model, in characters.
+        depth: See ``Reranker``; it caps the model calls.
+    """
+
+    task: ClassVar[str]
+
+    def __init__(
+        self,
+        llm: Any,
+        *,
+        prompt: Any = None,
+        language: str = "auto",
+        max_chars: int,
+        depth: int | None = None,
+    ) -> None:
+        super().__init__(depth=depth)
+        self.llm = check_model(llm)
+        self.prompts = LanguagePrompts(self.task, prompt, ("question", "passages"), language)
+        self.max_chars = check_count("max_chars", max_chars)
+
+    def parts(self) -> Iterator[Runnable[Any, Any]]:
+        """The model."""
+        yield self.llm
+
+
+class PointwiseReranker(ModelReranker):
+    """Have a model grade each passage, all passages at the same time.
+
+    The score, from 0 to 1, is how surely the passage helps to answer the query; the model's reason goes into the
+    provenance. ``score_threshold=0.5`` of the retriever then keeps what the model calls relevant. A passage whose
+    grade failed stays in its place, and the notes say so.
+
+    Args:
+        llm: A chat model.
+        max_chars: Longest part of a passage that is shown to the model, in characters.
+        **more: ``prompt`` (the kit's own is ``rerank_pointwise``), ``language``, ``depth``: see ``ModelReranker``.
+
+    Example:
+        >>> from langchain_core.language_models import FakeListChatModel
+        >>> from rag_kit.retrieval import BM25Retriever, RerankRetriever
+        >>> model = FakeListChatModel(responses=['{"relevant": true, "score": 0.9, "reason": "It says why."}'])
+        >>> words = BM25Retriever.from_texts(["The fan is loud because it is worn."])
+        >>> ranked = RerankRetriever(retriever=words, reranker=PointwiseReranker(model), score_threshold=0.5)
+        >>> len(ranked.invoke("Why is the fan loud?"))
+        1
+    """
+
+    name = "pointwise"
+    task: ClassVar[str] = "rerank_pointwise"
+
+    def __init__(self, llm: Any, *, max_chars: int = 8_000, **more: Any) -> None:
+        super().__init__(llm, max_chars=max_chars, **more)
+
+    async def rank(self, query: str, documents: Sequence[Document], call: QueryCall) -> Ranking:
+        """Order the documents; see ``Reranker.rank``."""
+        values = [
+            {"question": query, "passages": render_passages([doc], max_chars=self.max_chars)}
+            for doc in documents
+        ]
+        names = [f"grade of passage {number}" for number in range(1, len(documents) + 1)]
+        outcomes = await call.ask(self.llm, self.prompts.choose(query), values, Grade, names)
+        failed = call.failures(outcomes)
+        scores = [grade_score(outcome.value) if outcome.ok else None for outcome in outcomes]
+        details = [{name: field_of(one.value, name) for name in ("relevant", "reason")} for one in outcomes]
+        notes = []
+        if failed:
+            why = describe_failure(failed[0].name, failed[0].error)
+            notes.append(
+                f"degraded: rerank:{self.name}: {len(failed)} of {len(documents)} passages got no grade and stay in "
+                f"their place ({why})"
+            )
+        return by_scores(scores, details=details, notes=notes)
+
+
+class ListwiseReranker(ModelReranker):
     """Have a model order the passages of a window, the window sliding from the last passage to the first.
 
     Each window starts ``step`` passages before the one after it, so the best passages of one take part in the
@@ -32,11 +113,9 @@ class ListwiseReranker(Reranker):
         llm: A chat model.
         window: Passages in one window, at least 2.
         step: How far the window moves, 1 to ``window``.
-        prompt: A prompt with the variables ``question`` and ``passages`` (and ``count``, if it likes), or one a
-            language; ``None`` for the kit's own (``rerank_listwise``) in the language of the query.
-        language: ``"en"`` or ``"zh"`` for the prompt; ``"auto"`` goes by the query.
         max_chars: Longest part of each passage that is shown to the model, in characters.
-        depth: See ``Reranker``; it caps the windows, which run one after the other.
+        **more: ``prompt`` (the kit's own is ``rerank_listwise``; it may take ``count`` too), ``language``, ``depth``:
+            see ``ModelReranker``. The windows run one after the other.
 
     Example:
         >>> from langchain_core.language_models import FakeListChatModel
@@ -50,28 +129,18 @@ class ListwiseReranker(Reranker):
 
     name = "listwise"
     scored: ClassVar[bool] = False
+    task: ClassVar[str] = "rerank_listwise"
 
     def __init__(
-        self,
-        llm: Any,
-        *,
-        window: int = 20,
-        step: int = 10,
-        prompt: Any = None,
-        language: str = "auto",
-        max_chars: int = _MAX_CHARS,
-        depth: int | None = None,
+        self, llm: Any, *, window: int = 20, step: int = 10, max_chars: int = 2_000, **more: Any
     ) -> None:
-        super().__init__(depth=depth)
-        self.llm = check_model(llm)
+        super().__init__(llm, max_chars=max_chars, **more)
         self.window, self.step = check_count("window", window), check_count("step", step)
         if self.window < 2 or self.step > self.window:
             raise InvalidInputError(
                 f"window={window} and step={step} were given; the window must be at least 2, and the step at most the "
                 "window, or passages between two windows would never be looked at."
             )
-        self.max_chars = check_count("max_chars", max_chars)
-        self.prompts = LanguagePrompts("rerank_listwise", prompt, ("question", "passages"), language)
 
     async def rank(self, query: str, documents: Sequence[Document], call: QueryCall) -> Ranking:
         """Order the documents; see ``Reranker.rank``."""
@@ -111,10 +180,6 @@ class ListwiseReranker(Reranker):
     async def _ask(self, prompt: Any, values: dict[str, Any], label: str, call: QueryCall) -> Any:
         (outcome,) = await call.ask(self.llm, prompt, [values], RankedPassages, [label])
         return call.value(outcome)
-
-    def parts(self) -> Iterator[Runnable[Any, Any]]:
-        """The model."""
-        yield self.llm
 
 
 def windows(count: int, window: int, step: int) -> list[tuple[int, int]]:
