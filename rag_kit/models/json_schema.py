@@ -11,8 +11,18 @@ from typing import Any
 _MOST_PROBLEMS = 5
 
 
-class SchemaMismatchError(ValueError):
-    """A value does not fit the schema; the message says where and what was expected."""
+class UnreadableError(ValueError):
+    """An answer holds no value that fits; the message says where and what was expected.
+
+    Attributes:
+        truncated: It is JSON that breaks off.
+        refused: The model declined to answer.
+    """
+
+    def __init__(self, problem: str, *, truncated: bool = False, refused: bool = False) -> None:
+        super().__init__(problem)
+        self.truncated = truncated
+        self.refused = refused
 
 
 def validate_json(value: Any, schema: Mapping[str, Any]) -> Any:
@@ -23,9 +33,9 @@ def validate_json(value: Any, schema: Mapping[str, Any]) -> Any:
     try:
         problems = list(islice(validator.iter_errors(value), _MOST_PROBLEMS))
     except RecursionError:
-        raise SchemaMismatchError("nested too deeply") from None
+        raise UnreadableError("nested too deeply") from None
     if problems:
-        raise SchemaMismatchError("; ".join(map(_told, problems)))
+        raise UnreadableError("; ".join(map(_told, problems)))
     return value
 
 

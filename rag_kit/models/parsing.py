@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pydantic import BaseModel
@@ -12,11 +11,12 @@ from pydantic import BaseModel
 from rag_kit.prompts.rendering import unescape_tags
 
 from .attempts import has_raw, refusal_of, without_thinking, written
-from .json_schema import SchemaMismatchError
+from .json_schema import UnreadableError
 from .json_text import MAX_TEXT, is_truncated, json_values
 from .schema import Target
 
 _MAX_PLAIN = 1000
+_NOTHING = "there is no JSON object in it"
 _REFUSAL = re.compile(
     r"^(?:(?:i['’]?m|i am) (?:very |really |so )?sorry|sorry\b|i (?:can(?:no|['’])t|am (?:not able|unable)|won['’]t)"
     r"|as an ai\b|unfortunately,? i|抱歉|很抱歉|对不起|我(?:无法|不能|没办法)|作为(?:一个|一名)?(?:ai|人工智能))",
@@ -36,20 +36,6 @@ _MARK = re.compile(
 # RankGPT's form of an order of passages, with or without brackets.
 _CHAIN = re.compile(r"\[\d{1,4}\](?:\s*[>＞]\s*\[\d{1,4}\])+|^\s*\d{1,4}(?:\s*[>＞,，、]\s*\d{1,4})+\s*$")
 _QUOTED = (('"', '"'), ("“", "”"), ("'", "'"), ("`", "`"), ("「", "」"), ("《", "》"))
-
-
-class UnreadableError(ValueError):
-    """The text holds no value that fits.
-
-    Attributes:
-        truncated: It is JSON that breaks off.
-        refused: The model declined to answer.
-    """
-
-    def __init__(self, problem: str, *, truncated: bool = False, refused: bool = False) -> None:
-        super().__init__(problem)
-        self.truncated = truncated
-        self.refused = refused
 
 
 def parse_text(text: str, target: Target, *, lines: bool = True) -> Any:
@@ -74,36 +60,41 @@ def parse_text(text: str, target: Target, *, lines: bool = True) -> Any:
     if not body:
         # Some servers put the answer itself behind an opening tag that is never closed.
         raise UnreadableError("the answer is empty")
-    problem: str | None = None
-    if (chain := _chain(body, target)) is not None:
-        return target.accept(chain)
-    if text.lstrip()[:1] in ("{", "["):  # most replies are JSON and nothing else
-        with suppress(ValueError, RecursionError):
-            return target.accept(json.loads(text))
-    for source in dict.fromkeys((text.strip(), body)):
-        if source is not body and not source.startswith(("{", "[", "｛")):
-            continue
-        for value in json_values(source):
-            try:
-                return target.accept(value)
-            except SchemaMismatchError as error:
-                problem = problem or str(error)
-    if tagged := _tagged(body, target):
-        try:
-            return target.accept(tagged)
-        except SchemaMismatchError as error:
-            problem = problem or str(error)
+    try:
+        return _first_fitting(_values(text, body, target), target)
+    except UnreadableError as error:
+        problem = error
     if _REFUSAL.match(body):
         raise UnreadableError("the model declined to answer", refused=True)
     if is_truncated(body):
         raise UnreadableError("the JSON breaks off before its end", truncated=True)
-    if problem is None and not body.lstrip("`").lstrip().startswith(("{", "[", "｛", "json")):
+    is_prose = str(problem) == _NOTHING and not body.lstrip("`\n ").startswith(("{", "[", "｛", "json"))
+    plain = _plain(body, target, lines) if is_prose else None
+    if plain is None:
+        raise problem
+    return target.accept(plain)
+
+
+def _values(text: str, body: str, target: Target) -> Iterator[Any]:
+    """What a text may hold, the likeliest first: an order of passages, JSON, tags."""
+    if (chain := _chain(body, target)) is not None:
+        yield chain
+    for source in dict.fromkeys((text.strip(), body)):
+        if source is body or source.startswith(("{", "[", "｛")):
+            yield from json_values(source)
+    if tagged := _tagged(body, target):
+        yield tagged
+
+
+def _first_fitting(values: Iterable[Any], target: Target) -> Any:
+    """The first value that fits; raises the first problem where none does."""
+    problem: UnreadableError | None = None
+    for value in values:
         try:
-            if (plain := _plain(body, target, lines)) is not None:
-                return target.accept(plain)
-        except SchemaMismatchError as error:
-            problem = str(error)
-    raise UnreadableError(problem or "there is no JSON object in it")
+            return target.accept(value)
+        except UnreadableError as error:
+            problem = problem or error
+    raise problem or UnreadableError(_NOTHING)
 
 
 def read_bound(value: Any, target: Target) -> Any:
@@ -121,21 +112,12 @@ def read_bound(value: Any, target: Target) -> Any:
         # Only now the parsed value counts: LangChain's JSON parser closes a truncated answer by itself, and
         # what was cut off would be missing without a word.
         if isinstance(parsed, BaseModel | dict):
-            try:
-                return target.accept(parsed)
-            except SchemaMismatchError as error:
-                raise UnreadableError(str(error)) from None
+            return target.accept(parsed)
         if isinstance(parsed, str):
             return parse_text(parsed, target, lines=False)
         raise UnreadableError("the answer is empty")
-    problem: SchemaMismatchError | None = None
-    for call in getattr(raw, "tool_calls", None) or []:
-        try:
-            return target.accept(call["args"])
-        except SchemaMismatchError as error:
-            problem = problem or error
-    if problem is not None:
-        raise UnreadableError(str(problem))
+    if calls := getattr(raw, "tool_calls", None):
+        return _first_fitting((call["args"] for call in calls), target)
     return parse_text(written(value), target, lines=False)
 
 

@@ -21,6 +21,8 @@ from langchain_core.callbacks import (
 from langchain_core.callbacks.base import BaseCallbackManager
 from langchain_core.globals import get_debug
 from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.tracers.context import _configure_hooks, _tracing_v2_is_enabled
+from langchain_core.utils.env import env_var_is_set
 from langchain_core.utils.uuid import uuid7
 
 from rag_kit.concurrency.bridge import call_client
@@ -167,12 +169,6 @@ def without_retries(model: Any, timeout: float | None) -> Any:
     return model.model_copy(update=changes) if changes and hasattr(model, "model_copy") else model
 
 
-try:  # what LangChain itself asks; should it be renamed, every call is taken to have listeners
-    from langchain_core.tracers.context import _configure_hooks, _tracing_v2_is_enabled
-    from langchain_core.utils.env import env_var_is_set
-except ImportError:  # pragma: no cover - not with the versions that are allowed now
-    _tracing_v2_is_enabled = None  # type: ignore[assignment]
-
 AnyManager = CallbackManagerForRetrieverRun | AsyncCallbackManagerForRetrieverRun
 _Manager = TypeVar("_Manager", CallbackManagerForRetrieverRun, AsyncCallbackManagerForRetrieverRun)
 
@@ -189,7 +185,7 @@ def has_listeners(config: RunnableConfig) -> bool:
     """Whether a run under this config would be reported to any handler."""
     if has_handlers(config):
         return True
-    if _tracing_v2_is_enabled is None or get_debug() or _tracing_v2_is_enabled():
+    if get_debug() or _tracing_v2_is_enabled():
         return True
     for variable, _, handler, environment in _configure_hooks:
         collector = variable.get()

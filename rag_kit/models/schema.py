@@ -15,7 +15,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.prompts.json_schema import schema_problem
 from rag_kit.prompts.wording import for_model
 
-from .json_schema import SchemaMismatchError, validate_json
+from .json_schema import UnreadableError, validate_json
 
 _MOST_CHARS = 200_000
 _TRUE = frozenset({"yes", "true", "y", "是", "对", "相关", "正确", "真"})
@@ -24,12 +24,6 @@ _WRAPPERS = frozenset(
     {"arguments", "parameters", "properties", "result", "output", "answer", "response", "data"}
 )
 _NOT_VALUES = frozenset({"error", "errors", "message", "refusal", "type", "detail"})
-
-
-@lru_cache(maxsize=256)
-def _schema_of(model: type[BaseModel]) -> dict[str, Any]:
-    """The JSON schema of a class; making it costs a millisecond, and a call is made per passage or query."""
-    return model.model_json_schema()
 
 
 class Target:
@@ -51,7 +45,7 @@ class Target:
         if isinstance(schema, type) and issubclass(schema, BaseModel):
             self.model: type[BaseModel] | None = schema
             self._sent = for_model(schema, language, description)
-            self.json_schema: dict[str, Any] = dict(_schema_of(self._sent))
+            self.json_schema: dict[str, Any] = self._sent.model_json_schema()
         elif isinstance(schema, Mapping):
             if (problem := schema_problem(dict(schema), most_chars=_MOST_CHARS)) is not None:
                 raise InvalidInputError(f"The JSON schema for a structured call is wrong: {problem}.")
@@ -129,7 +123,7 @@ class Target:
             An instance of the class, or a plain dict.
 
         Raises:
-            SchemaMismatchError: It does not fit; the message says where.
+            UnreadableError: It does not fit; the message says where.
         """
         if self.model is not None and isinstance(value, self.model):
             # a client that parsed by itself made the class that was sent; callers get the one they named
@@ -137,13 +131,13 @@ class Target:
             return self._validate(value.model_dump()) if changed else value
         if isinstance(value, BaseModel):
             value = value.model_dump()
-        problem: SchemaMismatchError | None = None
+        problem: UnreadableError | None = None
         for candidate in self._readings(value):
             try:
                 return self._validate(candidate)
-            except SchemaMismatchError as error:
+            except UnreadableError as error:
                 problem = problem or error
-        raise problem or SchemaMismatchError(
+        raise problem or UnreadableError(
             f"expected an object with {', '.join(self.fields)}, not {type(value).__name__}"
         )
 
@@ -212,7 +206,7 @@ class Target:
                 f"{'.'.join(map(str, each['loc'])) or self.name}: {each['msg']}"
                 for each in error.errors()[:5]
             ]
-            raise SchemaMismatchError("; ".join(parts)) from None
+            raise UnreadableError("; ".join(parts)) from None
 
     def _resolve(self, field: Any) -> dict[str, Any]:
         if not isinstance(field, dict):

@@ -19,8 +19,8 @@ from rag_kit.errors import BudgetExceededError, InvalidInputError, ModelError, M
 from rag_kit.models.attempts import Reply, ask, estimate_tokens, refusal_of, salvage, text_of, written
 from rag_kit.models.calls import MAX_RETRIES, ModelCall, formatted, rendered
 from rag_kit.models.failures import Failure, map_model_error
-from rag_kit.models.json_schema import strict_schema
-from rag_kit.models.parsing import UnreadableError, parse_text, read_bound
+from rag_kit.models.json_schema import UnreadableError, strict_schema
+from rag_kit.models.parsing import parse_text, read_bound
 from rag_kit.models.redact import secrets_of, short
 from rag_kit.models.runnables import METHODS, first_method, remember_method
 from rag_kit.models.schema import Target, target_of

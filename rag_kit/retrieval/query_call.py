@@ -22,7 +22,7 @@ from rag_kit.concurrency.steps import Logic, Step, arun, run
 from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError, RagKitError
 from rag_kit.models import astructured_call, atext_call, structured_call, text_call
 from rag_kit.models.identity import call_key
-from rag_kit.models.json_schema import SchemaMismatchError
+from rag_kit.models.json_schema import UnreadableError
 from rag_kit.models.schema import target_of
 from rag_kit.retrieval.base import Request
 from rag_kit.retrieval.compose import (
@@ -281,7 +281,7 @@ def _recalled(value: Any, schema: Any) -> Any:
         return value if isinstance(value, str) and value else _MISSING
     try:
         return target_of(schema).accept(value)
-    except SchemaMismatchError:
+    except UnreadableError:
         return _MISSING
 
 

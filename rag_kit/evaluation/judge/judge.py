@@ -21,7 +21,6 @@ from rag_kit.models.chat import is_extractive
 from rag_kit.models.embedding import embedding_name
 from rag_kit.models.identity import plain_endpoint
 from rag_kit.models.json_cache import JsonCache
-from rag_kit.models.json_schema import SchemaMismatchError
 from rag_kit.models.runnables import base_url, model_name
 from rag_kit.models.schema import target_of
 from rag_kit.prompts import PromptTemplate
@@ -270,5 +269,5 @@ def _read(plain: Any, form: Any) -> Any:
         return plain if isinstance(plain, str) and plain.strip() else None  # a live one is never empty
     try:
         return target_of(form).accept(plain) if isinstance(plain, dict) else None
-    except (SchemaMismatchError, ValueError):
+    except ValueError:
         return None

@@ -12,7 +12,6 @@ import numpy as np
 from langchain_core.embeddings import Embeddings
 from numpy.typing import NDArray
 
-from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.errors import ConfigurationError, InvalidInputError
 from rag_kit.models.minilm import files
 
@@ -91,14 +90,6 @@ class MiniLMEmbeddings(Embeddings):
     def embed_query(self, text: str) -> list[float]:
         """Embed one text; the model makes no difference between questions and documents."""
         return self.embed_documents([text])[0]
-
-    async def aembed_documents(self, texts: Sequence[str]) -> list[list[float]]:
-        """``embed_documents`` on a thread, so that the event loop goes on."""
-        return await run_in_thread(self.embed_documents, texts)
-
-    async def aembed_query(self, text: str) -> list[float]:
-        """``embed_query`` on a thread, so that the event loop goes on."""
-        return await run_in_thread(self.embed_query, text)
 
     def embed_array(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """``embed_documents`` without the conversion to lists: float32, shape (texts, 384)."""
