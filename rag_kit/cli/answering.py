@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.cli.output import STATUS, hint, say, say_piece
-from rag_kit.cli.passages import plain, say_passages, shorten, step_text, where
-from rag_kit.cli.streaming import AnswerStream
+from rag_kit.cli.passages import passage_notes, plain, say_passages, shorten, where
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
 
+_THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
+_HALF_TAG = re.compile(r"<(?:t(?:h(?:i(?:nk?)?)?)?)?\Z")
 
-def check(question: str) -> None:
-    """Refuse a question that is empty or too long.
 
-    Raises:
-        InvalidInputError: It is.
+def visible(streamed: str) -> str:
+    """What may be shown of an answer that is still streamed: no thought, and nothing that may become its tag.
+
+    Example:
+        >>> visible("<think>hm</think>Yes <th"), visible("<think>hm</thi")
+        ('Yes ', '')
     """
-    from rag_kit.text import check_question
-
-    check_question(question, example="rag-kit ask 'How ...?' --index DIR")
+    return _HALF_TAG.sub("", _THOUGHT.sub("", streamed)).lstrip()
 
 
 async def stoppable(run: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
@@ -69,7 +71,7 @@ class AnswerPrinter:
         """
         STATUS.show("searching ...")
         state: dict[str, Any] = {}
-        stream, printed, explained = AnswerStream(), "", not self.explained
+        streamed, printed, explained = "", "", not self.explained
         async for path, mode, value in self.graph.astream(
             {"question": given} if isinstance(given, str) else given,
             config,
@@ -79,7 +81,8 @@ class AnswerPrinter:
         ):
             if mode == "messages":
                 # what graders and rewriters say is not streamed by the graphs; what is, is the answer
-                if text := stream.feed(value[0].text):
+                streamed += value[0].text
+                if text := visible(streamed)[len(printed) :]:
                     STATUS.clear()
                     say_piece(text)
                     printed += text
@@ -96,11 +99,9 @@ class AnswerPrinter:
         STATUS.clear()
         if "__interrupt__" in state:
             return state
-        printed += (rest := stream.end())
-        say_piece(rest)
-        if printed.strip() != state["answer"].strip():
-            # nothing was streamed, or what was is not what the graph settled on
-            say_piece(("\n\n" if printed.strip() else "") + state["answer"])
+        answer, shown = state["answer"].strip(), printed.strip()
+        # what was streamed may not be what the graph settled on
+        say_piece(answer[len(shown) :] if answer.startswith(shown) else f"\n\n{answer}")
         say()
         if not explained and state["documents"]:
             say()
@@ -108,19 +109,26 @@ class AnswerPrinter:
         return state
 
     def _step(self, event: Mapping[str, Any]) -> None:
-        text = step_text(event)
+        """Print a step that the graph reports, its name and what it found."""
+        details = ", ".join(f"{key}: {_words(value)}" for key, value in event.items() if key != "event")
+        text = shorten(f"{event.get('event', 'step')} {details}".replace("_", " "), 300)
         if self.explained:
             hint(f"· {text}")
-        STATUS.show(f"{text} Waiting for {self.described.split(' ')[0]} ...")
+        STATUS.show(f"{text}. Waiting for {self.described.split(' ')[0]} ...")
 
     def print_sources(self, result: Mapping[str, Any]) -> None:
         """Print each cited passage once with its quotes, then unsupported citations, uncited statements and notes."""
-        if quoted := _quotes(result["citations"]):
+        quoted = sorted(
+            (each["number"], where(each), each["quote"]) for each in result["citations"] if each["quote"]
+        )
+        if quoted:
             say("\nSources", style="bold")
-        for citation, quotes in quoted:
-            say(f"[{citation['number']}] {where(citation)}", style="cyan", indent="  ")
-            for quote in quotes:
-                say(f"“{shorten(quote, 300)}”", indent="      ")
+        last = None
+        for number, place, quote in dict.fromkeys(quoted):
+            if number != last:
+                say(f"[{number}] {place}", style="cyan", indent="  ")
+            say(f"“{shorten(quote, 300)}”", indent="      ")
+            last = number
         for citation in result["citations"]:
             if citation["status"] != "supported":
                 found = "is undecided" if citation["status"] == "undecided" else "does not hold"
@@ -128,33 +136,20 @@ class AnswerPrinter:
                 say(text, style="yellow", indent="  ")
         for statement in result["uncited"]:
             say(f"! no citation for: {shorten(statement)}", style="yellow", indent="  ")
-        # What passages carry is part of the explanation, where one was printed. In a session a note comes once.
-        for note in result["notes"] if self.explained else all_notes(result):
-            if note not in self._noted:
+        for note in all_notes(result):
+            if note not in self._noted:  # in a session a note comes once
                 hint(f"note: {note}")
             self._noted.add(note)
 
 
-def _quotes(citations: list[dict[str, Any]]) -> list[tuple[dict[str, Any], list[str]]]:
-    """For each cited passage, in order of its number: one of its citations, and its quotes without repeats."""
-    grouped: dict[int, tuple[dict[str, Any], list[str]]] = {}
-    for citation in citations:
-        if citation["quote"] is None:
-            continue
-        _, quotes = grouped.setdefault(citation["number"], (citation, []))
-        if citation["quote"] not in quotes:
-            quotes.append(citation["quote"])
-    return [grouped[number] for number in sorted(grouped)]
+def _words(value: Any) -> str:
+    """A detail of a step in words."""
+    return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
 def all_notes(result: Mapping[str, Any]) -> list[str]:
     """Everything that was degraded: notes of the run, then those that passages carry; each once."""
-    from rag_kit.documents import get_provenance
-
-    notes = [*result["notes"]]
-    for document in result["documents"]:
-        notes += get_provenance(document).get("notes", [])
-    return list(dict.fromkeys(notes))
+    return list(dict.fromkeys([*result["notes"], *passage_notes(result["documents"])]))
 
 
 def as_json(result: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import sys
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.cli import exits
-from rag_kit.cli.answering import AnswerPrinter, as_json, check, stoppable
-from rag_kit.cli.opening import call_arguments, open_retriever
-from rag_kit.cli.options import GRAPHS, add_answer_options, add_search_options, chat_settings
-from rag_kit.cli.output import STATUS, hint_once, say, say_json
-from rag_kit.errors import InvalidInputError
+from rag_kit.cli.answering import AnswerPrinter, as_json, stoppable
+from rag_kit.cli.opening import open_graph, run_context
+from rag_kit.cli.options import add_answer_options, add_search_options
+from rag_kit.cli.output import STATUS, hint, hint_once, one_line, problem, say, say_json
+from rag_kit.cli.passages import say_passages
+from rag_kit.errors import InvalidInputError, RagKitError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,6 +22,10 @@ if TYPE_CHECKING:
 _DESCRIPTION = """Answer a question from an index. Each [n] is checked against its source and quoted. Without a question
 a session begins on a terminal: follow-ups are understood, /help lists its commands. From a pipe each line is a question
 by itself; with --json each answer is a line then."""
+_HELP = """Ask a question, or go on from the last one. Ctrl-C stops an answer.
+/sources  the passages that the last answer was made from
+/help     this
+/quit     end; so does Ctrl-D"""
 
 
 def add_parser(commands: Any) -> None:
@@ -37,42 +43,43 @@ def run(arguments: argparse.Namespace) -> int:
     STATUS.show("loading ...")
     in_session = arguments.question is None and _may_begin_session(arguments)
     if arguments.question is not None:
-        check(arguments.question)
-    context = run_context(arguments)
-    with open_retriever(arguments) as (index, retriever):
-        from rag_kit import graphs
+        _check(arguments.question)
+    settings: dict[str, Any] = {"prompts": arguments.prompts, "output": "full"}
+    if in_session:
+        from langgraph.checkpoint.memory import InMemorySaver
+
+        settings["checkpointer"] = InMemorySaver()
+    with open_graph(arguments, **settings) as opened:
         from rag_kit.concurrency.pool import PoolExecutor
-        from rag_kit.models import chat_model
-        from rag_kit.models.chat import describe_model
 
-        llm = chat_model(arguments.model, **chat_settings(arguments))
-        settings: dict[str, Any] = {"prompts": arguments.prompts, "output": "full"}
-        if in_session:
-            from langgraph.checkpoint.memory import InMemorySaver
-
-            settings["checkpointer"] = InMemorySaver()
-        graph = getattr(graphs, GRAPHS[arguments.graph])(retriever, llm, **settings)
-        described = describe_model(llm)
-        printer = AnswerPrinter(graph, context, described, explained=arguments.explain)
+        context = run_context(arguments)
+        printer = AnswerPrinter(opened.graph, context, opened.described, explained=arguments.explain)
         # One loop for all questions: a client's open connections belong to the loop that opened them. And a loop at
         # all for Ctrl-C: a thread that waits for a silent endpoint cannot be interrupted, a task can.
         with asyncio.Runner() as runner:
             runner.get_loop().set_default_executor(PoolExecutor())
             if in_session:
-                from rag_kit.cli.session import Session
-
-                about = f"{index.folder.name}: {index.stats()['chunks']} passages"
-                return Session(printer, runner, about).run()
+                hint(
+                    f"{opened.documents.folder.name}: {opened.documents.stats()['chunks']} passages. {opened.described}"
+                )
+                return _session(printer, runner)
             _answer_all(arguments, printer, runner)
     if not arguments.json:
-        hint_once(described)
+        hint_once(opened.described)
     return exits.OK
+
+
+def _check(question: str) -> None:
+    """Refuse a question that is empty or too long."""
+    from rag_kit.text import check_question
+
+    check_question(question, example="rag-kit ask 'How ...?' --index DIR")
 
 
 def _answer_all(arguments: argparse.Namespace, printer: AnswerPrinter, runner: asyncio.Runner) -> None:
     """Answer the question that was given, or each line of a pipe."""
     piped = arguments.question is None
-    for question in _questions(arguments.question):
+    for question in _lines() if piped else [arguments.question]:
         STATUS.show("searching ...")
         if arguments.json:
             asked = printer.graph.ainvoke({"question": question}, context=printer.context)
@@ -103,38 +110,60 @@ def _may_begin_session(arguments: argparse.Namespace) -> bool:
     return True
 
 
-def _questions(given: str | None) -> Iterator[str]:
-    """The question that was given, or each line of a pipe.
+def _lines() -> Iterator[str]:
+    """Each line of a pipe.
 
     Raises:
         InvalidInputError: There is none, or one is too long.
     """
-    if given is not None:
-        yield given
-        return
-    lines = (" ".join(line.split()) for line in sys.stdin)
     question = ""
-    for question in filter(None, lines):
-        check(question)
+    for question in filter(None, (" ".join(line.split()) for line in sys.stdin)):
+        _check(question)
         yield question
     if not question:
         raise InvalidInputError("no question was given: standard input is empty; write one a line.")
 
 
-def run_context(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The context of each run of the graph, from the arguments.
+def _session(printer: AnswerPrinter, runner: asyncio.Runner) -> int:
+    """Read questions and answer them until the input ends; each understands what was asked before."""
+    with contextlib.suppress(ImportError):  # there is none on Windows
+        import readline  # noqa: F401 - gives input() a history and keys to edit with
+    hint("Ask a question; /help lists what else there is, Ctrl-D ends.")
+    last: dict[str, Any] = {}
+    while True:
+        try:
+            line = input("\n> ").strip()
+            if line == "/quit":
+                return exits.OK
+            if line == "/sources":
+                say_passages(last["documents"]) if "documents" in last else say("Nothing was answered yet.")
+            elif line.startswith("/"):
+                say(_HELP if line == "/help" else f"{line} is unknown.\n{_HELP}")
+            elif line:
+                last = _turn(line, last, printer, runner)
+        except EOFError:
+            say()
+            return exits.OK
+        except exits.Terminated:
+            raise
+        except KeyboardInterrupt:
+            say()
+            hint("stopped")
+        except RagKitError as error:
+            problem(one_line(error))
 
-    Raises:
-        InvalidInputError: A cap is out of range.
-    """
-    context = {"language": arguments.language, **call_arguments(arguments)}
-    for name, low in (("max_calls", 0), ("max_tokens", 1), ("deadline", 0.001)):
-        value = getattr(arguments, name)
-        if value is None:
-            continue
-        if not low <= value < float("inf"):
-            raise InvalidInputError(
-                f"--{name.replace('_', '-')} is {value:g}; give a number of {low:g} or more."
-            )
-        context[name] = value
-    return context
+
+def _turn(line: str, last: dict[str, Any], printer: AnswerPrinter, runner: asyncio.Runner) -> dict[str, Any]:
+    """Answer a question of a session, or give the graph the reply that it asked for."""
+    _check(line)
+    given: Any = line
+    if "__interrupt__" in last:
+        from langgraph.types import Command
+
+        given = Command(resume=line)
+    result = runner.run(stoppable(printer.answer(given, {"configurable": {"thread_id": "session"}})))
+    if "__interrupt__" in result:
+        say(result["__interrupt__"][0].value["question"])
+    else:
+        printer.print_sources(result)
+    return result

@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
     check_target(arguments.report)
     results = _load(arguments.results)
     options = {} if arguments.slices is None else {"slices": arguments.slices}
-    thresholds = numbers(arguments.thresholds, "--threshold", "METRIC=VALUE, such as faithfulness=0.8")
+    thresholds = numbers(arguments.thresholds, "--threshold")
     comparison = compare(
         results, metrics=arguments.metric, baseline=arguments.baseline, level=arguments.level,
         thresholds=thresholds or None, **options,

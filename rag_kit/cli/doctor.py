@@ -6,41 +6,42 @@ import argparse
 import importlib.metadata
 import os
 import platform
+import re
 import sys
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
 
 from rag_kit import __version__
 from rag_kit._privacy import TELEMETRY_OFF
 from rag_kit.cli import exits
-from rag_kit.cli.doctor_model import Finding, embedding_finding, examine_model, examined
 from rag_kit.cli.options import add_options, chat_settings
 from rag_kit.cli.output import STATUS, one_line, say_json, say_table
+from rag_kit.errors import ConfigurationError, RagKitError
 
-_STYLES = {"ok": "green", "off": "dim", "bad": "red"}
-#: Extra -> packages whose presence shows that it is installed.
-EXTRAS = {
-    "eval": ("ragas",),
-    "studio": ("langgraph-cli", "langgraph-api"),
-    "postgres": ("langchain-postgres", "psycopg"),
-    "chroma": ("langchain-chroma", "chromadb"),
-    "sql": ("sqlalchemy", "sqlglot"),
-    "graph": ("ladybug",),
-    "raptor": ("scikit-learn",),
-    "minilm": ("onnxruntime", "tokenizers", "onnx"),
-    "fastembed": ("fastembed",),
-    "ocr": ("tesserocr",),
-    "jupyter": ("ipykernel", "nbclient"),
-    "qdrant": ("langchain-qdrant", "qdrant-client"),
-    "mlflow": ("mlflow-skinny",),
-    "phoenix": ("arize-phoenix-client",),
+CORE = ("langchain", "langchain-core", "langchain-openai", "langgraph", "openai")
+_SCHEMA = {
+    "title": "capital",
+    "type": "object",
+    "properties": {"city": {"type": "string"}},
+    "required": ["city"],
+    "additionalProperties": False,
 }
-CORE = (
-    "langchain",
-    "langchain-core",
-    "langchain-openai",
-    "langgraph",
-    "openai",
-)
+_QUESTION = "What is the capital of France? Answer with JSON: an object whose field city holds the name."
+#: Way to a structured answer -> what it is called in the report.
+_METHODS = {
+    "json_schema": "JSON schema",
+    "function_calling": "function calling",
+    "json_mode": "JSON mode",
+}
+
+
+class Finding(NamedTuple):
+    """One line of a report: ``state`` is ``ok``, ``off`` (fine, but not in use or not there) or ``bad``."""
+
+    name: str
+    state: str
+    detail: str
 
 
 def add_parser(commands: Any) -> None:
@@ -58,39 +59,55 @@ def add_parser(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Examine and print; fails when something that is configured does not work."""
     STATUS.show("examining ...")
+    network = not arguments.no_network
     if arguments.model is not None:
-        findings = examine_model(arguments.model, **chat_settings(arguments))
+        findings = _abilities(arguments.model, **chat_settings(arguments))
     else:
-        findings = _everything(arguments.index, network=not arguments.no_network)
+        findings = [
+            *_installed(),
+            _examined("prompt files", _prompts),
+            _examined("chat model", partial(_chat_model, network=network)),
+            _examined("embedding model", partial(_embedding, network=network)),
+            _examined("telemetry", _telemetry),
+        ]
+        if arguments.index is not None:
+            findings.append(_examined("index", partial(_index, arguments.index)))
     STATUS.clear()
     if arguments.json:
         say_json([finding._asdict() for finding in findings])
     else:
-        say_table([(one.state, _STYLES[one.state]), one.name, one.detail] for one in findings)
+        say_table([one.state, one.name, one.detail] for one in findings)
     return exits.FAILED if any(finding.state == "bad" for finding in findings) else exits.OK
 
 
-def _everything(index: str | None, *, network: bool) -> list[Finding]:
-    findings = [*_installed()]
-    findings.append(examined("prompt files", _prompts))
-    findings.append(examined("chat model", lambda: _chat_model(network=network)))
-    findings.append(embedding_finding(network=network))
-    findings.append(examined("telemetry", _telemetry))
-    if index is not None:
-        findings.append(examined("index", lambda: _index(index)))
-    return findings
+def _examined(name: str, examine: Callable[[], tuple[str, str]], on_failure: str = "bad") -> Finding:
+    """The result of one examination; its failure is a finding, not the end."""
+    try:
+        return Finding(name, *examine())
+    except (RagKitError, OSError) as error:
+        return Finding(name, on_failure, one_line(error))
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is the finding
+        from rag_kit.models.failures import map_model_error
+
+        return Finding(name, on_failure, one_line(map_model_error(error)))
 
 
 def _installed() -> list[Finding]:
+    """The kit, its core and each extra, whose packages the kit's own metadata name."""
     findings = [
         Finding("rag_kit", "ok", __version__),
         Finding("python", "ok", f"{platform.python_version()} on {sys.platform}"),
         Finding("core", "ok", ", ".join(f"{name} {_version(name)}" for name in CORE)),
     ]
-    for extra, packages in EXTRAS.items():
-        missing = [name for name in packages if _version(name) is None]
-        detail = f"pip install 'rag-kit[{extra}]'" if missing else f"{packages[0]} {_version(packages[0])}"
-        findings.append(Finding(f"extra {extra}", "off" if missing else "ok", detail))
+    extras: dict[str, list[str]] = {}
+    for line in importlib.metadata.requires("rag-kit") or ():
+        extra = re.search(r"extra == ['\"]([\w-]+)['\"]", line)
+        if extra and extra[1] not in ("docs", "test", "check"):  # for working on the kit itself
+            extras.setdefault(extra[1], []).append(re.split(r"[^\w.-]", line)[0])
+    for name, packages in extras.items():
+        missing = [package for package in packages if _version(package) is None]
+        detail = f"pip install 'rag-kit[{name}]'" if missing else f"{packages[0]} {_version(packages[0])}"
+        findings.append(Finding(f"extra {name}", "off" if missing else "ok", detail))
     return findings
 
 
@@ -114,31 +131,38 @@ def _prompts() -> tuple[str, str]:
 
 
 def _chat_model(*, network: bool) -> tuple[str, str]:
+    """The configured chat model; an endpoint is asked for its list of models, with the configured key."""
     from rag_kit.models import chat_model
     from rag_kit.models.chat import describe_model
 
-    model = chat_model()
+    model: Any = chat_model()
     detail = describe_model(model)
     url = getattr(model, "openai_api_base", None)
     if not network or not url:
         return "ok", detail
-    return _reachable(str(url), model, detail)
-
-
-def _reachable(url: str, model: Any, detail: str) -> tuple[str, str]:
-    """Ask the endpoint for its list of models, with the configured key."""
     import openai
 
-    from rag_kit.models.failures import map_model_error
-
-    client: openai.OpenAI = model.root_client.with_options(timeout=5.0, max_retries=0)
     try:
-        client.models.list()
+        model.root_client.with_options(timeout=5.0, max_retries=0).models.list()
     except openai.NotFoundError:
         return "ok", f"{detail}; {url} answers (it lists no models)"
-    except openai.OpenAIError as error:
-        return "bad", f"{detail}; {one_line(map_model_error(error, model=model))}"
     return "ok", f"{detail}; {url} answers"
+
+
+def _embedding(*, network: bool) -> tuple[str, str]:
+    """The configured embedding model; an endpoint is asked for the vector of one word."""
+    from rag_kit.models import embedding_model
+    from rag_kit.models.embedding import embedding_name
+
+    name = os.environ.get("RAG_KIT_EMBEDDING_MODEL") or None
+    remote = name is not None and name.startswith(("openai:", "azure_openai:"))
+    model = embedding_model(name, **({"timeout": 5.0, "max_retries": 0} if remote else {}))
+    if model is None:
+        return "off", "none: keyword search only (rag-kit models install minilm, or RAG_KIT_EMBEDDING_MODEL)"
+    detail = embedding_name(model)
+    if remote and network:
+        detail += f"; it answers, {len(model.embed_query('ping'))} dimensions"
+    return "ok", detail
 
 
 def _telemetry() -> tuple[str, str]:
@@ -156,5 +180,60 @@ def _index(folder: str) -> tuple[str, str]:
 
     place = location_of(folder)
     with DocumentIndex.open(place, embeddings=index_embeddings(place, None)) as index:
-        stats = index.stats()
-    return "ok", ", ".join(f"{value} {name}" for name, value in stats.items())
+        return "ok", ", ".join(f"{value} {name}" for name, value in index.stats().items())
+
+
+def _abilities(name: str, **settings: Any) -> list[Finding]:
+    """Ask a model for text, objects, a stream and log-probabilities, and the embedding model for a vector."""
+    from rag_kit.models import chat_model
+
+    try:
+        model = chat_model(name, **{"timeout": 30.0, "max_retries": 0, **settings})
+    except ConfigurationError as error:
+        return [Finding("chat model", "bad", one_line(error))]
+    STATUS.show("asking the model ...")
+    findings = [_examined("text", partial(_text, model))]
+    if findings[0].state == "ok":
+        findings += [
+            *(_examined(label, partial(_object, model, method), "off") for method, label in _METHODS.items()),
+            _examined("structured call", partial(_structured_call, model)),
+            _examined("streaming", partial(_stream, model), "off"),
+            _examined("log-probabilities", partial(_log_probabilities, model), "off"),
+        ]
+    return [*findings, _examined("embedding model", partial(_embedding, network=True))]
+
+
+def _text(model: Any) -> tuple[str, str]:
+    from rag_kit.models.chat import describe_model
+
+    reply = model.invoke("Answer with one word: ready.").text
+    return "ok", f"{describe_model(model)} answers: {reply[:40]!r}"
+
+
+def _object(model: Any, method: str) -> tuple[str, str]:
+    answer = model.with_structured_output(_SCHEMA, method=method).invoke(_QUESTION)
+    there = isinstance(answer, dict) and isinstance(answer.get("city"), str)
+    return ("ok", "yes") if there else ("off", "not there")
+
+
+def _structured_call(model: Any) -> tuple[str, str]:
+    from langchain_core.prompts import ChatPromptTemplate
+
+    from rag_kit.models import structured_call
+    from rag_kit.models.runnables import METHODS, first_method
+
+    prompt = ChatPromptTemplate([("user", "{question}")])
+    structured_call(model, prompt, {"question": _QUESTION}, _SCHEMA, max_retries=0)
+    method = METHODS[first_method(model)]
+    return "ok", f"works by {_METHODS.get(method, method)}"
+
+
+def _stream(model: Any) -> tuple[str, str]:
+    pieces = sum(1 for chunk in model.stream("Count from one to ten in words.") if chunk.text)
+    return ("ok", f"in {pieces} pieces") if pieces > 1 else ("off", "not there")
+
+
+def _log_probabilities(model: Any) -> tuple[str, str]:
+    reply = model.bind(logprobs=True, top_logprobs=2).invoke("Answer with yes or no: is water wet?")
+    there = (reply.response_metadata.get("logprobs") or {}).get("content")
+    return ("ok", "yes") if there else ("off", "not there")

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import sys
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.cli import exits
-from rag_kit.cli.evaluate_parts import judge_of, pipeline_of
-from rag_kit.cli.options import GRAPHS, add_options, json_value, numbers, pairs
+from rag_kit.cli.opening import open_graph, open_retriever
+from rag_kit.cli.options import DEFAULT_K, GRAPHS, add_options, numbers, pairs
 from rag_kit.cli.output import hint, problem, say, say_json
 from rag_kit.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rag_kit.evaluation import EvaluationSet, Example, Results
+    from rag_kit.evaluation import Example, Judge, Results
     from rag_kit.evaluation.metric import Metric
+    from rag_kit.indexing import DocumentIndex
 
 _DESCRIPTION = """Ask a pipeline every question of a set and score what it gives. With --out every finished step is
 kept: killed or stopped, the same command goes on from there; unchanged, it asks nobody anything."""
@@ -61,18 +63,20 @@ def add_parser(commands: Any) -> None:
         default=[],
         metavar="METRIC=VALUE",
         dest="minima",
-        help="end with exit code 1 unless the metric reaches the value; may be given several times",
-    )
-    add(
-        "--min-rule",
-        choices=["mean", "low"],
-        default="mean",
-        help="what must reach it: the mean (default), or the lower end of the 95%% interval",
+        help="end with exit code 1 unless the mean reaches the value; may be given several times",
     )
     add_options(parser, "--json")
     _add_pipeline(parser.add_argument_group("pipeline"))
-    _add_judge(parser.add_argument_group("judge"))
-    _add_limits(parser.add_argument_group("limits"))
+    add = parser.add_argument_group("judge").add_argument
+    add("--judge", metavar="NAME", help="language model that judges (default: RAG_KIT_CHAT_MODEL)")
+    add("--judge-embeddings", metavar="NAME", help="embedding model of the judge")
+    add("--judge-cache", type=Path, metavar="FILE", help="keep the judge's replies between runs")
+    limits = parser.add_argument_group("limits")
+    limits.add_argument("--limit", type=int, metavar="N", help="only the first N questions")
+    limits.add_argument(
+        "--timeout", type=float, metavar="SECONDS", help="time the pipeline has for one question"
+    )
+    add_options(limits, "--max-concurrency", "--max-calls", "--max-tokens", "--deadline")
 
 
 def _add_pipeline(group: Any) -> None:
@@ -89,34 +93,6 @@ def _add_pipeline(group: Any) -> None:
         group, "--index", "-k", "--filter", "--model", "--base-url", "--embedding-model", "--allow-degraded"
     )
     add("--name", metavar="NAME", help="what the pipeline is called in tables")
-    add(
-        "--pipeline-version",
-        metavar="TEXT",
-        help="says whether the pipeline is still the same (default: a hash of it)",
-    )
-
-
-def _add_judge(group: Any) -> None:
-    add = group.add_argument
-    add("--judge", metavar="NAME", help="language model that judges (default: RAG_KIT_CHAT_MODEL)")
-    add("--judge-embeddings", metavar="NAME", help="embedding model of the judge")
-    add("--judge-cache", type=Path, metavar="FILE", help="keep the judge's replies between runs")
-    add(
-        "--judge-concurrency", type=int, default=16, metavar="N", help="requests to it at a time (default 16)"
-    )
-
-
-def _add_limits(group: Any) -> None:
-    add = group.add_argument
-    add("--limit", type=int, metavar="N", help="only the first N questions")
-    add("--timeout", type=float, metavar="SECONDS", help="time the pipeline has for one question")
-    add_options(group, "--max-concurrency", "--max-calls", "--max-tokens", "--deadline")
-    add(
-        "--prices",
-        metavar="JSON",
-        help='e.g. \'{"gpt-5.5": {"input": 1.25, "output": 10}}\' for a million tokens',
-    )
-    add("--keep-errors", action="store_true", help="do not try again what failed in an earlier run")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -124,36 +100,31 @@ def run(arguments: argparse.Namespace) -> int:
 
     Raises:
         InvalidInputError: If the set, the pipeline, a metric or a setting is wrong.
-        QualityError: If a metric does not reach what ``--min`` asks.
     """
     from rag_kit.evaluation import evaluate
     from rag_kit.evaluation.runs.evaluating import take_examples
     from rag_kit.evaluation.scorers import get_metrics
 
-    minima = numbers(arguments.minima, "--min", "METRIC=VALUE, such as faithfulness=0.8")
-    prices = json_value(arguments.prices, "--prices")
+    minima = numbers(arguments.minima, "--min")
     named = None if arguments.metric is None else get_metrics(arguments.metric)
     examples = take_examples(_dataset(arguments))
-    metrics = _default_metrics(examples, arguments) if named is None else named
-    unknown = sorted(set(minima) - {metric.name for metric in metrics})
-    if unknown:
+    metrics = named or _default_metrics(examples, arguments)
+    if unknown := sorted(set(minima) - {metric.name for metric in metrics}):
         raise InvalidInputError(f"--min names {unknown[0]!r}, which is no --metric of this run")
     _check_folder(arguments.out, {example.id for example in examples})
     if arguments.limit is not None and arguments.limit < 1:
         raise InvalidInputError(f"--limit is {arguments.limit}; give a whole number from 1")
     with ExitStack() as stack:
-        pipeline, name, version = pipeline_of(arguments, stack)
+        pipeline, name, version = _pipeline(arguments, stack)
         try:
             results = evaluate(
                 pipeline,
                 examples[: arguments.limit],
                 metrics,
-                judge=judge_of(arguments, metrics),
+                judge=_judge(arguments, metrics),
                 name=arguments.name or name,
-                version=arguments.pipeline_version or version,
-                prices=prices,
+                version=version,
                 progress=sys.stderr.isatty(),
-                retry_errors=not arguments.keep_errors,
                 **{setting: getattr(arguments, setting) for setting in _SETTINGS},
             )
         except KeyboardInterrupt:
@@ -163,23 +134,19 @@ def run(arguments: argparse.Namespace) -> int:
     _show(results, arguments)
     _hint_at_missing_values(results, arguments)
     _hint_at_unmatched_ids(results)
-    return _verdict(results, minima, arguments)
+    return _verdict(results, minima)
 
 
-def _dataset(arguments: argparse.Namespace) -> EvaluationSet:
-    """The set, with the columns that were named.
-
-    Raises:
-        InvalidInputError: If it cannot be read, or a column is not FIELD=NAME.
-    """
+def _dataset(arguments: argparse.Namespace) -> Any:
+    """The set, with the columns that were named."""
     from rag_kit.evaluation import EvaluationSet
 
-    settings: dict[str, Any] = {}
-    if arguments.column:
-        settings["columns"] = pairs(arguments.column, "--column", "FIELD=NAME, such as answers=Solution")
-        if arguments.dataset.is_dir():
-            raise InvalidInputError("--column is for a file; the columns of a folder are known")
-    return EvaluationSet.load(arguments.dataset, **settings)
+    if not arguments.column:
+        return EvaluationSet.load(arguments.dataset)
+    if arguments.dataset.is_dir():
+        raise InvalidInputError("--column is for a file; the columns of a folder are known")
+    columns = pairs(arguments.column, "--column", "FIELD=NAME, such as answers=Solution")
+    return EvaluationSet.load(arguments.dataset, columns=columns)
 
 
 def _check_folder(out: Path | None, ids: set[str]) -> None:
@@ -202,6 +169,69 @@ def _check_folder(out: Path | None, ids: set[str]) -> None:
         )
 
 
+def _pipeline(arguments: argparse.Namespace, stack: ExitStack) -> tuple[Any, str, str | None]:
+    """The pipeline, its name, and what tells it from others where its settings do not.
+
+    Args:
+        arguments: Of the command line.
+        stack: Closes the index in the end.
+
+    Raises:
+        InvalidInputError: If an option is wrong, or does not go with another one.
+    """
+    pipeline = arguments.pipeline
+    if arguments.index is None:
+        for option in ("--graph", "-k", "--filter", "--model", "--base-url"):
+            if getattr(arguments, option.lstrip("-").replace("-", "_")) is not None:
+                raise InvalidInputError(f"{option} needs --index DIR")
+        if ":" not in pipeline:
+            raise InvalidInputError(
+                f"--pipeline {pipeline} needs --index DIR; without one give module:object of your own"
+            )
+        return pipeline, pipeline, None
+    found: Any
+    if arguments.graph is None:
+        index, found = stack.enter_context(open_retriever(arguments))
+        name, parts = pipeline, []
+    else:
+        index, _, found, described = stack.enter_context(open_graph(arguments, output="full"))
+        hint(described)
+        name, parts = f"{arguments.graph} {pipeline}", [f"model={described}"]
+    parts += [f"k={arguments.k or DEFAULT_K}", f"index={_content(index)}", f"filter={arguments.filter}"]
+    return found, name, ", ".join([name, *parts])
+
+
+def _content(index: DocumentIndex) -> str:
+    """A hash of what an index holds: with another content the pipeline is another one."""
+    known = hashlib.sha256()
+    ids = sorted(index.ids())
+    for start in range(0, len(ids), 1000):
+        for document in index.get(ids[start : start + 1000]):
+            known.update(f"{document.id}\0{document.page_content}\0".encode("utf-8", "surrogatepass"))
+    return known.hexdigest()[:12]
+
+
+def _judge(arguments: argparse.Namespace, metrics: Sequence[Metric]) -> Judge | None:
+    """The judge; ``None`` where no metric needs one, or no model is there: then a line says what is needed."""
+    judged = [metric.name for metric in metrics if metric.needs_judge]
+    if not judged and not any(metric.needs_embeddings for metric in metrics):
+        return None
+    from rag_kit.evaluation import Judge
+    from rag_kit.models import chat_model
+    from rag_kit.models.chat import describe_model, is_extractive
+
+    llm = arguments.judge if judged else "none"
+    if judged and llm is None and is_extractive(chat_model()):
+        hint(
+            f"{', '.join(judged)}: a judge needs a language model; give --judge NAME, or set RAG_KIT_CHAT_MODEL"
+        )
+        llm = "none"
+    judge = Judge(llm, arguments.judge_embeddings, cache=arguments.judge_cache)
+    if llm != "none":
+        hint(f"judge: {describe_model(judge.llm)}")
+    return judge
+
+
 def _answers(arguments: argparse.Namespace) -> bool:
     """Whether the pipeline may give answers; an index that is searched without a graph gives none."""
     return bool(arguments.graph) or ":" in arguments.pipeline
@@ -222,19 +252,15 @@ def _default_metrics(examples: Sequence[Example], arguments: argparse.Namespace)
 
 
 def _hint_at_missing_values(results: Results, arguments: argparse.Namespace) -> None:
-    """A metric without a single value is easily overlooked in a table; one line for each reason."""
-    empty: dict[str, list[str]] = {}
+    """A metric without a single value is easily overlooked in a table."""
     for metric in results.metrics:
         cells = list(results.cells(metric).values())
-        if cells and not any(cell.status == "ok" for cell in cells):
-            reason = cells[0].reason or cells[0].status.replace("_", " ")
-            empty.setdefault(reason, []).append(metric)
-    for reason, metrics in empty.items():
-        advice = (
-            f"; {_HOW_TO_ANSWER}" if not _answers(arguments) and reason.endswith("gave no answer") else ""
-        )
+        if not cells or any(cell.status == "ok" for cell in cells):
+            continue
+        reason = cells[0].reason or cells[0].status.replace("_", " ")
+        advice = f"; {_HOW_TO_ANSWER}" if not _answers(arguments) and "no answer" in reason else ""
         if advice or arguments.json:  # the printed table says the rest
-            hint(f"no value for any question: {', '.join(metrics)}: {reason}{advice}")
+            hint(f"no value for any question: {metric}: {reason}{advice}")
 
 
 def _hint_at_unmatched_ids(results: Results) -> None:
@@ -257,7 +283,8 @@ def _hint_at_unmatched_ids(results: Results) -> None:
     )
 
 
-def _verdict(results: Results, minima: dict[str, float], arguments: argparse.Namespace) -> int:
+def _verdict(results: Results, minima: dict[str, float]) -> int:
+    """The exit code, after the problem that it stands for."""
     from rag_kit.evaluation.runs.results import QualityError, assert_quality
 
     if stopped := results.manifest.get("stopped_by"):
@@ -267,28 +294,22 @@ def _verdict(results: Results, minima: dict[str, float], arguments: argparse.Nam
     if errors and len(errors) == len(results):
         problem(f"the pipeline failed on every question; on the first: {errors[0]}")
         return exits.FAILED
-    if minima:
-        try:
-            assert_quality(results, minima, rule=arguments.min_rule)
-        except QualityError as error:
-            for line in str(error).splitlines():
-                problem(line)
-            return exits.FAILED
+    try:
+        if minima:
+            assert_quality(results, minima)
+    except QualityError as error:
+        for line in str(error).splitlines():
+            problem(line)
+        return exits.FAILED
     return exits.OK
 
 
 def _show(results: Results, arguments: argparse.Namespace) -> None:
     if arguments.json:
-        manifest = results.manifest
-        say_json(
-            {
-                "name": results.name,
-                "examples": results.examples,
-                "rows": len(results),
-                "metrics": {name: vars(each) for name, each in results.summary().items()},
-                **{key: manifest.get(key) for key in ("status", "stopped_by", "usage", "done")},
-            }
-        )
+        manifest = {key: results.manifest.get(key) for key in ("status", "stopped_by", "usage", "done")}
+        metrics = {name: vars(each) for name, each in results.summary().items()}
+        counts = {"examples": results.examples, "rows": len(results)}
+        say_json({"name": results.name, **counts, "metrics": metrics, **manifest})
     else:
         say(str(results))
     if arguments.out is not None:

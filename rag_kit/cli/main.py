@@ -10,7 +10,6 @@ from importlib import import_module
 
 from rag_kit import __version__
 from rag_kit.cli import exits
-from rag_kit.cli.examples import EXAMPLES
 from rag_kit.cli.output import STATUS, one_line, problem, problem_at
 from rag_kit.errors import BranchError, InvalidInputError
 
@@ -31,6 +30,38 @@ COMMANDS = {
     "prompts": "prompts",
     "models": "models",
     "doctor": "doctor",
+}
+
+#: Examples of each command, which its ``--help`` ends with.
+EXAMPLES: dict[str, tuple[str, ...]] = {
+    "ingest": (
+        "rag-kit ingest handbook notes.pdf --index my-index",
+        "rag-kit ingest handbook --index postgresql://user@host/db?index=handbook --prune",
+    ),
+    "retrieve": ("rag-kit retrieve 'How long is the warranty?' --index my-index --explain",),
+    "ask": (
+        "rag-kit ask 'How long is the warranty?' --index my-index",
+        "rag-kit ask --index my-index",
+        "rag-kit ask --index my-index --graph crag --json < questions.txt > answers.jsonl",
+    ),
+    "mcp": ("rag-kit mcp --index my-index",),
+    "verify": ("rag-kit verify --index my-index",),
+    "repair": ("rag-kit repair --index my-index",),
+    "reembed": ("rag-kit reembed --index my-index --embedding-model openai:text-embedding-3-small",),
+    "chunks": (
+        "rag-kit chunks export passages.jsonl --index my-index",
+        "rag-kit chunks import passages.jsonl --index my-index",
+    ),
+    "generate": ("rag-kit generate handbook --out questions.jsonl -n 50 --model openai:gpt-4o-mini",),
+    "benchmark": ("rag-kit benchmark my-set --pipeline bm25 --pipeline hybrid --out result.json",),
+    "evaluate": (
+        "rag-kit evaluate questions.jsonl --index my-index --graph plain --out runs/plain",
+        "rag-kit evaluate questions.jsonl --index my-index --metric faithfulness --judge openai:gpt-4o-mini",
+    ),
+    "compare": ("rag-kit compare runs/plain runs/crag --report report.html",),
+    "prompts": ("rag-kit prompts show answer --language en > my-prompts/answer.en.prompt",),
+    "models": ("rag-kit models install minilm",),
+    "doctor": ("rag-kit doctor", "rag-kit doctor --model openai:qwen-plus --json"),
 }
 
 #: Option that prints a script for a shell, which then completes commands and options.
@@ -92,9 +123,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(file=sys.stderr)
         problem("interrupted")
         return exits.INTERRUPTED
+    except BrokenPipeError:  # the reader of stdout (head, less) went away
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return exits.OK
     except Exception as error:  # noqa: BLE001 - reported below
-        if isinstance(error, BrokenPipeError) and _nobody_reads():
-            return exits.OK
         cause = _root_cause(error)
         if os.environ.get("RAG_KIT_DEBUG"):
             problem_at(error)
@@ -105,28 +137,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return exits.exit_code(cause)
 
 
-def _nobody_reads() -> bool:
-    """Whether the reader of stdout (head, less) went away; then nothing can be written any more."""
-    import select
-
-    try:
-        output = sys.stdout.fileno()
-    except (OSError, ValueError):  # no real file, as under a test
-        return False
-    if hasattr(select, "poll"):
-        poll = select.poll()
-        poll.register(output, 0)
-        if not any(event & select.POLLERR for _, event in poll.poll(0)):
-            return False
-    os.dup2(os.open(os.devnull, os.O_WRONLY), output)
-    return True
-
-
 def _root_cause(error: Exception) -> Exception:
     """The error inside those of fan-out branches; one of a provider's client as the kit's own class."""
-    for _ in range(8):
-        if not isinstance(error, BranchError) or not isinstance(error.__cause__, Exception):
-            break
+    while isinstance(error, BranchError) and isinstance(error.__cause__, Exception):
         error = error.__cause__
     if type(error).__module__.partition(".")[0] in ("openai", "httpx", "httpx2", "httpcore"):
         from rag_kit.models.failures import map_model_error

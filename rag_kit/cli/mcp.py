@@ -9,9 +9,8 @@ import socket
 from typing import Any, NoReturn
 
 from rag_kit.cli import exits
-from rag_kit.cli.ask import run_context
-from rag_kit.cli.opening import open_retriever
-from rag_kit.cli.options import GRAPHS, add_answer_options, add_pipeline_options, chat_settings, parse_filter
+from rag_kit.cli.opening import open_graph, run_context
+from rag_kit.cli.options import add_answer_options, add_pipeline_options, parse_filter
 from rag_kit.cli.output import STATUS, hint
 from rag_kit.errors import InvalidInputError, MissingExtraError
 
@@ -47,15 +46,11 @@ def run(arguments: argparse.Namespace) -> int:
     except ImportError:
         raise MissingExtraError("mcp", "rag-kit mcp") from None
     STATUS.show("loading ...")
-    context = run_context(arguments)
-    with open_retriever(arguments) as (index, retriever):
-        from rag_kit import graphs
+    with open_graph(arguments, prompts=arguments.prompts) as (index, retriever, graph, _):
         from rag_kit.concurrency.pool import PoolExecutor
-        from rag_kit.models import chat_model
+        from rag_kit.graphs import as_tool
 
-        llm = chat_model(arguments.model, **chat_settings(arguments))
-        graph = getattr(graphs, GRAPHS[arguments.graph])(retriever, llm, prompts=arguments.prompts)
-        ask = graphs.as_tool(graph, name="ask", context=context)
+        ask = as_tool(graph, name="ask", context=run_context(arguments))
         server = IndexServer(index, retriever, ask, parse_filter(arguments.filter), arguments.k).server()
         STATUS.clear()
         with asyncio.Runner() as runner:

@@ -7,9 +7,9 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rag_kit.cli.options import DEFAULT_K, parse_filter
+from rag_kit.cli.options import DEFAULT_K, GRAPHS, chat_settings, parse_filter
 from rag_kit.errors import IndexMismatchError, InvalidInputError
 from rag_kit.indexing.postgres.location import Location, location_of
 
@@ -61,6 +61,33 @@ def index_embeddings(folder: Path | Location, embedding_model: str | None) -> Em
     return model
 
 
+class Opened(NamedTuple):
+    """An index that is open for reading, and a graph that answers from it."""
+
+    documents: DocumentIndex
+    retriever: BaseRetriever
+    graph: Any
+    described: str
+
+
+@contextmanager
+def open_graph(arguments: argparse.Namespace, **settings: Any) -> Iterator[Opened]:
+    """Open the index, and build the graph that ``--graph`` names over the retriever that ``--pipeline`` names.
+
+    Args:
+        arguments: Of the command line.
+        **settings: Of the graph's builder.
+    """
+    with open_retriever(arguments) as (index, retriever):
+        from rag_kit import graphs
+        from rag_kit.models import chat_model
+        from rag_kit.models.chat import describe_model
+
+        llm = chat_model(arguments.model, **chat_settings(arguments))
+        graph = getattr(graphs, GRAPHS[arguments.graph])(retriever, llm, **settings)
+        yield Opened(index, retriever, graph, describe_model(llm))
+
+
 @contextmanager
 def open_retriever(arguments: argparse.Namespace) -> Iterator[tuple[DocumentIndex, BaseRetriever]]:
     """Open the index for reading, and make the retriever that ``--pipeline`` stands for.
@@ -79,41 +106,41 @@ def open_retriever(arguments: argparse.Namespace) -> Iterator[tuple[DocumentInde
     folder, model = index_folder(arguments), arguments.embedding_model
     embeddings = index_embeddings(folder, model) if model or arguments.pipeline != "bm25" else None
     with DocumentIndex.open(folder, embeddings=embeddings) as index:
-        yield index, _retriever(index, arguments, where)
+        if ":" in arguments.pipeline:
+            yield index, _own_retriever(arguments.pipeline, index)
+            return
+        from rag_kit.retrieval import index_retriever
+        from rag_kit.retrieval.indexed import PIPELINES
 
-
-def is_own(pipeline: str) -> bool:
-    """Whether a pipeline is code of the user's own."""
-    return ":" in pipeline
+        if arguments.pipeline not in PIPELINES:
+            raise InvalidInputError(
+                f"--pipeline {arguments.pipeline} is unknown; allowed: {', '.join(PIPELINES)}, or module:object for "
+                "your own."
+            )
+        yield (
+            index,
+            index_retriever(
+                index,
+                pipeline=arguments.pipeline,
+                k=DEFAULT_K if arguments.k is None else arguments.k,
+                filter=where,
+                on_error="skip" if arguments.allow_degraded else "raise",
+            ),
+        )
 
 
 def call_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
     """``k`` and ``filter`` of the call: a retriever of the user's own was not made with them."""
-    if not is_own(arguments.pipeline):
+    if ":" not in arguments.pipeline:
         return {}
     return {"k": arguments.k, "filter": parse_filter(arguments.filter)}
 
 
-def _retriever(
-    index: DocumentIndex, arguments: argparse.Namespace, where: dict[str, Any] | None
-) -> BaseRetriever:
-    pipeline = arguments.pipeline
-    if is_own(pipeline):
-        return _own_retriever(pipeline, index)
-    from rag_kit.retrieval import index_retriever
-    from rag_kit.retrieval.indexed import PIPELINES
-
-    if pipeline not in PIPELINES:
-        raise InvalidInputError(
-            f"--pipeline {pipeline} is unknown; allowed: {', '.join(PIPELINES)}, or module:object for your own."
-        )
-    return index_retriever(
-        index,
-        pipeline=pipeline,
-        k=DEFAULT_K if arguments.k is None else arguments.k,
-        filter=where,
-        on_error="skip" if arguments.allow_degraded else "raise",
-    )
+def run_context(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The context of each run of a graph."""
+    given = {name: getattr(arguments, name) for name in ("max_calls", "max_tokens", "deadline")}
+    caps = {name: value for name, value in given.items() if value is not None}
+    return {"language": arguments.language, **call_arguments(arguments), **caps}
 
 
 def _own_retriever(name: str, index: DocumentIndex) -> BaseRetriever:

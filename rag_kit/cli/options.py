@@ -114,27 +114,16 @@ def chat_settings(arguments: argparse.Namespace) -> dict[str, Any]:
     return {"base_url": arguments.base_url} if arguments.base_url else {}
 
 
-def json_value(text: str | None, option: str) -> Any:
-    """What was given as JSON; ``None`` if nothing was.
-
-    Raises:
-        InvalidInputError: It is no JSON.
-    """
-    if text is None:
-        return None
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInputError(f"{option} is not JSON ({error})") from None
-
-
 def parse_filter(text: str | None) -> dict[str, Any] | None:
     """The filter given on the command line.
 
     Raises:
         InvalidInputError: It is no JSON object.
     """
-    value = json_value(text, "--filter")
+    try:
+        value = None if text is None else json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInputError(f"--filter is not JSON ({error})") from None
     if value is not None and not isinstance(value, dict):
         raise InvalidInputError("--filter is not a JSON object; write for example '{\"page\": 3}'.")
     return value
@@ -152,25 +141,24 @@ def pairs(given: list[str], option: str, form: str) -> dict[str, str]:
     """
     found = {}
     for text in given:
-        name, equals, value = text.rpartition("=")
-        if not equals or not name.strip() or not value.strip():
+        name, _, value = text.rpartition("=")
+        if not name.strip() or not value.strip():
             raise InvalidInputError(f"{option} is {text!r:.80}; give {form}")
         found[name.strip()] = value.strip()
     return found
 
 
-def numbers(given: list[str], option: str, form: str) -> dict[str, float]:
+def numbers(given: list[str], option: str) -> dict[str, float]:
     """As `pairs`, each value a number.
 
     Raises:
         InvalidInputError: One is none.
     """
-    found: dict[str, float] = {}
-    for name, value in pairs(given, option, form).items():
-        try:
-            found[name] = float(value)
-        except ValueError:
-            found[name] = math.nan
-        if not math.isfinite(found[name]):
-            raise InvalidInputError(f"{option} is '{name}={value:.80}'; give {form}")
+    form = "METRIC=VALUE, such as faithfulness=0.8"
+    try:
+        found = {name: float(value) for name, value in pairs(given, option, form).items()}
+    except ValueError as error:
+        raise InvalidInputError(f"{option}: {error}; give {form}") from None
+    if not all(map(math.isfinite, found.values())):
+        raise InvalidInputError(f"{option} is not finite; give {form}")
     return found

@@ -1,15 +1,10 @@
-"""Printing: answers on stdout, remarks and problems on stderr, hostile text made harmless.
-
-A terminal gets colour; a pipe, ``--no-color`` and ``NO_COLOR`` plain lines.
-"""
+"""Printing: answers on stdout, remarks and problems on stderr, hostile text made harmless."""
 
 from __future__ import annotations
 
-import io
 import json
 import logging
 import os
-import re
 import shutil
 import sys
 import textwrap
@@ -22,7 +17,7 @@ from rag_kit.documents import tables
 from rag_kit.documents.clean import UNSAFE, clean_text
 from rag_kit.errors import RagKitError
 
-#: Wider than any row of a table, which a pipe gets in one piece.
+#: Wider than any row of a table: cells are never cut, a terminal folds them.
 _ENDLESS = 100_000
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "yellow": "33", "cyan": "36"}
 
@@ -43,37 +38,16 @@ def say_piece(text: str) -> None:
     print(clean_text(text), end="", flush=True)
 
 
-def on_terminal(stream: TextIO) -> bool:
-    """Whether a stream is a terminal, and colour was not switched off."""
-    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-
-
 def _print(text: str, stream: TextIO, style: str = "", indent: str = "") -> None:
     text = textwrap.indent(text, indent)
-    styled = style and on_terminal(stream)
-    print(f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if styled else text, file=stream)
+    coloured = stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    print(f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if style and coloured else text, file=stream)
 
 
-def say_table(rows: Iterable[Sequence[str | tuple[str, str]]], header: Sequence[str] = ()) -> None:
-    """Print rows in columns; on a terminal long cells are folded to its width.
-
-    Args:
-        rows: Cells, each a text or a text with its style in words of rich.
-        header: Names of the columns.
-    """
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    terminal = on_terminal(sys.stdout)
-    table = Table(*header, box=None, show_header=bool(header), pad_edge=False, padding=(0, 2, 0, 0))
-    for row in rows:
-        cells = [cell if isinstance(cell, tuple) else (cell, "") for cell in row]
-        table.add_row(*(Text(clean_text(text), style=style, overflow="fold") for text, style in cells))
-    out = io.StringIO()
-    Console(file=out, width=None if terminal else _ENDLESS, force_terminal=terminal or None).print(table)
-    for line in out.getvalue().splitlines():
-        print(line.rstrip())
+def say_table(rows: Iterable[Sequence[str]]) -> None:
+    """Print rows in columns."""
+    if listed := list(rows):
+        print(tables.Table(listed[0], listed[1:], width=_ENDLESS).text())
 
 
 class Status:
@@ -162,12 +136,9 @@ def flat(text: str) -> str:
 
 
 def say_json(value: Any, *, indent: int | None = 2) -> None:
-    """Print a JSON document; non-ASCII stays readable, but what could steer a terminal is escaped."""
-    print(json_text(value, ascii_only=not _unicode(sys.stdout), indent=indent), flush=True)
-
-
-def _unicode(stream: Any) -> bool:
-    return str(getattr(stream, "encoding", None) or "utf-8").lower().replace("-", "").startswith("utf")
+    """Print a JSON document; what the stream does not know is escaped."""
+    known = str(sys.stdout.encoding or "utf-8").lower().startswith("utf")
+    print(json_text(value, ascii_only=not known, indent=indent), flush=True)
 
 
 def json_text(value: Any, *, ascii_only: bool = False, indent: int | None = 2) -> str:
@@ -183,11 +154,8 @@ def json_text(value: Any, *, ascii_only: bool = False, indent: int | None = 2) -
         "温度 \u202e"
     """
     # outside of strings JSON is ASCII, so whatever is unsafe stands in a string and may be escaped there
-    return UNSAFE.sub(_json_escape, json.dumps(value, ensure_ascii=ascii_only, indent=indent))
-
-
-def _json_escape(match: re.Match[str]) -> str:
-    return json.dumps(match.group())[1:-1]
+    text = json.dumps(value, ensure_ascii=ascii_only, indent=indent)
+    return UNSAFE.sub(lambda match: json.dumps(match.group())[1:-1], text)
 
 
 def one_line(error: BaseException) -> str:
@@ -209,24 +177,21 @@ class Progress:
     """
 
     def __init__(self, unit: str, *, quiet: bool = False) -> None:
-        self._unit = unit
-        self._shown = not quiet and sys.stderr.isatty()
-        self._bar: Any = None
+        from tqdm import tqdm
+
+        self._bar = tqdm(
+            unit=f" {unit}", dynamic_ncols=True, leave=False, disable=quiet or not sys.stderr.isatty()
+        )
 
     def __enter__(self) -> Progress:
-        if self._shown:
-            from tqdm import tqdm
-
-            self._bar = tqdm(unit=f" {self._unit}", dynamic_ncols=True, file=sys.stderr, leave=False)
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.close()
+        self._bar.close()
 
     def show(self, what: str, done: int, total: int, **_: Any) -> None:
         """Move the bar to ``done`` of ``total``, and show what is worked on now."""
-        if self._bar is not None:
+        if not self._bar.disable:
             self._bar.set_description_str(flat(what)[-40:], refresh=False)
             self._bar.total, self._bar.n = total, done
             self._bar.refresh()

@@ -77,14 +77,12 @@ def _list(library: PromptLibrary, arguments: argparse.Namespace) -> int:
     return exits.OK
 
 
-def _cells(row: dict[str, Any]) -> list[str | tuple[str, str]]:
+def _cells(row: dict[str, Any]) -> list[str]:
     """A prompt as a row of the listing."""
-    name = (row["name"], "bold")
     if "error" in row:
-        return [name, row["language"], "", "", (f"broken: {row['error'].splitlines()[0]}", "red")]
+        return [row["name"], row["language"], f"broken: {row['error'].splitlines()[0]}", "", ""]
     flow = f"{', '.join(row['inputs']) or 'nothing'} -> {_output(row['schema'])}"
-    about = f"{flow}\n{row['description']}"
-    return [name, row["language"], f"v{row['version']}", row["origin"], about]
+    return [row["name"], row["language"], f"v{row['version']}", row["origin"], flow]
 
 
 def _show(library: PromptLibrary, arguments: argparse.Namespace) -> int:

@@ -8,8 +8,8 @@ from typing import Any
 from rag_kit.cli import exits
 from rag_kit.cli.opening import call_arguments, open_retriever
 from rag_kit.cli.options import add_search_options
-from rag_kit.cli.output import STATUS, say_json
-from rag_kit.cli.passages import plain, say_passages, show
+from rag_kit.cli.output import STATUS, hint, say_json
+from rag_kit.cli.passages import passage_notes, plain, say_passages
 
 
 def add_parser(commands: Any) -> None:
@@ -27,14 +27,14 @@ def run(arguments: argparse.Namespace) -> int:
     from rag_kit.retrieval.compose import call_retriever
     from rag_kit.text import check_question
 
-    check_question(arguments.question, example="rag-kit retrieve 'How ...?' --index DIR")
+    question = check_question(arguments.question, example="rag-kit retrieve 'How ...?' --index DIR")
     with open_retriever(arguments) as (_, retriever):
-        documents = call_retriever(retriever, arguments.question, **call_arguments(arguments))
+        documents = call_retriever(retriever, question, **call_arguments(arguments))
     STATUS.clear()
     if arguments.json:
-        say_json({"question": arguments.question, "documents": [plain(each) for each in documents]})
-    elif arguments.explain and documents:
-        say_passages(documents, arguments.question)
-    else:
-        show(documents)
+        say_json({"question": question, "documents": [plain(each) for each in documents]})
+        return exits.OK
+    say_passages(documents, question if arguments.explain else None)
+    for note in passage_notes(documents):
+        hint(f"note: {note}")
     return exits.OK

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from rag_kit.cli import exits
-from rag_kit.cli.examples import EXAMPLES
-from rag_kit.cli.main import COMMANDS, main, parser
+from rag_kit.cli.main import COMMANDS, EXAMPLES, main, parser
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide"
 QUESTION = "When does the pump start?"

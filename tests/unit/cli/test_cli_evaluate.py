@@ -165,7 +165,6 @@ def test_a_cap_that_is_reached(folder: Path, capsys: pytest.CaptureFixture[str])
         ((*OWN, "--limit", "0"), "--limit is 0"),
         ((*OWN, "--min", "ours_answer_found"), "METRIC=VALUE"),
         ((*OWN, "--min", "mrr=0.5"), "no --metric of this run"),
-        ((*OWN, "--prices", "{"), "--prices is not JSON"),
         ((*OWN, "--max-concurrency", "0"), "max_concurrency is 0"),
         ((*OWN, "--out", "set.jsonl"), "holds something else"),
         ((*OWN, "--out", "docs"), "holds something else"),
