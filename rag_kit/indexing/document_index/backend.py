@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rag_kit.indexing.document_index.keyword import KeywordView
 from rag_kit.indexing.document_index.report import IndexReport
+from rag_kit.indexing.document_index.rows import documents
 from rag_kit.indexing.document_index.sql import Connection
 from rag_kit.indexing.document_index.store import State, Store
 from rag_kit.indexing.document_index.vectors import Vectors
 
 if TYPE_CHECKING:
+    from langchain_core.documents import Document
+
     from rag_kit.documents import Filter
     from rag_kit.indexing.postgres.location import Location
 
@@ -94,3 +97,7 @@ class Backend(ABC):
         with self.store.reading() as connection:
             state = self.store.state(connection)
             return [what for leg in self.legs if (what := leg.rebuild(connection, state))]
+
+    def documents(self, connection: Connection, state: State, ids: Sequence[str]) -> dict[str, Document]:
+        """Documents by id; what is not there is left out."""
+        return documents(connection, ids)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +28,7 @@ from rag_kit.indexing.document_index.vector_leg import VectorLeg
 
 if TYPE_CHECKING:
     from filelock import FileLock
+    from langchain_core.documents import Document
 
     from rag_kit.documents import Filter
     from rag_kit.indexing.document_index.connected_store import ConnectedStore
@@ -132,6 +133,12 @@ class FolderBackend(Backend):
         """See `Backend`."""
         mask = self._masks.mask(connection, state, where)
         return lambda n: bool(mask[n])
+
+    def documents(self, connection: Connection, state: State, ids: Sequence[str]) -> dict[str, Document]:
+        """See `Backend`; out of memory where the keyword leg holds them: no reading and no parsing."""
+        return self.keyword.loaded_documents(ids, state.generation) or super().documents(
+            connection, state, ids
+        )
 
     def size(self, connection: Connection) -> int:
         """See `Backend`."""

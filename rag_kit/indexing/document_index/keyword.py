@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -93,6 +93,12 @@ class KeywordLeg(FileLeg):
                 raise
             self._generation = state.generation
             return index
+
+    def loaded_documents(self, ids: Sequence[str], generation: int) -> dict[str, Document]:
+        """Documents by id from memory; none unless that generation is loaded and has all of them."""
+        with self._lock:
+            found = self._index.get(ids) if self._index and self._generation == generation else []
+        return dict(zip(ids, found, strict=True)) if len(found) == len(ids) else {}
 
     def loaded_metadata(self, connection: Connection, state: State) -> Loaded:
         """The metadata that are loaded, not to be changed; empty if none are, or they are newer than the state."""

@@ -216,7 +216,7 @@ class ReadableIndex:
             where = passages(where) if state.derived else where or None
             near = query_vector(query, state.dimension)
             hits = self._backend.vectors.search(connection, state, near, k, where)
-            found = documents(connection, [key for key, _ in hits])
+            found = self._backend.documents(connection, state, [key for key, _ in hits])
         return [(found[key], score) for key, score in hits if key in found]
 
     def _check_dense_search(self, query: str | Sequence[float], k: int) -> None:
