@@ -16,7 +16,7 @@ import numpy as np
 from quality_fusion import Maker
 from quality_hybrid import _ndcg
 
-from rag_kit.retrieval.rerank.mmr import marginal_relevance
+from rag_kit.retrieval.rerank.scorers import marginal_relevance
 
 SETS = ("scifact", "limit_small", "timeqa_slice", "covidqa", "covidqa_chunks", "pubmedqa_l", "xquad_en")
 BALANCES = (0.5, 0.7, 0.8, 0.85, 0.9, 0.95, 1.0)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
-from pydantic import field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from rag_kit.concurrency import afan_out, fan_out
 from rag_kit.concurrency.branches import FanOut
@@ -87,24 +87,11 @@ class EnsembleRetriever(BranchingRetriever):
     k_may_be_none: ClassVar[bool] = True
 
     k: int | None = 4  # type: ignore[assignment]
-    retrievers: list[Retriever]
+    retrievers: list[Retriever] = Field(min_length=1)
     weights: Weights | None = None
     fusion: str = "rrf"
     rrf_k: float = 60
     normalisation: Normalisation = "min-max"
-
-    @field_validator("retrievers", mode="before")
-    @classmethod
-    def _retrievers_are_runnables(cls, value: Any) -> Any:
-        if not isinstance(value, (list, tuple)) or not value:
-            raise InvalidInputError("retrievers must be a list with at least one retriever.")
-        for retriever in value:
-            if not isinstance(retriever, Runnable):
-                raise InvalidInputError(
-                    f"retrievers holds {type(retriever).__name__}; each must be a LangChain retriever "
-                    "(or another runnable from a string to documents)."
-                )
-        return list(value)
 
     @field_validator("weights", mode="before")
     @classmethod

@@ -99,14 +99,9 @@ class MultiRepresentationRetriever(FamilyWriter, BranchingRetriever):
     @field_validator("kinds", mode="before")
     @classmethod
     def _kinds_are_named(cls, value: Any) -> Any:
-        if value is None:
-            return None
-        kinds = (value,) if isinstance(value, str) else tuple(value)
-        if not kinds or not all(isinstance(kind, str) and kind for kind in kinds):
-            raise InvalidInputError(
-                f"kinds={value!r} was given; name representations, such as ('text', 'summary')."
-            )
-        return tuple(dict.fromkeys(kinds))
+        if isinstance(value, (list, tuple)):
+            return tuple(dict.fromkeys(value)) or None
+        return (value,) if isinstance(value, str) else value
 
     def model_post_init(self, context: Any, /) -> None:
         """Make the search of all rows."""

@@ -23,7 +23,7 @@ from rag_kit.indexing import DocumentIndex
 from rag_kit.indexing.raptor.build import build_raptor
 from rag_kit.models import chat_model
 from rag_kit.query_construction import SelfQueryRetriever
-from rag_kit.retrieval.rerank.mmr import MMRReranker
+from rag_kit.retrieval.rerank.scorers import MMRReranker
 
 DOCS = [
     Document(f"The fan of {2000 + n} is loud. 风扇{n}很吵。", id=str(n), metadata={"year": 2000 + n})

@@ -15,8 +15,8 @@ from rag_kit.indexing import BM25Index, DocumentIndex
 from rag_kit.indexing.raptor.build import build_raptor
 from rag_kit.query_construction import SelfQueryRetriever
 from rag_kit.retrieval import RagKitRetriever
-from rag_kit.retrieval.rerank.mmr import MMRReranker
 from rag_kit.retrieval.rerank.model import ListwiseReranker
+from rag_kit.retrieval.rerank.scorers import MMRReranker
 from support.embedding import WordEmbeddings
 from support.representing import reply as represent
 from support.rewriters import Scripted

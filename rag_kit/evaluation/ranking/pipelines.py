@@ -24,7 +24,7 @@ from rag_kit.models.embedding import embedding_name
 from rag_kit.models.vector_cache import CachedEmbeddings
 from rag_kit.retrieval.exact import ExactVectorRetriever
 from rag_kit.retrieval.hybrid import HybridRetriever
-from rag_kit.retrieval.rerank.mmr import MMRReranker
+from rag_kit.retrieval.rerank.scorers import MMRReranker
 
 if TYPE_CHECKING:
     import numpy as np

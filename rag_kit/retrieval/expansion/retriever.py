@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from os import PathLike
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, Field, field_validator, model_validator
 
@@ -30,6 +30,8 @@ from rag_kit.retrieval.prompting import texts_of
 from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.retrieval.rewriting import Model, Rewrites, RewritingRetriever
 from rag_kit.text import detect_language, fold
+
+Templates = Annotated[list[Annotated[str, Field(pattern=r"\{term\}")]], Field(min_length=1)]
 
 
 class ExpansionRetriever(RewritingRetriever):
@@ -75,7 +77,7 @@ class ExpansionRetriever(RewritingRetriever):
     llm: Model | None = None  # type: ignore[assignment]
     thesaurus: Thesaurus | None = None
     feedback: RelevanceFeedback | None = None
-    templates: Sequence[str] | bool = False
+    templates: Templates | bool = False
     n: Rewrites = 8
     max_terms: Count = 32
     max_templates: Rewrites = 4
@@ -132,21 +134,6 @@ class ExpansionRetriever(RewritingRetriever):
     @classmethod
     def _thesaurus_is_made(cls, value: Any) -> Any:
         return None if value is None else _thesaurus(value, False)
-
-    @field_validator("templates", mode="before")
-    @classmethod
-    def _templates_hold_a_term(cls, value: Any) -> Any:
-        if isinstance(value, bool):
-            return value
-        if isinstance(value, str) or not isinstance(value, Sequence) or not value:
-            raise InvalidInputError(
-                f"templates is {value!r}; give a list such as ['What is {{term}}?'], or True for the built-in ones."
-            )
-        if wrong := [one for one in value if not isinstance(one, str) or "{term}" not in one]:
-            raise InvalidInputError(
-                f"The template {wrong[0]!r} has no {{term}} in it, where a term would stand."
-            )
-        return list(value)
 
     @model_validator(mode="after")
     def _sources_fit(self) -> Self:

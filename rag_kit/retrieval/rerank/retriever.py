@@ -76,7 +76,7 @@ class RerankRetriever(RefiningRetriever):
 
     reranker: Any
     score_threshold: float | None = None
-    score_gap: Any = None
+    score_gap: ScoreGap | bool | None = None
     token_budget: OptionalCount = None
     count_tokens: Callable[[str], int] | None = None
     neighbours: Callable[[Document], Any] | None = None
@@ -114,16 +114,10 @@ class RerankRetriever(RefiningRetriever):
     def _reranker_is_known(cls, value: Any) -> Any:
         return as_rerankers(value)
 
-    @field_validator("score_gap", mode="before")
+    @field_validator("score_gap")
     @classmethod
-    def _gap_is_allowed(cls, value: Any) -> Any:
-        if value is None or isinstance(value, bool):
-            return ScoreGap() if value else None
-        if not isinstance(value, ScoreGap):
-            raise InvalidInputError(
-                f"score_gap={value!r} was given; it must be True, False or a ScoreGap(...)."
-            )
-        return value
+    def _gap_is_made(cls, value: ScoreGap | bool | None) -> ScoreGap | None:
+        return ScoreGap() if value is True else value or None
 
     @model_validator(mode="after")
     def _scores_are_there(self) -> Self:
@@ -212,7 +206,7 @@ class RerankRetriever(RefiningRetriever):
             kept = [one for one in kept if one[0] in failed or (one[2] is not None and one[2] >= low)]
             if left := len(documents) - len(kept):
                 call.note(f"{left} of {len(documents)} passages below score_threshold={low:g} left out")
-        if self.score_gap is not None:
+        if isinstance(self.score_gap, ScoreGap):
             scored = [(place, score) for place, _, score in kept if score is not None]
             count = self.score_gap.cut([score for _, score in scored], call.request.k)
             if 0 < count < len(scored):

@@ -1,9 +1,9 @@
-"""Rerankers that score by a function, a cross-encoder or embeddings, and what else can be given as a reranker."""
+"""Rerankers that score by a function, a cross-encoder or embeddings (MMR too), and what else is taken as a reranker."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.cross_encoders import BaseCrossEncoder
 from langchain_core.documents import BaseDocumentCompressor, Document
@@ -12,10 +12,14 @@ from langchain_core.language_models import BaseLanguageModel
 from langchain_core.runnables import Runnable
 
 from rag_kit.errors import InvalidInputError
+from rag_kit.retrieval.base import check_number
 from rag_kit.retrieval.document_compressor import DocumentCompressor
 from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.retrieval.rerank.base import Ranking, Reranker, by_scores, check_scores
 from rag_kit.retrieval.vectors import check_embeddings, embed, unit
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 class FunctionReranker(Reranker):
@@ -127,6 +131,66 @@ class EmbeddingReranker(Reranker):
         texts = [doc.page_content for doc in documents]
         one, many = await embed(self.embeddings, query, texts, call, f"rerank:{self.name}")
         return by_scores([float(score) for score in unit(many) @ unit(one)])
+
+
+class MMRReranker(Reranker):
+    """Order passages by maximal marginal relevance, so that near-duplicates come late.
+
+    Each next passage is the one with the highest ``lambda_mult * relevance - (1 - lambda_mult) * (its highest
+    similarity to a passage chosen before)``. Both are cosines of embeddings.
+
+    Paper: Carbonell and Goldstein, The use of MMR, SIGIR 1998, doi 10.1145/290941.291025.
+
+    Args:
+        embeddings: Any LangChain embedding model.
+        lambda_mult: From 0, diversity alone, to 1, relevance alone. Cosines of passages differ more than their
+            relevance does, so an even balance buries what fits: ``benchmarks/quality_mmr.py``.
+        depth: See ``Reranker``.
+
+    Example:
+        >>> import numpy as np
+        >>> order, _ = marginal_relevance(np.array([0.9, 0.9, 0.5]), np.array([[1.0, 0], [1, 0], [0, 1]]), 0.5)
+        >>> order
+        [0, 2, 1]
+    """
+
+    name = "mmr"
+
+    def __init__(self, embeddings: Any, *, lambda_mult: float = 0.9, depth: int | None = None) -> None:
+        super().__init__(depth=depth)
+        self.embeddings = check_embeddings(embeddings)
+        self.lambda_mult = check_number("lambda_mult", lambda_mult, most=1.0)
+
+    async def rank(self, query: str, documents: Sequence[Document], call: QueryCall) -> Ranking:
+        """Order the documents; see ``Reranker.rank``."""
+        texts = [doc.page_content for doc in documents]
+        one, many = await embed(self.embeddings, query, texts, call, f"rerank:{self.name}")
+        vectors = unit(many)
+        relevance = vectors @ unit(one)
+        order, marginal = marginal_relevance(relevance, vectors, self.lambda_mult)
+        return Ranking(order, marginal, [{"relevance": float(value)} for value in relevance])
+
+
+def marginal_relevance(
+    relevance: np.ndarray, vectors: np.ndarray, lambda_mult: float
+) -> tuple[list[int], list[float]]:
+    """The order of texts with unit vectors, and the marginal relevance with which each was chosen."""
+    import numpy as np
+
+    count = len(relevance)
+    marginal = [0.0] * count
+    left = np.ones(count, dtype=bool)
+    nearest = np.full(count, -np.inf)
+    order: list[int] = []
+    for place in range(count):
+        # The first one has nothing to repeat; it is the most relevant whatever lambda is.
+        value = relevance if place == 0 else lambda_mult * relevance - (1 - lambda_mult) * nearest
+        chosen = int(np.argmax(np.where(left, value, -np.inf)))
+        marginal[chosen] = float(value[chosen] * (lambda_mult if place == 0 else 1.0))
+        order.append(chosen)
+        left[chosen] = False
+        nearest = np.maximum(nearest, vectors @ vectors[chosen])
+    return order, marginal
 
 
 def as_rerankers(value: Any) -> list[Reranker | DocumentCompressor]:

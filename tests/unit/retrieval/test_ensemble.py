@@ -165,8 +165,8 @@ async def test_weights_from_the_query() -> None:
         ({"timeout": 0}, "timeout=0"),
         ({"max_concurrency": 0}, "max_concurrency=0"),
         ({"fetch_k": 0}, "fetch_k=0"),
-        ({"retrievers": []}, "at least one"),
-        ({"retrievers": [1]}, "int"),
+        ({"retrievers": []}, "at least 1 item"),
+        ({"retrievers": [1]}, "retrievers.0: Input should be an instance of Runnable"),
         ({"weight": [1]}, "'weight'"),
     ],
 )

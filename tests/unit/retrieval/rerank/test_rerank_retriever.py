@@ -466,7 +466,7 @@ def test_wrong_arguments() -> None:
         ({"max_calls": -1}, "max_calls=-1"),
         ({"fetch_k": 0}, "fetch_k=0"),
         ({"token_budget": 0}, "token_budget=0"),
-        ({"score_gap": 3}, "score_gap=3"),
+        ({"score_gap": 3}, "score_gap"),
         ({"k": 0}, "k=0"),
         ({"kk": 3}, "'kk'"),
         ({"reranker": ListwiseReranker(model), "score_threshold": 0.5}, "without scores"),

@@ -22,10 +22,8 @@ from support.rewriters import Words, both, corpus, ids, notes
 from rag_kit.documents import get_provenance, with_provenance
 from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval import CrossEncoderReranker, RerankRetriever
-from rag_kit.retrieval.rerank.metadata import MetadataReranker
-from rag_kit.retrieval.rerank.mmr import MMRReranker, marginal_relevance
-from rag_kit.retrieval.rerank.scorers import EmbeddingReranker
-from rag_kit.retrieval.rerank.signals import Authority, Recency, Signal, read_date
+from rag_kit.retrieval.rerank.scorers import EmbeddingReranker, MMRReranker, marginal_relevance
+from rag_kit.retrieval.rerank.signals import Authority, MetadataReranker, Recency, Signal, read_date
 
 DOCS = corpus(a="fan fan noise", b="the loud fan", c="fan")
 NOW = datetime.date(2026, 1, 1)
@@ -195,16 +193,6 @@ async def test_mmr_keeps_the_order_but_for_repeats_by_default() -> None:
     assert ids(await both(made(MMRReranker(model), docs), "q")) == ["best", "other", "again", "far"]
 
 
-async def test_mmr_over_given_scores() -> None:
-    """The relevance can be the score of a reranker before; without scores, ranks count and that is told."""
-    model = Table(q=[0.0, 1.0], a=[1.0, 0.0], b=[0.0, 1.0], c=[0.5, 0.5])
-    docs = scored(("a", 9.0, {}), ("b", 1.0, {}), ("c", 5.0, {}))
-    by_score = MMRReranker(model, lambda_mult=1, relevance="score")
-    assert ids(await both(made(by_score, docs), "q")) == ["a", "c", "b"]
-    found = await both(made(by_score, [Document(text, id=text) for text in "bca"]), "q")
-    assert ids(found) == ["b", "c", "a"] and any("ranks were used" in note for note in notes(found))
-
-
 def test_recency_by_hand() -> None:
     """A half-life halves: 1 today, a half after it, a quarter after two, 1 for a date to come."""
     recency = Recency(field="when", half_life=10, now=NOW)
@@ -318,7 +306,6 @@ def test_wrong_settings() -> None:
     for make, says in (
         (lambda: EmbeddingReranker("minilm"), "Embeddings"),
         (lambda: MMRReranker(words, lambda_mult=2), "lambda_mult=2"),
-        (lambda: MMRReranker(words, relevance="x"), "relevance='x'"),
         (lambda: MMRReranker(words, depth=0), "depth=0"),
         (lambda: MetadataReranker(["recency"]), "Signal"),  # type: ignore[list-item]
         (lambda: MetadataReranker([], score_weight=0), "nothing to rank by"),
