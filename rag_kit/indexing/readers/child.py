@@ -1,14 +1,15 @@
 """The reader process: takes one file at a time from standard input, writes its parts as JSON lines.
 
-Protocol, one JSON object a line. In: ``{"path", "format", "limits", "ocr"}``. Out: ``{"ready": true}`` once;
-then for each request any number of ``{"text", "metadata"}`` and at the end ``{"done": n}``,
-``{"memory": true}`` or ``{"unreadable": reason, "advice": advice}``. Nothing that is executed crosses the pipe.
+Protocol, one JSON object a line. In: ``{"path", "format", "limits", "ocr"}``. Out, for each request: any number of
+``{"text", "metadata"}`` and at the end ``{"done": n}`` or ``{"unreadable": reason, "advice": advice}``. Nothing that
+is executed crosses the pipe. After ``max_seconds`` of a file the kernel's alarm ends the process.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from typing import IO, Any
 
@@ -28,23 +29,23 @@ def _write(out: IO[str], **message: Any) -> None:
 def _serve(request: dict[str, Any], out: IO[str]) -> None:
     limits = ReadLimits(**request["limits"])
     count = 0
+    signal.setitimer(signal.ITIMER_REAL, limits.max_seconds)
     try:
-        context = Context(limits, str(request["ocr"]))
-        for part in convert(request["path"], request["format"], context):
+        for part in convert(request["path"], request["format"], Context(limits, request["ocr"])):
             _write(out, text=part.text, metadata=part.metadata)
             count += 1
-        _write(out, done=count)
+        last: dict[str, Any] = {"done": count}
     except Unreadable as error:
-        _write(out, unreadable=error.reason, advice=error.advice)
+        last = {"unreadable": error.reason, "advice": error.advice}
     except MemoryError:
-        _write(out, memory=True)
+        raise  # it may have lost more than the one allocation: a new process takes the next file
     except Exception as error:  # noqa: BLE001 - a converter's own failure is a report, not a crash
-        reason = f"{type(error).__name__}: {error}"[:300]
-        if isinstance(error, RecursionError):
-            reason = "it is nested too deeply"
-        _write(
-            out, unreadable=f"it could not be converted ({reason})", advice=f"It may be damaged: {SAVE_AGAIN}"
-        )
+        deep = isinstance(error, RecursionError)
+        reason = "it is nested too deeply" if deep else f"{type(error).__name__}: {error}"[:300]
+        advice = f"It may be damaged: {SAVE_AGAIN}"
+        last = {"unreadable": f"it could not be converted ({reason})", "advice": advice}
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    _write(out, **last)
 
 
 def main() -> int:
@@ -60,7 +61,6 @@ def main() -> int:
     limit_memory(int(sys.argv[1]))
     forbid_network()
     try:
-        _write(out, ready=True)
         for line in requests:
             _serve(json.loads(line), out)
     except (BrokenPipeError, KeyboardInterrupt):

@@ -27,8 +27,6 @@ def forbid_network() -> None:
 
 def limit_memory(most: int) -> None:
     """Cap address space, core files and written files (POSIX)."""
-    if sys.platform == "win32":
-        return
     import resource
 
     caps = {
@@ -45,14 +43,7 @@ def limit_memory(most: int) -> None:
 
 
 def follow_parent() -> None:
-    """End this process within a second or so of its parent's death, however the parent died.
-
-    Between files the closed pipe says so; during a file this thread looks whether the parent is still the same. (A
-    signal's handler would wait until tesseract is done with a page. The parent-death signal of Linux is tied to the
-    *thread* that started the process, so it would come early.)
-    """
-    if sys.platform == "win32":
-        return
+    """End this process within a second or so of its parent's death, also in the middle of a file."""
     parent = os.getppid()
 
     def look() -> None:

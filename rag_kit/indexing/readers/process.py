@@ -1,24 +1,19 @@
-"""The parent's side of a reader process: start, ask, cap, kill."""
+"""The parent's side of a reader process: start, ask, kill."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
 import tempfile
-import time
 from dataclasses import asdict
-from typing import Any
 
 from rag_kit.indexing.readers.limits import ReadLimits
 from rag_kit.indexing.readers.parts import SAVE_AGAIN, Part, Unreadable, over_limit
 
-_START_SECONDS = 120.0
-_CHUNK = 1 << 16
 _KEPT_VARIABLES = (
     *("PATH", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TEMP", "TMP", "HOME"),
     *("LD_LIBRARY_PATH", "SYSTEMROOT", "TESSDATA_PREFIX"),
@@ -31,16 +26,12 @@ class ReaderProcess:
 
     Args:
         limits: ``max_memory`` is fixed for the life of the process; the rest goes along with each file.
-
-    Raises:
-        Unreadable: The process could not be started.
     """
 
     def __init__(self, limits: ReadLimits) -> None:
         self.max_memory = limits.max_memory
         self.files = 0
         self.owner = os.getpid()
-        self._rest = b""
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in kill()
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "rag_kit.indexing.readers.child", str(limits.max_memory)],
@@ -50,13 +41,6 @@ class ReaderProcess:
             env=child_environment(),
             start_new_session=True,
         )
-        try:
-            self._message(time.monotonic() + _START_SECONDS, limits)
-        except BaseException as error:
-            self.kill()
-            if isinstance(error, TimeoutError):
-                raise Unreadable("the reader process did not start in time", "Try again") from error
-            raise
 
     @property
     def pid(self) -> int:
@@ -69,24 +53,18 @@ class ReaderProcess:
         return self.owner == os.getpid() and self._process.poll() is None
 
     def convert(self, path: str, kind: str, limits: ReadLimits, ocr: str) -> list[Part]:
-        """The parts of one file.
-
-        The child is killed when it takes too long, sends too much, or when the wait is interrupted.
+        """The parts of one file; the child is killed when it sends too much, or when the wait is interrupted.
 
         Raises:
             Unreadable: With the reason, whatever happened.
         """
         self.files += 1
         request = {"path": path, "format": kind, "limits": asdict(limits), "ocr": ocr}
-        deadline = time.monotonic() + limits.max_seconds
+        assert self._process.stdin is not None
         try:
-            assert self._process.stdin is not None
             self._process.stdin.write(json.dumps(request).encode("ascii") + b"\n")
             self._process.stdin.flush()
-            return self._parts(deadline, limits)
-        except TimeoutError as error:
-            self.kill()
-            raise over_limit("reading it takes longer", "max_seconds", limits.max_seconds) from error
+            return self._parts(limits)
         except BrokenPipeError as error:
             raise self._exit_error(limits) from error
         except Unreadable:
@@ -95,53 +73,38 @@ class ReaderProcess:
             self.kill()
             raise
 
-    def _parts(self, deadline: float, limits: ReadLimits) -> list[Part]:
+    def _parts(self, limits: ReadLimits) -> list[Part]:
         """The parts that the child sends for a file, up to its message ``done``."""
-        parts: list[Part] = []
-        while "done" not in (message := self._message(deadline, limits)):
-            if "text" in message:
-                parts.append(Part(message["text"], message["metadata"]))
-            elif "memory" in message:
-                self.kill()  # it may have lost more than the one allocation
-                raise _out_of_memory(limits)
-            else:
-                raise Unreadable(message["unreadable"], message["advice"])
-        return parts
-
-    def _message(self, deadline: float, limits: ReadLimits) -> dict[str, Any]:
-        """The next line of the child as JSON; raises TimeoutError at the deadline."""
         assert self._process.stdout is not None
-        descriptor = self._process.stdout.fileno()
-        most = limits.max_characters * _ESCAPED + (1 << 20)
-        pieces, size = [self._rest], len(self._rest)
-        poll = select.poll()
-        poll.register(descriptor, select.POLLIN | select.POLLHUP)
-        while b"\n" not in pieces[-1]:
-            wait = deadline - time.monotonic()
-            if wait <= 0 or not poll.poll(min(wait, 3600) * 1000):
-                raise TimeoutError
-            piece = os.read(descriptor, _CHUNK)
-            if not piece:
-                raise self._exit_error(limits)
-            size += len(piece)
-            if size > most:
+        parts: list[Part] = []
+        left = limits.max_characters * _ESCAPED + (1 << 20)
+        while True:
+            line = self._process.stdout.readline(left)
+            left -= len(line)
+            if left <= 0:
                 self.kill()
                 raise over_limit("it gives too much text", "max_characters", limits.max_characters)
-            pieces.append(piece)
-        line, self._rest = b"".join(pieces).split(b"\n", 1)
-        message: dict[str, Any] = json.loads(line)
-        return message
+            if not line.endswith(b"\n"):
+                raise self._exit_error(limits)
+            message = json.loads(line)
+            if "done" in message:
+                return parts
+            if "text" not in message:
+                raise Unreadable(message["unreadable"], message["advice"])
+            parts.append(Part(message["text"], message["metadata"]))
 
     def _exit_error(self, limits: ReadLimits) -> Unreadable:
-        """The error for a child that has ended: out of memory, else its exit code and last line."""
+        """The error for a child that has ended: a cap on time or memory, else its exit code and last line."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(5)
         code = self._process.returncode
         self._errors.seek(max(0, self._errors.seek(0, os.SEEK_END) - 2000))
         last = self._errors.read().decode("utf-8", "replace").strip().rpartition("\n")[2][:200]
         self.kill()
+        if code == -signal.SIGALRM:
+            return over_limit("reading it takes longer", "max_seconds", limits.max_seconds)
         if "MemoryError" in last or "bad_alloc" in last or code == -signal.SIGKILL:
-            return _out_of_memory(limits)
+            return over_limit("reading it needs more memory", "max_memory", limits.max_memory)
         return Unreadable(
             f"the reader process died over it (exit code {code}: {last})", f"Damaged? {SAVE_AGAIN}"
         )
@@ -162,10 +125,6 @@ class ReaderProcess:
             if stream is not None:
                 with contextlib.suppress(OSError):
                     stream.close()
-
-
-def _out_of_memory(limits: ReadLimits) -> Unreadable:
-    return over_limit("reading it needs more memory", "max_memory", limits.max_memory)
 
 
 def child_environment() -> dict[str, str]:

@@ -303,7 +303,7 @@ def test_ctrl_c_during_a_file_kills_the_process(tmp_path, monkeypatch):
         def interrupted(*arguments: object) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("rag_kit.indexing.readers.process.os.read", interrupted)
+        monkeypatch.setattr("rag_kit.indexing.readers.process.json.loads", interrupted)
         with pytest.raises(KeyboardInterrupt):
             reader.read(tmp_path / "a.txt")
         monkeypatch.undo()
