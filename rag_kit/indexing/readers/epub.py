@@ -11,13 +11,10 @@ from rag_kit.indexing.readers.markup import html_title, parse_html, to_markdown
 from rag_kit.indexing.readers.package import Package
 from rag_kit.indexing.readers.parts import Context, Part, Unreadable
 
-_FONT_OBFUSCATION = (b"http://www.idpf.org/2008/embedding", b"http://ns.adobe.com/pdf/enc#RC")
-
 
 def read_epub(data: bytes, context: Context) -> Iterator[Part]:
     """Each document of the spine as markdown, with its number and heading; one that is repeated counts once."""
     package = Package(data, context.limits)
-    _refuse_protected(package)
     root = package.xml("META-INF/container.xml")
     paths = root.xpath("//*[local-name()='rootfile']/@full-path")
     if not paths:
@@ -46,13 +43,3 @@ def read_epub(data: bytes, context: Context) -> Iterator[Part]:
         text = to_markdown(tree)
         if text.strip():
             yield Part(text, {"title": title, "chapter": number, "chapter_title": html_title(tree)})
-
-
-def _refuse_protected(package: Package) -> None:
-    if "META-INF/encryption.xml" not in package:
-        return
-    data = package.read("META-INF/encryption.xml")
-    methods = data.count(b"EncryptionMethod")
-    fonts = sum(data.count(name) for name in _FONT_OBFUSCATION)
-    if methods and not fonts:
-        raise Unreadable("it is protected by DRM", "Only books without DRM can be read")

@@ -12,6 +12,7 @@ from rag_kit.indexing.readers.parts import Unreadable, over_limit
 
 _PROGRAM_TITLES = ("powerpoint presentation", "presentation", "document", "word document")
 
+
 class Package:
     """The entries of a zipped document, read under the caps of `ReadLimits`.
 
@@ -50,7 +51,14 @@ class Package:
             raise Unreadable(f"it lacks the part {name!r}")
         try:
             return self._zip.read(self._entries[name])
-        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError) as error:
+        except (
+            zipfile.BadZipFile,
+            zlib.error,
+            EOFError,
+            OSError,
+            NotImplementedError,
+            RuntimeError,
+        ) as error:
             raise Unreadable(f"its part {name!r} is damaged ({error})") from error
 
     def xml(self, name: str) -> Any:

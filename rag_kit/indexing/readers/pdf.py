@@ -12,9 +12,8 @@ from rag_kit.indexing.readers.ocr import recognised_page
 from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable
 from rag_kit.indexing.readers.pdf_layout import Layout
 from rag_kit.indexing.readers.pdf_lines import Line, Rule, page_lines, page_rules, with_fields
-from rag_kit.indexing.readers.pdf_order import letterhead_first, with_code
+from rag_kit.indexing.readers.pdf_order import letterhead_first, running_lines, with_code
 from rag_kit.indexing.readers.pdf_tables import with_tables
-from rag_kit.indexing.readers.running import running_lines
 
 _PROGRAM_TITLE = re.compile(
     r"^(microsoft (word|powerpoint|excel) - .*|untitled.*|.*\.(docx?|indd|qxd|tex|dvi|pdf|rtf|odt|pptx?|xlsx?))$",

@@ -82,9 +82,6 @@ class Layout:
             elif previous is not None and blocks[-1][0] <= 0 and self._joins(previous, line, above_right):
                 kind, text = blocks[-1]
                 blocks[-1] = (kind, text + self._joint(previous, line) + line.text)
-            elif previous is not None and blocks[-1][0] == 0 and self._beside(previous, line):
-                kind, text = blocks[-1]
-                blocks[-1] = (kind, f"{text}\n{line.text}")
             else:
                 blocks.append((-1 if _MARK.match(line.text) else 0, line.text))
             previous, above_right = line, edges[index]
@@ -96,7 +93,7 @@ class Layout:
         for kind, raw in blocks:
             text = raw.replace(HYPHEN, "-") if kind == _BLOCK else self._hyphens(raw)
             if kind != _BLOCK:
-                text = "\n".join(re.sub(r"[ \t]+", " ", line).strip() for line in text.split("\n"))
+                text = re.sub(r"[ \t]+", " ", text).strip()
             if kind > 0:
                 self._path = [entry for entry in self._path if entry[0] < kind]
                 self._path.append((kind, text))
@@ -136,14 +133,6 @@ class Layout:
         ):
             return 0  # a whole bold paragraph
         return len(self._sizes) + 1
-
-    @staticmethod
-    def _beside(line: Line, after: Line) -> bool:
-        """Rows of a table or a form: short lines that follow closely stay together, one a line."""
-        down = line.end_bottom - after.bottom
-        if not -0.5 * line.size < down < 1.7 * line.size or _MARK.match(after.text):
-            return False
-        return max(len(line.text), len(after.text)) <= _ROW and not _END.search(line.text)
 
     def _joins(self, line: Line, after: Line, right: float) -> bool:
         """Whether a line goes on in the next one."""

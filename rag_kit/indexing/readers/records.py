@@ -14,7 +14,6 @@ from rag_kit.indexing.readers.tables import groups, markdown_table
 
 _TITLE_KEYS = ("title", "name", "heading", "标题")
 _DEPTH = 40
-_DIGITS = 4000  # Python refuses to convert longer numbers; they stay text
 
 
 def read_csv(data: bytes, context: Context) -> Iterator[Part]:
@@ -95,7 +94,7 @@ def load_json(text: str, place: str) -> Any:
         Unreadable: It is not JSON, or nested deeper than Python reads.
     """
     try:
-        return json.loads(text, parse_int=lambda digits: int(digits) if len(digits) < _DIGITS else digits)
+        return json.loads(text)
     except RecursionError as error:
         raise Unreadable(
             f"{place} is nested too deeply", "Flatten it: some thousand levels are read"

@@ -13,7 +13,6 @@ from rag_kit.indexing.readers.parts import Context, Part, Unreadable
 from rag_kit.indexing.readers.tables import groups
 
 _NO_VALUE = re.compile(rb"(?:</f>|<f[^>]*/>)\s*(?:<v\s*/>|<v></v>)?\s*</c>")
-_MAX_CELLS = 5_000_000
 _MAX_MERGE = 10_000
 
 Rows = dict[int, dict[int, str]]
@@ -63,8 +62,6 @@ def _open(stream: Any, *, values: bool) -> Any:
 def _cells(sheet: Any, formulas: Any) -> Rows:
     """The texts of all filled cells by row and column; a merged range has its text in each cell."""
     rows: Rows = {}
-    if len(sheet._cells) > _MAX_CELLS:
-        raise Unreadable(f"sheet {sheet.title!r} has over {_MAX_CELLS} cells", "Export it as CSV")
     for (row, column), cell in sheet._cells.items():
         value = cell.value
         if value is None and formulas is not None:

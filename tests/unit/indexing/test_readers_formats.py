@@ -316,11 +316,6 @@ def test_epub_gives_chapters_in_reading_order(tmp_path, reader):
         ("bad.json", b'{"a": ', "JSON"),
         ("bad.jsonl", b'{"a": 1}\n{"a"', "line 2"),
         ("bad.ipynb", b"[]", "cells"),
-        (
-            "drm.epub",
-            make.epub([("a", "b")], extra={"META-INF/encryption.xml": "<EncryptionMethod/>"}),
-            "DRM",
-        ),
         ("old.doc", b"x", ".docx"),
         ("tool.exe", b"x", "not among the supported"),
         ("nothing", b"x", "without a suffix"),
