@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from os import PathLike
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from langchain_core.documents import Document
 
@@ -35,14 +35,6 @@ _WORD = re.compile(
 )
 _BLANK = re.compile(r"\n[ \t\r]*\n\s*")
 _BREAKS = 90  # percentile of the distances between neighbours at which a text is cut by meaning
-
-
-class _Settings(NamedTuple):
-    """What a splitter may go by."""
-
-    size: int
-    overlap: int
-    embeddings: Embeddings | None
 
 
 def named_splitter(
@@ -79,16 +71,23 @@ def named_splitter(
         raise InvalidInputError(f"tokenizer= is for splitter='tokens', not for {name!r}.")
     if name == "recursive":
         return partial(_recursively, chunk_size, chunk_overlap)
-    settings = _Settings(chunk_size, chunk_overlap, embeddings)
     if name == "semantic" and embeddings is None:
         raise ConfigurationError(
             "splitter='semantic' cuts where the meaning changes and needs an embedding model: give embeddings=, "
             "or --embedding-model NAME."
         )
-    places = partial(_PLACES[name], settings=settings)
+    by_structure = partial(split_spans, chunk_size=chunk_size, chunk_overlap=chunk_overlap)
+    places: dict[str, Callable[[str], Places]] = {
+        "structure": lambda text: ((span.start, span.end) for span in by_structure(text)),
+        "sentence": lambda text: pack_sentences(text, 0, len(text), chunk_size, chunk_overlap),
+        "paragraph": partial(_paragraph_places, size=chunk_size),
+        "semantic": partial(_semantic_places, size=chunk_size, embeddings=embeddings),
+    }
     if name == "tokens":
-        places = partial(_token_places, size=chunk_size, overlap=chunk_overlap, count=_counter(tokenizer))
-    return partial(_slices, places)
+        places[name] = partial(
+            _token_places, size=chunk_size, overlap=chunk_overlap, count=_counter(tokenizer)
+        )
+    return partial(_slices, places[name])
 
 
 def check_name(name: str) -> None:
@@ -112,41 +111,30 @@ def _slices(places: Callable[[str], Places], documents: Sequence[Document]) -> l
     ]
 
 
-def _structure_places(text: str, settings: _Settings) -> Places:
-    return (
-        (span.start, span.end)
-        for span in split_spans(text, chunk_size=settings.size, chunk_overlap=settings.overlap)
-    )
-
-
-def _sentence_places(text: str, settings: _Settings) -> Places:
-    return pack_sentences(text, 0, len(text), settings.size, settings.overlap)
-
-
-def _paragraph_places(text: str, settings: _Settings) -> Places:
+def _paragraph_places(text: str, *, size: int) -> Places:
     start = 0
     for end in [*(match.start() for match in _BLANK.finditer(text)), len(text)]:
-        yield from pack_sentences(text, start, end, settings.size, 0)
+        yield from pack_sentences(text, start, end, size, 0)
         start = end
 
 
-def _semantic_places(text: str, settings: _Settings) -> Places:
+def _semantic_places(text: str, *, size: int, embeddings: Embeddings | None) -> Places:
     """Cut where the vectors of neighbouring sentences differ most; each is embedded with its neighbours."""
     import numpy as np
 
     from rag_kit.models.clients import embed_documents
 
-    units = sentences(text, max_chars=settings.size)
+    units = sentences(text, max_chars=size)
     breaks: list[int] = []
-    if len(units) > 2 and settings.embeddings is not None:
+    if len(units) > 2 and embeddings is not None:
         last = len(units) - 1
         around = [text[units[max(0, i - 1)].start : units[min(last, i + 1)].end] for i in range(len(units))]
-        vectors = np.asarray(embed_documents(settings.embeddings, around), np.float32)
+        vectors = np.asarray(embed_documents(embeddings, around), np.float32)
         vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
         distances = 1 - (vectors[1:] * vectors[:-1]).sum(axis=1)
         breaks = (np.flatnonzero(distances > np.percentile(distances, _BREAKS)) + 1).tolist()
     for start, end in pairwise([0, *(units[place].start for place in breaks), len(text)]):
-        yield from pack_sentences(text, start, end, settings.size, 0)
+        yield from pack_sentences(text, start, end, size, 0)
 
 
 def _counter(tokenizer: Tokenizer | None) -> Callable[[str], int]:
@@ -228,13 +216,5 @@ def _recursively(size: int, overlap: int, documents: Sequence[Document]) -> list
     return cutter.split_documents(documents)
 
 
-#: Name -> the function that finds the places of chunks in a text.
-_PLACES: dict[str, Callable[..., Places]] = {
-    "structure": _structure_places,
-    "tokens": _token_places,
-    "sentence": _sentence_places,
-    "paragraph": _paragraph_places,
-    "semantic": _semantic_places,
-}
 #: Names for ``splitter=``.
-SPLITTERS = (*_PLACES, "recursive")
+SPLITTERS = ("structure", "tokens", "sentence", "paragraph", "semantic", "recursive")

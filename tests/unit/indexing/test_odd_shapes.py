@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 
 import pytest
@@ -94,13 +93,8 @@ def test_names_that_print_alike_are_two_files(tmp_path):
     }
 
 
-def test_json_with_a_huge_number_is_read_and_deep_json_is_named_for_what_it_is(tmp_path):
-    """Both are valid JSON; only the depth cannot be read, and the message says so."""
-    number = "7" * 5_000
-    (tmp_path / "number.json").write_text('{"value": ' + number + "}")
-    assert number in read(tmp_path / "number.json")[0].page_content
-    (tmp_path / "lines.jsonl").write_text(json.dumps({"a": 1}) + '\n{"value": -' + number + "}\n")
-    assert "-" + number in read(tmp_path / "lines.jsonl")[1].page_content
+def test_deep_json_is_named_for_what_it_is(tmp_path):
+    """It is valid JSON; only the depth cannot be read, and the message says so."""
     (tmp_path / "deep.json").write_text("[" * 100_000 + "]" * 100_000)
     with pytest.raises(ReadError, match=r"deep\.json: it is nested too deeply"):
         read(tmp_path / "deep.json")
