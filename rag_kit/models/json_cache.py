@@ -53,7 +53,7 @@ class JsonCache:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, max_entries: int = 10_000) -> None:
-        if isinstance(max_entries, bool) or not isinstance(max_entries, int) or max_entries < 1:
+        if type(max_entries) is not int or max_entries < 1:
             raise InvalidInputError(f"max_entries={max_entries!r} was given; it must be a whole number >= 1.")
         if not isinstance(path, (str, os.PathLike)):
             raise InvalidInputError(f"path is {type(path).__name__}; give the path of a file as str or Path.")

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.embeddings import Embeddings
 
-from rag_kit.errors import InvalidInputError
 from rag_kit.models.clients import aembed_query, embed_documents, embed_query
 from rag_kit.models.embedding import embedding_name
 from rag_kit.models.json_cache import JsonCache
@@ -35,7 +34,7 @@ class CachedEmbeddings(Embeddings):
         progress: Called with ``("embedding", done, total)``.
 
     Raises:
-        InvalidInputError: If the folder is a file, or cannot be written to.
+        InvalidInputError: If the folder cannot be written to.
 
     Example:
         >>> from langchain_core.embeddings import DeterministicFakeEmbedding
@@ -52,8 +51,6 @@ class CachedEmbeddings(Embeddings):
         max_entries: int = 500_000,
         progress: Callable[[str, int, int], None] | None = None,
     ) -> None:
-        if folder is not None and Path(folder).is_file():
-            raise InvalidInputError(f"{str(folder)!r} is a file; give a folder for the cache")
         self._model = model
         self._name = embedding_name(model)
         self._file = (

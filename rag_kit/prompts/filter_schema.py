@@ -71,22 +71,19 @@ class SelfQuery(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _other_names(cls, data: Any) -> Any:
+    def _lenient(cls, data: Any) -> Any:
+        """Fields may be missing or of another type; other names of the filter are read, too."""
         if not isinstance(data, Mapping):
             return data
-        query = next((data[key] for key in ("query", "text", "search") if data.get(key)), "")
-        where = next(
-            (data[key] for key in ("filter", "filters", "where", "conditions") if data.get(key)), None
-        )
-        given = data.get("sort")
-        sort: Mapping[Any, Any] = given if isinstance(given, Mapping) else {}
-        order = str(sort.get("order") or sort.get("direction") or "desc").lower()
+        query, sort_by, limit = data.get("query"), data.get("sort_by"), data.get("limit")
+        if isinstance(limit, str) and limit.strip().isdecimal():
+            limit = int(limit)
         return {
             "query": query if isinstance(query, str) else "",
-            "filter": where,
-            "sort_by": data.get("sort_by") or sort.get("field") or sort.get("by"),
-            "descending": data.get("descending", not order.startswith("asc")),
-            "limit": data.get("limit"),
+            "filter": next((data[key] for key in ("filter", "filters", "where") if data.get(key)), None),
+            "sort_by": sort_by if isinstance(sort_by, str) and sort_by.strip() else None,
+            "descending": str(data.get("descending", True)).lower() not in ("false", "asc", "0", "no"),
+            "limit": limit if isinstance(limit, int) and not isinstance(limit, bool) else None,
         }
 
     @field_validator("filter", mode="before")
@@ -95,27 +92,6 @@ class SelfQuery(BaseModel):
         if isinstance(value, (FilterCondition, FilterGroup)):
             return value
         return read_filter(value)
-
-    @field_validator("sort_by", mode="before")
-    @classmethod
-    def _sort_name(cls, value: Any) -> Any:
-        return value if isinstance(value, str) and value.strip() else None
-
-    @field_validator("descending", mode="before")
-    @classmethod
-    def _direction(cls, value: Any) -> Any:
-        return (
-            value
-            if isinstance(value, bool)
-            else str(value).lower() not in ("false", "asc", "ascending", "0", "no")
-        )
-
-    @field_validator("limit", mode="before")
-    @classmethod
-    def _whole(cls, value: Any) -> Any:
-        if isinstance(value, str) and value.strip().isdecimal():
-            return int(value)
-        return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def read_filter(value: Any) -> dict[str, Any] | None:

@@ -79,13 +79,6 @@ class PromptLibrary:
         The file is read each time (it is small) and parsed when its content is new: edits show at once. Do it when
         a chain or graph is built, not inside an async node.
 
-        Args:
-            name: Name of the prompt, such as ``"answer"``.
-            language: ``"en"`` or ``"zh"``.
-
-        Returns:
-            A new template.
-
         Raises:
             InvalidInputError: There is no such prompt, or its file is wrong.
         """

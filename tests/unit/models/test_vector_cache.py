@@ -79,5 +79,5 @@ def test_a_failing_model_is_the_kits_error_and_a_file_is_no_folder(tmp_path):
     with pytest.raises(ModelError):
         CachedEmbeddings(Failing(), tmp_path).vectors(["a"])
     (tmp_path / "file").write_text("x")
-    with pytest.raises(InvalidInputError, match="is a file"):
+    with pytest.raises(InvalidInputError, match="cannot be opened"):
         CachedEmbeddings(Counting(), tmp_path / "file")

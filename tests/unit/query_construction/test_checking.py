@@ -153,7 +153,6 @@ def test_order_and_limit() -> None:
     assert made.sort is not None and (made.sort.field, made.sort.descending, made.limit) == ("year", False, 3)
     assert check(None, sort_by="mesh").sort is None and check(None, sort_by="owner").sort is None
     assert check(None, limit=10**9).limit is None and check(None, limit=-1).limit is None
-    assert check(None, sort={"field": "year", "order": "asc"}).sort.descending is False
 
 
 def test_huge_filters_are_cut() -> None:
