@@ -13,7 +13,9 @@ from rag_kit.cli.output import Progress, hint, say_json
 from rag_kit.documents.tables import Table, tables_text
 
 _DESCRIPTION = """Measure how well and how fast pipelines find the relevant documents of a data set: corpus.jsonl[.gz],
-queries.jsonl, qrels.tsv (BEIR's layout), and qa.jsonl where there are answers."""
+queries.jsonl, qrels.tsv (BEIR's layout), and qa.jsonl where there are answers. A pipeline is bm25, dense, hybrid, rrf,
+convex, rm3, mmr, parent and others (an unknown name lists them all), or module:object: a retriever, or a function from
+a list of documents to one (its code is run)."""
 _PLAIN = {"p50_ms": "{:.2f}", "p95_ms": "{:.2f}", "queries_per_second": "{:.0f}"}
 
 
@@ -25,14 +27,8 @@ def add_parser(commands: Any) -> None:
     add = parser.add_argument
     add("dataset", metavar="DATASET", type=Path, help="folder of the data set")
     add(
-        "--pipeline",
-        action="append",
-        required=True,
-        metavar="NAME",
-        help="bm25, dense, hybrid, rrf, convex, rm3, mmr, parent and others (an unknown name lists them all), or "
-        "module:object: a retriever, or a function from a list of documents to one, such as "
-        "my_module:MyRetriever.from_documents (its code is run); may be given several times",
-    )
+        "--pipeline", action="append", required=True, metavar="NAME", help="one to measure; may be given several times"
+    )  # fmt: skip
     add("--out", type=Path, metavar="FILE", help="write the result as JSON")
     add("--rows", type=Path, metavar="FILE", help="write one JSON line for each pipeline and query")
     add("--limit", type=int, metavar="N", help="ask only the first N scorable queries")
@@ -41,8 +37,7 @@ def add_parser(commands: Any) -> None:
         "--chunk-size",
         type=int,
         metavar="N",
-        help="split documents into chunks of at most N characters; a document ranks where its best chunk does "
-        "(default: whole documents)",
+        help="split documents into chunks of N characters (default: no)",
     )
     add("--embedding-model", metavar="NAME", help="for dense and hybrid (default: minilm if installed)")
     add("--cache", type=Path, metavar="DIR", help="keep the documents' vectors between runs")
@@ -70,10 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
             cache=arguments.cache,
             progress=progress.show,
         )
-    if arguments.json:
-        say_json(result)
-    else:
-        print(_table(result))
+    say_json(result) if arguments.json else print(_table(result))
     if arguments.out is not None:
         hint(f"written to {arguments.out}")
     return exits.OK
@@ -86,22 +78,9 @@ def _table(result: Mapping[str, Any]) -> str:
     rows = [[name, *(_cell(entry, name) or "-" for entry in pipelines)] for name in names]
     notes = ["In brackets: 95% bootstrap interval of the mean."]
     notes += [f"{entry['pipeline']}: {note}" for entry in pipelines for note in entry["notes"]]
-    title = f"{result['dataset']}: {_counts(result['counts'])}"
-    return tables_text(title, [Table(["", *(str(entry["pipeline"]) for entry in pipelines)], rows)], notes)
-
-
-def _counts(counts: Mapping[str, int]) -> str:
-    """How many documents and queries the result is about, in one line."""
-    without = counts["queries_without_relevant_documents"]
-    limited = counts["queries"] - without - counts["queries_scored"]
-    parts = [
-        f"{counts['documents']} documents",
-        f"{counts['passages']} passages" if counts["passages"] != counts["documents"] else "",
-        f"{counts['queries_scored']} queries scored",
-        f"{without} left out because no document answers them" if without else "",
-        f"{limited} left out by --limit" if limited else "",
-    ]
-    return ", ".join(filter(None, parts))
+    counts = ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in result["counts"].items())
+    header = ["", *(str(entry["pipeline"]) for entry in pipelines)]
+    return tables_text(f"{result['dataset']}: {counts}", [Table(header, rows)], notes)
 
 
 def _cell(entry: Mapping[str, Any], name: str) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import math
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_kit.cli import exits
 from rag_kit.cli.opening import open_graph, open_retriever
-from rag_kit.cli.options import DEFAULT_K, GRAPHS, add_options, numbers, pairs
+from rag_kit.cli.options import DEFAULT_K, GRAPHS, add_options, pairs
 from rag_kit.cli.output import hint, problem, say, say_json
 from rag_kit.errors import InvalidInputError
 
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
     from rag_kit.indexing import DocumentIndex
 
 _DESCRIPTION = """Ask a pipeline every question of a set and score what it gives. With --out every finished step is
-kept: killed or stopped, the same command goes on from there; unchanged, it asks nobody anything."""
+kept: killed or stopped, the same command goes on from there; unchanged, it asks nobody anything. --metric,
+--column and --min may be given several times."""
 _HOW_TO_ANSWER = "give --graph plain to have answers scored"
 #: Options that `evaluate` takes under the same name.
 _SETTINGS = ("out", "max_concurrency", "timeout", "max_calls", "max_tokens", "deadline")
@@ -39,32 +41,21 @@ def add_parser(commands: Any) -> None:
         "dataset",
         metavar="DATASET",
         type=Path,
-        help="set of questions: .jsonl, .csv, .tsv, .parquet, or a folder (BEIR's layout)",
+        help="set of questions: .jsonl, .csv, .tsv, .parquet, or a folder",
     )
     add(
-        "--metric",
-        action="append",
-        metavar="NAME",
-        help="such as faithfulness, context_recall, ndcg@10; may be given several times (default: those that need no "
-        "model and that the set has gold for)",
-    )
+        "--metric", action="append", metavar="NAME",
+        help="such as faithfulness or ndcg@10 (default: those that need no model and that the set has gold for)",
+    )  # fmt: skip
     add(
-        "--column",
-        action="append",
-        default=[],
-        metavar="FIELD=NAME",
-        help="which column of the set is which field, such as answers=Solution or relevant=File; may be given several "
-        "times (usual names are known)",
-    )
+        "--column", action="append", default=[], metavar="FIELD=NAME",
+        help="which column of the set is which field, such as answers=Solution (usual names are known)",
+    )  # fmt: skip
     add("--out", type=Path, metavar="DIR", help="folder of the results; a run goes on from what is there")
     add(
-        "--min",
-        action="append",
-        default=[],
-        metavar="METRIC=VALUE",
-        dest="minima",
-        help="end with exit code 1 unless the mean reaches the value; may be given several times",
-    )
+        "--min", action="append", default=[], metavar="METRIC=VALUE", dest="minima",
+        help="end with exit code 1 unless the mean reaches the value",
+    )  # fmt: skip
     add_options(parser, "--json")
     _add_pipeline(parser.add_argument_group("pipeline"))
     add = parser.add_argument_group("judge").add_argument
@@ -105,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
     from rag_kit.evaluation.runs.evaluating import take_examples
     from rag_kit.evaluation.scorers import get_metrics
 
-    minima = numbers(arguments.minima, "--min")
+    minima = _minima(arguments.minima)
     named = None if arguments.metric is None else get_metrics(arguments.metric)
     examples = take_examples(_dataset(arguments))
     metrics = named or _default_metrics(examples, arguments)
@@ -132,9 +123,20 @@ def run(arguments: argparse.Namespace) -> int:
                 hint(f"what is done is in {arguments.out}; the same command goes on from there")
             raise
     _show(results, arguments)
-    _hint_at_missing_values(results, arguments)
     _hint_at_unmatched_ids(results)
     return _verdict(results, minima)
+
+
+def _minima(given: list[str]) -> dict[str, float]:
+    """Metric -> the least mean that it must have; read before a run that may take hours."""
+    form = "METRIC=VALUE, such as faithfulness=0.8"
+    try:
+        found = {name: float(value) for name, value in pairs(given, "--min", form).items()}
+    except ValueError as error:
+        raise InvalidInputError(f"--min: {error}; give {form}") from None
+    if not all(map(math.isfinite, found.values())):
+        raise InvalidInputError(f"--min is not finite; give {form}")
+    return found
 
 
 def _dataset(arguments: argparse.Namespace) -> Any:
@@ -249,18 +251,6 @@ def _default_metrics(examples: Sequence[Example], arguments: argparse.Namespace)
             f"{', '.join(left_out)} left out: the index is searched and nothing is answered; {_HOW_TO_ANSWER}"
         )
     return kept or metrics
-
-
-def _hint_at_missing_values(results: Results, arguments: argparse.Namespace) -> None:
-    """A metric without a single value is easily overlooked in a table."""
-    for metric in results.metrics:
-        cells = list(results.cells(metric).values())
-        if not cells or any(cell.status == "ok" for cell in cells):
-            continue
-        reason = cells[0].reason or cells[0].status.replace("_", " ")
-        advice = f"; {_HOW_TO_ANSWER}" if not _answers(arguments) and "no answer" in reason else ""
-        if advice or arguments.json:  # the printed table says the rest
-            hint(f"no value for any question: {metric}: {reason}{advice}")
 
 
 def _hint_at_unmatched_ids(results: Results) -> None:

@@ -11,7 +11,6 @@ from rag_kit.cli import exits
 from rag_kit.cli.opening import index_folder
 from rag_kit.cli.options import add_options, chat_settings
 from rag_kit.cli.output import hint, problem, say, say_json
-from rag_kit.errors import ModelOutputError
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.generating import GeneratedSet
@@ -19,12 +18,8 @@ if TYPE_CHECKING:
 _DESCRIPTION = """Let a model write questions with answers, gold passages and gold spans, as a set for rag-kit evaluate.
 What leaks its answer, cannot be answered from its passage, or repeats another question is dropped and counted. Killed
 or stopped, the same command goes on from what is there."""
-_KINDS = ("single_hop", "multi_hop")
 #: Options that `generate` takes under the same name.
-_SETTINGS = (
-    "n", "language", "out", "seed", "per_passage", "prompts", "max_concurrency", "max_calls", "max_tokens",
-    "deadline",
-)  # fmt: skip
+_SETTINGS = ("n", "language", "out", "prompts", "max_concurrency", "max_calls", "max_tokens", "deadline")
 
 
 def add_parser(commands: Any) -> None:
@@ -36,16 +31,7 @@ def add_parser(commands: Any) -> None:
     add("path", nargs="?", type=Path, metavar="PATH", help="folder of documents, or a file; else the index")
     add("--out", type=Path, required=True, metavar="FILE", help="the set, JSON Lines: a name in .jsonl")
     add("-n", type=int, default=50, metavar="N", help="questions wanted (default 50)")
-    add(
-        "--kind",
-        action="append",
-        choices=_KINDS,
-        metavar="KIND",
-        help="single_hop: one passage answers; multi_hop: two do; may be given twice (default: both)",
-    )
     add("--language", choices=["auto", "en", "zh"], default="auto", help="ask about passages of one only")
-    add("--per-passage", type=int, default=1, metavar="N", help="questions asked for at once (default 1)")
-    add("--seed", type=int, default=0, metavar="N", help="of the draw of passages (default 0)")
     add_options(parser, "--index", "--model", "--base-url", "--prompts", "--json")
     add_options(parser, "--max-concurrency", "--max-calls", "--max-tokens", "--deadline")
 
@@ -63,19 +49,14 @@ def run(arguments: argparse.Namespace) -> int:
 
     llm = chat_model(arguments.model, **chat_settings(arguments))
     hint(describe_model(llm))
-    settings = {name: getattr(arguments, name) for name in _SETTINGS}
     with ExitStack() as stack:
         documents: Any = arguments.path
         if documents is None:
             documents = stack.enter_context(DocumentIndex.open(index_folder(arguments)))
         try:
-            found = generate(documents, llm, kinds=arguments.kind or _KINDS, **settings)
+            found = generate(documents, llm, **{name: getattr(arguments, name) for name in _SETTINGS})
         except KeyboardInterrupt:
             hint(f"what is done is kept beside {arguments.out}; the same command goes on from there")
-            raise
-        except ModelOutputError as error:
-            if arguments.json:
-                say_json({"questions": 0, "error": str(error)})
             raise
     say_json(_as_json(found, arguments.out)) if arguments.json else say(found.report())
     hint(f"written to {arguments.out}")

@@ -18,7 +18,7 @@ _DESCRIPTION = """Read files (pdf, docx, pptx, xlsx, html, md, txt, csv, json, j
 index. Unchanged files are skipped, changed ones replaced."""
 #: Options that `ingest` takes under the same name, where they were given.
 _SETTINGS = (
-    "chunk_size", "chunk_overlap", "splitter", "tokenizer", "represent", "ocr", "keep_duplicates", "workers",
+    "chunk_size", "chunk_overlap", "splitter", "represent", "ocr", "keep_duplicates", "workers",
     "scheduler",
 )  # fmt: skip
 
@@ -44,25 +44,21 @@ def add_parser(commands: Any) -> None:
     add(
         "--splitter",
         metavar="NAME",
-        help="how files are cut: structure (default), sentence, paragraph, tokens, recursive, semantic",
+        help="structure (default), sentence, paragraph, tokens, recursive, semantic",
     )
-    add("--tokenizer", metavar="FILE", help="a tokenizer.json that counts, for --splitter tokens")
     add(
-        "--represent",
-        metavar="NAMES",
+        "--represent", metavar="NAMES",
         help="further texts by which passages are found, such as summary,questions (children, summary, questions, "
         "keywords, qa, tags, translation, triples, situation; none to drop them); --model writes them",
-    )
+    )  # fmt: skip
     add(
-        "--ocr",
-        metavar="LANGUAGES",
+        "--ocr", metavar="LANGUAGES",
         help="recognise text in pictures and scanned PDFs: eng, chi_sim, eng+chi_sim, ... (none to switch it off)",
-    )
+    )  # fmt: skip
     add(
-        "--keep-duplicates",
-        action=argparse.BooleanOptionalAction,
+        "--keep-duplicates", action=argparse.BooleanOptionalAction,
         help="take in all files with the same text; or one of them (default: one in each folder)",
-    )
+    )  # fmt: skip
     cluster = parser.add_mutually_exclusive_group()
     cluster.add_argument("--workers", type=int, metavar="N", help="processes that read and embed")
     cluster.add_argument("--scheduler", metavar="ADDRESS", help="Dask scheduler whose workers read and embed")

@@ -22,7 +22,7 @@ COMMANDS = {
     "verify": "maintain",
     "repair": "maintain",
     "reembed": "maintain",
-    "chunks": "chunks",
+    "chunks": "maintain",
     "generate": "generate",
     "benchmark": "benchmark",
     "evaluate": "evaluate",

@@ -38,33 +38,26 @@ def run(arguments: argparse.Namespace) -> int:
         from rag_kit.models.minilm.fetching import install
 
         folder = install(wheel=arguments.wheel, force=arguments.force, say=hint)
-        usable = files.is_installed()
         if arguments.json:
-            say_json({"model": arguments.model, "folder": str(folder), "usable": usable})
+            say_json({"model": arguments.model, "folder": str(folder), "usable": files.is_installed()})
         else:
             say(f"minilm is in {folder}")
         return exits.OK
-    rows = [
-        {"model": "extractive", "kind": "chat", "installed": True,
-         "note": "no language model: selects and cites"},
-        {"model": "minilm", "kind": "embedding", "installed": files.is_installed(),
-         "note": _minilm_note(files.has_weights(), files.has_extra())},
-    ]  # fmt: skip
+    wanted = [] if files.has_weights() else ["rag-kit models install minilm"]
+    wanted += [] if files.has_extra() else ["pip install 'rag-kit[minilm]'"]
+    note = f"to use it: {'; '.join(wanted)}" if wanted else "all-MiniLM-L6-v2, English, 384 dimensions"
+    models: list[tuple[str, str, bool, str]] = [
+        ("extractive", "chat", True, "no language model: selects and cites"),
+        ("minilm", "embedding", not wanted, note),
+    ]
     if arguments.json:
-        say_json({"models": rows})
+        names = ("model", "kind", "installed", "note")
+        say_json({"models": [dict(zip(names, row, strict=True)) for row in models]})
         return exits.OK
-    states = {True: "installed", False: "not installed"}
     say_table(
-        [str(row["model"]), str(row["kind"]), states[bool(row["installed"])], str(row["note"])]
-        for row in rows
+        [name, kind, "installed" if there else "not installed", about] for name, kind, there, about in models
     )
     say(
         "Any other model is named PROVIDER:MODEL:\nRAG_KIT_CHAT_MODEL, RAG_KIT_EMBEDDING_MODEL, RAG_KIT_BASE_URL."
     )
     return exits.OK
-
-
-def _minilm_note(weights: bool, extra: bool) -> str:
-    wanted = [] if weights else ["rag-kit models install minilm"]
-    wanted += [] if extra else ["pip install 'rag-kit[minilm]'"]
-    return f"to use it: {'; '.join(wanted)}" if wanted else "all-MiniLM-L6-v2, English, 384 dimensions"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ GRAPHS = {
 _SHARED: dict[str, dict[str, Any]] = {
     "--index": {
         "metavar": "DIR",
-        "help": "the index: a folder, or postgresql://USER@HOST/DATABASE?index=NAME (or set RAG_KIT_INDEX)",
+        "help": "a folder, or postgresql://USER@HOST/DATABASE?index=NAME (or RAG_KIT_INDEX)",
     },
     "--wait": {
         "type": float,
@@ -40,18 +39,14 @@ _SHARED: dict[str, dict[str, Any]] = {
     },
     "--embedding-model": {
         "metavar": "NAME",
-        "help": "the model that the index was built with (default: the one recorded in the index)",
+        "help": "what the index was built with (default: as recorded in it)",
     },
     "--allow-degraded": {
         "action": "store_true",
-        "help": "search by keyword alone when the embedding endpoint fails, and say so (default: fail, with exit "
-        "code 5 or 6)",
+        "help": "search by keyword alone when the embedding endpoint fails, and say so (default: fail)",
     },
     "--model": {"metavar": "NAME", "help": "chat model, e.g. openai:gpt-4o-mini (or RAG_KIT_CHAT_MODEL)"},
-    "--base-url": {
-        "metavar": "URL",
-        "help": "address of an OpenAI-compatible endpoint (or RAG_KIT_BASE_URL)",
-    },
+    "--base-url": {"metavar": "URL", "help": "an OpenAI-compatible endpoint (or RAG_KIT_BASE_URL)"},
     "--prompts": {"type": Path, "metavar": "DIR", "help": "folder with your own prompt files"},
     "--max-calls": {"type": int, "metavar": "N", "help": "model calls allowed"},
     "--max-tokens": {"type": int, "metavar": "N", "help": "tokens allowed, in and out"},
@@ -64,7 +59,7 @@ _SHARED: dict[str, dict[str, Any]] = {
         "type": int,
         "default": 8,
         "metavar": "N",
-        "help": "questions or passages worked on at a time (default 8)",
+        "help": "questions at a time (default 8)",
     },
     "--quiet": {"action": "store_true", "help": "no progress bar"},
     "--json": {"action": "store_true", "help": "print JSON"},
@@ -145,20 +140,4 @@ def pairs(given: list[str], option: str, form: str) -> dict[str, str]:
         if not name.strip() or not value.strip():
             raise InvalidInputError(f"{option} is {text!r:.80}; give {form}")
         found[name.strip()] = value.strip()
-    return found
-
-
-def numbers(given: list[str], option: str) -> dict[str, float]:
-    """As `pairs`, each value a number.
-
-    Raises:
-        InvalidInputError: One is none.
-    """
-    form = "METRIC=VALUE, such as faithfulness=0.8"
-    try:
-        found = {name: float(value) for name, value in pairs(given, option, form).items()}
-    except ValueError as error:
-        raise InvalidInputError(f"{option}: {error}; give {form}") from None
-    if not all(map(math.isfinite, found.values())):
-        raise InvalidInputError(f"{option} is not finite; give {form}")
     return found

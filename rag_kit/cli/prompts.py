@@ -19,25 +19,21 @@ if TYPE_CHECKING:
 
 def add_parser(commands: Any) -> None:
     """Add ``prompts`` with its three actions."""
-    top = commands.add_parser(
-        "prompts", help="list, show and check prompt files", description="List, show and check prompt files."
-    )
-    common = argparse.ArgumentParser(add_help=False)
-    common.add_argument(
-        "--folder",
-        type=Path,
-        metavar="DIR",
-        help="your own prompts, which win over the packaged ones (default: RAG_KIT_PROMPTS, if set)",
-    )
-    common.add_argument("--language", choices=("en", "zh"), help="this language alone (show: en)")
-    add_options(common, "--json")
+    top = commands.add_parser("prompts", help="list, show and check prompt files")
     actions = top.add_subparsers(dest="action", metavar="ACTION", required=True)
-    actions.add_parser("list", parents=[common], help="every prompt: inputs, output, where it comes from")
-    show = actions.add_parser(
-        "show", parents=[common], help="print a prompt file; redirect it to start your own version"
-    )
+    actions.add_parser("list", help="every prompt: inputs, output, where it comes from")
+    show = actions.add_parser("show", help="print a prompt file; redirect it to start your own version")
     show.add_argument("name", metavar="NAME", help="name of the prompt, such as answer")
-    actions.add_parser("check", parents=[common], help="report all that is wrong, with file and line")
+    actions.add_parser("check", help="report all that is wrong, with file and line")
+    for action in actions.choices.values():
+        action.add_argument(
+            "--folder",
+            type=Path,
+            metavar="DIR",
+            help="your own prompts, which win (default: RAG_KIT_PROMPTS)",
+        )
+        action.add_argument("--language", choices=("en", "zh"), help="this language alone (show: en)")
+        add_options(action, "--json")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -58,21 +54,14 @@ def run(arguments: argparse.Namespace) -> int:
 def _list(library: PromptLibrary, arguments: argparse.Namespace) -> int:
     """One row a prompt and language; files that cannot be loaded are named."""
     rows: list[dict[str, Any]] = []
-    broken = 0
     for name, language in library.entries():
-        if arguments.language not in (None, language):
-            continue
-        try:
-            row = _facts(library, library.read(name, language))
-        except InvalidInputError as error:
-            broken += 1
-            row = {"name": name, "language": language, "error": str(error)}
-        rows.append(row)
-    if arguments.json:
-        say_json(rows)
-    else:
-        say_table(_cells(row) for row in rows)
-    if broken:
+        if arguments.language in (None, language):
+            try:
+                rows.append(_facts(library, library.read(name, language)))
+            except InvalidInputError as error:
+                rows.append({"name": name, "language": language, "error": str(error)})
+    say_json(rows) if arguments.json else say_table(map(_cells, rows))
+    if broken := sum("error" in row for row in rows):
         hint(f"{broken} cannot be loaded; 'rag-kit prompts check' says why")
     return exits.OK
 
@@ -81,7 +70,9 @@ def _cells(row: dict[str, Any]) -> list[str]:
     """A prompt as a row of the listing."""
     if "error" in row:
         return [row["name"], row["language"], f"broken: {row['error'].splitlines()[0]}", "", ""]
-    flow = f"{', '.join(row['inputs']) or 'nothing'} -> {_output(row['schema'])}"
+    schema = row["schema"] or "text"
+    output = schema if isinstance(schema, str) else str(schema.get("title", "JSON"))
+    flow = f"{', '.join(row['inputs']) or 'nothing'} -> {output}"
     return [row["name"], row["language"], f"v{row['version']}", row["origin"], flow]
 
 
@@ -91,9 +82,9 @@ def _show(library: PromptLibrary, arguments: argparse.Namespace) -> int:
     if arguments.json:
         messages = [{"role": section.role, "text": section.text} for section in parsed.sections]
         say_json({**_facts(library, parsed), "messages": messages})
-        return exits.OK
-    hint(f"{parsed.file} ({parsed.hash})")
-    print(clean_text(Path(parsed.file).read_text(encoding="utf-8-sig").rstrip("\n")))
+    else:
+        hint(f"{parsed.file} ({parsed.hash})")
+        print(clean_text(Path(parsed.file).read_text(encoding="utf-8-sig").rstrip("\n")))
     return exits.OK
 
 
@@ -107,31 +98,13 @@ def _check(library: PromptLibrary, arguments: argparse.Namespace) -> int:
         listed = [{"file": p.file, "line": p.line, "message": p.message} for p in problems]
         say_json({"ok": not problems, "prompts": count, "problems": listed})
     else:
-        for found in problems:
-            say(str(found))
-        languages = arguments.language or "en and zh"
-        say(f"{len(problems)} problem(s)" if problems else f"{count} prompts are right in {languages}")
+        right = f"{count} prompts are right in {arguments.language or 'en and zh'}"
+        say("\n".join([*map(str, problems), f"{len(problems)} problem(s)" if problems else right]))
     return exits.FAILED if problems else exits.OK
 
 
 def _facts(library: PromptLibrary, parsed: PromptFile) -> dict[str, Any]:
     """What a listing says about a prompt, as plain JSON."""
     own = library.folder is not None and Path(parsed.file).parent == library.folder
-    return {
-        "name": parsed.name,
-        "language": parsed.language,
-        "version": parsed.version,
-        "description": parsed.description,
-        "inputs": parsed.inputs,
-        "schema": parsed.schema,
-        "hash": parsed.hash,
-        "origin": "own" if own else "packaged",
-        "file": parsed.file,
-    }
-
-
-def _output(schema: str | dict[str, Any] | None) -> str:
-    """The output of a prompt in a word."""
-    if schema is None:
-        return "text"
-    return schema if isinstance(schema, str) else str(schema.get("title", "JSON"))
+    names = ("name", "language", "version", "description", "inputs", "schema", "hash", "file")
+    return {**{name: getattr(parsed, name) for name in names}, "origin": "own" if own else "packaged"}

@@ -96,11 +96,10 @@ def test_json_is_the_only_thing_on_stdout(folder: Path, capsys: pytest.CaptureFi
 
 
 def test_an_index_searched_and_answered_from(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """--index with a pipeline's name gives a retriever, with --graph answers, and a line says so; a changed index is
-    noticed."""
+    """--index with a pipeline's name gives a retriever, with --graph answers; a changed index is noticed."""
     search = ("--index", "index", "--pipeline", "bm25", "--metric", "ours_answer_found", "--out", "r")
     code, _, err = run(capsys, *search)
-    assert code == exits.OK and "give --graph plain" in err
+    assert code == exits.OK
     assert Results.load(folder / "r")["q3"].cells["ours_answer_found"].status == "not_applicable"
     code, _, err = run(capsys, *search[:-1], "g", "--graph", "plain")
     assert code == exits.OK
@@ -221,22 +220,18 @@ def test_a_metric_without_gold_says_so(folder: Path, capsys: pytest.CaptureFixtu
     code, out, _ = run(capsys, *OWN, "--metric", "recall@2", "--metric", "mrr@2")
     assert code == exits.OK
     assert "recall@2, mrr@2 without a value: " in " ".join(out.split()) and "relevant" in out
-    _, _, err = run(capsys, *OWN, "--metric", "recall@2", "--json")
-    assert err.count("no value for any question: recall@2: ") == 1
 
 
 def test_an_index_that_is_searched_is_not_scored_for_answers(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without --graph metrics of answers are left out, and one line says so; asked for by name, one line says why."""
+    """Without --graph metrics of answers are left out, and one line says so."""
     (folder / "set.jsonl").write_text(
         json.dumps({"id": "a", "question": "When does the pump start?", "answers": ["40"], "relevant": ["x"]})
     )
     code, out, err = run(capsys, "--index", "index")
     assert code == exits.OK and "ndcg@10" in out and "ours_answer_found" not in out
     assert err.count("--graph plain") == 1
-    code, out, err = run(capsys, "--index", "index", "--metric", "ours_answer_found")
-    assert code == exits.OK and err.count("--graph plain") == 1
 
 
 def test_gold_under_other_names_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

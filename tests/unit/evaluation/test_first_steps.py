@@ -210,7 +210,7 @@ def test_questions_are_written_on_the_command_line(
     assert main(["ingest", "docs", "--index", "index", "--embedding-model", "none", "--quiet"]) == 0
     for source in (["docs"], ["docs/pump.md"], ["--index", "index"]):
         capsys.readouterr()
-        command = ["generate", *source, "--out", "set.jsonl", "-n", "1", "--kind", "single_hop", "--json"]
+        command = ["generate", *source, "--out", "set.jsonl", "-n", "1", "--json"]
         assert main([*command, "--model", "extractive"]) == 0
         assert json.loads(capsys.readouterr().out)["questions"] == 1
         (tmp_path / "set.progress.jsonl").unlink()
