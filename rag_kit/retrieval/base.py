@@ -26,7 +26,7 @@ from rag_kit.documents.provenance import compact_provenance, retriever_depth
 from rag_kit.errors import InvalidInputError
 from rag_kit.models.runnables import callbacks_below, has_listeners, silent_manager
 from rag_kit.retrieval.arguments import as_invalid_input, own_arguments, unknown_arguments
-from rag_kit.retrieval.filter_fields import check_fields, known_already
+from rag_kit.retrieval.own_filter import check_fields, known_already
 
 _COPIED = ("tags", "metadata", "configurable")
 _OF_ONE_RUN = ("run_name", "run_id")

@@ -205,6 +205,13 @@ def blocking(name: str, func: Callable[..., T], *arguments: Any) -> Step[T]:
     return Step(name, lambda _: func(*arguments), lambda _: run_in_thread(func, *arguments))
 
 
+def searching(retriever: Runnable[str, list[Document]], query: str, **asked: Any) -> Step[list[Document]]:
+    """A step that asks another retriever; ``asked`` are the arguments of ``call_retriever``."""
+    call = partial(call_retriever, retriever, query, **asked)
+    acall = partial(acall_retriever, retriever, query, **asked)
+    return Step("retriever", lambda _: call(), lambda _: acall())
+
+
 class SteppedRetriever(RagKitRetriever):
     """Base of the retrievers whose search is written once, in steps."""
 

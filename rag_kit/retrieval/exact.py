@@ -163,10 +163,7 @@ class NearestVectors:
     def __init__(self, vectors: Any) -> None:
         import numpy as np
 
-        matrix: Vectors = np.array(vectors, dtype=np.float32, order="C")
-        if matrix.ndim != 2:
-            raise InvalidInputError(f"vectors have shape {matrix.shape}; give (rows, dimensions)")
-        self._matrix = unit(matrix)
+        self._matrix: Vectors = unit(np.array(vectors, dtype=np.float32, order="C"))
 
     def __len__(self) -> int:
         return len(self._matrix)
@@ -181,23 +178,12 @@ class NearestVectors:
         return self._matrix[rows]
 
     def search(self, queries: Any, k: int, mask: NDArray[np.bool_] | None = None) -> list[_Hits]:
-        """Rows and distances of the k nearest rows of each query (of those in ``mask``), nearest first.
-
-        Raises:
-            InvalidInputError: If the queries have another number of dimensions.
-        """
+        """Rows and distances of the k nearest rows of each query (of those in ``mask``), nearest first."""
         import numpy as np
 
         asked = np.atleast_2d(np.asarray(queries, dtype=np.float32))
         if not len(self._matrix) or not len(asked):
             return [[] for _ in asked]
-        if asked.ndim != 2 or asked.shape[1] != self.dimension:
-            raise InvalidInputError(
-                f"the query's vector has {asked.shape[-1]} dimensions, the documents' have {self.dimension}; "
-                "use the model that made the documents' vectors"
-            )
-        if not np.isfinite(asked).all():
-            raise InvalidInputError("the query's vector holds values that are not finite")
         asked = unit(asked)
         rows = np.arange(len(self._matrix)) if mask is None else np.flatnonzero(mask)
         few = len(rows) * _FEW < len(self._matrix)

@@ -93,7 +93,7 @@ class HyDERetriever(RewritingRetriever):
         if self.mode == "text" or not passages:
             return [Search(passage, "passage") for passage in passages]
         texts = [question, *passages] if self.include_original else passages
-        embedding = call.do("embedding", partial(self._embed, texts), partial(self._aembed, texts))
+        embedding = self._vectors(texts, call)
         vectors = await call.attempt("embedding", embedding, "there is no vector of the passages")
         if vectors is None:
             return []
@@ -136,15 +136,10 @@ class HyDERetriever(RewritingRetriever):
             found = await self._search([Search(call.query, "original")], call)
             return self._merge(call, found)
 
-    def _embed(self, texts: list[str]) -> NDArray[np.float64]:
-        embeddings = self._embeddings()
-        assert embeddings is not None  # seen to on construction
-        return embedded(embed_documents(embeddings, texts), len(texts), embeddings)
-
-    async def _aembed(self, texts: list[str]) -> NDArray[np.float64]:
-        embeddings = self._embeddings()
-        assert embeddings is not None
-        return embedded(await aembed_documents(embeddings, texts), len(texts), embeddings)
+    async def _vectors(self, texts: list[str], call: QueryCall) -> NDArray[np.float64]:
+        model: Any = self._embeddings()
+        both = partial(embed_documents, model, texts), partial(aembed_documents, model, texts)
+        return embedded(await call.do("embedding", *both), len(texts), model)
 
 
 class Query2DocRetriever(RewritingRetriever):

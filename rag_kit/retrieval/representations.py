@@ -12,17 +12,16 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 from pydantic import PrivateAttr, field_validator
 
-from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.concurrency.degradation_log import log_degraded
-from rag_kit.concurrency.steps import arun, run
-from rag_kit.documents import Filter, combine_filters
+from rag_kit.documents import combine_filters
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.families import Family
 from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.representing.kinds import REPRESENTATION, TEXT, kinds_of
 from rag_kit.indexing.representing.representer import Representer
 from rag_kit.retrieval.base import RagKitRetriever, Request
-from rag_kit.retrieval.compose import BranchingRetriever, acall_retriever, call_retriever
+from rag_kit.retrieval.batching import SteppedRetriever, blocking, searching
+from rag_kit.retrieval.compose import BranchingRetriever
 from rag_kit.retrieval.ensemble import EnsembleRetriever
 from rag_kit.retrieval.indexed import embed_first, rows_retriever
 from rag_kit.retrieval.own_filter import own_filter
@@ -35,7 +34,7 @@ _DERIVED = 0.25  # weight of what says other words than the document; benchmarks
 _SETTING = "represent"
 
 
-class MultiRepresentationRetriever(FamilyWriter, BranchingRetriever):
+class MultiRepresentationRetriever(SteppedRetriever, FamilyWriter, BranchingRetriever):
     """Find documents by their text and by further texts made of them; return the documents.
 
     Each representation is searched by itself, so that none crowds out another, and what they find is fused by
@@ -109,20 +108,13 @@ class MultiRepresentationRetriever(FamilyWriter, BranchingRetriever):
         self._rows = self.retriever or rows_retriever(self.index, self.pipeline, k=self.k)
         self._ensemble()
 
-    def _retrieve(self, query: str, request: Request) -> list[Document]:
-        config, where = request.child("representations"), self._where(request)
-        run(embed_first(self._rows, query))
-        return call_retriever(self._ensemble(), query, config=config, k=request.k, filter=where)
-
-    async def _aretrieve(self, query: str, request: Request) -> list[Document]:
-        config, where = request.child("representations"), self._where(request)
-        ensemble = await run_in_thread(self._ensemble)
-        await arun(embed_first(self._rows, query))
-        return await acall_retriever(ensemble, query, config=config, k=request.k, filter=where)
-
-    def _where(self, request: Request) -> Filter | None:
-        """The filters of the call, of this retriever and of the one inside, which holds for documents too."""
-        return combine_filters(request.filter, own_filter(self._rows, request.config))
+    async def _found(self, query: str, request: Request) -> list[Document]:
+        ensemble = await blocking("representations", self._ensemble)
+        await embed_first(self._rows, query)
+        # a filter of the retriever inside holds for documents too
+        where = combine_filters(request.filter, own_filter(self._rows, request.config))
+        config = request.child("representations")
+        return await searching(ensemble, query, config=config, k=request.k, filter=where)
 
     def _ensemble(self) -> EnsembleRetriever:
         """The ensemble of one retriever a representation."""
@@ -186,7 +178,7 @@ class _Fused(EnsembleRetriever):
     several_chunkings: ClassVar[bool] = False
 
 
-class _OfKind(RagKitRetriever):
+class _OfKind(SteppedRetriever):
     """Searches the rows of one kind of representation.
 
     This condition is not its `filter`: that would be applied to the documents too, which have no such metadata.
@@ -195,19 +187,10 @@ class _OfKind(RagKitRetriever):
     rows: Runnable[Any, Any]
     kind: str
 
-    def _retrieve(self, query: str, request: Request) -> list[Document]:
-        return call_retriever(
-            self.rows, query, config=request.child("rows"), k=request.k, filter=self._where(request)
-        )
-
-    async def _aretrieve(self, query: str, request: Request) -> list[Document]:
-        return await acall_retriever(
-            self.rows, query, config=request.child("rows"), k=request.k, filter=self._where(request)
-        )
-
-    def _where(self, request: Request) -> Filter | None:
+    async def _found(self, query: str, request: Request) -> list[Document]:
         own = {"$exists": False} if self.kind == TEXT else {"$eq": self.kind}
-        return combine_filters(request.filter, {REPRESENTATION: own})
+        where = combine_filters(request.filter, {REPRESENTATION: own})
+        return await searching(self.rows, query, config=request.child("rows"), k=request.k, filter=where)
 
 
 def index_retriever(

@@ -5,21 +5,18 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Literal
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 from pydantic import PrivateAttr
 
-from rag_kit.concurrency.steps import Step
 from rag_kit.documents import add_note, combine_filters, compile_filter, get_provenance, with_provenance
 from rag_kit.documents.provenance import peek_score
 from rag_kit.indexing.document_index.families import PARENT_KEY, Family, FamilyView, Place
 from rag_kit.indexing.document_index.family_rows import offset_in_source
 from rag_kit.retrieval.base import Count, OptionalCount, Request
-from rag_kit.retrieval.batching import SteppedRetriever, blocking
-from rag_kit.retrieval.compose import acall_retriever, call_retriever
+from rag_kit.retrieval.batching import SteppedRetriever, blocking, searching
 from rag_kit.retrieval.indexed import rows_retriever
 from rag_kit.retrieval.own_filter import own_filter
 from rag_kit.retrieval.parents.writing import FamilyWriter
@@ -160,23 +157,13 @@ class FamilyRetriever(SteppedRetriever, FamilyWriter):
     async def _found(self, query: str, request: Request) -> list[Document]:
         results: list[Document] = []
         for fetch, last in self._depths(request.k):
-            found = await self._searching(query, request, fetch)
+            config = request.child("children")
+            found = await searching(self._children, query, config=config, k=fetch, filter=request.filter)
             cut = last and len(found) >= fetch
             results = await blocking("parents", self._results, query, request, found, cut)
             if len(results) >= request.k or len(found) < fetch:
                 break
         return results
-
-    def _searching(self, query: str, request: Request, k: int) -> Step[list[Document]]:
-        asked: dict[str, Any] = {
-            "query": query,
-            "config": request.child("children"),
-            "k": k,
-            "filter": request.filter,
-        }
-        call: Any = partial(call_retriever, self._children, **asked)
-        acall: Any = partial(acall_retriever, self._children, **asked)
-        return Step("children", lambda _: call(), lambda _: acall())
 
     def _depths(self, k: int) -> Iterator[tuple[int, bool]]:
         """How many children to fetch in each round, and whether it is the last."""

@@ -73,23 +73,6 @@ def test_the_callers_array_stays() -> None:
     assert rows.tolist() == [[3, 3], [3, 3]]
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: NearestVectors([1.0, 2.0]), "shape"),
-        (
-            lambda: NearestVectors(np.eye(2)).search([1.0, 2.0, 3.0], 1),
-            "has 3 dimensions, the documents' have 2",
-        ),
-        (lambda: NearestVectors(np.eye(2)).search([1.0, float("nan")], 1), "not finite"),
-    ],
-)
-def test_refused(call: Any, message: str) -> None:
-    """What does not fit is refused, with what was given and what is allowed."""
-    with pytest.raises(InvalidInputError, match=message):
-        call()
-
-
 async def test_over_documents() -> None:
     """`ExactVectorRetriever` over documents: cosines, ties in their order, filters, and fitting vectors."""
     retriever = ExactVectorRetriever.from_documents(DOCS, EMBEDDING, k=3)
