@@ -17,9 +17,8 @@ if TYPE_CHECKING:
 STORE = "store.sqlite3"
 LOCK = "writer.lock"
 REPLIES = "replies.sqlite"  # of the model that made representations; they were paid for, and stay
-_BEGUN = (LOCK, REPLIES)  # what may be there before there is a store
 _PART = re.compile(
-    r"manifest\.json|store\.sqlite3(-wal|-shm|-journal)?|writer\.(lock|pid)|replies\.sqlite(-journal|\.lock|\.damaged)?"
+    r"store\.sqlite3(-wal|-shm|-journal)?|writer\.(lock|pid)|replies\.sqlite(-journal|\.lock|\.damaged)?"
     r"|bm25-[0-9a-f]{8}-[0-9]+\.index|vectors-[0-9a-f]{8}-[0-9a-f]{8}-[0-9]+\.index|store-[0-9a-f]{8}\.record"
     r"|\.(bm25|vectors|store)[^/]*\.tmp"
 )
@@ -57,15 +56,13 @@ def prepare_new(folder: Path) -> None:
     """
     if folder.exists() and not folder.is_dir():
         raise InvalidInputError(f"{folder} is a file; an index needs a folder. Name a new or empty one.")
-    if folder.is_dir():
-        # a file that happens to have the store's name does not make its neighbours ours
-        begun = (folder / STORE).exists()
-        names = sorted(path.name for path in folder.iterdir())
-        if others := [name for name in names if not (is_part(name) if begun else name in _BEGUN)]:
-            raise InvalidInputError(
-                f"{folder} is not an index and holds other files ({', '.join(others[:3])}"
-                f"{', ...' if len(others) > 3 else ''}). Name a new or empty folder."
-            )
+    if folder.is_dir() and (
+        others := sorted(path.name for path in folder.iterdir() if not is_part(path.name))
+    ):
+        raise InvalidInputError(
+            f"{folder} is not an index and holds other files ({', '.join(others[:3])}"
+            f"{', ...' if len(others) > 3 else ''}). Name a new or empty folder."
+        )
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
 
