@@ -19,6 +19,7 @@ from rag_kit.indexing.readers.limits import ReadLimits
 from rag_kit.indexing.readers.parts import SAVE_AGAIN, Context, Unreadable
 
 _RECURSION = 5_000
+_LONGEST = 1e6  # seconds that an alarm is set to
 
 
 def _write(out: IO[str], **message: Any) -> None:
@@ -29,7 +30,7 @@ def _write(out: IO[str], **message: Any) -> None:
 def _serve(request: dict[str, Any], out: IO[str]) -> None:
     limits = ReadLimits(**request["limits"])
     count = 0
-    signal.setitimer(signal.ITIMER_REAL, limits.max_seconds)
+    signal.setitimer(signal.ITIMER_REAL, min(limits.max_seconds, _LONGEST))
     try:
         for part in convert(request["path"], request["format"], Context(limits, request["ocr"])):
             _write(out, text=part.text, metadata=part.metadata)
@@ -57,6 +58,7 @@ def main() -> int:
     os.dup2(2, 1)
     os.close(null)
     sys.setrecursionlimit(_RECURSION)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # a parent may have it ignored
     follow_parent()
     limit_memory(int(sys.argv[1]))
     forbid_network()

@@ -4,29 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-GROUP_CHARACTERS = 900  # below the splitter's default chunk_size, so that a group stays one chunk
+_GROUP_CHARACTERS = 900  # below the splitter's default chunk_size, so that a group stays one chunk
 _MAX_SPAN = 1000
-_MAX_CELLS = 2_000_000
-
-
-def cell_text(value: str) -> str:
-    """A cell as it stands in a markdown table: one line, bars escaped.
-
-    Example:
-        >>> cell_text("a|b\\nc")
-        'a\\\\|b c'
-    """
-    return " ".join(value.split()).replace("|", "\\|")
 
 
 def row_line(cells: Sequence[str]) -> str:
-    """One line of a markdown table.
+    """One line of a markdown table; bars inside of cells are escaped.
 
     Example:
-        >>> row_line(["a", "", "c"])
-        '| a |  | c |'
+        >>> row_line(["a\\nb", "", "c|d"])
+        '| a b |  | c\\\\|d |'
     """
-    return "| " + " | ".join(map(cell_text, cells)) + " |"
+    return "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in cells) + " |"
 
 
 def markdown_table(rows: Sequence[Sequence[str]]) -> str:
@@ -47,21 +36,18 @@ def _head(header: Sequence[str]) -> list[str]:
     return [row_line(header), "| " + " | ".join(["---"] * len(header)) + " |"]
 
 
-def groups(
-    header: Sequence[str], rows: Iterable[Sequence[str]], *, characters: int = GROUP_CHARACTERS
-) -> Iterator[tuple[str, int, int]]:
-    """Markdown tables of about ``characters`` each, every one with the header.
+def groups(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[tuple[str, int, int]]:
+    """Markdown tables of at most 900 characters or one row each, every one with the header.
 
     Args:
         header: The header's cells.
         rows: The rows below it; taken one at a time.
-        characters: Size at which a group ends; a group holds at least one row.
 
     Yields:
         The table, and the numbers (from 1, the header not counted) of its first and last row.
 
     Example:
-        >>> [(first, last) for _, first, last in groups(["n"], [["1"], ["2"], ["3"]], characters=27)]
+        >>> [(first, last) for _, first, last in groups(["n"], [["1"], ["2"], ["3" * 900]])]
         [(1, 2), (3, 3)]
     """
     width = len(header)
@@ -71,7 +57,7 @@ def groups(
     first = number = 1
     for number, row in enumerate(rows, 1):
         line = row_line([*row, *[""] * (width - len(row))])
-        if lines and size + len(line) + 1 > characters:
+        if lines and size + len(line) + 1 > _GROUP_CHARACTERS:
             yield "\n".join([*top, *lines]), first, number - 1
             lines, size, first = [], base, number
         lines.append(line)
@@ -86,7 +72,6 @@ class Grid:
     def __init__(self) -> None:
         self.rows: list[dict[int, str]] = []
         self._row = -1
-        self._cells = 0
 
     def new_row(self) -> None:
         """Start the next row."""
@@ -99,9 +84,6 @@ class Grid:
         if self._row < 0:
             self.new_row()
         columns, rows = max(1, min(columns, _MAX_SPAN)), max(1, min(rows, _MAX_SPAN))
-        self._cells += columns * rows
-        if self._cells > _MAX_CELLS:  # a hostile colspan * rowspan: keep the text, drop the span
-            columns = rows = 1
         line = self.rows[self._row]
         column = 0
         while column in line:
