@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
 from pydantic import BaseModel
@@ -79,6 +81,9 @@ def _values(text: str, body: str, target: Target) -> Iterator[Any]:
     """What a text may hold, the likeliest first: an order of passages, JSON, tags."""
     if (chain := _chain(body, target)) is not None:
         yield chain
+    if text.lstrip()[:1] in ("{", "["):  # most replies are JSON and nothing else
+        with suppress(ValueError, RecursionError):
+            yield json.loads(text)
     for source in dict.fromkeys((text.strip(), body)):
         if source is body or source.startswith(("{", "[", "｛")):
             yield from json_values(source)
