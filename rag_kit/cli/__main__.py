@@ -18,15 +18,6 @@ def _terminated(signum: int, frame: FrameType | None) -> None:
     raise Terminated
 
 
-def _utf8(argument: str) -> str:
-    """An argument as UTF-8, where the locale of the process (``LANG=C``) could not decode it."""
-    try:
-        argument.encode("utf-8")
-    except UnicodeEncodeError:
-        return os.fsencode(argument).decode("utf-8", "surrogateescape")
-    return argument
-
-
 def _leave(code: int) -> NoReturn:
     """End at once: threads that still wait may write while the interpreter is taken down, which aborts it."""
     atexit._run_exitfuncs()
@@ -41,7 +32,7 @@ def entry() -> int:
         signal.signal(signal.SIGTERM, _terminated)
         gc.set_threshold(
             100_000, 20, 100
-        )  # imports leave no garbage; a tenth of the start went into looking for it
+        )  # imports leave no garbage; looking for it was a tenth of the start
         # httpx loads its own command line (rich, click, pygments) where these happen to be installed: a twelfth
         # of the start of ``ask``. With this entry it takes them for absent, as it does where they are.
         sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
@@ -49,7 +40,7 @@ def entry() -> int:
         from rag_kit.cli.output import prepare_streams
 
         prepare_streams()
-        code = main([_utf8(argument) for argument in sys.argv[1:]])
+        code = main()
     except KeyboardInterrupt:
         os.write(sys.stderr.fileno(), b"\nrag-kit: interrupted\n")
         return 130

@@ -223,10 +223,9 @@ def _judge(arguments: argparse.Namespace, metrics: Sequence[Metric]) -> Judge | 
     from rag_kit.models.chat import describe_model, is_extractive
 
     llm = arguments.judge if judged else "none"
-    if judged and llm is None and is_extractive(chat_model()):
-        hint(
-            f"{', '.join(judged)}: a judge needs a language model; give --judge NAME, or set RAG_KIT_CHAT_MODEL"
-        )
+    if llm is None and is_extractive(chat_model()):
+        needs = "a judge needs a language model; give --judge NAME, or set RAG_KIT_CHAT_MODEL"
+        hint(f"{', '.join(judged)}: {needs}")
         llm = "none"
     judge = Judge(llm, arguments.judge_embeddings, cache=arguments.judge_cache)
     if llm != "none":

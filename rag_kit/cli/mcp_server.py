@@ -15,9 +15,9 @@ from mcp.shared.exceptions import MCPError
 
 from rag_kit import __version__
 from rag_kit.cli.output import json_text, one_line, problem
-from rag_kit.cli.passages import plain, where
+from rag_kit.cli.passages import passage_notes, plain, where
 from rag_kit.concurrency.bridge import run_in_thread
-from rag_kit.documents import PROVENANCE_KEY, Filter, compile_filter, get_provenance
+from rag_kit.documents import PROVENANCE_KEY, Filter, compile_filter
 from rag_kit.errors import InvalidInputError, RagKitError
 from rag_kit.indexing.searched import REPRESENTATION
 from rag_kit.retrieval.compose import acall_retriever
@@ -104,10 +104,8 @@ class IndexServer:
             names = ", ".join(TOOLS)
             raise MCPError(types.INVALID_PARAMS, f"There is no tool {params.name!r:.80}; there are {names}.")
         given = params.arguments or {}
-        wrong = best_match(Draft202012Validator(tool.input_schema).iter_errors(given))
-        if wrong is not None:
-            place = ".".join(map(str, wrong.path)) or "arguments"
-            return _result(f"{place}: {wrong.message:.300}")
+        if wrong := best_match(Draft202012Validator(tool.input_schema).iter_errors(given)):
+            return _result(f"{'.'.join(map(str, wrong.path)) or 'arguments'}: {wrong.message:.300}")
         try:
             data = await getattr(self, f"_{params.name}")(**given)
         except RagKitError as error:
@@ -120,8 +118,7 @@ class IndexServer:
     async def _search(self, query: str, k: int | None = None) -> dict[str, Any]:
         check_question(query, example='{"query": "How ...?"}')
         found = await acall_retriever(self.retriever, query, k=k or self.k, filter=self.filter)
-        notes = dict.fromkeys(note for doc in found for note in get_provenance(doc).get("notes", []))
-        return {"passages": [_passage(doc) for doc in found], "notes": list(notes)}
+        return {"passages": [_passage(doc) for doc in found], "notes": passage_notes(found)}
 
     async def _ask(self, question: str) -> dict[str, Any]:
         call = {"type": "tool_call", "id": "ask", "name": self.answer.name, "args": {"question": question}}
@@ -154,18 +151,17 @@ class IndexServer:
         return types.ListResourcesResult(resources=page)
 
     async def _read_resource(self, context: Any, params: types.ReadResourceRequestParams) -> Any:
-        uri = str(params.uri)
-        text = await run_in_thread(self._text, uri.removeprefix(_URI))
-        if not text:
+        return await run_in_thread(self._read, str(params.uri))
+
+    def _read(self, uri: str) -> types.ReadResourceResult:
+        """The passages of a document that may be seen."""
+        source = self._sources().get(uri.removeprefix(_URI))
+        seen = [] if source is None else self._seen(self.index.ids(source))
+        if not seen:
             raise MCPError(types.INVALID_PARAMS, f"There is no resource {uri!r:.200}.", {"uri": uri})
+        text = "\n\n".join(doc.page_content for doc in seen)
         contents = types.TextResourceContents(uri=uri, text=text, mime_type="text/plain")
         return types.ReadResourceResult(contents=[contents])
-
-    def _text(self, key: str) -> str:
-        """The passages of a document that may be seen."""
-        source = self._sources().get(key)
-        seen = [] if source is None else self._seen(self.index.ids(source))
-        return "\n\n".join(doc.page_content for doc in seen)
 
     def _sources(self) -> dict[str, str]:
         """Key -> source: a source may be a path of this machine, which is not shown."""

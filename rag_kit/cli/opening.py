@@ -117,16 +117,9 @@ def open_retriever(arguments: argparse.Namespace) -> Iterator[tuple[DocumentInde
                 f"--pipeline {arguments.pipeline} is unknown; allowed: {', '.join(PIPELINES)}, or module:object for "
                 "your own."
             )
-        yield (
-            index,
-            index_retriever(
-                index,
-                pipeline=arguments.pipeline,
-                k=DEFAULT_K if arguments.k is None else arguments.k,
-                filter=where,
-                on_error="skip" if arguments.allow_degraded else "raise",
-            ),
-        )
+        k = DEFAULT_K if arguments.k is None else arguments.k
+        on_error: Any = "skip" if arguments.allow_degraded else "raise"
+        yield index, index_retriever(index, pipeline=arguments.pipeline, k=k, filter=where, on_error=on_error)
 
 
 def call_arguments(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -23,24 +23,16 @@ GRAPHS = {
 _SHARED: dict[str, dict[str, Any]] = {
     "--index": {
         "metavar": "DIR",
-        "help": "a folder, or postgresql://USER@HOST/DATABASE?index=NAME (or RAG_KIT_INDEX)",
+        "help": "folder or postgresql://USER@HOST/DB?index=NAME (or RAG_KIT_INDEX)",
     },
-    "--wait": {
-        "type": float,
-        "default": 0.0,
-        "metavar": "SECONDS",
-        "help": "wait for another writer (default 0)",
-    },
+    "--wait": {"type": float, "default": 0.0, "metavar": "SECONDS", "help": "wait for another writer"},
     "-k": {"type": int, "metavar": "N", "help": f"how many passages (default {DEFAULT_K})"},
     "--filter": {
         "metavar": "JSON",
         "help": "only passages whose metadata match, e.g. '{\"page\": 3}', or those of a folder: "
         '\'{"file": {"$startswith": "contracts/"}}\'',
     },
-    "--embedding-model": {
-        "metavar": "NAME",
-        "help": "what the index was built with (default: as recorded in it)",
-    },
+    "--embedding-model": {"metavar": "NAME", "help": "what the index was built with (default: as recorded)"},
     "--allow-degraded": {
         "action": "store_true",
         "help": "search by keyword alone when the embedding endpoint fails, and say so (default: fail)",
@@ -53,14 +45,9 @@ _SHARED: dict[str, dict[str, Any]] = {
     "--deadline": {
         "type": float,
         "metavar": "SECONDS",
-        "help": "time allowed for the whole command; of ask and mcp for an answer (default 300)",
+        "help": "time allowed; of ask and mcp an answer's (300)",
     },
-    "--max-concurrency": {
-        "type": int,
-        "default": 8,
-        "metavar": "N",
-        "help": "questions at a time (default 8)",
-    },
+    "--max-concurrency": {"type": int, "default": 8, "metavar": "N", "help": "questions at a time (8)"},
     "--quiet": {"action": "store_true", "help": "no progress bar"},
     "--json": {"action": "store_true", "help": "print JSON"},
 }

@@ -139,9 +139,7 @@ def test_outputs_that_are_closed_or_full(index: Path, arguments: tuple[str, ...]
         assert "Traceback" not in done.stderr and "Exception ignored" not in done.stderr
 
 
-@pytest.mark.parametrize(
-    "locale", [{"LC_ALL": "C"}, {"LC_ALL": "C", "PYTHONUTF8": "0"}, {"PYTHONIOENCODING": "ascii"}]
-)
+@pytest.mark.parametrize("locale", [{"LC_ALL": "C"}, {"PYTHONIOENCODING": "ascii"}])
 def test_chinese_on_a_terminal_that_knows_ascii_only(index: Path, locale: dict[str, str]) -> None:
     """The question is understood, what the terminal cannot show is escaped, and JSON stays JSON."""
     for form in (["--json"], []):
