@@ -14,7 +14,7 @@ from langchain_core.documents import Document
 
 from rag_kit.retrieval import CompressionRetriever, PointwiseReranker, RagKitRetriever, RerankRetriever
 from rag_kit.retrieval.base import Request
-from rag_kit.retrieval.compression.model import ModelCompressor
+from rag_kit.retrieval.compression.compressors import ModelCompressor
 from rag_kit.retrieval.rerank.model import ListwiseReranker
 
 QUESTION = "How is the fan cleaned?"

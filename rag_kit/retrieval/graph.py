@@ -11,8 +11,10 @@ from pydantic import Field, model_validator
 
 from rag_kit.documents import combine_filters, content_hash, with_provenance
 from rag_kit.documents.provenance import peek_score
-from rag_kit.indexing.document_index.index import DocumentIndex
+from rag_kit.indexing.bm25.index import BM25Index
+from rag_kit.retrieval.bm25 import BM25Retriever
 from rag_kit.retrieval.expansion.feedback import KeywordIndex, check_index, reader_of
+from rag_kit.retrieval.indexed import rows_retriever
 from rag_kit.retrieval.own_filter import own_filter
 from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.retrieval.refining import RefiningRetriever
@@ -57,16 +59,12 @@ class GraphRetriever(RefiningRetriever):
     @model_validator(mode="before")
     @classmethod
     def _searches_its_index(cls, values: Any) -> Any:
-        from rag_kit.retrieval.bm25 import BM25Retriever
-        from rag_kit.retrieval.indexed import rows_retriever
-
         index: KeywordIndex = check_index(values.get("index"))
-        if values.get("retriever") is None:
-            if isinstance(index, DocumentIndex):
-                values = {**values, "retriever": rows_retriever(index)}
-            else:
-                values = {**values, "retriever": BM25Retriever(index=index)}
-        return values
+        if values.get("retriever") is not None:
+            return values
+        if isinstance(index, BM25Index):
+            return {**values, "retriever": BM25Retriever(index=index)}
+        return {**values, "retriever": rows_retriever(index)}
 
     def _wanted(self, k: int) -> int:
         return _SEEDS

@@ -180,12 +180,6 @@ def usable_variants(
     return kept, dropped
 
 
-def dropped_note(dropped: Sequence[str]) -> str:
-    """One line about what was dropped."""
-    counted = ", ".join(f"{count} {why}" for why, count in Counter(dropped).items())
-    return f"dropped {len(dropped)} that the model wrote: {counted}"
-
-
 def texts_of(answers: Sequence[Any], field: str) -> list[str]:
     """The texts under a field of the answers: the first of each answer, then the second of each..."""
     lists = []

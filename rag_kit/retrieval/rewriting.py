@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -30,7 +31,7 @@ from rag_kit.retrieval.fusion import (
     joined,
     reciprocal_rank_fusion,
 )
-from rag_kit.retrieval.prompting import LanguagePrompts, check_model, dropped_note, texts_of, usable_variants
+from rag_kit.retrieval.prompting import LanguagePrompts, check_model, texts_of, usable_variants
 from rag_kit.retrieval.query_call import QueryCall, WrappingRetriever
 
 MAX_REWRITES = 32
@@ -205,7 +206,8 @@ class RewritingRetriever(WrappingRetriever):
         """What is worth a search of what the model wrote, by ``usable_variants``; the rest is noted."""
         kept, dropped = usable_variants(written, question, **limits)
         if dropped:
-            call.note(dropped_note(dropped))
+            counted = ", ".join(f"{count} {why}" for why, count in Counter(dropped).items())
+            call.note(f"dropped {len(dropped)} that the model wrote: {counted}")
         return kept
 
     async def _written(

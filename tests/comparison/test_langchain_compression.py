@@ -15,7 +15,7 @@ from langchain_core.runnables import RunnableLambda
 from support.rewriters import Scripted, ids
 
 from rag_kit.retrieval import CompressionRetriever
-from rag_kit.retrieval.compression.model import ModelCompressor
+from rag_kit.retrieval.compression.compressors import ModelCompressor
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

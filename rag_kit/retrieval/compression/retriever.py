@@ -24,8 +24,7 @@ from rag_kit.retrieval.compression.base import (
     identity,
     shortened,
 )
-from rag_kit.retrieval.compression.model import ModelCompressor
-from rag_kit.retrieval.compression.scored import EmbeddingCompressor, LexicalCompressor
+from rag_kit.retrieval.compression.compressors import EmbeddingCompressor, LexicalCompressor, ModelCompressor
 from rag_kit.retrieval.document_compressor import DocumentCompressor
 from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.retrieval.refining import RefiningRetriever

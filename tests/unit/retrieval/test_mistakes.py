@@ -22,7 +22,7 @@ from rag_kit.retrieval import (
     RerankRetriever,
     SentenceWindowRetriever,
 )
-from rag_kit.retrieval.compression.scored import LexicalCompressor
+from rag_kit.retrieval.compression.compressors import LexicalCompressor
 from rag_kit.retrieval.rerank.base import Reranker
 from rag_kit.retrieval.rerank.cutting import ScoreGap
 from rag_kit.retrieval.rerank.signals import Recency

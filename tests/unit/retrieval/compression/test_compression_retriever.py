@@ -25,9 +25,8 @@ from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError, 
 from rag_kit.models import chat_model
 from rag_kit.retrieval import BM25Retriever, CompressionRetriever, EnsembleRetriever, RagKitRetriever
 from rag_kit.retrieval.compression.base import Compressor, Selection
-from rag_kit.retrieval.compression.model import ModelCompressor
+from rag_kit.retrieval.compression.compressors import EmbeddingCompressor, LexicalCompressor, ModelCompressor
 from rag_kit.retrieval.compression.retriever import near_duplicates
-from rag_kit.retrieval.compression.scored import EmbeddingCompressor, LexicalCompressor
 
 QUESTION = "Why is the fan loud?"
 TEXT = "Tea is hot. The fan is loud because of dust. It rains today. Dust in the fan is removed with a brush."
