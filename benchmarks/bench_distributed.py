@@ -45,7 +45,7 @@ def run(quick: bool = False) -> list[Row]:
             seconds["tiny, one process"] = median(lambda: read(tiny, base, None), rounds)
             seconds["tiny, one worker"] = median(lambda: read(tiny, base, one), rounds)
             requests = 60 if quick else 200
-            seconds["requests"] = endpoint(two, requests)
+            seconds["requests"] = endpoint(requests)
     finally:
         shutil.rmtree(base, ignore_errors=True)
     heavy_one = seconds["heavy, one process"]
@@ -77,24 +77,18 @@ def read(docs: Path, base: Path, client: Any) -> float:
     return time.perf_counter() - start
 
 
-def endpoint(client: Any, requests: int) -> float:
-    """Seconds that so many requests take to the endpoint, sent by workers."""
-    from rag_kit.indexing.cluster.work import ClusterEmbeddings, on_cluster
-    from rag_kit.indexing.cluster.worker import Parts
+def endpoint(requests: int) -> float:
+    """Seconds that so many requests take to the endpoint; this process sends them, whoever reads."""
     from rag_kit.indexing.document_index.embedding import embed_ahead
-    from rag_kit.indexing.ingestion.settings import SplitSettings
     from rag_kit.models import embedding_model
 
     with scripted(WAIT, REQUESTS) as url:
         model = embedding_model("openai:test", base_url=url, api_key="sk-test")
-        parts = Parts(SplitSettings(1000, 100), embeddings=model)
-        with on_cluster(client, parts) as cluster:
-            sender = ClusterEmbeddings(model, cluster)
-            for count in (20 * REQUESTS, requests):  # first both workers import the client, and connect
-                start = time.perf_counter()
-                with closing(embed_ahead(sender, groups(count), None, 2 * REQUESTS)) as made:
-                    assert sum(len(vectors) for vectors in made) == count * TEXTS
-            return time.perf_counter() - start
+        for count in (20 * REQUESTS, requests):  # first the client is imported, and connects
+            start = time.perf_counter()
+            with closing(embed_ahead(model, groups(count), None, 2 * REQUESTS)) as made:
+                assert sum(len(vectors) for vectors in made) == count * TEXTS
+        return time.perf_counter() - start
 
 
 def groups(count: int) -> Iterator[dict[bytes, str]]:
