@@ -178,8 +178,7 @@ def _empty(kit: bool) -> Any:
     def nothing(state: CragState) -> CragState:
         return {}  # type: ignore[typeddict-item]
 
-    def body(state: CragState, context: CragContext) -> Any:
-        yield from ()
+    async def body(state: CragState, context: CragContext) -> Any:
         return {}
 
     graph = StateGraph(CragState, context_schema=CragContext, input_schema=QuestionInput)
