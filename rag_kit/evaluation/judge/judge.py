@@ -217,9 +217,8 @@ class Judge:
     async def _request(self, prompt: Any, values: Mapping[str, Any], schema: Any) -> Any:
         if self.llm is None:
             raise ConfigurationError(NO_MODEL)
-        limits: dict[str, Any] = {"timeout": self.timeout, "max_retries": self.max_retries}
-        if self._budget is None:  # the deadline runs from now on
-            self._budget = Budget(**self._caps)  # type: ignore[arg-type]
+        limits: Any = {"timeout": self.timeout, "max_retries": self.max_retries}
+        self._budget = self._budget or Budget(**self._caps)  # type: ignore[arg-type]  # its deadline runs from now on
         async with self.slots.current():
             started = time.perf_counter()
             try:
