@@ -1,4 +1,4 @@
-"""A model's text -> a validated value: JSON first, then tags, then a list of lines."""
+"""A model's text -> a validated value: JSON first, then tags, labelled lines, a list of lines."""
 
 from __future__ import annotations
 
@@ -33,6 +33,11 @@ _MARK = re.compile(
     r"^\s*(?:[-*•·‣▪–—]\s+|[（(]?\d{1,2}[.)）](?=\s|[^\d\s])\s*|\d{1,2}\s*[、．:：]\s*|[①-⑳]\s*|"
     r"[一二三四五六七八九十]{1,2}[、.．]\s*|[（(][一二三四五六七八九十]{1,2}[)）]\s*|"
     r"(?:Q|query|question|查询|问题|passage|段落)\s*\d{1,2}\s*[.:：)]\s*)",
+    re.IGNORECASE,
+)
+_LABEL = re.compile(
+    r"^\s*(?:(?:the\s+)?(?:rewritten|standalone|search|final|new|revised)\s+)*(?:query|question|answer|output)\s*[:：]\s*"
+    r"|^\s*(?:改写后的|独立的|检索|搜索)?(?:查询|问题|答案|检索词)\s*[:：]\s*",
     re.IGNORECASE,
 )
 # RankGPT's form of an order of passages, with or without brackets.
@@ -78,7 +83,7 @@ def parse_text(text: str, target: Target, *, lines: bool = True) -> Any:
 
 
 def _values(text: str, body: str, target: Target) -> Iterator[Any]:
-    """What a text may hold, the likeliest first: an order of passages, JSON, tags."""
+    """What a text may hold, the likeliest first: an order of passages, JSON, tags, labelled lines."""
     if (chain := _chain(body, target)) is not None:
         yield chain
     if text.lstrip()[:1] in ("{", "["):  # most replies are JSON and nothing else
@@ -87,8 +92,7 @@ def _values(text: str, body: str, target: Target) -> Iterator[Any]:
     for source in dict.fromkeys((text.strip(), body)):
         if source is body or source.startswith(("{", "[", "｛")):
             yield from json_values(source)
-    if tagged := _tagged(body, target):
-        yield tagged
+    yield from filter(None, (_tagged(body, target), _labelled(body, target)))
 
 
 def _first_fitting(values: Iterable[Any], target: Target) -> Any:
@@ -171,6 +175,20 @@ def _singular(name: str) -> list[str]:
     return [name[:-1]] if name.endswith("s") else [f"{name}_item"]
 
 
+def _labelled(text: str, target: Target) -> dict[str, Any]:
+    """``relevant: yes`` lines, for schemas of plain values."""
+    if len(target.fields) < 2:
+        return {}
+    found: dict[str, Any] = {}
+    for line in text.splitlines():
+        for name in target.fields:
+            spaced = re.escape(name).replace("_", r"[\s_-]")
+            match = re.match(rf"^[\s*\-#>]*{spaced}\**\s*[:：=]\**\s*(.+)$", line, re.IGNORECASE)
+            if match and name not in found and target.kind(name) not in ("strings", "other"):
+                found[name] = _unquoted(match.group(1))
+    return found if all(name in found for name in target.required) else {}
+
+
 def _plain(text: str, target: Target, lines: bool) -> dict[str, Any] | None:
     name = target.only_field
     if name is None:
@@ -178,14 +196,16 @@ def _plain(text: str, target: Target, lines: bool) -> dict[str, Any] | None:
     kind = target.kind(name)
     if kind == "strings":
         items = _listed(text) or (_unmarked(text) if lines else [])
+        if not items and lines and name == "passages" and not _CHATTER.match(text):
+            items = [text]  # asked for a passage, many models just write it
         return {name: items} if items else None
     if kind in ("boolean", "number", "integer") and len(text) <= 20:
         return {name: text}
-    if kind == "string" and lines:
+    if kind == "string" and (lines or _LABEL.match(text)):
         rest = [line for line in text.splitlines() if line.strip()]
         if len(rest) > 1 and _is_preamble(rest[0]):
             rest = rest[1:]
-        value = _unquoted("\n".join(rest))
+        value = _unquoted(_LABEL.sub("", "\n".join(rest), count=1))
         if value and len(rest) == 1 and len(value) <= _MAX_PLAIN and not _CHATTER.match(value):
             return {name: value}
     return None

@@ -69,13 +69,15 @@ def test_lists_are_read_from_any_form(text: str, queries: list[str]) -> None:
         ("<query>What is it?</query>", "What is it?"),
         ("<QUERY>draft</QUERY> then <query>final</query>", "final"),
         ("What is BM25?", "What is BM25?"),
+        ('Rewritten query: "What is BM25?"', "What is BM25?"),
+        ("改写后的问题：什么是 BM25？", "什么是 BM25？"),
         ("Here is the rewritten query:\n\nWhat is BM25?", "What is BM25?"),
         ('["What is BM25?"]', "What is BM25?"),
         ('{"search_query": "a"}', "a"),
     ],
 )
 def test_single_strings_are_read_from_any_form(text: str, query: str) -> None:
-    """A schema of one string takes tags, or just the line."""
+    """A schema of one string takes tags, a label, or just the line."""
     assert parse_text(text, QUERY).query == query
 
 
@@ -84,12 +86,14 @@ def test_single_strings_are_read_from_any_form(text: str, query: str) -> None:
     [
         ('{"relevant": "yes", "score": "0.8", "reason": "r"}', True, 0.8),
         ('{"Relevant": false, "Score": "80%", "reason": "r"}', False, 0.8),
+        ("relevant: yes\nscore: 0.5\nreason: it fits", True, 0.5),
+        ("**Relevant:** no\n**Score:** 0\n**Reason:** off topic", False, 0.0),
         ("<relevant>是</relevant><score>1</score><reason>相关</reason>", True, 1.0),
         ('{"relevant": "否", "score": 0, "reason": "无关", "extra": 1}', False, 0.0),
     ],
 )
 def test_grades_are_read_from_any_form(text: str, relevant: bool, score: float) -> None:
-    """Words for true and false, and percent are understood."""
+    """Words for true and false, percent and labelled lines are understood."""
     grade = parse_text(text, GRADE)
     assert (grade.relevant, grade.score) == (relevant, score)
 
@@ -126,6 +130,14 @@ def test_a_refusal_is_told_from_a_bad_form(text: str) -> None:
     with pytest.raises(UnreadableError) as caught:
         parse_text(text, QUERY)
     assert caught.value.refused
+
+
+def test_a_passage_may_come_as_it_is() -> None:
+    """Asked for a passage, a model may just write it: one paragraph is one passage, chatter is none."""
+    passage = "BM25 ranks documents by term frequency. It was published in 1994."
+    assert parse_text(passage, Target(Passages)).passages == [passage]
+    with pytest.raises(UnreadableError):
+        parse_text("Sure, I can do that!", Target(Passages))
 
 
 def test_prose_is_no_answer_where_json_was_bound() -> None:
