@@ -123,10 +123,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(file=sys.stderr)
         problem("interrupted")
         return exits.INTERRUPTED
-    except BrokenPipeError:  # the reader of stdout (head, less) went away
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return exits.OK
     except Exception as error:  # noqa: BLE001 - reported below
+        if isinstance(error, BrokenPipeError) and _nobody_reads():
+            return exits.OK
         cause = _root_cause(error)
         if os.environ.get("RAG_KIT_DEBUG"):
             problem_at(error)
@@ -135,6 +134,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         for line in str(cause).splitlines() if isinstance(cause, InvalidInputError) else [one_line(cause)]:
             problem(line)
         return exits.exit_code(cause)
+
+
+def _nobody_reads() -> bool:
+    """Whether the reader of stdout (head, less) went away; then nothing can be written any more."""
+    import select
+
+    try:
+        output = sys.stdout.fileno()
+    except (OSError, ValueError):  # no real file, as under a test
+        return False
+    if hasattr(select, "poll"):
+        poll = select.poll()
+        poll.register(output, 0)
+        if not any(event & select.POLLERR for _, event in poll.poll(0)):
+            return False
+    os.dup2(os.open(os.devnull, os.O_WRONLY), output)
+    return True
 
 
 def _root_cause(error: Exception) -> Exception:

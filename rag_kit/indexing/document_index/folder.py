@@ -66,6 +66,19 @@ def prepare_new(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
 
+def refuse_links(folder: Path) -> None:
+    """Refuse an index whose store or lock is a link: what it points to would be written.
+
+    Raises:
+        InvalidInputError: One is.
+    """
+    for name in (LOCK, STORE, *(f"{STORE}-{log}" for log in ("wal", "shm", "journal"))):
+        if (folder / name).is_symlink():
+            raise InvalidInputError(
+                f"{folder / name} is a link, which is not followed. Copy the file instead."
+            )
+
+
 def lock_for_writing(folder: Path, wait: float) -> FileLock:
     """An advisory file lock, of at most one writer a folder, which the system drops when the process dies.
 

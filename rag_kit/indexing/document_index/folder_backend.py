@@ -16,6 +16,7 @@ from rag_kit.indexing.document_index.folder import (
     is_part,
     lock_for_writing,
     prepare_new,
+    refuse_links,
     remove_parts,
 )
 from rag_kit.indexing.document_index.keyword import KeywordLeg, KeywordView
@@ -77,6 +78,7 @@ class FolderBackend(Backend):
         """Make an index; see ``DocumentIndex.create``."""
         name = None if chosen is None else chosen.name  # connects, before there is a folder
         prepare_new(folder)
+        refuse_links(folder)
         with ExitStack() as undone:
             lock = _locked(folder, wait, undone)
             # what a kill during an earlier create left is taken over
@@ -105,6 +107,7 @@ class FolderBackend(Backend):
         check: bool,
     ) -> FolderBackend:
         """Open an index; see ``DocumentIndex.open``."""
+        refuse_links(folder)
         with ExitStack() as undone:
             store = _opened(folder, undone, writable=False)
             lock = None

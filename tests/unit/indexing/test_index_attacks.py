@@ -234,3 +234,17 @@ def test_a_folder_that_cannot_be_written_to(index_folder: Path) -> None:
     assert run.returncode == 0, run.stderr
     first, second = run.stdout.splitlines()
     assert first == "1 2" and "Nothing can be written" in second
+
+
+@pytest.mark.parametrize("name", ["store.sqlite3", "store.sqlite3-wal", "writer.lock"])
+@pytest.mark.parametrize("mode", ["r", "w"])
+def test_a_link_in_the_place_of_a_file_is_refused(tmp_path: Path, name: str, mode: Any) -> None:
+    """What it points to stays as it is."""
+    folder, target = tmp_path / "index", tmp_path / "target"
+    DocumentIndex.create(folder).close()
+    target.write_text("not yours")
+    (folder / name).unlink(missing_ok=True)
+    (folder / name).symlink_to(target)
+    with pytest.raises(InvalidInputError, match=f"{name} is a link"):
+        DocumentIndex.open(folder, mode=mode)
+    assert target.read_text() == "not yours"
