@@ -32,6 +32,7 @@ _MODULES = {
         "grade_passage", "grade_passages", "rank", "compress", "critique", "critique_usefulness", "grade_support",
         "grade_usefulness",
     ),
+    "history": ("remember_facts", "related_questions"),
     "hops": ("decompose", "next_hop"),
     "queries": ("classify_question", "clarify_question", "rewrite_query", "route", "web_query"),
     "representing": ("represent_keywords", "represent_summary", "represent_tags"),

@@ -178,6 +178,25 @@ def test_offered_questions_are_new_answerable_and_few() -> None:
     assert "related_questions" not in model.tasks()[2:]
 
 
+@pytest.mark.parametrize(
+    ("texts", "question", "related"),
+    [
+        (PASSAGES, "When does the pump start?", "What is relief valve?"),
+        (CHINESE, "水泵什么时候启动？", "安全阀是什么？"),
+    ],
+)
+def test_the_extractive_model_offers_what_it_can_answer(
+    texts: list[str], question: str, related: str
+) -> None:
+    """Offline too, in both languages; each offered question is then answered."""
+    found = fixed(*texts)
+    graph = build_conversational_rag(found, chat_model("extractive"), output="full")
+    result = graph.invoke({"question": question}, context={"related_questions": 3})
+    assert related in result["related_questions"]
+    for offered in result["related_questions"]:
+        assert graph.invoke({"question": offered})["status"] == "grounded"
+
+
 def test_the_answer_stands_when_a_cap_leaves_no_room_for_more() -> None:
     """With one call allowed the answer is given, and the notes say what was left out."""
     graph = build_conversational_rag(fixed(*PASSAGES), scripted(), output="full")
