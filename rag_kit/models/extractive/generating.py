@@ -10,6 +10,7 @@ from rag_kit.models.extractive.answering import extracted
 from rag_kit.models.extractive.blocks import Prompt
 from rag_kit.text import detect_language, sentences
 from rag_kit.text.evidence.passages import PassageText
+from rag_kit.text.evidence.terms import terms
 
 _MAX_SENTENCES = 60
 _MONTH = "(?:January|February|March|April|May|June|July|August|September|October|November|December)"
@@ -56,8 +57,17 @@ def generate_single_hop(prompt: Prompt) -> dict[str, Any]:
 
 
 def generate_multi_hop(prompt: Prompt) -> dict[str, Any]:
-    """None: no rule joins two passages."""
-    return {"questions": []}
+    """A question for each of two passages, on different subjects, joined into one with an answer of two parts."""
+    if len(prompt.passages) < 2:
+        return {"questions": []}
+    known = set(terms(prompt.passages[0].text))
+    others = [one for one in _questions(prompt.passages[1]) if set(terms(one["question"])) - known]
+    pairs = (
+        (one, next((other for other in others if other["answers"] != one["answers"]), None))
+        for one in _questions(prompt.passages[0])
+    )
+    found = [_joined(one, other) for one, other in pairs if other is not None]
+    return {"questions": found[: prompt.number("count", 1)]}
 
 
 def generate_check(prompt: Prompt) -> dict[str, Any]:
@@ -112,3 +122,15 @@ def _with_gap(text: str, chinese: bool) -> list[dict[str, Any]]:
 
 def _item(question: str, answer: str, text: str) -> dict[str, Any]:
     return {"question": question, "answers": [answer.strip()], "reference": text, "quotes": [text]}
+
+
+def _joined(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    first, second = one["question"], other["question"]
+    chinese = first.endswith("？")
+    question = f"{first[:-1]}，{second}" if chinese else f"{first[:-1]}, and {second[:1].lower()}{second[1:]}"
+    return {
+        "question": question,
+        "answers": [*one["answers"], *other["answers"]],
+        "reference": f"{one['reference']}{'' if chinese else ' '}{other['reference']}",
+        "quotes": [*one["quotes"], *other["quotes"]],
+    }
