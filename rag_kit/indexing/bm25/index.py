@@ -12,15 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_kit.documents import compile_filter
-from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.bm25 import container, scoring, storage
+from rag_kit.errors import IndexFormatError, InvalidInputError
 from rag_kit.indexing.bm25 import parameters as check
+from rag_kit.indexing.bm25 import scoring, storage
 from rag_kit.indexing.bm25.base import InvertedIndex
 from rag_kit.indexing.bm25.parameters import DEFAULT_B, DEFAULT_K1
+from rag_kit.indexing.bm25.postings import count_terms
 from rag_kit.indexing.bm25.scoring import Variant
 from rag_kit.indexing.bm25.store import Store
 from rag_kit.indexing.bm25.view import Query, View
-from rag_kit.indexing.bm25.words import WordCounts
 from rag_kit.text import default_analyzer
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rag_kit.documents import Filter
 
 Hits = list[tuple["Document", float]]
+_FILE = storage.Kind(b"RAGKBM25", "BM25 index", "counts")
 
 
 class BM25Index(InvertedIndex):
@@ -73,94 +74,24 @@ class BM25Index(InvertedIndex):
         formula = check.formula_of(k1, b, variant)
         self.k1, self.b, self.variant = formula
         self.analyzer = default_analyzer() if analyzer is None else check.check_analyzer(analyzer)
-        self._words = WordCounts(self.analyzer)
-        super().__init__(Store(partial(scoring.weights, formula=formula)))
+        super().__init__(Store(partial(scoring.weights, formula=formula), count_terms))
 
-    @classmethod
-    def from_documents(
-        cls, documents: Iterable[Document], *, ids: Iterable[str] | None = None, **settings: Any
-    ) -> BM25Index:
-        """Build an index of documents.
-
-        Args:
-            documents: The documents.
-            ids: As for :meth:`add`.
-            **settings: As for the constructor.
-
-        Raises:
-            InvalidInputError: Something else was given, or as for :meth:`add`.
-        """
-        index = cls(**settings)
-        index.add(documents, ids=ids)
-        index.prepare()
-        return index
-
-    @classmethod
-    def from_texts(
-        cls,
-        texts: Iterable[str],
-        metadatas: Iterable[Mapping[str, Any]] | None = None,
+    def _write(
+        self,
+        documents: Iterable[Document],
+        ids: Iterable[str] | None,
         *,
-        ids: Iterable[str] | None = None,
-        **settings: Any,
-    ) -> BM25Index:
-        """Build an index of texts.
+        replace: bool,
+        searched: Sequence[str] | None = None,
+    ) -> list[str]:
+        """Add or replace documents; ``searched`` are the texts to analyse in place of theirs."""
+        given = check.documents_of(documents)
+        texts = [document.page_content for document in given] if searched is None else searched
 
-        Args:
-            texts: The texts.
-            metadatas: Metadata of each text, in the same order.
-            ids: As for :meth:`add`.
-            **settings: As for the constructor.
+        def analyse(part: slice) -> list[list[str]]:
+            return [check.check_terms(self.analyzer(text)) for text in texts[part]]
 
-        Raises:
-            InvalidInputError: Something else was given, or ``metadatas`` or ``ids`` are not as many as ``texts``.
-        """
-        return cls.from_documents(check.documents_of_texts(texts, metadatas), ids=ids, **settings)
-
-    # Writing
-
-    def add(self, documents: Iterable[Document], ids: Iterable[str] | None = None) -> list[str]:
-        """Add documents at the end.
-
-        Args:
-            documents: The documents; copies are kept, without provenance.
-            ids: Their ids, in the index and in results. Without them ``Document.id`` counts, and without that the
-                hash of the text (a repeated text gets ``#2``, ``#3``... at the end of it).
-
-        Returns:
-            The ids, in order.
-
-        Raises:
-            InvalidInputError: An id is there already or comes twice (nothing is added then), or is not a string.
-
-        Example:
-            >>> from langchain_core.documents import Document
-            >>> index = BM25Index()
-            >>> index.add([Document("a cat", id="1")]), index.add([Document("a dog")], ids=["2"]), len(index)
-            (['1'], ['2'], 2)
-        """
-        return self._store.write(documents, ids, self._words, replace=False)
-
-    def update(self, documents: Iterable[Document], ids: Iterable[str] | None = None) -> list[str]:
-        """Replace the documents that have these ids, in their places; add those whose id is new at the end.
-
-        Args:
-            documents: The new state of the documents.
-            ids: As for :meth:`add`.
-
-        Returns:
-            The ids, in order.
-
-        Raises:
-            InvalidInputError: An id comes twice (nothing is changed then), or is not a string.
-
-        Example:
-            >>> from langchain_core.documents import Document
-            >>> index = BM25Index.from_texts(["a cat", "a dog"], ids=["1", "2"])
-            >>> index.update([Document("a bird", id="1")]), index.ids, index.search("cat")
-            (['1'], ['1', '2'], [])
-        """
-        return self._store.write(documents, ids, self._words, replace=True)
+        return self._store.write(given, ids, analyse, replace=replace)
 
     # Reading
 
@@ -180,17 +111,7 @@ class BM25Index(InvertedIndex):
             InvalidInputError: ``k`` below 1, or the query is not a string.
             FilterError: The filter is malformed.
         """
-        return self.search_batch([query], k, filter)[0]
-
-    def search_batch(self, queries: Sequence[str], k: int = 4, filter: Filter | None = None) -> list[Hits]:
-        """As :meth:`search`, for several queries on one state of the index.
-
-        Returns:
-            The results of each query, in order.
-        """
-        if isinstance(queries, str):
-            raise InvalidInputError("search_batch takes a list of queries, not one string; use search().")
-        return self._search([self._terms(query) for query in queries], k, filter)
+        return self._search(self._terms(query), k, filter)
 
     def search_weighted(self, terms: Mapping[str, float], k: int = 4, filter: Filter | None = None) -> Hits:
         """As :meth:`search`, for terms of which each has a weight: what it adds to a score is multiplied by it.
@@ -213,7 +134,7 @@ class BM25Index(InvertedIndex):
             >>> [(doc.page_content, round(score, 2)) for doc, score in index.search_weighted({"car": 1, "truck": .5})]
             [('a car', 0.36), ('a truck', 0.18)]
         """
-        return self._search([check.check_weights(terms)], k, filter)[0]
+        return self._search(check.check_weights(terms), k, filter)
 
     def feedback(
         self, query: str, k: int = 10, filter: Filter | None = None, *, max_documents: float = math.inf
@@ -256,10 +177,9 @@ class BM25Index(InvertedIndex):
         """
         return self._store.spread(seeds, check.check_k(k), filter, damping, max_df)
 
-    def _search(self, queries: Sequence[Query], k: int, filter: Filter | None) -> list[Hits]:
+    def _search(self, terms: Query, k: int, filter: Filter | None) -> Hits:
         k = k if type(k) is int and k > 0 else check.check_k(k)
-        view, passes = self._view, compile_filter(filter) if filter else None
-        return [view.search(terms, k, passes) for terms in queries]
+        return self._view.search(terms, k, compile_filter(filter) if filter else None)
 
     @property
     def _view(self) -> View:
@@ -306,12 +226,11 @@ class BM25Index(InvertedIndex):
                 written then.
             OSError: The file cannot be written.
         """
-        place = container.check_path(path)
-        view, vocabulary = self._store.snapshot()
-        settings = {"k1": self.k1, "b": self.b, "variant": self.variant}
-        columns, _ = view.columns.taken(np.arange(len(view)))
-        analyzer = storage.settings_of(self.analyzer)
-        storage.save(place, settings, analyzer, columns, view.postings, vocabulary)
+        header = {
+            "settings": {"k1": self.k1, "b": self.b, "variant": self.variant},
+            "analyzer": storage.settings_of(self.analyzer),
+        }
+        storage.save(path, _FILE, header, self._store.snapshot())
 
     @classmethod
     def load(cls, path: str | Path, *, analyzer: Callable[[str], list[str]] | None = None) -> BM25Index:
@@ -326,13 +245,43 @@ class BM25Index(InvertedIndex):
             IndexFormatError: It is damaged, cut short, of a newer format, or no index; the message names it.
             InvalidInputError: The index needs its ``analyzer``, or has one and was given another.
         """
-        place = container.check_path(path)
-        stored = storage.load(place)
-        chosen = storage.pick_analyzer(place, stored.analyzer, analyzer)
-        index = cls(**stored.formula._asdict(), analyzer=chosen)
+        formula, stored = storage.load(path, _FILE, _formula_of)
+        chosen = _pick_analyzer(path, stored.header["analyzer"], analyzer)
+        index = cls(**formula._asdict(), analyzer=chosen)
         index._store.restore(stored.columns, stored.postings, stored.vocabulary)
         index.prepare()
         return index
 
     def __repr__(self) -> str:
         return f"BM25Index({len(self)} documents, k1={self.k1:g}, b={self.b:g}, variant={self.variant!r})"
+
+
+def _formula_of(file: storage.Sections) -> scoring.Formula:
+    """The parameters in the header of a file."""
+    settings = file.header["settings"]
+    if not isinstance(settings, dict) or set(settings) != {"k1", "b", "variant"}:
+        raise ValueError(f"the settings are {settings!r}")
+    if not isinstance(file.header["analyzer"], (dict, type(None))):
+        raise ValueError(f"the analyzer is {file.header['analyzer']!r}")
+    return check.formula_of(**settings)
+
+
+def _pick_analyzer(
+    path: str | Path, settings: Mapping[str, Any] | None, given: Callable[[str], list[str]] | None
+) -> Callable[[str], list[str]]:
+    """The analyzer for a loaded index: the stored one, or the caller's where none could be stored."""
+    if settings is None:
+        if given is None:
+            raise InvalidInputError(
+                f"{path} was built with an analyzer function of its own; give it again: load(path, analyzer=...)."
+            )
+        return given
+    try:
+        stored = storage.analyzer_from(settings)
+    except (InvalidInputError, TypeError) as error:
+        raise IndexFormatError(f"{path} holds analyzer settings that are not allowed: {error}") from error
+    if given is not None and given != stored:
+        raise InvalidInputError(
+            f"{path} was built with {stored!r}, not with {given!r}. Leave analyzer out, or build the index again."
+        )
+    return stored

@@ -71,23 +71,15 @@ def documents_of(documents: Any) -> list[Document]:
     """The documents to write.
 
     Raises:
-        InvalidInputError: Not a collection of documents, or metadata that hold themselves.
+        InvalidInputError: Not a collection of documents.
     """
     from langchain_core.documents import Document
 
-    if isinstance(documents, (str, bytes, Mapping, Document)) or not isinstance(documents, Iterable):
-        raise InvalidInputError(f"documents is {_kind(documents)}; give a list of LangChain Documents.")
-    found = list(documents)
+    found = _list_of("documents", documents, Document, "LangChain Documents (from_texts takes plain texts)")
     for number, document in enumerate(found):
-        if not isinstance(document, Document):
-            hint = "; from_texts takes plain texts" if isinstance(document, str) else ""
-            raise InvalidInputError(
-                f"documents[{number}] is {_kind(document)}; give a list of LangChain Documents{hint}."
-            )
         if not isinstance(document.page_content, str) or not isinstance(document.metadata, Mapping):
             raise InvalidInputError(
-                f"documents[{number}] has {_kind(document.page_content)} for page_content and "
-                f"{_kind(document.metadata)} for metadata; they must be a str and a dict."
+                f"documents[{number}] needs a str as page_content and a dict as metadata."
             )
     return found
 
@@ -100,24 +92,12 @@ def documents_of_texts(texts: Any, metadatas: Any) -> list[Document]:
     """
     from langchain_core.documents import Document
 
-    if isinstance(texts, (str, bytes, Mapping)) or not isinstance(texts, Iterable):
-        raise InvalidInputError(f"texts is {_kind(texts)}; give a list of strings, one a document.")
-    texts = list(texts)
-    for number, text in enumerate(texts):
-        if not isinstance(text, str):
-            hint = "; from_documents takes Documents" if isinstance(text, Document) else ""
-            raise InvalidInputError(f"texts[{number}] is {_kind(text)}; give a list of strings{hint}.")
+    texts = _list_of("texts", texts, str, "strings (from_documents takes Documents)")
     if metadatas is None:
-        given: list[Any] = [None] * len(texts)
-    elif isinstance(metadatas, (str, bytes, Mapping)) or not isinstance(metadatas, Iterable):
-        raise InvalidInputError(f"metadatas is {_kind(metadatas)}; give a list of dicts, one a text.")
-    else:
-        given = list(metadatas)
+        metadatas = [None] * len(texts)
+    given = _list_of("metadatas", metadatas, (Mapping, type(None)), "dicts, one a text")
     if len(given) != len(texts):
         raise InvalidInputError(f"{len(texts)} texts but {len(given)} metadatas; give one each.")
-    for number, metadata in enumerate(given):
-        if not isinstance(metadata, (Mapping, type(None))):
-            raise InvalidInputError(f"metadatas[{number}] is {_kind(metadata)}; give a dict or None.")
     return [Document(page_content=t, metadata=dict(m or {})) for t, m in zip(texts, given, strict=True)]
 
 
@@ -143,12 +123,17 @@ def check_id_list(ids: Any) -> list[str]:
     Raises:
         InvalidInputError: One string, a mapping or no collection, or what is no id in it.
     """
-    if isinstance(ids, (str, bytes, Mapping)) or not isinstance(ids, Iterable):
-        raise InvalidInputError(f"ids is {_kind(ids)}; give a list of ids (str).")
-    found = list(ids)
-    for key in found:
-        if not isinstance(key, str):
-            raise InvalidInputError(f"ids holds {_kind(key)} {key!r}; ids are strings.")
+    return _list_of("ids", ids, str, "ids (str)")
+
+
+def _list_of(name: str, given: Any, kind: type | tuple[type, ...], what: str) -> list[Any]:
+    """The elements of a collection, each of a type; one string or mapping is no collection."""
+    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
+        raise InvalidInputError(f"{name} is {_kind(given)}; give a list of {what}.")
+    found = list(given)
+    for number, one in enumerate(found):
+        if not isinstance(one, kind):
+            raise InvalidInputError(f"{name}[{number}] is {_kind(one)}; give a list of {what}.")
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -115,6 +115,17 @@ def count_terms(token_lists: Sequence[Sequence[str]], vocabulary: Vocabulary, fi
         documents.astype(np.int32) + np.int32(first),
         _small(np.diff(at, append=total)),
     )
+
+
+def weighted_terms(vectors: Sequence[Mapping[str, float]], vocabulary: Vocabulary, first: int) -> Run:
+    """The weights of terms in new documents; arguments as for :func:`count_terms`."""
+    lengths = [len(vector) for vector in vectors]
+    total = sum(lengths)
+    terms = np.fromiter(map(vocabulary.__getitem__, chain.from_iterable(vectors)), np.int32, total)
+    weights = np.fromiter(chain.from_iterable(v.values() for v in vectors), np.float32, total)
+    documents = np.repeat(np.arange(first, first + len(lengths), dtype=np.int32), lengths)
+    order = np.argsort(terms, kind="stable")
+    return Run(terms[order], documents[order], weights[order])
 
 
 def merge(base: Postings, runs: Sequence[Run], terms: int) -> Postings:

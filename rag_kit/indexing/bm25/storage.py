@@ -1,28 +1,35 @@
-"""The file of a BM25 index: what stands in it, and what is checked when it is read."""
+"""The file of an index over postings: what stands in it, and what is checked when it is read.
+
+Layout, little-endian: 8 bytes that name the kind of index, format version (uint32), length of the header (uint32),
+length of the body (uint64), the header (JSON), the body (sections at the offsets that the header names), and
+32 bytes BLAKE2b over all before. Nothing in it is executed when it is read. The checksum finds damage, not
+forgery, so what reads a section checks what it says.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from rag_kit.errors import IndexFormatError, InvalidInputError
-from rag_kit.indexing.bm25 import container
-from rag_kit.indexing.bm25.checks import check_postings, columns_of, terms_of
-from rag_kit.indexing.bm25.container import Kind, Sections
-from rag_kit.indexing.bm25.parameters import formula_of
+from rag_kit.documents.atomic_file import replace_file
+from rag_kit.errors import IndexFormatError, IndexMissingError, InvalidInputError
 from rag_kit.indexing.bm25.postings import Postings
-from rag_kit.indexing.bm25.scoring import Formula
-from rag_kit.indexing.bm25.view import Columns
+from rag_kit.indexing.bm25.view import Columns, View
 from rag_kit.text import Analyzer
 from rag_kit.text.ngrams import CharacterNgrams
 
 FORMAT_VERSION = 1
-KIND = Kind(b"RAGKBM25", FORMAT_VERSION, "BM25 index")
-_TYPES = {1: np.uint8, 2: np.uint16, 4: np.uint32}
+T = TypeVar("T")
+_FIXED = struct.Struct("<8sIIQ")
+_DIGEST = 32
 _ANALYZERS: dict[str, type[Analyzer] | type[CharacterNgrams]] = {
     "words": Analyzer,
     "characters": CharacterNgrams,
@@ -30,70 +37,212 @@ _ANALYZERS: dict[str, type[Analyzer] | type[CharacterNgrams]] = {
 
 
 @dataclass(frozen=True)
+class Kind:
+    """A kind of index file.
+
+    Attributes:
+        magic: Its first 8 bytes.
+        name: What it is called in messages, e.g. ``"BM25 index"``.
+        counts: Name of the section of the postings' counts, or of their weights.
+    """
+
+    magic: bytes
+    name: str
+    counts: str
+
+
+@dataclass(frozen=True)
 class Stored:
     """What a file holds."""
 
-    formula: Formula
-    analyzer: dict[str, Any] | None
+    header: Mapping[str, Any]
     columns: Columns
     postings: Postings
     vocabulary: list[str]
 
 
+class Sections:
+    """The header of a file, and the sections that it names."""
+
+    def __init__(self, header: Mapping[str, Any], body: memoryview) -> None:
+        self.header = header
+        self._body = body
+
+    def bytes(self, name: str) -> bytes:
+        """A section.
+
+        Raises:
+            ValueError: It is not there, or reaches beyond the file.
+        """
+        offset, size = self.header["sections"][name]
+        if not 0 <= offset <= offset + size <= len(self._body):
+            raise ValueError(f"{name} lies outside of the file")
+        return bytes(self._body[offset : offset + size])
+
+    def json(self, name: str) -> Any:
+        """A section of JSON."""
+        return json.loads(self.bytes(name))
+
+
 def save(
-    path: Path,
-    settings: Mapping[str, Any],
-    analyzer: Mapping[str, Any] | None,
-    columns: Columns,
-    postings: Postings,
-    vocabulary: Sequence[str],
+    path: str | Path,
+    kind: Kind,
+    header: Mapping[str, Any],
+    state: tuple[View, Sequence[str]],
+    sections: Mapping[str, bytes] | None = None,
 ) -> None:
-    """Write the file."""
-    rows = list(
-        zip(columns.ids, columns.document_ids, columns.texts, columns.metadata, columns.lengths, strict=True)
+    """Write a file.
+
+    Args:
+        path: The file.
+        kind: What kind of index it is.
+        header: The settings of the index.
+        state: Documents and postings, and the terms in the order of their numbers.
+        sections: Further sections.
+
+    Raises:
+        InvalidInputError: Metadata are not JSON, its folder is not there, or it is no ordinary file.
+        OSError: It cannot be written.
+    """
+    place = _checked_path(path)
+    if not place.parent.is_dir():
+        raise InvalidInputError(f"The folder {place.parent} is not there; create it, or give another path.")
+    if place.exists() and not place.is_file():
+        raise InvalidInputError(f"{str(place)!r} is no ordinary file; name another place for the index.")
+    view, vocabulary = state
+    columns, _ = view.columns.taken(np.arange(len(view)))
+    rows = zip(
+        columns.ids, columns.document_ids, columns.texts, columns.metadata, columns.lengths, strict=True
     )
-    header = {
-        "settings": dict(settings),
-        "analyzer": analyzer,
-        "documents": len(columns.ids),
-        "count_bytes": postings.counts.itemsize,
+    counts = view.postings.counts
+    header, type_of = {**header, "documents": len(view)}, "<f4"
+    if kind.counts == "counts":
+        header["count_bytes"], type_of = counts.itemsize, f"<u{counts.itemsize}"
+    blocks = {
+        "documents": b"\n".join(map(_dump_row, rows)),
+        "vocabulary": dumps(list(vocabulary)),
+        **(sections or {}),
+        "pointers": view.postings.pointers.astype("<i8").tobytes(),
+        "postings": view.postings.documents.astype("<i4").tobytes(),
+        kind.counts: counts.astype(type_of).tobytes(),
     }
-    sections = {
-        "documents": container.dump_rows(rows),
-        "vocabulary": container.dumps(list(vocabulary)),
-        "pointers": postings.pointers.astype("<i8").tobytes(),
-        "postings": postings.documents.astype("<i4").tobytes(),
-        "counts": postings.counts.astype(f"<u{postings.counts.itemsize}").tobytes(),
-    }
-    container.save(path, KIND, header, sections)
+    _write(place, kind, header, blocks)
 
 
-def load(path: Path) -> Stored:
-    """Read a file and check all of it."""
-    return container.load(path, KIND, _parsed)
+def _write(path: Path, kind: Kind, header: Mapping[str, Any], sections: Mapping[str, bytes]) -> None:
+    places, offset = {}, 0
+    for name, data in sections.items():
+        places[name] = [offset, len(data)]
+        offset += len(data)
+    head = dumps({**header, "sections": places})
+    blocks = [_FIXED.pack(kind.magic, FORMAT_VERSION, len(head), offset), head, *sections.values()]
+    digest = hashlib.blake2b(digest_size=_DIGEST)
+    for block in blocks:
+        digest.update(block)
+    replace_file(path, lambda file: file.writelines([*blocks, digest.digest()]))
 
 
-def _parsed(file: Sections) -> Stored:
-    header = file.header
-    settings, width = header["settings"], header["count_bytes"]
-    if not isinstance(settings, dict) or set(settings) != {"k1", "b", "variant"}:
-        raise ValueError(f"the settings are {settings!r}")
-    if type(width) is not int or width not in _TYPES:
-        raise ValueError(f"counts of {width!r} bytes")
-    if not isinstance(header["analyzer"], (dict, type(None))):
-        raise ValueError(f"the analyzer is {header['analyzer']!r}")
-    columns = columns_of(file.lines("documents"), header["documents"])
+def load(path: str | Path, kind: Kind, parse: Callable[[Sections], T]) -> tuple[T, Stored]:
+    """Read a file and check all of it.
+
+    Args:
+        path: The file.
+        kind: What kind of index it is.
+        parse: Reads what only this kind has.
+
+    Raises:
+        IndexMissingError: There is no such file.
+        IndexFormatError: It is damaged, of another version or contradictory; the message names it.
+    """
+    place = _checked_path(path)
+    try:
+        data = place.read_bytes()
+    except FileNotFoundError:
+        raise IndexMissingError(
+            f"There is no {kind.name} at {path}. Build one and save() it there."
+        ) from None
+    if len(data) < _FIXED.size or not data.startswith(kind.magic):
+        raise IndexFormatError(f"{path} is not a {kind.name} of rag_kit (or its beginning is damaged).")
+    _, version, header_size, body_size = _FIXED.unpack_from(data)
+    if version != FORMAT_VERSION:
+        raise IndexFormatError(
+            f"{path} has format version {version}; this rag_kit reads version {FORMAT_VERSION}. "
+            "Use the rag_kit that wrote it, or build the index again."
+        )
+    view, start = memoryview(data), _FIXED.size + header_size
+    if (
+        len(data) != start + body_size + _DIGEST
+        or hashlib.blake2b(view[:-_DIGEST], digest_size=_DIGEST).digest() != data[-_DIGEST:]
+    ):
+        raise IndexFormatError(
+            f"{path} is cut short or damaged: its checksum does not fit. Build the index again."
+        )
+    try:
+        file = Sections(json.loads(data[_FIXED.size : start]), view[start : start + body_size])
+        return parse(file), _stored(file, kind)
+    except (KeyError, TypeError, ValueError, IndexError, OverflowError, RecursionError) as error:
+        why = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise IndexFormatError(f"{path} holds contradictory data ({why}). Build the index again.") from error
+
+
+def _stored(file: Sections, kind: Kind) -> Stored:
+    """The documents and postings of a file.
+
+    Raises:
+        ValueError: Something is not as it must be.
+    """
+    columns = _columns(file.bytes("documents"), file.header["documents"])
+    whole = kind.counts == "counts"
+    type_of = np.dtype(f"<u{file.header['count_bytes']}" if whole else "<f4")
     postings = Postings(
-        np.frombuffer(file.raw("pointers"), "<i8").astype(np.int64),
-        np.frombuffer(file.raw("postings"), "<i4").astype(np.int32),
-        np.frombuffer(file.raw("counts"), f"<u{width}").astype(_TYPES[width]),
+        np.frombuffer(file.bytes("pointers"), "<i8").astype(np.int64),
+        np.frombuffer(file.bytes("postings"), "<i4").astype(np.int32),
+        np.frombuffer(file.bytes(kind.counts), type_of).astype(type_of.newbyteorder("=")),
     )
-    check_postings(postings, len(columns.ids))
-    counted = np.bincount(postings.documents, postings.counts, len(columns.ids))
-    if not np.array_equal(counted, columns.lengths):
+    _check_postings(postings, len(columns.ids))
+    lengths = np.bincount(postings.documents, postings.counts if whole else None, len(columns.ids))
+    if not np.array_equal(lengths, columns.lengths):
         raise ValueError("a document's length is not the number of its terms")
-    vocabulary = terms_of(file.json("vocabulary"), postings.terms)
-    return Stored(formula_of(**settings), header["analyzer"], columns, postings, vocabulary)
+    vocabulary = file.json("vocabulary")
+    if not isinstance(vocabulary, list) or not all(isinstance(term, str) for term in vocabulary):
+        raise ValueError("the vocabulary is not a list of strings")
+    if not len(vocabulary) == len(set(vocabulary)) == postings.terms:
+        raise ValueError(f"{len(set(vocabulary))} different terms where {postings.terms} are announced")
+    return Stored(file.header, columns, postings, vocabulary)
+
+
+def _columns(lines: bytes, documents: Any) -> Columns:
+    """The documents of a file: one ``[id, document id, text, metadata, length]`` a line."""
+    rows = [json.loads(line) for line in lines.split(b"\n")] if lines else []
+    if len(rows) != documents:
+        raise ValueError(f"{len(rows)} documents where {documents!r} are announced")
+    columns = Columns()
+    for number, row in enumerate(rows):
+        match row:
+            case [str(key), str() | None as own, str(text), dict(metadata), int(length)] if key:
+                columns.ids.append(key)
+                columns.document_ids.append(own)
+                columns.texts.append(text)
+                columns.metadata.append(metadata)
+                columns.lengths.append(length)
+            case _:
+                raise ValueError(f"document {number} is not [id, document id, text, metadata, length]")
+    if len(set(columns.ids)) != len(rows):
+        raise ValueError("an id comes twice")
+    return columns
+
+
+def _check_postings(postings: Postings, documents: int) -> None:
+    """Check that pointers rise from 0 to the end, that documents are there, and that weights are above 0."""
+    pointers, size = postings.pointers, len(postings.documents)
+    if not len(pointers) or pointers[0] != 0 or pointers[-1] != size or (np.diff(pointers) < 0).any():
+        raise ValueError("the pointers do not rise from 0 to the number of postings")
+    if len(postings.counts) != size:
+        raise ValueError("array lengths differ")
+    if size and not 0 <= postings.documents.min() <= postings.documents.max() < documents:
+        raise ValueError(f"a posting names a document that is not there ({documents} are)")
+    if size and not (np.isfinite(postings.counts).all() and postings.counts.min() > 0):
+        raise ValueError("a posting has no weight above 0")
 
 
 def settings_of(analyzer: Callable[[str], list[str]]) -> dict[str, Any] | None:
@@ -111,30 +260,40 @@ def analyzer_from(settings: Any) -> Analyzer | CharacterNgrams:
     """
     if not isinstance(settings, dict) or settings.get("kind", "words") not in _ANALYZERS:
         raise InvalidInputError(f"{settings!r} are not the settings of an analyzer of this rag_kit.")
-    stops = settings.get("stop_words", True)
-    if not isinstance(stops, bool) and not (
-        isinstance(stops, list) and all(isinstance(word, str) for word in stops)
-    ):
-        raise InvalidInputError(f"The stop words are {stops!r}; true, false or a list of strings is allowed.")
     return _ANALYZERS[settings.get("kind", "words")].from_settings(settings)
 
 
-def pick_analyzer(
-    path: Path, settings: Mapping[str, Any] | None, given: Callable[[str], list[str]] | None
-) -> Callable[[str], list[str]]:
-    """The analyzer for a loaded index: the stored one, or the caller's where none could be stored."""
-    if settings is None:
-        if given is None:
-            raise InvalidInputError(
-                f"{path} was built with an analyzer function of its own; give it again: load(path, analyzer=...)."
-            )
-        return given
-    try:
-        stored = analyzer_from(settings)
-    except (InvalidInputError, TypeError) as error:
-        raise IndexFormatError(f"{path} holds analyzer settings that are not allowed: {error}") from error
-    if given is not None and given != stored:
+def _checked_path(path: Any) -> Path:
+    """The path of an index file.
+
+    Raises:
+        InvalidInputError: It is no path, or that of a folder.
+    """
+    if not isinstance(path, (str, os.PathLike)) or not str(path):
+        raise InvalidInputError(f"path is {path!r} ({type(path).__name__}); give the path of a file.")
+    if (found := Path(path)).is_dir():
         raise InvalidInputError(
-            f"{path} was built with {stored!r}, not with {given!r}. Leave analyzer out, or build the index again."
+            f"{found} is a folder; an index is one file, so give a file's path in it: {found / 'index'}"
         )
-    return stored
+    return found
+
+
+def dumps(value: Any) -> bytes:
+    """A value as compact JSON; numpy's scalars become plain."""
+    return json.dumps(value, separators=(",", ":"), default=_plain).encode("ascii")
+
+
+def _dump_row(row: tuple[Any, ...]) -> bytes:
+    try:
+        return dumps(row)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInputError(
+            f"The metadata of document {row[0]!r} cannot be saved: {error}. Use plain JSON values "
+            "(a date as an ISO string, a set as a list)."
+        ) from error
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} is not JSON")

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rag_kit.documents import PROVENANCE_KEY, Filter, content_hash
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.bm25.parameters import documents_of, ids_of
+from rag_kit.indexing.bm25.parameters import ids_of
 from rag_kit.indexing.bm25.postings import Postings, Run, Vocabulary, merge
 from rag_kit.indexing.bm25.scoring import Weights
 from rag_kit.indexing.bm25.view import Columns, Passes, Query, View, copied, documents_at
@@ -24,16 +24,6 @@ if TYPE_CHECKING:
 _BATCH = 2048  # documents analysed between two turns of the lock
 
 
-class Terms(Protocol):
-    """How the texts of one write become postings."""
-
-    def analyse(self, texts: Sequence[str], first: int) -> Any:
-        """Analyse some of the texts, the first of which has this number in the write. Runs without the lock."""
-
-    def count(self, analysed: Any, vocabulary: Vocabulary, first: int) -> tuple[Run, list[int]]:
-        """Number the terms, and give the postings and the length of each text. Runs under the lock."""
-
-
 class Store:
     """The state behind an index; its methods are explained at :class:`~rag_kit.indexing.bm25.BM25Index`.
 
@@ -42,13 +32,18 @@ class Store:
 
     Args:
         score: Gives the scores of the postings, from these and the lengths of the documents.
+        count: Makes postings of what was analysed of some texts, the first of which has the given number.
 
     Attributes:
         view: The state after all finished writes; ``None`` until :meth:`current` builds it.
     """
 
-    def __init__(self, score: Callable[[Postings, NDArray[np.int64]], Weights]) -> None:
-        self._score = score
+    def __init__(
+        self,
+        score: Callable[[Postings, NDArray[np.int64]], Weights],
+        count: Callable[[Any, Vocabulary, int], Run],
+    ) -> None:
+        self._score, self._count = score, count
         self._lock = threading.RLock()
         self._vocabulary = Vocabulary()
         self._adding = 0  # writers that hold term numbers: the vocabulary must not be renumbered meanwhile
@@ -153,10 +148,21 @@ class Store:
         return removed
 
     def write(
-        self, documents: Iterable[Document], ids: Iterable[str] | None, terms: Terms, *, replace: bool
+        self,
+        documents: Sequence[Document],
+        ids: Iterable[str] | None,
+        analyse: Callable[[slice], Sequence[Sized]],
+        *,
+        replace: bool,
     ) -> list[str]:
-        """Add documents, or replace those that are there; all of them or, on an error, none."""
-        documents = documents_of(documents)
+        """Add documents, or replace those that are there; all of them or, on an error, none.
+
+        Args:
+            documents: The documents.
+            ids: Their ids.
+            analyse: Gives the terms of the texts in a slice; called without the lock.
+            replace: Whether documents that are there are replaced.
+        """
         given = ids_of(ids, len(documents))
         new = Columns(
             # what is returned has the id that was given for it; without one no id is made up
@@ -167,22 +173,21 @@ class Store:
         with self._lock:
             self._adding += 1
         try:
-            runs = self._analysed(new, terms)
+            runs = self._analysed(new, analyse)
             with self._lock:
                 return self._commit(new, runs, replace)
         finally:
             with self._lock:
                 self._adding -= 1
 
-    def _analysed(self, new: Columns, terms: Terms) -> list[Run]:
+    def _analysed(self, new: Columns, analyse: Callable[[slice], Sequence[Sized]]) -> list[Run]:
         """Analyse outside of the lock, so that searches go on; count inside, since the vocabulary is shared."""
         runs: list[Run] = []
         for start in range(0, len(new.texts), _BATCH):
-            analysed = terms.analyse(new.texts[start : start + _BATCH], start)
+            analysed = analyse(slice(start, start + _BATCH))
+            new.lengths.extend(map(len, analysed))
             with self._lock:
-                run, lengths = terms.count(analysed, self._vocabulary, start)
-            new.lengths.extend(lengths)
-            runs.append(run)
+                runs.append(self._count(analysed, self._vocabulary, start))
         return runs
 
     def _commit(self, new: Columns, runs: list[Run], replace: bool) -> list[str]:

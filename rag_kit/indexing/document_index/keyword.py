@@ -71,7 +71,6 @@ class KeywordLeg(FileLeg):
     def follow(self, connection: Connection, state: State) -> BM25Index:
         """The BM25 index as of the state that the connection sees."""
         from rag_kit.indexing.bm25.index import BM25Index
-        from rag_kit.indexing.bm25.words import WordCounts
 
         with self._lock:
             if self._generation < state.floor:
@@ -87,7 +86,7 @@ class KeywordLeg(FileLeg):
                 if self._generation >= 0:
                     index.delete(ids_of(connection, "removed", self._generation))
                 searched = [searched_text(one.page_content, one.metadata) for one in changed]
-                index._store.write(changed, None, WordCounts(index.analyzer, searched), replace=True)
+                index._write(changed, None, replace=True, searched=searched)
             except BaseException:
                 self._index = None  # half-way: from the file again, next time
                 raise

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 
-from rag_kit.concurrency.bridge import acall_function, call_function
+from rag_kit.concurrency.bridge import call_function
 from rag_kit.errors import InvalidInputError
 
 Vector = dict[str, float]
@@ -45,33 +45,21 @@ def encode(encoder: SparseEncoder, texts: Sequence[str], batch_size: int) -> lis
     return vectors
 
 
-async def aencode(encoder: SparseEncoder, texts: Sequence[str], batch_size: int) -> list[Vector]:
-    """As ``encode``; an encoder that is not async runs on a thread."""
-    vectors: list[Vector] = []
-    for start in range(0, len(texts), batch_size):
-        batch = list(texts[start : start + batch_size])
-        vectors += checked(await acall_function(encoder, batch), batch, start)
-    return vectors
-
-
-def checked(given: Any, texts: Sequence[str], first: int) -> list[Vector]:
+def checked(given: Any, texts: Sequence[str], first: int = 0) -> list[Vector]:
     """The vectors that an encoder gave, without weights of 0; a term may be a number or a string.
 
     Raises:
         InvalidInputError: They are not what they must be.
 
     Example:
-        >>> checked([{"cat": 0.5, 7: 2, "dog": 0}], ["a cat"], 0)
+        >>> checked([{"cat": 0.5, 7: 2, "dog": 0}], ["a cat"])
         [{'cat': 0.5, '7': 2.0}]
     """
-    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Sequence):
+    if isinstance(given, (str, bytes)) or not isinstance(given, Sequence) or len(given) != len(texts):
+        size = f" of {len(given)}" if isinstance(given, Sequence) else ""
         raise InvalidInputError(
-            f"The encoder returned {type(given).__name__}; it must return a list with one dict of term -> weight "
-            "for each text."
-        )
-    if len(given) != len(texts):
-        raise InvalidInputError(
-            f"The encoder returned {len(given)} vectors for {len(texts)} texts; one each is needed."
+            f"The encoder returned {type(given).__name__}{size}; it must return a list with one dict of term -> weight "
+            f"for each of {len(texts)} texts."
         )
     return [checked_vector(vector, first + number) for number, vector in enumerate(given)]
 
@@ -98,25 +86,15 @@ def checked_vector(vector: Any, number: int | None = None) -> Vector:
                 f"The vector{where} has the weight {weight!r} for {term!r}; weights must be finite numbers of 0 or "
                 f"more (up to {_HIGHEST:g})."
             )
+        if isinstance(term, bool) or not isinstance(term, (str, Integral)):
+            raise InvalidInputError(
+                f"The vector{where} has the term {term!r}; terms must be strings or whole numbers."
+            )
         # What float32 cannot hold above 0 counts as 0: it could only make hits of score 0.
         if np.float32(value) > 0:
-            key = _name(term, where)
-            if key in found:
+            if (key := str(term)) in found:
                 raise InvalidInputError(
                     f"The vector{where} has the term {key!r} both as a number and as a string."
                 )
             found[key] = value
     return found
-
-
-def _name(term: Any, where: str) -> str:
-    if isinstance(term, str):
-        return term
-    try:
-        if not isinstance(term, (bool, np.bool_)):
-            return str(operator.index(term))
-    except TypeError:
-        pass
-    raise InvalidInputError(
-        f"The vector{where} has the term {term!r}; terms must be strings or whole numbers."
-    )

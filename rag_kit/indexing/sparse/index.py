@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from rag_kit.concurrency.bridge import acall_function
 from rag_kit.documents import compile_filter
-from rag_kit.errors import IndexMismatchError, InvalidInputError
-from rag_kit.indexing.bm25 import container, scoring
+from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25 import parameters as check
+from rag_kit.indexing.bm25 import scoring, storage
 from rag_kit.indexing.bm25.base import InvertedIndex
-from rag_kit.indexing.bm25.postings import Postings
+from rag_kit.indexing.bm25.postings import Postings, weighted_terms
 from rag_kit.indexing.bm25.store import Store
-from rag_kit.indexing.sparse import storage
 from rag_kit.indexing.sparse.encoding import (
     SparseEncoder,
     Vector,
     Weights,
-    aencode,
     check_encoder,
+    checked,
     checked_vector,
     encode,
 )
 from rag_kit.indexing.sparse.tfidf import TfidfEncoder
-from rag_kit.indexing.sparse.vectors import Encoded
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -34,6 +33,8 @@ if TYPE_CHECKING:
     from rag_kit.documents import Filter
 
 _BATCH = 64
+_FILE = storage.Kind(b"RAGKSPRS", "sparse index", "weights")
+_TFIDF = "tfidf"  # the encoder that a file holds; every other one is the caller's
 
 
 class SparseIndex(InvertedIndex):
@@ -51,7 +52,6 @@ class SparseIndex(InvertedIndex):
     Args:
         encoder: The encoder; ``None`` for a :class:`TfidfEncoder`, which is fitted on the first documents.
         query_encoder: Another one for queries.
-        name: Name of the encoder, stored with the index, so that :meth:`load` can notice another one.
         batch_size: Texts that the encoder is given at a time.
 
     Raises:
@@ -69,72 +69,18 @@ class SparseIndex(InvertedIndex):
         encoder: SparseEncoder | None = None,
         *,
         query_encoder: SparseEncoder | None = None,
-        name: str | None = None,
         batch_size: int = _BATCH,
     ) -> None:
-        super().__init__(Store(_as_they_are))
+        super().__init__(Store(_as_they_are, weighted_terms))
         self.encoder = TfidfEncoder() if encoder is None else check_encoder("encoder", encoder)
         self.query_encoder = self.encoder
         if query_encoder is not None:
             self.query_encoder = check_encoder("query_encoder", query_encoder)
-        if not isinstance(name, (str, type(None))):
-            raise InvalidInputError(f"name is {type(name).__name__}; give a str or None.")
-        self.name = name
         if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
             raise InvalidInputError(
                 f"batch_size={batch_size!r} is not allowed; give a whole number of 1 or more."
             )
         self.batch_size = batch_size
-
-    @classmethod
-    def from_documents(
-        cls, documents: Iterable[Document], *, ids: Iterable[str] | None = None, **settings: Any
-    ) -> Self:
-        """Build an index of documents.
-
-        Args:
-            documents: The documents.
-            ids: As for :meth:`add`.
-            **settings: As for the constructor.
-        """
-        index = cls(**settings)
-        index.add(documents, ids)
-        index.prepare()
-        return index
-
-    @classmethod
-    def from_texts(
-        cls,
-        texts: Iterable[str],
-        metadatas: Iterable[Mapping[str, Any]] | None = None,
-        *,
-        ids: Iterable[str] | None = None,
-        **settings: Any,
-    ) -> Self:
-        """Build an index of texts; as :meth:`from_documents`, with one metadata for each text."""
-        return cls.from_documents(check.documents_of_texts(texts, metadatas), ids=ids, **settings)
-
-    # Writing
-
-    def add(self, documents: Iterable[Document], ids: Iterable[str] | None = None) -> list[str]:
-        """Encode documents and add them at the end.
-
-        Args:
-            documents: The documents; copies are kept, without provenance.
-            ids: Their ids in the index; as for ``BM25Index.add``.
-
-        Returns:
-            The ids, in order.
-
-        Raises:
-            InvalidInputError: An id is there already or comes twice, or the encoder's vectors are not allowed;
-                nothing is added then.
-        """
-        return self._write(documents, ids, replace=False)
-
-    def update(self, documents: Iterable[Document], ids: Iterable[str] | None = None) -> list[str]:
-        """Replace the documents that have these ids, in their places; add those whose id is new at the end."""
-        return self._write(documents, ids, replace=True)
 
     def _write(self, documents: Iterable[Document], ids: Iterable[str] | None, *, replace: bool) -> list[str]:
         given = check.documents_of(documents)
@@ -142,7 +88,7 @@ class SparseIndex(InvertedIndex):
         if isinstance(self.encoder, TfidfEncoder) and not self.encoder.fitted:
             self.encoder.fit(texts)
         vectors = encode(self.encoder, texts, self.batch_size)
-        return self._store.write(given, ids, Encoded(vectors), replace=replace)
+        return self._store.write(given, ids, vectors.__getitem__, replace=replace)
 
     # Reading
 
@@ -175,8 +121,9 @@ class SparseIndex(InvertedIndex):
         return encode(self._query_encoder(), [check.check_query(query)], 1)[0]
 
     async def aencode_query(self, query: str) -> Vector:
-        """As :meth:`encode_query`, natively asynchronous."""
-        return (await aencode(self._query_encoder(), [check.check_query(query)], 1))[0]
+        """As :meth:`encode_query`, natively asynchronous; an encoder that is not async runs on a thread."""
+        texts = [check.check_query(query)]
+        return checked(await acall_function(self._query_encoder(), texts), texts)[0]
 
     def _query_encoder(self) -> SparseEncoder:
         encoder = self.query_encoder
@@ -197,11 +144,14 @@ class SparseIndex(InvertedIndex):
             InvalidInputError: Some metadata is not JSON, or the path is a folder's; nothing is written then.
             OSError: The file cannot be written.
         """
-        place = container.check_path(path)
-        view, vocabulary = self._store.snapshot()
-        columns, _ = view.columns.taken(np.arange(len(view)))
-        two = self.query_encoder is not self.encoder
-        storage.save(place, self.name, self.encoder, two, columns, view.postings, vocabulary)
+        own = self.encoder.settings() if isinstance(self.encoder, TfidfEncoder) else None
+        own = own if own is not None and own["analyzer"] is not None else None
+        header = {
+            "name": None,
+            "encoder": _TFIDF if own is not None else None,
+            "query_encoder": self.query_encoder is not self.encoder,
+        }
+        storage.save(path, _FILE, header, self._store.snapshot(), {"encoder": storage.dumps(own)})
 
     @classmethod
     def load(
@@ -210,7 +160,6 @@ class SparseIndex(InvertedIndex):
         *,
         encoder: SparseEncoder | None = None,
         query_encoder: SparseEncoder | None = None,
-        name: str | None = None,
         batch_size: int = _BATCH,
     ) -> Self:
         """Read an index that :meth:`save` wrote.
@@ -219,34 +168,45 @@ class SparseIndex(InvertedIndex):
             path: The file.
             encoder: The encoder that it was built with; not for the built-in TF-IDF, which is in the file.
             query_encoder: The one for queries, if it is another.
-            name: Name of the encoder; must be the one it was built with, if that had one.
             batch_size: As for the constructor.
 
         Raises:
             IndexMissingError: There is no such file.
             IndexFormatError: It is damaged, cut short, of a newer format, or no index; the message names it.
-            IndexMismatchError: It was built with an encoder of another name.
             InvalidInputError: It needs its encoder.
         """
-        place = container.check_path(path)
-        stored = storage.load(place)
-        if name is not None and name != stored.name:
-            raise IndexMismatchError(
-                f"{place} was built with the encoder {stored.name!r}, not {name!r}. Use that one, or build the index "
-                "again."
+        kept, stored = storage.load(path, _FILE, _encoder_in)
+        if stored.header["query_encoder"] and query_encoder is None:
+            raise InvalidInputError(
+                f"{path} was built with another encoder for queries; give it again: load(path, query_encoder=...)."
             )
-        chosen = storage.pick_encoder(place, stored, encoder, query_encoder)
-        index = cls(chosen, query_encoder=query_encoder, name=stored.name, batch_size=batch_size)
+        if kept is None and encoder is None:
+            raise InvalidInputError(
+                f"{path} was built with an encoder of your own; give it again: load(path, encoder=...)."
+            )
+        if kept is not None and encoder is not None:
+            raise InvalidInputError(
+                f"{path} holds its TF-IDF encoder; leave encoder out, or build the index again."
+            )
+        index = cls(kept or encoder, query_encoder=query_encoder, batch_size=batch_size)
         index._store.restore(stored.columns, stored.postings, stored.vocabulary)
         index.prepare()
         return index
 
     def __repr__(self) -> str:
-        return f"SparseIndex({len(self)} documents, {self.name or type(self.encoder).__name__})"
+        return f"SparseIndex({len(self)} documents, {type(self.encoder).__name__})"
 
 
 def _nothing(texts: list[str]) -> Sequence[Vector]:
     return [{} for _ in texts]
+
+
+def _encoder_in(file: storage.Sections) -> TfidfEncoder | None:
+    """The encoder that a file holds."""
+    encoder, two = file.header["encoder"], file.header["query_encoder"]
+    if encoder not in (None, _TFIDF) or not isinstance(two, bool):
+        raise ValueError(f"the encoder is {encoder!r}, {two!r}")
+    return TfidfEncoder.from_settings(file.json("encoder")) if encoder else None
 
 
 def _as_they_are(postings: Postings, lengths: Any) -> scoring.Weights:

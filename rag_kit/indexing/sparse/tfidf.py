@@ -12,21 +12,21 @@ from rag_kit.indexing.bm25.parameters import check_analyzer, check_terms
 from rag_kit.indexing.bm25.storage import analyzer_from, settings_of
 from rag_kit.text import default_analyzer
 
+#: Part of the settings in a file; others than these were options once.
+_FORMULA = {"sublinear_tf": False, "norm": True, "keep_unknown": True}
+
 
 class TfidfEncoder:
     """Turns texts into TF-IDF vectors; fitted on a corpus once, for documents and queries alike.
 
     The weight of a term in a text is ``tf * idf``, with ``idf = ln((1 + N) / (1 + df)) + 1`` for a term that
-    ``df`` of the ``N`` texts hold, and ``tf`` the number of times it occurs (``1 + ln(tf)`` with ``sublinear_tf``);
-    the vector is then divided by its length, so that the inner product of two is their cosine. This is what
-    scikit-learn's ``TfidfVectorizer`` computes by default.
+    ``df`` of the ``N`` texts hold, and ``tf`` the number of times it occurs; the vector is then divided by its
+    length, so that the inner product of two is their cosine. This is what scikit-learn's ``TfidfVectorizer`` computes
+    by default, but for a term that the corpus lacked: it weighs as one with ``df = 0``, so that documents added later
+    are found by their new words.
 
     Args:
         analyzer: Turns a text into terms; ``None`` for the kit's default.
-        sublinear_tf: Use ``1 + ln(tf)``.
-        norm: Divide by the length; else the bare products.
-        keep_unknown: A term that the corpus lacked weighs as one with ``df = 0``, so that documents added later
-            are found by their new words. Otherwise it is left out, as scikit-learn does.
 
     Example:
         >>> encode = TfidfEncoder().fit(["red fox", "red dog"])
@@ -34,18 +34,8 @@ class TfidfEncoder:
         {'red': 0.58, 'fox': 0.815}
     """
 
-    def __init__(
-        self,
-        analyzer: Callable[[str], list[str]] | None = None,
-        *,
-        sublinear_tf: bool = False,
-        norm: bool = True,
-        keep_unknown: bool = True,
-    ) -> None:
+    def __init__(self, analyzer: Callable[[str], list[str]] | None = None) -> None:
         self.analyzer = default_analyzer() if analyzer is None else check_analyzer(analyzer)
-        self.sublinear_tf = sublinear_tf
-        self.norm = norm
-        self.keep_unknown = keep_unknown
         self._documents: int | None = None
         self._idf: dict[str, float] = {}
 
@@ -86,18 +76,14 @@ class TfidfEncoder:
             )
         if not isinstance(texts, (list, tuple)):
             raise InvalidInputError(f"texts is {type(texts).__name__}; give a list of strings.")
-        unknown = _idf(self._documents, 0) if self.keep_unknown else 0.0
+        unknown = _idf(self._documents, 0)
         return [self._vector(text, unknown) for text in texts]
 
     def _vector(self, text: str, unknown: float) -> dict[str, float]:
-        weights: dict[str, float] = {}
-        for term, count in Counter(self._terms(text)).items():
-            if idf := self._idf.get(term, unknown):
-                weights[term] = (1 + math.log(count) if self.sublinear_tf else count) * idf
-        if self.norm and weights:
-            length = math.sqrt(math.fsum(weight * weight for weight in weights.values()))
-            weights = {term: weight / length for term, weight in weights.items()}
-        return weights
+        counts = Counter(self._terms(text))
+        weights = {term: count * self._idf.get(term, unknown) for term, count in counts.items()}
+        length = math.sqrt(math.fsum(weight * weight for weight in weights.values()))
+        return {term: weight / length for term, weight in weights.items()}
 
     def _terms(self, text: Any) -> list[str]:
         if not isinstance(text, str):
@@ -108,9 +94,7 @@ class TfidfEncoder:
         """All that it is, as plain JSON; ``analyzer`` is ``None`` where that is a function of the user's."""
         return {
             "analyzer": settings_of(self.analyzer),
-            "sublinear_tf": self.sublinear_tf,
-            "norm": self.norm,
-            "keep_unknown": self.keep_unknown,
+            **_FORMULA,
             "documents": self._documents,
             "idf": self._idf,
         }
@@ -122,22 +106,17 @@ class TfidfEncoder:
         Raises:
             InvalidInputError: They are not such settings, or the analyzer was a function of the user's.
         """
-        names = {"analyzer", "sublinear_tf", "norm", "keep_unknown", "documents", "idf"}
-        if not isinstance(settings, Mapping) or set(settings) != names:
-            raise InvalidInputError("These are not the settings of a TF-IDF encoder.")
-        flags = {name: settings[name] for name in ("sublinear_tf", "norm", "keep_unknown")}
+        if not isinstance(settings, Mapping) or any(
+            settings.get(name) is not one for name, one in _FORMULA.items()
+        ):
+            raise InvalidInputError("These are not the settings of a TF-IDF encoder of this rag_kit.")
         documents, idf = settings["documents"], settings["idf"]
-        if not all(isinstance(flag, bool) for flag in flags.values()):
-            raise InvalidInputError(f"The TF-IDF settings hold {flags!r}; true or false are allowed.")
-        if documents is not None and (type(documents) is not int or documents < 0):
-            raise InvalidInputError(f"The TF-IDF settings hold {documents!r} documents.")
         if not isinstance(idf, dict) or not all(
-            isinstance(term, str) and isinstance(value, float) and 0 < value < math.inf
-            for term, value in idf.items()
+            isinstance(value, float) and value > 0 for value in idf.values()
         ):
             raise InvalidInputError("The TF-IDF settings hold idf values that are no numbers above 0.")
-        encoder = cls(analyzer_from(settings["analyzer"]), **flags)
-        encoder._documents, encoder._idf = documents, dict(idf)
+        encoder = cls(analyzer_from(settings["analyzer"]))
+        encoder._documents, encoder._idf = documents, idf
         return encoder
 
     def __repr__(self) -> str:

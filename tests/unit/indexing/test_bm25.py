@@ -191,15 +191,6 @@ def test_filter() -> None:
         index.search("x", filter={"n": {"$near": 1}})
 
 
-def test_batch_equals_single_searches() -> None:
-    """A batch gives each query's own results."""
-    index = make(["a b", "b c", "c d"])
-    queries = ["a", "c b", "", "d"]
-    assert index.search_batch(queries, 2) == [index.search(query, 2) for query in queries]
-    with pytest.raises(InvalidInputError, match="list of queries"):
-        index.search_batch("a")
-
-
 @pytest.mark.parametrize(
     "arguments", [{"k1": -1}, {"k1": float("nan")}, {"b": 1.5}, {"variant": "plus"}, {"k1": "x"}]
 )
