@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from rag_kit.errors import ConfigurationError, InvalidInputError, MissingExtraEr
 
 _CONNECT_SECONDS = 15.0
 _CLOSE_SECONDS = 3.0
+_LOOK_MS = 2_000
 _MOST_PER_PROCESSOR = 16  # processes: so that a number mistyped does not take the machine down
 _ENVIRONMENT = {
     # the first death of a worker blames its tasks, and what is blamed is tried by itself
@@ -83,7 +85,7 @@ def _local_cluster(workers: int) -> Iterator[str]:
     path = os.pathsep.join(path or os.getcwd() for path in sys.path)
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "rag_kit.indexing.cluster.local", str(workers)],
+            [sys.executable, "-P", "-m", "rag_kit.indexing.cluster.connecting", str(workers)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
@@ -105,3 +107,42 @@ def _local_cluster(workers: int) -> Iterator[str]:
                 os.killpg(process.pid, signal.SIGKILL) if hasattr(os, "killpg") else process.kill()
             process.wait()
             process.stdout.close()
+
+
+def serve() -> None:
+    """Run a cluster on this machine: write its scheduler's address to standard output, and end with standard input.
+
+    So it ends also when the process that started it is killed. Workers are started from this module and not from the
+    caller's script, which therefore needs no ``if __name__ == "__main__"``.
+    """
+    from distributed import LocalCluster
+
+    workers = int(sys.argv[1])
+    with LocalCluster(
+        n_workers=workers,
+        threads_per_worker=1,
+        host="127.0.0.1",
+        dashboard_address=None,
+        silence_logs=logging.ERROR,
+    ) as cluster:
+        _keep_workers(cluster, workers)
+        print(cluster.scheduler_address, flush=True)
+        sys.stdin.read()
+
+
+def _keep_workers(cluster: Any, workers: int) -> None:
+    """Start a worker anew where Dask has given one up, as it does with those that die while they start."""
+    from distributed.core import Status
+    from tornado.ioloop import PeriodicCallback
+
+    def look() -> None:
+        for name, nanny in list(cluster.workers.items()):
+            if nanny.status in (Status.closed, Status.failed):
+                del cluster.workers[name]
+        cluster.scale(workers)
+
+    cluster.loop.add_callback(PeriodicCallback(look, _LOOK_MS).start)
+
+
+if __name__ == "__main__":
+    serve()

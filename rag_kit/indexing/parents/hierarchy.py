@@ -1,4 +1,4 @@
-"""A document as a tree of spans: large ones to return, small ones to search."""
+"""A document as a tree of spans, large ones to return and small ones to search; or as its sentences."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from rag_kit.indexing.document_index.families import Ancestor, Child, Family
 from rag_kit.indexing.splitting.packing import check_sizes, split_spans
 from rag_kit.indexing.splitting.parts import Part, Splitter, spans_of
 from rag_kit.indexing.splitting.structure import Headings
+from rag_kit.text import sentences
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -108,3 +109,25 @@ def _metadata(part: Part, headings: Headings) -> dict[str, Any]:
     if part.start is None or not (heading := headings.at(part.start)):
         return dict(part.metadata)
     return {"heading": heading, **part.metadata}
+
+
+def sentence_family(document: Document, *, max_chars: int = 1000) -> Family:
+    """Cut a document into sentences.
+
+    Args:
+        document: The document; it is not changed.
+        max_chars: Longest sentence, in characters.
+
+    Example:
+        >>> from langchain_core.documents import Document
+        >>> family = sentence_family(Document("湖水很深。The lake is cold."))
+        >>> [(child.text, child.start) for child in family.children]
+        [('湖水很深。', 0), ('The lake is cold.', 5)]
+    """
+    headings = Headings(document)
+    children = []
+    for sentence in sentences(document.page_content, max_chars=max_chars):
+        heading = headings.at(sentence.start)
+        metadata = {"heading": heading} if heading else {}
+        children.append(Child(sentence.text, sentence.start, sentence.end, metadata=metadata))
+    return Family(document, children)

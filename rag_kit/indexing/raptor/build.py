@@ -7,7 +7,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,9 +19,9 @@ from rag_kit.indexing.document_index.rows import Row, make_rows
 from rag_kit.indexing.document_index.vectors import Vectors, unit
 from rag_kit.indexing.document_index.writing import Batch
 from rag_kit.indexing.raptor.clusters import clusters
-from rag_kit.indexing.raptor.summaries import CLUSTER, joined
-from rag_kit.indexing.raptor.tree import RaptorTree, short_hash
+from rag_kit.indexing.raptor.tree import RaptorReport, RaptorTree, short_hash
 from rag_kit.indexing.representing.asking import Asker, batches
+from rag_kit.indexing.representing.kinds import Kind
 from rag_kit.indexing.searched import RAPTOR, REPRESENTATION, embedded_row
 from rag_kit.models import chat_model
 from rag_kit.models.attempts import estimate_tokens
@@ -30,38 +30,11 @@ from rag_kit.models.chat import is_extractive
 if TYPE_CHECKING:
     from rag_kit.indexing.document_index.index import DocumentIndex
 
+_CLUSTER = Kind("cluster", "cluster")  # its prompts are `represent_cluster`
 _CHANGED = 0.3  # share of changed passages above which the clusters are made anew
 _USUAL = "summary " * 100  # stands for a summary that is only planned
 _BEGINNINGS = 300  # tokens of what stands for a summary that the model did not give
 _PLACES = ("chunk", "start", "end", "page", "parent_id")  # where a passage stands, which a summary does not
-
-
-@dataclass
-class RaptorReport:
-    """What building a tree did; of a dry run, what it would do.
-
-    Attributes:
-        passages: How many there are.
-        summaries: How many of each level, from the lowest.
-        changed: Passages that are others than those that the clusters were made of.
-        rebuilt: Trees (one for each value of ``partition``) whose clusters were made anew.
-        calls: Calls of the model.
-        tokens: About how many tokens these send.
-        reused: Replies that an earlier run got.
-        failed: Clusters that the model gave no usable reply for: the beginnings of their texts stand for the summary
-            until the next run, which asks again.
-        embedded: How many texts went through the embedding model.
-    """
-
-    passages: int = 0
-    summaries: list[int] = field(default_factory=list)
-    changed: int = 0
-    rebuilt: int = 0
-    calls: int = 0
-    tokens: int = 0
-    reused: int = 0
-    failed: int = 0
-    embedded: int = 0
 
 
 def build_raptor(
@@ -120,7 +93,7 @@ def build_raptor(
     replies = index.replies
     llm = chat_model() if llm is None else llm
     cache = None if dry_run and isinstance(replies, Path) and not replies.exists() else replies
-    with closing(Asker([CLUSTER], llm, cache, max_concurrency)) as asker:
+    with closing(Asker([_CLUSTER], llm, cache, max_concurrency)) as asker:
         run = _Run(index, asker, is_extractive(llm), partition, seed, max_tokens, rebuild, dry_run, progress)
         run.grow()
     return run.report
@@ -275,7 +248,7 @@ class _Run:
                 asked[key] = [self.items[member].text for member in members]
         texts.update(self._summaries(asked))
         for key in asked.keys() - texts.keys():
-            texts[key], digests[key] = joined(asked[key], _BEGINNINGS), ""
+            texts[key], digests[key] = _joined(asked[key], _BEGINNINGS), ""
             self.report.failed += 1
         for group, (key, members, first) in made:
             common = self._common(members)
@@ -289,10 +262,8 @@ class _Run:
 
     def _summaries(self, clusters: Mapping[str, Sequence[str]]) -> dict[str, str]:
         """Summaries of clusters' texts by the id of the cluster; of a dry run, placeholders for those not made yet."""
-        wanted = {
-            key: self.asker.wanted(CLUSTER, Document(joined(texts, self.most)), key)
-            for key, texts in clusters.items()
-        }
+        joined = {key: Document(_joined(texts, self.most)) for key, texts in clusters.items()}
+        wanted = {key: self.asker.wanted(_CLUSTER, text, key) for key, text in joined.items()}
         found = self.asker.kept(list(wanted.values()))
         missing = [one for one in wanted.values() if one.key not in found]
         self.report.reused += len(wanted) - len(missing)
@@ -303,7 +274,7 @@ class _Run:
         if self.dry:
             return {key: (found.get(one.key) or [_USUAL + key])[0] for key, one in wanted.items()}
         found.update(self.asker.ask(missing, self.progress))
-        return {key: text for key, one in wanted.items() for text in CLUSTER.texts(found.get(one.key, ()))}
+        return {key: text for key, one in wanted.items() for text in _CLUSTER.texts(found.get(one.key, ()))}
 
     def _common(self, members: Sequence[str]) -> dict[str, Any]:
         """The metadata fields that all members have with the same value, and so all passages below them."""
@@ -318,3 +289,11 @@ def _json(value: Any) -> str:
 
 def _digest(value: Any) -> str:
     return hashlib.sha256(_json(value).encode()).hexdigest()[:16]
+
+
+def _joined(texts: Sequence[str], most: int) -> str:
+    """The texts of a cluster as one, each shortened if they have more than ``most`` tokens together."""
+    total = sum(map(estimate_tokens, texts))
+    if total > most:
+        texts = [text[: max(1, len(text) * most // total)] for text in texts]
+    return "\n\n".join(texts)

@@ -39,7 +39,7 @@ class _Form:
     joined: str | None = None
 
 
-_FORMS = {
+_ALLOWED = {
     "children": _Form(0, 0, by_rule=True),
     "summary": _Form(1, 2_000, by_rule=True),
     "questions": _Form(3, 500),
@@ -50,6 +50,10 @@ _FORMS = {
     "triples": _Form(10, 300),
     "situation": _Form(1, 300),
 }
+_FORMS = {
+    **_ALLOWED,
+    "cluster": _Form(1, 4_000, by_rule=True),
+}  # a cluster of passages, for `build_raptor` alone
 _CHILD_SIZE = 250
 
 
@@ -165,9 +169,9 @@ def kinds_of(represent: Sequence[str] | str) -> tuple[Kind, ...]:
 
 def _kind(spec: str) -> Kind:
     name, colon, argument = spec.partition(":")
-    if name not in _FORMS:
+    if name not in _ALLOWED:
         raise InvalidInputError(
-            f"represent={spec!r} is unknown; allowed: {', '.join(_FORMS)}{did_you_mean(name, _FORMS)}."
+            f"represent={spec!r} is unknown; allowed: {', '.join(_ALLOWED)}{did_you_mean(name, _ALLOWED)}."
         )
     kind = Kind(spec, name, argument)
     if name == "children":
