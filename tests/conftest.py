@@ -49,9 +49,9 @@ def data_folder() -> Path:
 @pytest.fixture(autouse=True)
 def nothing_logged() -> None:
     """Each test starts with no degraded search logged."""
-    degradation_log = sys.modules.get("rag_kit.concurrency.degradation_log")
-    if degradation_log is not None:
-        degradation_log.forget_logged()
+    branches = sys.modules.get("rag_kit.concurrency.branches")
+    if branches is not None:
+        branches._logged.clear()
 
 
 @pytest.fixture(autouse=True)

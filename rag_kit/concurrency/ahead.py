@@ -3,35 +3,30 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
-from concurrent.futures import Future, wait
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from functools import partial
-from itertools import repeat
+from itertools import islice, repeat
 from typing import Any, TypeVar
 
-from rag_kit.concurrency.pool import Call, settle_future, shared_pool
-from rag_kit.errors import BranchError
+from rag_kit.concurrency.pool import Call, shared_pool
 
 S = TypeVar("S")
 T = TypeVar("T")
 _END: Any = object()
 
 
-def map_ahead(
-    func: Callable[[S], T], items: Iterable[S], *, max_concurrency: int = 1, waiting: int = 1
-) -> Generator[T]:
+def map_ahead(func: Callable[[S], T], items: Iterable[S], *, max_concurrency: int = 1) -> Generator[T]:
     """Apply a function to items on threads while the caller uses the results before; results come in order.
 
-    Items are drawn on the caller's thread, at most ``max_concurrency + waiting`` ahead of the caller. The first error,
-    of the function or of drawing, is raised after all results before it. Close the generator
-    (``contextlib.closing``) to abandon the rest: a call that is running ends at its next model call or fan-out.
+    Items are drawn on the caller's thread, at most ``max_concurrency`` ahead of the caller. The first error, of the
+    function or of drawing, is raised after all results before it. Close the generator (``contextlib.closing``) to
+    abandon the rest: a call that is running ends at its next model call or fan-out.
 
     Args:
         func: Applied to each item, in a copy of the caller's context.
         items: May be endless.
         max_concurrency: Most calls at a time.
-        waiting: Results beyond these that the caller has not taken yet.
 
     Yields:
         The results.
@@ -40,41 +35,33 @@ def map_ahead(
         >>> list(map_ahead(str.upper, "abc"))
         ['A', 'B', 'C']
     """
-    pool, source = shared_pool(), iter(items)
-    pool.check_room()
-    begun: deque[tuple[Future[T], Call[T] | None]] = deque()
-    more = True
+    pool, work = shared_pool(), _bound(func, items)
+    begun: deque[Call[T]] = deque(map(pool.start, islice(work, max_concurrency)))
     try:
-        while True:
-            # with another call begun, a result that is there does not wait until further items are drawn
-            while (
-                more
-                and len(begun) < max_concurrency + waiting
-                and sum(not future.done() for future, _ in begun) < max_concurrency
-                and not (len(begun) > 1 and begun[0][0].done())
-            ):
-                try:
-                    begun.append(_begin(partial(func, next(source))))
-                except StopIteration:
-                    more = False
-                except Exception as error:  # noqa: BLE001 - raised when its turn comes
-                    begun.append((Future(), None))
-                    begun[-1][0].set_exception(error)
-                    more = False
-            if not begun:
-                return
-            if not begun[0][0].done():
-                with pool.waiting():
-                    wait([begun[0][0]])
-                continue
-            yield begun.popleft()[0].result()
+        while begun:
+            begun[0].wait()
+            result = begun.popleft().future.result()
+            begun.extend(map(pool.start, islice(work, 1)))
+            yield result
     finally:
-        for _, call in begun:
-            if call is not None:
-                call.give_up()
+        for call in begun:
+            call.give_up()
 
 
-def draw_ahead(items: Iterable[T], *, waiting: int = 1) -> Generator[T]:
+def _bound(func: Callable[[S], T], items: Iterable[S]) -> Iterator[Callable[[], T]]:
+    """A task for each item; where drawing fails, one that raises why, so that its turn comes last."""
+    try:
+        for item in items:
+            yield partial(func, item)
+    except Exception as error:  # noqa: BLE001 - raised by the task
+        yield partial(_raise, error)
+
+
+def _raise(error: Exception) -> Any:
+    raise error
+
+
+def draw_ahead(items: Iterable[T]) -> Generator[T]:
     """Draw items on threads, one after the other, while the caller uses those before; as `map_ahead`.
 
     Example:
@@ -82,19 +69,8 @@ def draw_ahead(items: Iterable[T], *, waiting: int = 1) -> Generator[T]:
         ['a', 'b', 'c']
     """
     source = iter(items)
-    with closing(map_ahead(lambda _: next(source, _END), repeat(None), waiting=waiting)) as drawn:
+    with closing(map_ahead(lambda _: next(source, _END), repeat(None))) as drawn:
         for item in drawn:
             if item is _END:
                 return
             yield item
-
-
-def _begin(func: Callable[[], T]) -> tuple[Future[T], Call[T] | None]:
-    """Start a call on the pool."""
-    future: Future[T] = Future()
-    call = Call(func, partial(settle_future, future))
-    try:
-        return future, call.start()
-    except BranchError as error:  # raised when its turn comes
-        future.set_exception(error)
-        return future, None

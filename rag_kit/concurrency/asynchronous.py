@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import nullcontext
-from contextvars import Context, copy_context
+from contextvars import Context
 from functools import partial
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
-from rag_kit.concurrency.branches import FanOut, Outcome, Plan, check_map, plan, raise_failure
-from rag_kit.concurrency.budget import Branch, check_abandoned, current_branch
+from rag_kit.concurrency.branches import FanOut, Outcome, Plan, bound, plan
+from rag_kit.concurrency.budget import Branch, check_abandoned
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -32,8 +31,7 @@ async def afan_out(
     """Run coroutine functions side by side; the arguments mean what they mean in ``fan_out``.
 
     Nothing outlives the call: branches that are late, or not needed any more because one failed or the caller
-    was cancelled, are cancelled and waited for (one second at most, should one refuse to end). Where no limit of
-    time is set and all branches are waited for, the last one runs in the caller's own task.
+    was cancelled, are cancelled and waited for (one second at most, should one refuse to end).
 
     Args:
         tasks: Functions without arguments that return an awaitable.
@@ -52,120 +50,55 @@ async def afan_out(
     """
     the_plan = plan(tasks, max_concurrency, timeout, on_error, names, deadline)
     check_abandoned()
-    if not tasks:
-        return FanOut([])
-    if len(tasks) == 1 and the_plan.timeout is None and the_plan.seconds is None:
-        return FanOut([await _alone(tasks[0], the_plan)])
-    return FanOut(await _AsyncRun(tasks, the_plan).result())
+    slots, begun = asyncio.Semaphore(max(1, the_plan.width)), time.monotonic()
+    branches = [
+        asyncio.create_task(_branch(name, task, the_plan, slots), context=Branch().context())
+        for name, task in zip(the_plan.names, tasks, strict=True)
+    ]
+    late = set(branches)
+    try:
+        if branches:
+            _, late = await asyncio.wait(
+                branches, timeout=the_plan.seconds, return_when=asyncio.FIRST_EXCEPTION
+            )
+    finally:
+        await _cancel_and_wait([each for each in branches if not each.done()])
+        for each in branches:
+            each.add_done_callback(_retrieve)
+    ended = {each: each.result() for each in branches if each not in late}  # raises the first failure
+    seconds = time.monotonic() - begun
+    outcomes = []
+    for name, each in zip(the_plan.names, branches, strict=True):
+        error = the_plan.late(name, whole=True) if each in late else None
+        outcomes.append(ended.get(each) or Outcome[T](name, error=error, seconds=seconds))
+        the_plan.check(outcomes[-1])
+    return FanOut(outcomes)
 
 
 async def afan_out_map(func: Callable[[S], Awaitable[T]], items: Sequence[S], **options: Any) -> FanOut[T]:
     """Apply a coroutine function to items side by side; options and errors are those of `afan_out`."""
-    check_map(func, items)
-    return await afan_out([partial(func, item) for item in items], **options)
+    return await afan_out(bound(func, items), **options)
 
 
-class _Failed(Exception):
-    """Tells the waiting caller that a branch failed; the outcome holds why."""
-
-
-async def _alone(function: Callable[[], Awaitable[T]], the_plan: Plan, index: int = 0) -> Outcome[T]:
-    """One branch that no clock has to watch: a task of its own would only cost time."""
-    name, started = the_plan.names[index], time.monotonic()
-    task = asyncio.current_task()
-    before = 0 if task is None else task.cancelling()
-    token = current_branch.set(Branch(current_branch.get()))
-    try:
-        value = await function()
-    except (Exception, asyncio.CancelledError) as error:
-        if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > before:
-            raise
-        outcome = Outcome[T](name, error=error, seconds=time.monotonic() - started)
-        if the_plan.on_error == "raise":
-            raise_failure(outcome)
-        return outcome
-    finally:
-        current_branch.reset(token)
-    if task is not None and task.cancelling() > before:
-        raise asyncio.CancelledError  # the branch took it for itself, but the caller was meant
-    return Outcome(name, value=value, seconds=time.monotonic() - started)
-
-
-class _AsyncRun(Generic[T]):
-    def __init__(self, tasks: Sequence[Callable[[], Awaitable[T]]], the_plan: Plan) -> None:
-        self._tasks = tasks
-        self._plan = the_plan
-        self._outcomes: list[Outcome[T] | None] = [None] * len(tasks)
-        limited = the_plan.width < len(tasks)
-        self._slots = asyncio.Semaphore(the_plan.width) if limited else nullcontext()
-
-    async def result(self) -> list[Outcome[T]]:
-        base, parent = copy_context(), current_branch.get()
-        started = time.monotonic()
-        mine = self._run_by_caller()
-        branches = [
-            asyncio.create_task(self._branch(index), context=Branch(parent).context(base))
-            for index in range(len(self._tasks))
-            if index != mine
-        ]
+async def _branch(
+    name: str, task: Callable[[], Awaitable[T]], the_plan: Plan, slots: asyncio.Semaphore
+) -> Outcome[T]:
+    """What a branch gave; its failure is raised unless failed branches are skipped."""
+    async with slots:
+        started, value, error = time.monotonic(), None, None
         try:
-            if mine is not None:
-                self._outcomes[mine] = await _alone(self._tasks[mine], self._plan, mine)
-            if not all(branch.done() for branch in branches):
-                await asyncio.wait(
-                    branches,
-                    timeout=self._plan.seconds,
-                    return_when=asyncio.FIRST_EXCEPTION
-                    if self._plan.on_error == "raise"
-                    else asyncio.ALL_COMPLETED,
-                )
-        finally:
-            try:
-                await _cancel_and_wait([task for task in branches if not task.done()])
-            finally:
-                for branch in branches:
-                    _retrieve(branch) if branch.done() else branch.add_done_callback(_retrieve)
-        for branch in branches:
-            if branch.done() and not branch.cancelled() and isinstance(branch.exception(), GeneratorExit):
-                raise GeneratorExit  # as where the branch has no task of its own
-        failures = [outcome for outcome in self._outcomes if outcome is not None and not outcome.ok]
-        if failures and self._plan.on_error == "raise":
-            raise_failure(failures[0])
-        for index, outcome in enumerate(self._outcomes):
-            if outcome is None:
-                name = self._plan.names[index]
-                late = self._plan.late(name, whole=True)
-                outcome = Outcome[T](name, error=late, seconds=time.monotonic() - started)
-                if self._plan.on_error == "raise":
-                    raise_failure(outcome)
-                self._outcomes[index] = outcome
-        return [outcome for outcome in self._outcomes if outcome is not None]
-
-    def _run_by_caller(self) -> int | None:
-        """The branch that the caller's own task runs: the last one, if all are to be waited for anyway."""
-        waits = self._plan.on_error == "skip" and self._plan.seconds is None and self._plan.timeout is None
-        return len(self._tasks) - 1 if waits and self._plan.width == len(self._tasks) else None
-
-    async def _branch(self, index: int) -> None:
-        async with self._slots:
-            name, started = self._plan.names[index], time.monotonic()
-            try:
-                value = await self._call(index)
-            except (Exception, asyncio.CancelledError) as error:
-                task = asyncio.current_task()
-                if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
-                    raise
-                self._outcomes[index] = Outcome(name, error=error, seconds=time.monotonic() - started)
-                if self._plan.on_error == "raise":
-                    raise _Failed from None
+            if the_plan.timeout is None:
+                value = await task()
             else:
-                self._outcomes[index] = Outcome(name, value=value, seconds=time.monotonic() - started)
-
-    async def _call(self, index: int) -> T:
-        if self._plan.timeout is None:
-            return await self._tasks[index]()
-        late = partial(self._plan.late, self._plan.names[index], whole=False)
-        return await in_time(self._tasks[index], self._plan.timeout, late)
+                value = await in_time(task, the_plan.timeout, partial(the_plan.late, name, whole=False))
+        except (Exception, asyncio.CancelledError) as raised:
+            own = asyncio.current_task()
+            if isinstance(raised, asyncio.CancelledError) and own is not None and own.cancelling():
+                raise
+            error = raised
+    outcome = Outcome(name, value, error, time.monotonic() - started)
+    the_plan.check(outcome)
+    return outcome
 
 
 async def in_time(

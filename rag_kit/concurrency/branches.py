@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import threading
+import logging
+import re
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, Literal, NoReturn, TypeVar, cast
+from queue import Empty, SimpleQueue
+from typing import Any, Generic, Literal, TypeVar, cast
 
-from rag_kit._redact import redact
+from rag_kit._redact import error_text
 from rag_kit.concurrency.budget import (
     Branch,
-    brief,
     check_abandoned,
+    check_count,
     check_seconds,
-    current_branch,
     tightest_deadline,
 )
-from rag_kit.concurrency.pool import Call, Pool, shared_pool
+from rag_kit.concurrency.pool import Call, shared_pool
 from rag_kit.errors import BranchError, BranchTimeoutError, BudgetExceededError, InvalidInputError
 
 T = TypeVar("T")
@@ -96,6 +96,20 @@ class Plan:
             return BudgetExceededError("deadline", self.budget_limit)
         return BranchTimeoutError(f"Branch {name!r} was not done within deadline={self.seconds:g} s.")
 
+    def check(self, outcome: Outcome[Any]) -> None:
+        """Raise what a failed branch means for the whole, unless failed branches are skipped.
+
+        Raises:
+            BranchError: With the branch's own error as its cause.
+            BudgetExceededError: As it is: a used-up budget stops the caller, not the branch.
+        """
+        error = outcome.error
+        if error is None or self.on_error == "skip":
+            return
+        if isinstance(error, (BranchTimeoutError, BudgetExceededError)):
+            raise error
+        raise BranchError(f"Branch {describe_failure(repr(outcome.name), error)}") from error
+
 
 def plan(
     tasks: Sequence[Any],
@@ -111,20 +125,22 @@ def plan(
         InvalidInputError: If one is not allowed.
         BudgetExceededError: If the deadline of an active budget has passed.
     """
-    if width is not None and (isinstance(width, bool) or not isinstance(width, int) or width < 1):
-        raise InvalidInputError(
-            f"max_concurrency={brief(width)} was given; it must be a whole number >= 1, or None."
-        )
+    check_list("tasks", tasks)
+    for number, task in enumerate(tasks):
+        if not callable(task):
+            raise InvalidInputError(
+                f"tasks[{number}] is {task!r:.60}, which cannot be called; give the function, not what it returned, "
+                "e.g. lambda: search(query)."
+            )
+    check_count("max_concurrency", width, least=1)
     check_seconds("timeout", timeout)
     check_seconds("deadline", deadline)
     if on_error not in ("raise", "skip"):
-        raise InvalidInputError(f"on_error={brief(on_error)} was given; allowed: 'raise', 'skip'.")
-    count = _count(tasks)
+        raise InvalidInputError(f"on_error={on_error!r:.60} was given; allowed: 'raise', 'skip'.")
     if names is not None:
-        if isinstance(names, str) or not isinstance(names, Sequence):
-            raise InvalidInputError(f"names={brief(names)} was given; it must be a list of names, or None.")
-        if len(names) != count:
-            raise InvalidInputError(f"{len(names)} names were given for {count} tasks; give one each.")
+        check_list("names", names)
+        if len(names) != len(tasks):
+            raise InvalidInputError(f"{len(names)} names were given for {len(tasks)} tasks; give one each.")
     seconds, budget_limit = deadline, None
     tightest = tightest_deadline()
     if tightest is not None and (seconds is None or tightest[0] < seconds):
@@ -132,8 +148,8 @@ def plan(
         if seconds <= 0:
             raise BudgetExceededError("deadline", budget_limit)
     return Plan(
-        names=names if names is not None else [f"branch {number}" for number in range(1, count + 1)],
-        width=min(count, width or count),
+        names=names if names is not None else [f"branch {number + 1}" for number in range(len(tasks))],
+        width=min(len(tasks), width or len(tasks)),
         timeout=timeout,
         seconds=seconds,
         budget_limit=budget_limit,
@@ -141,62 +157,36 @@ def plan(
     )
 
 
-def check_map(func: Any, items: Any) -> None:
-    """See that there are a function and a list to apply it to: nobody knows how many items a generator holds.
+def check_list(name: str, value: Any) -> None:
+    """See that an argument is a list: nobody knows how many items a generator holds.
 
     Raises:
         InvalidInputError: If not.
     """
+    listed = hasattr(value, "__len__") and hasattr(value, "__getitem__")
+    if not listed or isinstance(value, (str, bytes, dict)):
+        raise InvalidInputError(
+            f"{name} is {value!r:.60} ({type(value).__name__}); give a list (list(...) makes one of a generator)."
+        )
+
+
+def bound(func: Callable[..., T], items: Sequence[Any]) -> list[Callable[[], T]]:
+    """A task for each item.
+
+    Raises:
+        InvalidInputError: If there is no function, or no list of items.
+    """
+    check_list("items", items)
     if not callable(func):
-        raise InvalidInputError(
-            f"func is {brief(func)}, which cannot be called; give a function of one item."
-        )
-    _check_list(items, "items")
-
-
-def _check_list(items: Any, what: str) -> None:
-    listed = hasattr(items, "__len__") and hasattr(items, "__getitem__")
-    if not listed or isinstance(items, (str, bytes, dict)):
-        raise InvalidInputError(
-            f"{what} is {brief(items)} ({type(items).__name__}); give a list (list(...) makes one of a generator)."
-        )
-
-
-def _count(tasks: Any) -> int:
-    """How many tasks there are, each of which can be called."""
-    _check_list(tasks, "tasks")
-    for number, task in enumerate(tasks):
-        if not callable(task):
-            advice = (
-                "give the function, not what it returned when called"
-                if hasattr(task, "__await__")
-                else "each must be a function without arguments, e.g. lambda: search(query)"
-            )
-            raise InvalidInputError(f"tasks[{number}] is {brief(task)}, which cannot be called; {advice}.")
-    return len(tasks)
+        raise InvalidInputError(f"func is {func!r:.60}, which cannot be called; give a function of one item.")
+    return [partial(func, item) for item in items]
 
 
 def describe_failure(name: str, error: BaseException | None) -> str:
     """One line about a failed branch, without line breaks, keys or more length than needed."""
     if isinstance(error, BranchTimeoutError):
         return f"{name} did not answer in time: {error}"
-    text = redact(" ".join(str(error).split()))
-    if len(text) > _MAX_MESSAGE:
-        text = text[: _MAX_MESSAGE - 3] + "..."
-    return f"{name} failed: {type(error).__name__}" + (f": {text}" if text else "")
-
-
-def raise_failure(outcome: Outcome[T]) -> NoReturn:
-    """Raise what a failed branch means for the whole.
-
-    Raises:
-        BranchError: With the branch's own error as its cause.
-        BudgetExceededError: As it is: a used-up budget stops the caller, not the branch.
-    """
-    error = outcome.error
-    if isinstance(error, (BranchTimeoutError, BudgetExceededError)):
-        raise error
-    raise BranchError(f"Branch {describe_failure(repr(outcome.name), error)}") from error
+    return f"{name} failed: {error_text(cast('BaseException', error), most=_MAX_MESSAGE)}"
 
 
 def fan_out(
@@ -241,11 +231,9 @@ def fan_out(
     """
     the_plan = plan(tasks, max_concurrency, timeout, on_error, names, deadline)
     check_abandoned()
-    if not tasks:
-        return FanOut([])
-    if the_plan.width == 1 and the_plan.timeout is None and the_plan.seconds is None:
+    if the_plan.width <= 1 and the_plan.timeout is None and the_plan.seconds is None:
         return FanOut(_one_by_one(tasks, the_plan))
-    return FanOut(_Run(tasks, the_plan, shared_pool()).result())
+    return FanOut(_Run(tasks, the_plan).result())
 
 
 def fan_out_map(func: Callable[[S], T], items: Sequence[S], **options: Any) -> FanOut[T]:
@@ -255,138 +243,121 @@ def fan_out_map(func: Callable[[S], T], items: Sequence[S], **options: Any) -> F
         >>> fan_out_map(len, ["a", "bc"]).values
         [1, 2]
     """
-    check_map(func, items)
-    return fan_out([partial(func, item) for item in items], **options)
+    return fan_out(bound(func, items), **options)
 
 
 def _one_by_one(tasks: Sequence[Callable[[], T]], the_plan: Plan) -> list[Outcome[T]]:
     """Without a time-out and at most one at a time, no thread is needed."""
-    base, parent = copy_context(), current_branch.get()
     outcomes: list[Outcome[T]] = []
     for name, task in zip(the_plan.names, tasks, strict=True):
         check_abandoned()
         started = time.monotonic()
+        value, error = None, None
         try:
-            value = Branch(parent).context(base).run(task)
-        except Exception as error:  # noqa: BLE001 - the caller's policy decides
-            outcome = Outcome[T](name, error=error, seconds=time.monotonic() - started)
-            if the_plan.on_error == "raise":
-                raise_failure(outcome)
-        else:
-            outcome = Outcome(name, value=value, seconds=time.monotonic() - started)
-        outcomes.append(outcome)
+            value = Branch().context().run(task)
+        except Exception as raised:  # noqa: BLE001 - the caller's policy decides
+            error = raised
+        outcomes.append(Outcome(name, value, error, time.monotonic() - started))
+        the_plan.check(outcomes[-1])
     return outcomes
 
 
 class _Run(Generic[T]):
-    """One fan-out on the pool. A branch that ends starts the next one; the caller only watches the clock."""
+    """One fan-out on the pool: the caller starts the branches, takes what they gave, and watches the clock."""
 
-    def __init__(self, tasks: Sequence[Callable[[], T]], the_plan: Plan, pool: Pool) -> None:
-        self._tasks, self._plan, self._pool = tasks, the_plan, pool
-        self._base, self._parent = copy_context(), current_branch.get()
-        self._condition = threading.Condition()
+    def __init__(self, tasks: Sequence[Callable[[], T]], the_plan: Plan) -> None:
+        self._tasks, self._plan, self._pool = tasks, the_plan, shared_pool()
         self._pending = deque(range(len(tasks)))
         self._running: dict[int, Call[T]] = {}
-        self._outcomes: list[Outcome[T] | None] = [None] * len(tasks)
-        self._left = len(tasks)
-        self._failed = False
-        self._crash: BaseException | None = None
+        self._ended: SimpleQueue[int] = SimpleQueue()
+        self._outcomes: dict[int, Outcome[T]] = {}
+        self._ends = None if the_plan.seconds is None else time.monotonic() + the_plan.seconds
 
     def result(self) -> list[Outcome[T]]:
-        self._pool.check_room()
-        ends = None if self._plan.seconds is None else time.monotonic() + self._plan.seconds
         try:
-            for _ in range(min(self._plan.width, self._pool.max_active)):
-                self._start_next()
-            with self._pool.waiting(), self._condition:
-                while self._left and not self._finished_early():
-                    now = time.monotonic()
-                    if ends is not None and now >= ends:
-                        self._give_up_all()
-                        break
-                    self._give_up_late(now)
-                    if self._left and not self._finished_early():
-                        self._condition.wait(self._patience(now, ends))
-        finally:
-            # On success nothing is left; on an error or Ctrl-C the rest is dropped or given up.
-            with self._condition:
-                self._pending.clear()
-                for call in self._running.values():
-                    call.give_up()
-        if self._crash is not None:
-            raise self._crash
-        found = [outcome for outcome in self._outcomes if outcome is not None]
-        if self._plan.on_error == "raise":
-            for outcome in found:
-                if not outcome.ok:
-                    raise_failure(outcome)
-        return found
+            with self._pool.waiting():
+                while len(self._outcomes) < len(self._tasks):
+                    self._start()
+                    try:
+                        self._take(self._ended.get(timeout=self._patience()))
+                    except Empty:
+                        self._give_up_late()
+        finally:  # on success nothing is left; on an error or Ctrl-C the rest is given up
+            for call in self._running.values():
+                call.give_up()
+        return [self._outcomes[index] for index in range(len(self._tasks))]
 
-    def _finished_early(self) -> bool:
-        return self._crash is not None or (self._failed and self._plan.on_error == "raise")
-
-    def _start_next(self) -> None:
-        """Start the next branch, if one is left."""
-        with self._condition:
-            if not self._pending or self._finished_early():
-                return
+    def _start(self) -> None:
+        width = min(self._plan.width, self._pool.max_active)
+        while self._pending and len(self._running) < width:
             index = self._pending.popleft()
-            done = partial(self._done, index)
-            call = self._running[index] = Call(self._tasks[index], done, self._base, self._parent, self._pool)
-        call.start()  # without the lock, which the branch needs at its end
+            call = self._running[index] = self._pool.start(self._tasks[index])
+            call.future.add_done_callback(lambda _, index=index: self._ended.put(index))  # type: ignore[misc]
 
-    def _done(self, index: int, value: T | None, error: BaseException | None) -> None:
-        """Take what a branch gave, on its thread; one that was late meanwhile is not there any more."""
-        with self._condition:
-            call = self._running.pop(index, None)
-            if call is None:
-                return
-            if error is not None and not isinstance(error, Exception):
-                self._crash = error
-            self._settle(index, call, value, error)
-            if not self._left or self._finished_early():
-                self._condition.notify()
-            if not self._pending:
-                return
-        try:
-            self._start_next()
-        except BranchError as refused:  # no thread for the next one: raised for the caller
-            with self._condition:
-                self._crash = refused
-                self._condition.notify()
+    def _take(self, index: int) -> None:
+        """Take what a branch gave; one that was late meanwhile is not there any more."""
+        call = self._running.pop(index, None)
+        if call is None:
+            return
+        error = call.future.exception()
+        if error is not None and not isinstance(error, Exception):
+            raise error
+        self._settle(index, call, None if error else call.future.result(), error)
 
-    def _settle(self, index: int, call: Call[T] | None, value: T | None, error: BaseException | None) -> None:
-        began = None if call is None else call.started
-        seconds = 0.0 if began is None else time.monotonic() - began
-        self._outcomes[index] = Outcome(self._plan.names[index], value=value, error=error, seconds=seconds)
-        self._left -= 1
-        self._failed = self._failed or error is not None
+    def _settle(self, index: int, call: Call[T] | None, value: T | None, error: Exception | None) -> None:
+        seconds = 0.0 if call is None or call.started is None else time.monotonic() - call.started
+        outcome = self._outcomes[index] = Outcome(self._plan.names[index], value, error, seconds)
+        self._plan.check(outcome)
 
-    def _patience(self, now: float, ends: float | None) -> float | None:
+    def _patience(self) -> float | None:
         """How long to wait: a branch that starts meanwhile cannot be late before one time-out from now."""
-        waits = [] if ends is None else [ends - now]
-        if (timeout := self._plan.timeout) is not None:
-            waits += [
-                timeout,
-                *(call.started + timeout - now for call in self._running.values() if call.started),
-            ]
-        return max(0.0, min(waits)) if waits else None
+        now, timeout = time.monotonic(), self._plan.timeout
+        ends = [] if self._ends is None else [self._ends]
+        if timeout is not None:
+            ends += [(call.started or now) + timeout for call in self._running.values()]
+        return max(0.0, min(ends) - now) if ends else None
 
-    def _give_up_late(self, now: float) -> None:
-        timeout = self._plan.timeout
-        for index, call in [] if timeout is None else list(self._running.items()):
-            if call.started is not None and now - call.started >= (timeout or 0.0):
-                self._give_up(index, whole=False)
-                self._start_next()
-
-    def _give_up_all(self) -> None:
-        for index in [*self._running, *self._pending]:
-            self._give_up(index, whole=True)
-        self._pending.clear()
+    def _give_up_late(self) -> None:
+        """Settle the branches that were not done in time."""
+        now, timeout = time.monotonic(), self._plan.timeout
+        if self._ends is not None and now >= self._ends:
+            for index in [*self._running, *self._pending]:
+                self._give_up(index, whole=True)
+            self._pending.clear()
+        elif timeout is not None:
+            for index, call in list(self._running.items()):
+                if call.started is not None and now - call.started >= timeout:
+                    self._give_up(index, whole=False)
 
     def _give_up(self, index: int, *, whole: bool) -> None:
-        """Settle a branch that was not done in time."""
         call = self._running.pop(index, None)
         if call is not None:
             call.give_up()
         self._settle(index, call, None, self._plan.late(self._plan.names[index], whole=whole))
+
+
+_NUMBERS = re.compile(r"\d+(?:\.\d+)?")
+_MOST_LOGGED = 256
+_logged: set[tuple[str, str, str]] = set()
+
+
+def log_degraded(log: logging.Logger, name: str, note: str) -> None:
+    """Log a note about a degraded search as a warning once for each cause; then as debug lines.
+
+    The same cause is the same note of the same retriever, whatever numbers stand in it. The note on each document
+    is not touched by this.
+
+    Args:
+        log: The logger of the module.
+        name: Name of the retriever.
+        note: ``"degraded: ..."``.
+
+    Example:
+        >>> log_degraded(logging.getLogger("quiet"), "MultiQuery", "degraded: multi_query failed: TimeoutError")
+    """
+    cause = (log.name, name, _NUMBERS.sub("#", note))
+    level = logging.DEBUG if cause in _logged else logging.WARNING
+    if len(_logged) >= _MOST_LOGGED:
+        _logged.clear()
+    _logged.add(cause)
+    log.log(level, "%s: %s (this warning comes once; the notes of each document say it too)", name, note)

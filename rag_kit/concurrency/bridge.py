@@ -12,12 +12,11 @@ import inspect
 import sys
 import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
-from concurrent.futures import Future, wait
 from contextlib import suppress
 from functools import partial, wraps
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
-from rag_kit.concurrency.pool import Call, PoolExecutor, settle_future, shared_pool
+from rag_kit.concurrency.pool import PoolExecutor, shared_pool
 
 if sys.platform == "win32":
     from asyncio import ProactorEventLoop as _Loop
@@ -95,25 +94,12 @@ async def run_in_thread(func: Callable[..., T], *args: object) -> T:
         >>> asyncio.run(run_in_thread(sorted, [3, 1, 2]))
         [1, 2, 3]
     """
-    pool = shared_pool()
-    pool.check_room()
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[T] = loop.create_future()
-
-    def settle(value: T | None, error: BaseException | None) -> None:
-        if isinstance(error, StopIteration):
-            cause, error = error, RuntimeError("StopIteration was raised, which cannot pass through await.")
-            error.__cause__ = cause
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(_settle, future, value, error)
-
-    call = Call(partial(func, *args), settle).start()
+    call = shared_pool().start(partial(func, *args))
     try:
-        with pool.waiting():
-            return await future
-    except asyncio.CancelledError:
+        with call.pool.waiting():
+            return await asyncio.wrap_future(call.future)
+    finally:  # cancelled
         call.give_up()
-        raise
 
 
 def run_coroutine(awaitable: Awaitable[T]) -> T:
@@ -151,17 +137,16 @@ def run_coroutine(awaitable: Awaitable[T]) -> T:
     except RuntimeError:
         return run()
     # The loop of this thread waits for us, so it cannot run the coroutine; a thread has to.
-    done: Future[T] = Future()
-    Call(run, partial(settle_future, done)).start()
+    call = shared_pool().start(run)
     try:
-        with shared_pool().waiting():
-            return done.result()
+        call.wait()
     except KeyboardInterrupt:
         for loop, task in running:
-            if task is not None and not done.done():
+            if task is not None and not call.future.done():
                 loop.call_soon_threadsafe(task.cancel)
-                wait([done], _CANCEL_SECONDS)
+                call.wait(_CANCEL_SECONDS)
         raise
+    return call.future.result()
 
 
 def blocking(function: Callable[P, Coroutine[Any, Any, T]], name: str) -> Callable[P, T]:
@@ -310,8 +295,3 @@ async def _close_with_loop(reference: weakref.ref[Any]) -> AsyncGenerator[None]:
                     RuntimeError
                 ):  # some connections are of another loop; they are dropped all the same
                     await pool.aclose()
-
-
-def _settle(future: asyncio.Future[T], value: T | None, error: BaseException | None) -> None:
-    if not future.done():
-        settle_future(future, value, error)

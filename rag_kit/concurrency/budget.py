@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import AbstractContextManager
-from contextvars import Context, ContextVar, Token
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import Context, ContextVar, copy_context
 from typing import Any
 
 from rag_kit.errors import BranchTimeoutError, BudgetExceededError, InvalidInputError
@@ -43,11 +44,8 @@ class Budget:
     def __init__(
         self, *, max_calls: int | None = None, max_tokens: int | None = None, deadline: float | None = None
     ) -> None:
-        for name, cap in (("max_calls", max_calls), ("max_tokens", max_tokens)):
-            if cap is not None and (isinstance(cap, bool) or not isinstance(cap, int) or cap < 0):
-                raise InvalidInputError(
-                    f"{name}={brief(cap)} was given; it must be a whole number >= 0, or None."
-                )
+        check_count("max_calls", max_calls)
+        check_count("max_tokens", max_tokens)
         check_seconds("deadline", deadline, zero=True)
         self.max_calls = max_calls
         self.max_tokens = max_tokens
@@ -134,25 +132,9 @@ class Budget:
         return f"Budget({', '.join(f'{name}={value}' for name, value in self.snapshot().items())})"
 
 
-class _Active:
-    """While entered, these budgets count everything; not a generator, since every model call enters some."""
-
-    __slots__ = ("_budgets", "_token")
-    _token: Token[tuple[Budget, ...]]
-
-    def __init__(self, *budgets: Budget) -> None:
-        self._budgets = budgets
-
-    def __enter__(self) -> Budget:
-        self._token = _active.set(_active.get() + self._budgets)
-        return self._budgets[-1]
-
-    def __exit__(self, *error: object) -> None:
-        _active.reset(self._token)
-
-
-def use_budget(budget: Budget, *further: Budget) -> AbstractContextManager[Budget]:
-    """Make a budget count everything in the block, branches of fan-outs included.
+@contextmanager
+def use_budget(*budgets: Budget) -> Iterator[Budget]:
+    """Make budgets count everything in the block, branches of fan-outs included.
 
     Budgets nest: all that are active are charged and checked.
 
@@ -162,14 +144,11 @@ def use_budget(budget: Budget, *further: Budget) -> AbstractContextManager[Budge
         >>> budget.calls
         1
     """
-    return _Active(budget, *further)
-
-
-def budget_scope(
-    *, max_calls: int | None = None, max_tokens: int | None = None, deadline: float | None = None
-) -> AbstractContextManager[Budget]:
-    """Enter a new budget; without caps it only counts."""
-    return _Active(Budget(max_calls=max_calls, max_tokens=max_tokens, deadline=deadline))
+    token = _active.set(_active.get() + budgets)
+    try:
+        yield budgets[-1]
+    finally:
+        _active.reset(token)
 
 
 def charge_call() -> None:
@@ -226,17 +205,13 @@ def tightest_deadline() -> tuple[float, float] | None:
 
 
 class Branch:
-    """One branch of a fan-out; carried by a context variable, so that nested fan-outs see it.
-
-    Args:
-        parent: The branch that started the fan-out, if any.
-    """
+    """One branch of a fan-out, inside the current one; carried by a context variable, so that nested ones see it."""
 
     __slots__ = ("_abandoned", "depth", "parent")
 
-    def __init__(self, parent: Branch | None) -> None:
-        self.parent = parent
-        self.depth: int = 0 if parent is None else parent.depth + 1
+    def __init__(self) -> None:
+        self.parent = current_branch.get()
+        self.depth: int = 0 if self.parent is None else self.parent.depth + 1
         self._abandoned = False
 
     def abandon(self) -> None:
@@ -248,9 +223,9 @@ class Branch:
         """Whether this branch or one around it was abandoned."""
         return self._abandoned or (self.parent is not None and self.parent.abandoned)
 
-    def context(self, base: Context) -> Context:
-        """A copy of a context in which this is the current branch."""
-        context = base.copy()
+    def context(self) -> Context:
+        """A copy of the caller's context in which this is the current branch."""
+        context = copy_context()
         context.run(current_branch.set, self)
         return context
 
@@ -268,6 +243,18 @@ def check_abandoned() -> None:
     if branch is not None and branch.abandoned:
         raise BranchTimeoutError(
             "This branch was abandoned (its time-out passed, or its fan-out was stopped); it ends here."
+        )
+
+
+def check_count(name: str, value: Any, *, least: int = 0) -> None:
+    """See that a cap is a whole number; ``None`` is no limit.
+
+    Raises:
+        InvalidInputError: It is no whole number, or too small.
+    """
+    if value is not None and (type(value) is not int or value < least):
+        raise InvalidInputError(
+            f"{name}={value!r:.60} was given; it must be a whole number >= {least}, or None."
         )
 
 
@@ -289,19 +276,6 @@ def check_seconds(name: str, value: Any, *, zero: bool = False) -> float | None:
     if not number or not 0 <= value <= MAX_SECONDS or (value == 0 and not zero):
         low = ">= 0" if zero else "> 0"
         raise InvalidInputError(
-            f"{name}={brief(value)} was given; it must be seconds {low} and at most {MAX_SECONDS:g}, or None."
+            f"{name}={value!r:.60} was given; it must be seconds {low} and at most {MAX_SECONDS:g}, or None."
         )
     return float(value)
-
-
-def brief(value: object) -> str:
-    """What was given, for a message: its repr, cut to 60 characters.
-
-    Example:
-        >>> brief(10**5000), brief([1])
-        ('a number of 16610 bits', '[1]')
-    """
-    if isinstance(value, int) and value.bit_length() > 190:
-        return f"a number of {value.bit_length()} bits"
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,34 +1,28 @@
-"""The one pool of threads: made when first needed, as large as the work asks for, never deadlocked by
-nesting.
+"""The one pool of threads: made when first needed, as large as the work asks for, never deadlocked by nesting.
 
-How its size is bounded:
-
-- at most ``MAX_ACTIVE`` threads work or stand ready at a time;
-- a thread that only waits for a nested fan-out does not count as active, so its children always find a
-  thread; the most deeply nested work is taken first, which keeps the number of such waiting threads small;
-- a thread whose branch was abandoned (a hung call cannot be killed) does not count as active either. When
-  ``MAX_ABANDONED`` of them are still hanging, new work is refused with an error, until some end.
-
-Threads are daemons: a hung one does not keep the interpreter from exiting. After a fork the child has a new
-pool.
+- At most ``MAX_ACTIVE`` threads work or stand ready at a time.
+- A thread that only waits for a nested fan-out does not count, so its children always find a thread; the most deeply
+  nested work is taken first, which keeps the number of waiting threads small.
+- A thread whose call was given up (a hung call cannot be killed) does not count either. While ``MAX_ABANDONED`` of
+  them hang, new work is refused with an error.
+- Threads are daemons: a hung one does not keep the interpreter from exiting. After a fork the child has a new pool.
 """
 
 from __future__ import annotations
 
-import asyncio
 import heapq
 import itertools
 import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from contextvars import Context, copy_context
+from functools import partial
 from typing import Any, Generic, TypeVar
 
-from rag_kit.concurrency.budget import Branch, current_branch
-from rag_kit.errors import BranchError, BranchTimeoutError
+from rag_kit.concurrency.budget import Branch, check_abandoned
+from rag_kit.errors import BranchError
 
 T = TypeVar("T")
 
@@ -37,13 +31,73 @@ MAX_ABANDONED = 256
 _IDLE_SECONDS = 10.0
 
 
+class Call(Generic[T]):
+    """A function for a thread of the pool, in a copy of the caller's context and a branch of its own.
+
+    Attributes:
+        branch: The branch.
+        future: Gets what the function returns or raises.
+        started: When it began, by ``time.monotonic``; ``None`` while it waits for a thread.
+        worker: The thread that runs it.
+    """
+
+    __slots__ = ("_context", "_func", "branch", "future", "pool", "started", "worker")
+
+    def __init__(self, func: Callable[[], T], pool: Pool) -> None:
+        self._func = func
+        self.pool = pool
+        self.branch = Branch()
+        self._context = self.branch.context()
+        self.future: Future[T] = Future()
+        self.started: float | None = None
+        self.worker: Worker | None = None
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait for the end; whether it came in time."""
+        with self.pool.waiting():
+            wait([self.future], seconds)
+        return self.future.done()
+
+    def give_up(self) -> None:
+        """Stop waiting: what has not begun never will, and the thread of what runs counts no more."""
+        if not self.future.done():
+            self.branch.abandon()
+            if not self.future.cancel():
+                self.pool.abandon(self)
+
+    def run(self) -> None:
+        """Do the work; called on the pool's thread."""
+        if not self.future.set_running_or_notify_cancel():
+            return
+        self.started = time.monotonic()
+        try:
+            value = self._context.run(self._checked)
+        except StopIteration as error:
+            refused = RuntimeError("StopIteration was raised, which cannot pass through await.")
+            refused.__cause__ = error
+            self.future.set_exception(refused)
+        except BaseException as error:  # noqa: BLE001 - handed to whoever waits
+            self.future.set_exception(error)
+        else:
+            self.future.set_result(value)
+
+    def _checked(self) -> T:
+        check_abandoned()
+        return self._func()
+
+
 class Worker(threading.Thread):
-    """A thread of the pool."""
+    """A thread of the pool.
+
+    Attributes:
+        excuses: Why it does not count as active: calls that it waits for, and one if its call was given up.
+        abandoned: Whether its call was given up.
+    """
 
     def __init__(self, pool: Pool, number: int) -> None:
         super().__init__(name=f"rag_kit-{number}", daemon=True)
         self.pool = pool
-        self.waiting = 0
+        self.excuses = 0
         self.abandoned = False
 
     def run(self) -> None:
@@ -70,50 +124,33 @@ class Pool:
         self.max_abandoned = max_abandoned
         self._idle_seconds = idle_seconds
         self._condition = threading.Condition(threading.Lock())
-        self._queue: list[tuple[int, int, Callable[[], None]]] = []
+        self._queue: list[tuple[int, int, Call[Any]]] = []
         self._numbers = itertools.count(1)
-        self._live = 0
+        self.threads = 0
+        self.abandoned = 0
         self._idle = 0
-        self._waiting = 0
-        self._abandoned = 0
+        self._excused = 0
 
-    @property
-    def threads(self) -> int:
-        """Threads that exist."""
-        return self._live
-
-    @property
-    def abandoned(self) -> int:
-        """Threads whose branch was abandoned and still runs."""
-        return self._abandoned
-
-    def check_room(self) -> None:
-        """See whether new work may be started.
+    def start(self, func: Callable[[], T]) -> Call[T]:
+        """Queue a function; the most deeply nested ones go first.
 
         Raises:
-            BranchError: If too many abandoned branches are still hanging.
+            BranchError: If too many abandoned calls still hang, or no thread can be started and none is there.
         """
-        if self._abandoned >= self.max_abandoned:
-            raise BranchError(
-                f"{self._abandoned} branches that were abandoned at their time-out still hang, which is the most "
-                "that is allowed; no new one is started until some end. Give the calls inside them a time-out of "
-                "their own (in the HTTP client, in the database driver)."
-            )
-
-    def submit(self, job: Callable[[], None], depth: int = 0) -> None:
-        """Queue a job, which must not raise; deeper ones go first.
-
-        Raises:
-            BranchError: If no thread can be started and none is there to take the job.
-        """
+        call = Call(func, self)
         with self._condition:
-            entry = (-depth, next(self._numbers), job)
-            heapq.heappush(self._queue, entry)
+            if self.abandoned >= self.max_abandoned:
+                raise BranchError(
+                    f"{self.abandoned} branches that were abandoned at their time-out still hang, which is the most "
+                    "that is allowed; no new one is started until some end. Give the calls inside them a time-out of "
+                    "their own (in the HTTP client, in the database driver)."
+                )
+            heapq.heappush(self._queue, (-call.branch.depth, next(self._numbers), call))
             self._find_thread()
             if self._active() <= 0:
-                self._queue.remove(entry)
-                heapq.heapify(self._queue)
+                call.future.cancel()
                 raise BranchError("The system lets no thread be started. Lower max_concurrency.")
+        return call
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
@@ -122,62 +159,62 @@ class Pool:
         if not isinstance(worker, Worker) or worker.pool is not self:
             yield
             return
-        self._wait_more(worker)
+        with self._condition:
+            self._excuse(worker, 1)
+            self._find_thread()
         try:
             yield
         finally:
             with self._condition:
-                worker.waiting -= 1
-                if worker.waiting == 0 and not worker.abandoned:
-                    self._waiting -= 1
+                self._excuse(worker, -1)
 
-    def abandon(self, thread: threading.Thread) -> None:
-        """Stop counting on a thread that runs a branch nobody waits for."""
+    def abandon(self, call: Call[Any]) -> None:
+        """Stop counting on the thread that runs a call nobody waits for."""
         with self._condition:
-            if not isinstance(thread, Worker) or thread.pool is not self or thread.abandoned:
-                return
-            thread.abandoned = True
-            self._abandoned += 1
-            if thread.waiting:
-                self._waiting -= 1
-            self._find_thread()
+            worker = call.worker
+            if worker is not None and not worker.abandoned:
+                worker.abandoned = True
+                self.abandoned += 1
+                self._excuse(worker, 1)
+                self._find_thread()
 
     def work(self, worker: Worker) -> None:
         """The life of a worker thread."""
-        while (job := self._next_job(worker)) is not None:
-            try:
-                job()
-            finally:
-                del job
-                with self._condition:
-                    if worker.abandoned:
-                        worker.abandoned = False
-                        self._abandoned -= 1
+        while (call := self._next_call(worker)) is not None:
+            call.run()
+            with self._condition:
+                call.worker = None
+                if worker.abandoned:
+                    worker.abandoned = False
+                    self.abandoned -= 1
+                    self._excuse(worker, -1)
+            del call  # not kept while the thread is idle
 
-    def _wait_more(self, worker: Worker) -> None:
-        with self._condition:
-            worker.waiting += 1
-            if worker.waiting == 1 and not worker.abandoned:
-                self._waiting += 1
-                self._find_thread()
-
-    def _next_job(self, worker: Worker) -> Callable[[], None] | None:
+    def _next_call(self, worker: Worker) -> Call[Any] | None:
         with self._condition:
             if self._active() > self.max_active:
-                self._live -= 1
+                self.threads -= 1
                 return None
             self._idle += 1
             try:
                 while not self._queue:
                     if not self._condition.wait(self._idle_seconds) and not self._queue:
-                        self._live -= 1
+                        self.threads -= 1
                         return None
-                return heapq.heappop(self._queue)[2]
+                call = heapq.heappop(self._queue)[2]
             finally:
                 self._idle -= 1
+            call.worker = worker
+            return call
 
     def _active(self) -> int:
-        return self._live - self._waiting - self._abandoned
+        return self.threads - self._excused
+
+    def _excuse(self, worker: Worker, change: int) -> None:
+        """Count one reason more or less; the caller holds the lock."""
+        before = worker.excuses > 0
+        worker.excuses += change
+        self._excused += (worker.excuses > 0) - before
 
     def _find_thread(self) -> None:
         """Wake an idle thread for the queue, or start one; the caller holds the lock."""
@@ -186,92 +223,13 @@ class Pool:
             return
         if self._active() >= self.max_active:
             return
-        worker = Worker(self, self._live + 1)
-        self._live += 1
+        worker = Worker(self, self.threads + 1)
+        self.threads += 1
         try:
             worker.start()
         except RuntimeError:
-            # No thread to be had; those there are will take the work, or ``submit`` refuses it.
-            self._live -= 1
-
-
-class Call(Generic[T]):
-    """A function on a thread of the pool, in a branch of its own; whoever waits for it may give it up.
-
-    Args:
-        func: The function.
-        settle: Given its value and its error (one is ``None``) on its thread, unless it was given up before.
-        base: The context that it runs in a copy of; default: the caller's.
-        parent: The branch around it, where ``base`` is given.
-        pool: Default: the shared one.
-
-    Attributes:
-        started: When it began, by ``time.monotonic``; ``None`` while it waits for a thread.
-    """
-
-    __slots__ = ("_context", "_func", "_lock", "_open", "_pool", "_settle", "_thread", "branch", "started")
-
-    def __init__(
-        self,
-        func: Callable[[], T],
-        settle: Callable[[T | None, BaseException | None], None],
-        base: Context | None = None,
-        parent: Branch | None = None,
-        pool: Pool | None = None,
-    ) -> None:
-        self._func, self._settle = func, settle
-        self._pool = pool or shared_pool()
-        self.branch = Branch(current_branch.get() if base is None else parent)
-        self._context = self.branch.context(copy_context() if base is None else base)
-        self._lock, self._open = threading.Lock(), True
-        self._thread: threading.Thread | None = None
-        self.started: float | None = None
-
-    def start(self) -> Call[T]:
-        """Queue it.
-
-        Raises:
-            BranchError: No thread can be started and none is there.
-        """
-        self._pool.submit(self._run, self.branch.depth)
-        return self
-
-    def give_up(self) -> None:
-        """Stop waiting: what has not begun never will, and the thread of what runs counts no more."""
-        with self._lock:
-            if self._open:
-                self._open = False
-                self.branch.abandon()
-                if self._thread is not None:
-                    self._pool.abandon(self._thread)
-
-    def _run(self) -> None:
-        with self._lock:
-            if not self._open:
-                return
-            self._thread, self.started = threading.current_thread(), time.monotonic()
-        value: T | None = None
-        error: BaseException | None = None
-        try:
-            if self.branch.abandoned:
-                raise BranchTimeoutError("Not started: the branch around it was abandoned.")
-            value = self._context.run(self._func)
-        except BaseException as raised:  # noqa: BLE001 - handed to whoever waits
-            error = raised
-        with self._lock:
-            self._thread, wanted, self._open = None, self._open, False
-        if wanted:
-            self._settle(value, error)
-
-
-def settle_future(
-    future: Future[T] | asyncio.Future[T], value: T | None, error: BaseException | None
-) -> None:
-    """Give a future the value of a `Call`, or its error."""
-    if error is not None:
-        future.set_exception(error)
-    else:
-        future.set_result(value)  # type: ignore[arg-type]
+            # No thread to be had; those there are will take the work, or ``start`` refuses it.
+            self.threads -= 1
 
 
 class PoolExecutor(ThreadPoolExecutor):
@@ -283,18 +241,7 @@ class PoolExecutor(ThreadPoolExecutor):
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """As ``ThreadPoolExecutor.submit``, on the shared pool."""
-        future: Future[Any] = Future()
-
-        def job() -> None:
-            if not future.set_running_or_notify_cancel():
-                return
-            try:
-                future.set_result(fn(*args, **kwargs))
-            except BaseException as error:  # noqa: BLE001 - handed to whoever waits
-                future.set_exception(error)
-
-        shared_pool().submit(job)
-        return future
+        return shared_pool().start(partial(fn, *args, **kwargs)).future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Do nothing: the threads are those of the shared pool, which outlives the loop."""
@@ -307,11 +254,10 @@ _pool_lock = threading.Lock()
 def shared_pool() -> Pool:
     """The pool of this process."""
     global _pool
-    if _pool is None:
-        with _pool_lock:
-            if _pool is None:
-                _pool = Pool()
-    return _pool
+    with _pool_lock:
+        if _pool is None:
+            _pool = Pool()
+        return _pool
 
 
 def _forget_pool() -> None:

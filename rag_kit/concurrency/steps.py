@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import types
 from collections.abc import Awaitable, Callable, Coroutine, Generator
-from concurrent.futures import Future, wait
-from contextvars import copy_context
 from functools import partial
 from typing import Any, Generic, TypeVar
 
 from rag_kit.concurrency.asynchronous import in_time
-from rag_kit.concurrency.budget import Branch, check_abandoned, current_branch, tightest_deadline
-from rag_kit.concurrency.pool import Call, settle_future, shared_pool
+from rag_kit.concurrency.budget import Branch, check_abandoned, tightest_deadline
+from rag_kit.concurrency.pool import shared_pool
 from rag_kit.errors import BranchTimeoutError, BudgetExceededError, InvalidInputError
 
 T = TypeVar("T")
@@ -141,18 +139,13 @@ def call_in_time(func: Callable[[], T], timeout: float | None = None) -> T:
     if limit is None:
         return func()
     seconds, late = limit
-    pool = shared_pool()
-    pool.check_room()
-    done: Future[T] = Future()
-    call = Call(func, partial(settle_future, done)).start()
+    call = shared_pool().start(func)
     try:
-        with pool.waiting():
-            wait([done], seconds)
+        if not call.wait(seconds):
+            raise late()
     finally:  # late, or interrupted
         call.give_up()
-    if not done.done():
-        raise late()
-    return done.result()
+    return call.future.result()
 
 
 async def acall_in_time(func: Callable[[], Awaitable[T]], timeout: float | None = None) -> T:
@@ -161,7 +154,7 @@ async def acall_in_time(func: Callable[[], Awaitable[T]], timeout: float | None 
     if limit is None:
         return await func()
     seconds, late = limit
-    return await in_time(func, seconds, late, Branch(current_branch.get()).context(copy_context()))
+    return await in_time(func, seconds, late, Branch().context())
 
 
 def _limit(timeout: float | None) -> tuple[float, Callable[[], Exception]] | None:

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.documents import Document
 
-from rag_kit.concurrency import afan_out_map
+from rag_kit.concurrency import Budget, afan_out_map, use_budget
 from rag_kit.concurrency.bridge import blocking, run_in_thread
-from rag_kit.concurrency.budget import budget_scope
 from rag_kit.documents.append_log import AppendLog, read_log
 from rag_kit.errors import BudgetExceededError, InvalidInputError, ModelOutputError
 from rag_kit.evaluation._files import as_path, check_target
@@ -139,7 +138,7 @@ async def agenerate(
     target = None if out is None else as_path(out, "out")
     writer = await run_in_thread(_Writer, documents, llm, target, language, per_passage, prompts)
     reached: BudgetExceededError | None = None
-    caps = budget_scope(max_calls=max_calls, max_tokens=max_tokens, deadline=deadline)
+    caps = use_budget(Budget(max_calls=max_calls, max_tokens=max_tokens, deadline=deadline))
     with writer.log or nullcontext(), caps as budget:
         try:
             for place, kind in enumerate(kinds):

@@ -14,7 +14,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ensure_config, merge_configs
 
 from rag_kit.concurrency.bridge import run_in_thread
-from rag_kit.concurrency.budget import budget_scope, check_seconds
+from rag_kit.concurrency.budget import Budget, check_seconds, use_budget
 from rag_kit.concurrency.steps import Logic, Step, arun, run
 from rag_kit.errors import InvalidInputError
 from rag_kit.prompts import PromptTemplate, load_prompt
@@ -104,12 +104,12 @@ class ModelCall:
 
     def run(self, logic: Callable[[], Logic[T]]) -> T:
         """Carry out the logic within the caps, blocking."""
-        with budget_scope(**self._caps):
+        with use_budget(Budget(**self._caps)):
             return run(logic(), self)
 
     async def arun(self, logic: Callable[[], Logic[T]]) -> T:
         """As `run`, on an event loop."""
-        with budget_scope(**self._caps):
+        with use_budget(Budget(**self._caps)):
             return await arun(logic(), self)
 
 

@@ -14,8 +14,7 @@ from langchain_core.runnables import Runnable
 from pydantic import Field, field_validator, model_validator
 
 from rag_kit.concurrency import afan_out, fan_out
-from rag_kit.concurrency.branches import FanOut
-from rag_kit.concurrency.degradation_log import log_degraded
+from rag_kit.concurrency.branches import FanOut, log_degraded
 from rag_kit.documents import add_note, document_keys
 from rag_kit.documents.provenance import peek_provenance, peek_score
 from rag_kit.documents.spans import new_part, span_of

@@ -8,8 +8,7 @@ from pathlib import Path
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 
-from rag_kit.concurrency import afan_out, fan_out
-from rag_kit.concurrency.budget import budget_scope
+from rag_kit.concurrency import Budget, afan_out, fan_out, use_budget
 from rag_kit.documents import get_provenance
 from rag_kit.evaluation import Example, Results, compare, evaluate
 from rag_kit.graphs import build_crag, build_plain_rag
@@ -90,7 +89,7 @@ async def both() -> list[int]:
 def main(folder: Path) -> None:
     (folder / "notes.md").write_text("# Pump\n\nThe pump starts at 40 degrees.\n", encoding="utf-8")
     question = "When does the pump start?"
-    with budget_scope(max_calls=100):
+    with use_budget(Budget(max_calls=100)):
         print(passages(question, folder), answer(question, folder))
     words = BM25Retriever(index=BM25Index.from_texts(["The pump starts at 40 degrees."]))
     print(asyncio.run(answer_later(question, words)), score(words, folder), condensed(question))

@@ -41,7 +41,7 @@ def test_no_more_is_drawn_than_is_under_way_or_waits() -> None:
             drawn.append(number)
             yield number
 
-    with closing(map_ahead(abs, items(), max_concurrency=2, waiting=1)) as made:
+    with closing(map_ahead(abs, items(), max_concurrency=2)) as made:
         assert [next(made), next(made)] == [0, 1]
         assert len(drawn) <= 2 + 3
 
@@ -90,7 +90,7 @@ def test_context_and_stages() -> None:
     name.set("caller")
     read = (number for number in range(50))
     with (
-        closing(draw_ahead(read, waiting=2)) as first,
+        closing(draw_ahead(read)) as first,
         closing(map_ahead(lambda number: (number, name.get()), first, max_concurrency=3)) as second,
     ):
         assert list(second) == [(number, "caller") for number in range(50)]

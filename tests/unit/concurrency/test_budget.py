@@ -8,7 +8,6 @@ import pytest
 
 from rag_kit.concurrency import Budget, use_budget
 from rag_kit.concurrency.budget import (
-    budget_scope,
     charge_call,
     charge_tokens,
     check_budget,
@@ -57,14 +56,14 @@ def test_deadline() -> None:
 
 def test_nested_budgets_are_all_charged_or_none() -> None:
     """Every enclosing budget counts; when one refuses, none has counted."""
-    with budget_scope(max_calls=3) as outer, budget_scope(max_calls=1) as inner:
+    with use_budget(Budget(max_calls=3)) as outer, use_budget(Budget(max_calls=1)) as inner:
         charge_call()
         charge_tokens(7)
         with pytest.raises(BudgetExceededError, match="max_calls=1"):
             charge_call()
         assert (outer.calls, inner.calls, outer.tokens, inner.tokens) == (1, 1, 7, 7)
-    with budget_scope(max_calls=1) as outer:
-        with budget_scope(max_calls=5) as inner:
+    with use_budget(Budget(max_calls=1)) as outer:
+        with use_budget(Budget(max_calls=5)) as inner:
             charge_call()
             with pytest.raises(BudgetExceededError, match="max_calls=1"):
                 charge_call()

@@ -8,16 +8,11 @@ import pytest
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.runnables import RunnableLambda
 
-from rag_kit.concurrency.degradation_log import forget_logged, log_degraded
+from rag_kit.concurrency.branches import log_degraded
 from rag_kit.documents import get_provenance
 from rag_kit.retrieval import BM25Retriever, EnsembleRetriever, MultiQueryRetriever
 
 log = logging.getLogger("rag_kit.test_telling")
-
-
-@pytest.fixture(autouse=True)
-def _anew() -> None:
-    forget_logged()
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -36,11 +31,8 @@ def test_a_cause_is_told_once_whatever_numbers_it_holds(caplog: pytest.LogCaptur
 
 def test_what_is_kept_in_mind_is_bounded(caplog: pytest.LogCaptureFixture) -> None:
     """Thousands of causes do not grow the memory; one that was long ago is told again."""
-    from rag_kit.concurrency import degradation_log
-
     for number in range(3_000):
         log_degraded(log, "A", "degraded: " + "x" * (number % 600) + "y" * (number // 600))
-    assert len(degradation_log._logged) == degradation_log._MOST
     caplog.clear()
     log_degraded(log, "A", "degraded: ")
     assert len(warnings(caplog)) == 1

@@ -11,8 +11,8 @@ from contextvars import ContextVar
 import pytest
 from langchain_core.runnables import RunnableLambda
 
-from rag_kit.concurrency import fan_out, fan_out_map
-from rag_kit.concurrency.budget import budget_scope, charge_call
+from rag_kit.concurrency import Budget, fan_out, fan_out_map, use_budget
+from rag_kit.concurrency.budget import charge_call
 from rag_kit.concurrency.pool import Pool, shared_pool
 from rag_kit.errors import BranchError, BranchTimeoutError, BudgetExceededError, InvalidInputError
 
@@ -304,7 +304,7 @@ def test_the_interpreter_exits_with_a_hung_thread() -> None:
 def test_budget_deadline_bounds_waiting() -> None:
     """The deadline of an active budget ends the wait; a budget that is over lets nothing start."""
     begun = time.monotonic()
-    with budget_scope(deadline=0.3):
+    with use_budget(Budget(deadline=0.3)):
         with pytest.raises(BudgetExceededError, match="deadline"):
             fan_out([lambda: wait(5), lambda: 1])
         assert time.monotonic() - begun < 2
@@ -321,7 +321,7 @@ def test_budgets_are_charged_from_branches() -> None:
         charge_call()
         return 1
 
-    with budget_scope(max_calls=5) as budget:
+    with use_budget(Budget(max_calls=5)) as budget:
         result = fan_out([task] * 20, on_error="skip")
         assert len(result.values) == 5 and budget.calls == 5
         with pytest.raises(BudgetExceededError):
@@ -339,7 +339,6 @@ def test_budgets_are_charged_from_branches() -> None:
         {"timeout": float("nan")},
         {"timeout": float("inf")},
         {"timeout": 1e300},
-        {"timeout": 10**5000},
         {"timeout": "1"},
         {"deadline": 1e300},
         {"deadline": float("inf")},
@@ -375,7 +374,7 @@ def test_wrong_map(func: object, items: object, named: str) -> None:
 def test_the_longest_time_that_is_allowed_can_be_waited_for() -> None:
     """The upper bound of a time-out does not overflow the clock."""
     assert fan_out([lambda: 1, lambda: 2], timeout=1e9, deadline=1e9).values == [1, 2]
-    with budget_scope(deadline=1e9):
+    with use_budget(Budget(deadline=1e9)):
         assert fan_out([lambda: 1, lambda: 2]).values == [1, 2]
 
 
@@ -390,7 +389,7 @@ def test_idle_threads_end() -> None:
     pool = Pool(idle_seconds=0.05)
     gate = threading.Barrier(5)
     for _ in range(4):
-        pool.submit(lambda: gate.wait(5))
+        pool.start(lambda: gate.wait(5))
     gate.wait(5)
     limit = time.monotonic() + 10
     while pool.threads and time.monotonic() < limit:

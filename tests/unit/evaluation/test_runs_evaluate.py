@@ -479,10 +479,10 @@ def test_after_a_cap_what_asks_no_model_is_computed_all_the_same() -> None:
 
 def test_a_cap_of_the_pipelines_own_is_an_error_of_its_row() -> None:
     """Only the caps of the run end the run."""
-    from rag_kit.concurrency.budget import budget_scope
+    from rag_kit.concurrency import Budget, use_budget
 
     def pipeline(question: str) -> str:
-        with budget_scope(max_calls=0 if "1" in question else 5):
+        with use_budget(Budget(max_calls=0 if "1" in question else 5)):
             charge_call()
         return "Yes."
 

@@ -270,9 +270,9 @@ async def test_raise_policy_and_timeouts() -> None:
 
 async def test_used_up_budget_is_raised_as_such() -> None:
     """When the budget's deadline ends all branches, the error is the budget's."""
-    from rag_kit.concurrency.budget import budget_scope
+    from rag_kit.concurrency import Budget, use_budget
 
-    with budget_scope(deadline=0.2), pytest.raises(BudgetExceededError):
+    with use_budget(Budget(deadline=0.2)), pytest.raises(BudgetExceededError):
         await EnsembleRetriever(retrievers=[Fixed(docs=[], delay=5)]).ainvoke("q")
 
 

@@ -19,7 +19,6 @@ from support.embedding import WordEmbeddings
 from support.rewriters import Scripted, Words, both, corpus, ids, notes
 
 from rag_kit.concurrency import Budget, use_budget
-from rag_kit.concurrency.degradation_log import forget_logged
 from rag_kit.documents import get_provenance
 from rag_kit.errors import (
     BranchError,
@@ -344,7 +343,6 @@ async def test_raise_policy(failure: str) -> None:
 
 async def test_losses_are_logged_where_no_document_can_tell(caplog: pytest.LogCaptureFixture) -> None:
     """A source that fails is logged even when the others find nothing."""
-    forget_logged()
     words = {"cars": Words(docs=CARS, fail_on="engines"), "tea": Words(docs=TEA)}
     assert await both(made(lambda question: ["cars", "tea"], words, most=None), "engines") == []
     assert "source 'cars' failed" in caplog.text
