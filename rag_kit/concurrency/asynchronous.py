@@ -9,8 +9,8 @@ from contextvars import Context
 from functools import partial
 from typing import Any, Literal, TypeVar
 
-from rag_kit.concurrency.branches import FanOut, Outcome, Plan, bound, plan
-from rag_kit.concurrency.budget import Branch, check_abandoned
+from rag_kit.concurrency.branches import FanOut, Outcome, Plan, bound
+from rag_kit.concurrency.budget import Branch
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -26,7 +26,6 @@ async def afan_out(
     timeout: float | None = None,
     on_error: Literal["raise", "skip"] = "raise",
     names: Sequence[str] | None = None,
-    deadline: float | None = None,
 ) -> FanOut[T]:
     """Run coroutine functions side by side; the arguments mean what they mean in ``fan_out``.
 
@@ -39,7 +38,6 @@ async def afan_out(
         timeout: Seconds each branch may take.
         on_error: ``"raise"`` or ``"skip"``.
         names: One name a branch.
-        deadline: Seconds the whole may take.
 
     Example:
         >>> import asyncio
@@ -48,8 +46,7 @@ async def afan_out(
         >>> asyncio.run(afan_out([lambda: double(1), lambda: double(2)])).values
         [2, 4]
     """
-    the_plan = plan(tasks, max_concurrency, timeout, on_error, names, deadline)
-    check_abandoned()
+    the_plan = Plan(tasks, max_concurrency, timeout, on_error, names)
     slots, begun = asyncio.Semaphore(max(1, the_plan.width)), time.monotonic()
     branches = [
         asyncio.create_task(_branch(name, task, the_plan, slots), context=Branch().context())
@@ -69,7 +66,7 @@ async def afan_out(
     seconds = time.monotonic() - begun
     outcomes = []
     for name, each in zip(the_plan.names, branches, strict=True):
-        error = the_plan.late(name, whole=True) if each in late else None
+        error = the_plan.over() if each in late else None
         outcomes.append(ended.get(each) or Outcome[T](name, error=error, seconds=seconds))
         the_plan.check(outcomes[-1])
     return FanOut(outcomes)
@@ -90,7 +87,7 @@ async def _branch(
             if the_plan.timeout is None:
                 value = await task()
             else:
-                value = await in_time(task, the_plan.timeout, partial(the_plan.late, name, whole=False))
+                value = await in_time(task, the_plan.timeout, partial(the_plan.late, name))
         except (Exception, asyncio.CancelledError) as raised:
             own = asyncio.current_task()
             if isinstance(raised, asyncio.CancelledError) and own is not None and own.cancelling():

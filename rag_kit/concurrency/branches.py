@@ -18,7 +18,7 @@ from rag_kit.concurrency.budget import (
     check_abandoned,
     check_count,
     check_seconds,
-    tightest_deadline,
+    time_left,
 )
 from rag_kit.concurrency.pool import Call, shared_pool
 from rag_kit.errors import BranchError, BranchTimeoutError, BudgetExceededError, InvalidInputError
@@ -68,7 +68,6 @@ class FanOut(Generic[T]):
         return [describe_failure(o.name, o.error) for o in self.outcomes if o.error is not None]
 
 
-@dataclass(frozen=True)
 class Plan:
     """The checked arguments of a fan-out.
 
@@ -76,25 +75,53 @@ class Plan:
         names: One name a branch.
         width: Most branches at a time.
         timeout: Seconds a branch may take.
-        seconds: Seconds the whole may take: the tighter of ``deadline`` and the active budgets.
-        budget_limit: The budget's own deadline, if that is the tighter one.
-        on_error: What to do when a branch fails.
+        seconds: Seconds the whole may take, by the active budgets.
+
+    Raises:
+        InvalidInputError: If an argument is not allowed.
+        BudgetExceededError: If the deadline of an active budget has passed.
+        BranchTimeoutError: If the caller itself runs in a branch that was abandoned.
     """
 
-    names: Sequence[str]
-    width: int
-    timeout: float | None
-    seconds: float | None
-    budget_limit: float | None
-    on_error: OnError
+    def __init__(
+        self,
+        tasks: Sequence[Any],
+        width: int | None,
+        timeout: float | None,
+        on_error: str,
+        names: Sequence[str] | None,
+    ) -> None:
+        check_list("tasks", tasks)
+        for number, task in enumerate(tasks):
+            if not callable(task):
+                raise InvalidInputError(
+                    f"tasks[{number}] is {task!r:.60}, which cannot be called; give the function, not what it "
+                    "returned, e.g. lambda: search(query)."
+                )
+        check_count("max_concurrency", width, least=1)
+        if on_error not in ("raise", "skip"):
+            raise InvalidInputError(f"on_error={on_error!r:.60} was given; allowed: 'raise', 'skip'.")
+        if names is None:
+            names = [f"branch {number + 1}" for number in range(len(tasks))]
+        check_list("names", names)
+        if len(names) != len(tasks):
+            raise InvalidInputError(f"{len(names)} names were given for {len(tasks)} tasks; give one each.")
+        self.names = names
+        self.width = min(len(tasks), width or len(tasks))
+        self.timeout = check_seconds("timeout", timeout)
+        self._skip = on_error == "skip"
+        check_abandoned()
+        left = time_left()
+        self.seconds: float | None = left[0]
+        self._deadline: float | None = left[1]
 
-    def late(self, name: str, *, whole: bool) -> Exception:
-        """The error of a branch that was not done in time."""
-        if not whole:
-            return BranchTimeoutError(f"Branch {name!r} took longer than timeout={self.timeout:g} s.")
-        if self.budget_limit is not None:
-            return BudgetExceededError("deadline", self.budget_limit)
-        return BranchTimeoutError(f"Branch {name!r} was not done within deadline={self.seconds:g} s.")
+    def late(self, name: str) -> Exception:
+        """The error of a branch that took longer than its time-out."""
+        return BranchTimeoutError(f"Branch {name!r} took longer than timeout={self.timeout:g} s.")
+
+    def over(self) -> Exception:
+        """The error of a branch that was not done at the deadline."""
+        return BudgetExceededError("deadline", self._deadline or 0)
 
     def check(self, outcome: Outcome[Any]) -> None:
         """Raise what a failed branch means for the whole, unless failed branches are skipped.
@@ -104,57 +131,11 @@ class Plan:
             BudgetExceededError: As it is: a used-up budget stops the caller, not the branch.
         """
         error = outcome.error
-        if error is None or self.on_error == "skip":
+        if error is None or self._skip:
             return
         if isinstance(error, (BranchTimeoutError, BudgetExceededError)):
             raise error
         raise BranchError(f"Branch {describe_failure(repr(outcome.name), error)}") from error
-
-
-def plan(
-    tasks: Sequence[Any],
-    width: int | None,
-    timeout: float | None,
-    on_error: str,
-    names: Sequence[str] | None,
-    deadline: float | None,
-) -> Plan:
-    """Check the arguments of a fan-out.
-
-    Raises:
-        InvalidInputError: If one is not allowed.
-        BudgetExceededError: If the deadline of an active budget has passed.
-    """
-    check_list("tasks", tasks)
-    for number, task in enumerate(tasks):
-        if not callable(task):
-            raise InvalidInputError(
-                f"tasks[{number}] is {task!r:.60}, which cannot be called; give the function, not what it returned, "
-                "e.g. lambda: search(query)."
-            )
-    check_count("max_concurrency", width, least=1)
-    check_seconds("timeout", timeout)
-    check_seconds("deadline", deadline)
-    if on_error not in ("raise", "skip"):
-        raise InvalidInputError(f"on_error={on_error!r:.60} was given; allowed: 'raise', 'skip'.")
-    if names is not None:
-        check_list("names", names)
-        if len(names) != len(tasks):
-            raise InvalidInputError(f"{len(names)} names were given for {len(tasks)} tasks; give one each.")
-    seconds, budget_limit = deadline, None
-    tightest = tightest_deadline()
-    if tightest is not None and (seconds is None or tightest[0] < seconds):
-        seconds, budget_limit = tightest
-        if seconds <= 0:
-            raise BudgetExceededError("deadline", budget_limit)
-    return Plan(
-        names=names if names is not None else [f"branch {number + 1}" for number in range(len(tasks))],
-        width=min(len(tasks), width or len(tasks)),
-        timeout=timeout,
-        seconds=seconds,
-        budget_limit=budget_limit,
-        on_error=cast("OnError", on_error),
-    )
 
 
 def check_list(name: str, value: Any) -> None:
@@ -196,13 +177,12 @@ def fan_out(
     timeout: float | None = None,
     on_error: Literal["raise", "skip"] = "raise",
     names: Sequence[str] | None = None,
-    deadline: float | None = None,
 ) -> FanOut[T]:
     """Run functions side by side, each in a copy of the caller's context (so callbacks and budgets arrive).
 
     A branch that is too slow is abandoned: its thread runs on in the background, but nobody waits for it; it
     ends at its next model call or nested fan-out. It no longer counts towards ``max_concurrency``. At most
-    256 abandoned branches may hang at a time in a process.
+    256 abandoned branches may hang at a time in a process. The deadlines of active budgets bound the whole.
 
     Args:
         tasks: Functions without arguments.
@@ -210,7 +190,6 @@ def fan_out(
         timeout: Seconds each branch may take from its own start.
         on_error: ``"raise"`` the first failure at once, or ``"skip"`` failed branches and report them.
         names: One name a branch, for the report.
-        deadline: Seconds the whole may take. The deadlines of active budgets hold as well.
 
     Returns:
         Outcomes in the order of the tasks.
@@ -229,8 +208,7 @@ def fan_out(
         >>> result.values, result.degradations
         ([2], ['first failed: ZeroDivisionError: division by zero'])
     """
-    the_plan = plan(tasks, max_concurrency, timeout, on_error, names, deadline)
-    check_abandoned()
+    the_plan = Plan(tasks, max_concurrency, timeout, on_error, names)
     if the_plan.width <= 1 and the_plan.timeout is None and the_plan.seconds is None:
         return FanOut(_one_by_one(tasks, the_plan))
     return FanOut(_Run(tasks, the_plan).result())
@@ -320,20 +298,16 @@ class _Run(Generic[T]):
     def _give_up_late(self) -> None:
         """Settle the branches that were not done in time."""
         now, timeout = time.monotonic(), self._plan.timeout
-        if self._ends is not None and now >= self._ends:
-            for index in [*self._running, *self._pending]:
-                self._give_up(index, whole=True)
-            self._pending.clear()
-        elif timeout is not None:
-            for index, call in list(self._running.items()):
-                if call.started is not None and now - call.started >= timeout:
-                    self._give_up(index, whole=False)
-
-    def _give_up(self, index: int, *, whole: bool) -> None:
-        call = self._running.pop(index, None)
-        if call is not None:
-            call.give_up()
-        self._settle(index, call, None, self._plan.late(self._plan.names[index], whole=whole))
+        over = self._ends is not None and now >= self._ends
+        for index, call in list(self._running.items()):
+            late = timeout is not None and call.started is not None and now - call.started >= timeout
+            if over or late:
+                call.give_up()
+                del self._running[index]
+                error = self._plan.over() if over else self._plan.late(self._plan.names[index])
+                self._settle(index, call, None, error)
+        while over and self._pending:
+            self._settle(self._pending.popleft(), None, None, self._plan.over())
 
 
 _NUMBERS = re.compile(r"\d+(?:\.\d+)?")

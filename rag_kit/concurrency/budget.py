@@ -29,6 +29,10 @@ class Budget:
             next one is refused.
         deadline: Seconds from now.
 
+    Attributes:
+        calls: Calls charged so far.
+        tokens: Tokens charged so far.
+
     Raises:
         InvalidInputError: If a cap is negative, or not a number.
 
@@ -50,29 +54,16 @@ class Budget:
         self.max_calls = max_calls
         self.max_tokens = max_tokens
         self.deadline = deadline
-        self._calls = 0
-        self._tokens = 0
+        self.calls = 0
+        self.tokens = 0
         self._started = time.monotonic()
         self._lock = threading.Lock()
 
-    @property
-    def calls(self) -> int:
-        """Calls charged so far."""
-        return self._calls
-
-    @property
-    def tokens(self) -> int:
-        """Tokens charged so far."""
-        return self._tokens
-
-    @property
-    def seconds(self) -> float:
-        """Seconds since the budget was made."""
-        return time.monotonic() - self._started
-
     def remaining_seconds(self) -> float | None:
         """Seconds until the deadline, never below 0; ``None`` without a deadline."""
-        return None if self.deadline is None else max(0.0, self.deadline - self.seconds)
+        if self.deadline is None:
+            return None
+        return max(0.0, self.deadline - (time.monotonic() - self._started))
 
     def charge_call(self) -> None:
         """Count a call that is about to be made.
@@ -81,23 +72,18 @@ class Budget:
             BudgetExceededError: If no call, token or time is left; the call is not counted then.
         """
         with self._lock:
-            if self.max_calls is not None and self._calls >= self.max_calls:
+            if self.max_calls is not None and self.calls >= self.max_calls:
                 raise BudgetExceededError("calls", self.max_calls)
-            if self.max_tokens is not None and self._tokens >= self.max_tokens:
+            if self.max_tokens is not None and self.tokens >= self.max_tokens:
                 raise BudgetExceededError("tokens", self.max_tokens)
             self._check_deadline()
-            self._calls += 1
+            self.calls += 1
 
     def charge_tokens(self, n: int) -> None:
-        """Count tokens that were used. Never raises for the cap: what was paid for is kept.
-
-        Raises:
-            InvalidInputError: If ``n`` is negative.
-        """
-        if n < 0:
-            raise InvalidInputError(f"charge_tokens({n}) was called; tokens used cannot be negative.")
+        """Count tokens that were used. Never raises for the cap: what was paid for is kept."""
+        check_count("n", n)
         with self._lock:
-            self._tokens += n
+            self.tokens += n
 
     def check(self) -> None:
         """See whether work may go on.
@@ -105,31 +91,21 @@ class Budget:
         Raises:
             BudgetExceededError: If the deadline has passed, or more tokens were used than allowed.
         """
-        if self.max_tokens is not None and self._tokens > self.max_tokens:
+        if self.max_tokens is not None and self.tokens > self.max_tokens:
             raise BudgetExceededError("tokens", self.max_tokens)
         self._check_deadline()
 
-    def snapshot(self) -> dict[str, float | int | None]:
-        """The caps and what was used, as plain JSON; seconds with milliseconds."""
-        return {
-            "calls": self._calls,
-            "tokens": self._tokens,
-            "seconds": round(self.seconds, 3),
-            "max_calls": self.max_calls,
-            "max_tokens": self.max_tokens,
-            "deadline": self.deadline,
-        }
-
     def _check_deadline(self) -> None:
-        if self.deadline is not None and self.seconds >= self.deadline:
-            raise BudgetExceededError("deadline", self.deadline)
+        if self.remaining_seconds() == 0:
+            raise BudgetExceededError("deadline", self.deadline or 0)
 
     def _refund_call(self) -> None:
         with self._lock:
-            self._calls -= 1
+            self.calls -= 1
 
     def __repr__(self) -> str:
-        return f"Budget({', '.join(f'{name}={value}' for name, value in self.snapshot().items())})"
+        caps = f"max_calls={self.max_calls}, max_tokens={self.max_tokens}, deadline={self.deadline}"
+        return f"Budget(calls={self.calls}, tokens={self.tokens}, {caps})"
 
 
 @contextmanager
@@ -190,18 +166,24 @@ def check_budget() -> None:
 
 def remaining_seconds() -> float | None:
     """Seconds until the nearest deadline of the active budgets; ``None`` without one."""
-    tightest = tightest_deadline()
-    return None if tightest is None else tightest[0]
+    return min((left for left, _ in _deadlines()), default=None)
 
 
-def tightest_deadline() -> tuple[float, float] | None:
-    """The active budget that runs out first: (seconds left, its deadline in seconds), or ``None``."""
-    left = [
-        (seconds, budget.deadline)
-        for budget in _active.get()
-        if (seconds := budget.remaining_seconds()) is not None and budget.deadline is not None
-    ]
-    return min(left) if left else None
+def time_left() -> tuple[float, float] | tuple[None, None]:
+    """Seconds until the nearest deadline of the active budgets, and that deadline.
+
+    Raises:
+        BudgetExceededError: It has passed.
+    """
+    left, deadline = min(_deadlines(), default=(None, None))
+    if left == 0 and deadline is not None:
+        raise BudgetExceededError("deadline", deadline)
+    return left, deadline  # type: ignore[return-value]
+
+
+def _deadlines() -> list[tuple[float, float]]:
+    found = [(budget.remaining_seconds(), budget.deadline) for budget in _active.get()]
+    return [(left, deadline) for left, deadline in found if left is not None and deadline is not None]
 
 
 class Branch:

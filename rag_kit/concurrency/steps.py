@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from rag_kit.concurrency.asynchronous import in_time
-from rag_kit.concurrency.budget import Branch, check_abandoned, tightest_deadline
+from rag_kit.concurrency.budget import Branch, check_abandoned, time_left
 from rag_kit.concurrency.pool import shared_pool
 from rag_kit.errors import BranchTimeoutError, BudgetExceededError, InvalidInputError
 
@@ -160,14 +160,9 @@ async def acall_in_time(func: Callable[[], Awaitable[T]], timeout: float | None 
 def _limit(timeout: float | None) -> tuple[float, Callable[[], Exception]] | None:
     """Seconds that a call may take, and what makes the error of one that takes longer."""
     check_abandoned()
-    nearest = tightest_deadline()
-    if nearest is not None and (timeout is None or nearest[0] < timeout):
-        late = partial(BudgetExceededError, "deadline", nearest[1])
-        if nearest[0] <= 0:
-            raise late()
-        return nearest[0], late
-    return (
-        None
-        if timeout is None
-        else (timeout, lambda: BranchTimeoutError(f"It took longer than {timeout:g} s."))
-    )
+    left, deadline = time_left()
+    if left is not None and deadline is not None and (timeout is None or left < timeout):
+        return left, partial(BudgetExceededError, "deadline", deadline)
+    if timeout is None:
+        return None
+    return timeout, lambda: BranchTimeoutError(f"It took longer than {timeout:g} s.")

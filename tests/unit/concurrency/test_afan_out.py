@@ -174,10 +174,11 @@ async def test_a_branch_that_cancels_itself_is_a_failure() -> None:
 
 
 async def test_deadlines() -> None:
-    """The deadline and the budget's deadline end the call."""
+    """The deadline of an active budget ends the call."""
     begun = time.monotonic()
-    result = await afan_out([lambda: wait(0, 1), lambda: wait(9)], deadline=0.2, on_error="skip")
-    assert result.values == [1] and isinstance(result.outcomes[1].error, BranchTimeoutError)
+    with use_budget(Budget(deadline=0.2)):
+        result = await afan_out([lambda: wait(0, 1), lambda: wait(9)], on_error="skip")
+    assert result.values == [1] and isinstance(result.outcomes[1].error, BudgetExceededError)
     with use_budget(Budget(deadline=0.2)):
         with pytest.raises(BudgetExceededError):
             await afan_out([lambda: wait(9)])
@@ -265,7 +266,7 @@ def test_sync_in_async_in_sync_does_not_deadlock(monkeypatch: pytest.MonkeyPatch
     async def inner() -> int:
         return len((await afan_out([lambda: run_in_thread(time.sleep, 0.01)] * 3)).values)
 
-    assert fan_out([lambda: asyncio.run(inner())] * 6, deadline=30).values == [3] * 6
+    assert fan_out([lambda: asyncio.run(inner())] * 6, timeout=30).values == [3] * 6
 
 
 async def test_cancelling_the_caller_of_one_branch() -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import threading
 import time
 
@@ -125,8 +124,3 @@ def test_wrong_caps(caps: dict[str, object]) -> None:
         Budget(**caps)  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError):
         Budget().charge_tokens(-1)
-
-
-def test_snapshot_is_json() -> None:
-    """The snapshot can be stored."""
-    assert json.loads(json.dumps(Budget(max_calls=3).snapshot()))["max_calls"] == 3
