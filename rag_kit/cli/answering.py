@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import re
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from rag_kit.cli.output import STATUS, hint, say, say_piece
+from rag_kit.cli.output import STATUS, hint, say
 from rag_kit.cli.passages import passage_notes, plain, say_passages, shorten, where
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class AnswerPrinter:
         self._noted: set[str] = set()
 
     async def answer(self, given: Any, config: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Run the graph and print the answer as it is streamed; with ``explained`` each step, too.
+        """Run the graph, and print the answer as it is streamed and its sources; with ``explained`` each step, too.
 
         Args:
             given: The question, or a command that resumes a run.
@@ -83,8 +84,7 @@ class AnswerPrinter:
                 # what graders and rewriters say is not streamed by the graphs; what is, is the answer
                 streamed += value[0].text
                 if text := visible(streamed)[len(printed) :]:
-                    STATUS.clear()
-                    say_piece(text)
+                    say(text, end="")
                     printed += text
             elif mode == "custom" and not printed:
                 self._step(value)
@@ -92,20 +92,16 @@ class AnswerPrinter:
                 # a graph inside the graph has its passages before the answer, the graph around it only afterwards
                 if not printed and not explained and value.get("documents") and value.get("question"):
                     explained = True
-                    STATUS.clear()
                     say_passages(value["documents"], value["question"])
                     say()
                 state = state if path else value
-        STATUS.clear()
-        if "__interrupt__" in state:
-            return state
-        answer, shown = state["answer"].strip(), printed.strip()
-        # what was streamed may not be what the graph settled on
-        say_piece(answer[len(shown) :] if answer.startswith(shown) else f"\n\n{answer}")
-        say()
-        if not explained and state["documents"]:
-            say()
-            say_passages(state["documents"], state["question"])
+        if "__interrupt__" not in state:
+            answer, shown = state["answer"].strip(), printed.strip()
+            # what was streamed may not be what the graph settled on
+            say(answer[len(shown) :] if answer.startswith(shown) else f"\n\n{answer}")
+            if not explained and state["documents"]:
+                say_passages(state["documents"], state["question"])
+            self._print_sources(state)
         return state
 
     def _step(self, event: Mapping[str, Any]) -> None:
@@ -116,19 +112,17 @@ class AnswerPrinter:
             hint(f"· {text}")
         STATUS.show(f"{text}. Waiting for {self.described.split(' ')[0]} ...")
 
-    def print_sources(self, result: Mapping[str, Any]) -> None:
+    def _print_sources(self, result: Mapping[str, Any]) -> None:
         """Print each cited passage once with its quotes, then unsupported citations, uncited statements and notes."""
         quoted = sorted(
             (each["number"], where(each), each["quote"]) for each in result["citations"] if each["quote"]
         )
         if quoted:
             say("\nSources", style="bold")
-        last = None
-        for number, place, quote in dict.fromkeys(quoted):
-            if number != last:
-                say(f"[{number}] {place}", style="cyan", indent="  ")
-            say(f"“{shorten(quote, 300)}”", indent="      ")
-            last = number
+        for (number, place), quotes in groupby(dict.fromkeys(quoted), key=lambda each: each[:2]):
+            say(f"[{number}] {place}", style="cyan", indent="  ")
+            for _, _, quote in quotes:
+                say(f"“{shorten(quote, 300)}”", indent="      ")
         for citation in result["citations"]:
             if citation["status"] != "supported":
                 found = "is undecided" if citation["status"] == "undecided" else "does not hold"
@@ -136,10 +130,12 @@ class AnswerPrinter:
                 say(text, style="yellow", indent="  ")
         for statement in result["uncited"]:
             say(f"! no citation for: {shorten(statement)}", style="yellow", indent="  ")
-        for note in all_notes(result):
-            if note not in self._noted:  # in a session a note comes once
-                hint(f"note: {note}")
-            self._noted.add(note)
+        new = [
+            note for note in all_notes(result) if note not in self._noted
+        ]  # in a session a note comes once
+        self._noted.update(new)
+        for note in new:
+            hint(f"note: {note}")
 
 
 def _words(value: Any) -> str:

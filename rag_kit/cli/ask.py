@@ -8,18 +8,18 @@ import contextlib
 import sys
 from typing import TYPE_CHECKING, Any
 
-from rag_kit.cli import exits
 from rag_kit.cli.answering import AnswerPrinter, as_json, stoppable
+from rag_kit.cli.exits import Terminated
 from rag_kit.cli.opening import open_graph, run_context
-from rag_kit.cli.options import add_answer_options, add_search_options
-from rag_kit.cli.output import STATUS, hint, hint_once, one_line, problem, say, say_json
+from rag_kit.cli.options import ANSWER, PIPELINE, add_options
+from rag_kit.cli.output import STATUS, hint, one_line, problem, say, say_json
 from rag_kit.cli.passages import say_passages
 from rag_kit.errors import InvalidInputError, RagKitError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_DESCRIPTION = """Answer a question from an index. Each [n] is checked against its source and quoted. Without a question
+DESCRIPTION = """Answer a question from an index. Each [n] is checked against its source and quoted. Without a question
 a session begins on a terminal: follow-ups are understood, /help lists its commands. From a pipe each line is a question
 by itself; with --json each answer is a line then."""
 _HELP = """Ask a question, or go on from the last one. Ctrl-C stops an answer.
@@ -28,17 +28,14 @@ _HELP = """Ask a question, or go on from the last one. Ctrl-C stops an answer.
 /quit     end; so does Ctrl-D"""
 
 
-def add_parser(commands: Any) -> None:
-    """Add ``ask``."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "ask", help="answer a question, with citations", description=_DESCRIPTION
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``ask``."""
     parser.add_argument("question", nargs="?")
-    add_search_options(parser)
-    add_answer_options(parser)
+    add_options(parser, *PIPELINE, *ANSWER, "--explain", "--json")
+    parser.set_defaults(deadline=300.0)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     """Answer one question, those of a session, or each line of a pipe."""
     STATUS.show("loading ...")
     in_session = arguments.question is None and _may_begin_session(arguments)
@@ -59,14 +56,11 @@ def run(arguments: argparse.Namespace) -> int:
         with asyncio.Runner() as runner:
             runner.get_loop().set_default_executor(PoolExecutor())
             if in_session:
-                hint(
-                    f"{opened.documents.folder.name}: {opened.documents.stats()['chunks']} passages. {opened.described}"
-                )
-                return _session(printer, runner)
-            _answer_all(arguments, printer, runner)
-    if not arguments.json:
-        hint_once(opened.described)
-    return exits.OK
+                chunks = opened.documents.stats()["chunks"]
+                hint(f"{opened.documents.folder.name}: {chunks} passages. {opened.described}")
+                _session(printer, runner)
+            else:
+                _answer_all(arguments, printer, runner)
 
 
 def _check(question: str) -> None:
@@ -83,15 +77,16 @@ def _answer_all(arguments: argparse.Namespace, printer: AnswerPrinter, runner: a
         STATUS.show("searching ...")
         if arguments.json:
             asked = printer.graph.ainvoke({"question": question}, context=printer.context)
-            result = runner.run(stoppable(asked))
-            STATUS.clear()
-            say_json({**as_json(result), "model": printer.described}, indent=None if piped else 2)
+            result = as_json(runner.run(stoppable(asked)))
+            say_json({**result, "model": printer.described}, indent=None if piped else 2)
             continue
         if piped:
             say(f"> {question}", style="bold")
-        printer.print_sources(runner.run(stoppable(printer.answer(question))))
+        runner.run(stoppable(printer.answer(question)))
         if piped:
             say()
+    if not arguments.json:
+        hint(printer.described)
 
 
 def _may_begin_session(arguments: argparse.Namespace) -> bool:
@@ -124,7 +119,7 @@ def _lines() -> Iterator[str]:
         raise InvalidInputError("no question was given: standard input is empty; write one a line.")
 
 
-def _session(printer: AnswerPrinter, runner: asyncio.Runner) -> int:
+def _session(printer: AnswerPrinter, runner: asyncio.Runner) -> None:
     """Read questions and answer them until the input ends; each understands what was asked before."""
     with contextlib.suppress(ImportError):  # there is none on Windows
         import readline  # noqa: F401 - gives input() a history and keys to edit with
@@ -134,7 +129,7 @@ def _session(printer: AnswerPrinter, runner: asyncio.Runner) -> int:
         try:
             line = input("\n> ").strip()
             if line == "/quit":
-                return exits.OK
+                return
             if line == "/sources":
                 say_passages(last["documents"]) if "documents" in last else say("Nothing was answered yet.")
             elif line.startswith("/"):
@@ -143,8 +138,8 @@ def _session(printer: AnswerPrinter, runner: asyncio.Runner) -> int:
                 last = _turn(line, last, printer, runner)
         except EOFError:
             say()
-            return exits.OK
-        except exits.Terminated:
+            return
+        except Terminated:
             raise
         except KeyboardInterrupt:
             say()
@@ -164,6 +159,4 @@ def _turn(line: str, last: dict[str, Any], printer: AnswerPrinter, runner: async
     result = runner.run(stoppable(printer.answer(given, {"configurable": {"thread_id": "session"}})))
     if "__interrupt__" in result:
         say(result["__interrupt__"][0].value["question"])
-    else:
-        printer.print_sources(result)
     return result

@@ -7,44 +7,38 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rag_kit.cli import exits
-from rag_kit.cli.options import add_options
-from rag_kit.cli.output import Progress, hint, say_json
+from rag_kit.cli.options import add_options, given
+from rag_kit.cli.output import STATUS, hint, say, say_json
 from rag_kit.documents.tables import Table, tables_text
 
-_DESCRIPTION = """Measure how well and how fast pipelines find the relevant documents of a data set: corpus.jsonl[.gz],
+DESCRIPTION = """Measure how well and how fast pipelines find the relevant documents of a data set: corpus.jsonl[.gz],
 queries.jsonl, qrels.tsv (BEIR's layout), and qa.jsonl where there are answers. A pipeline is bm25, dense, hybrid, rrf,
 convex, rm3, mmr, parent and others (an unknown name lists them all), or module:object: a retriever, or a function from
 a list of documents to one (its code is run)."""
 _PLAIN = {"p50_ms": "{:.2f}", "p95_ms": "{:.2f}", "queries_per_second": "{:.0f}"}
 
 
-def add_parser(commands: Any) -> None:
-    """Add ``benchmark``."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "benchmark", help="measure pipelines on a retrieval data set", description=_DESCRIPTION
-    )
+#: Options that `benchmark` takes under the same name.
+_SETTINGS = ("out", "limit", "depth", "chunk_size", "cache")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``benchmark``."""
     add = parser.add_argument
     add("dataset", metavar="DATASET", type=Path, help="folder of the data set")
-    add(
-        "--pipeline", action="append", required=True, metavar="NAME", help="one to measure; may be given several times"
-    )  # fmt: skip
+    what = "one to measure; may be given several times"
+    add("--pipeline", action="append", required=True, metavar="NAME", help=what)
     add("--out", type=Path, metavar="FILE", help="write the result as JSON")
     add("--rows", type=Path, metavar="FILE", help="write one JSON line for each pipeline and query")
     add("--limit", type=int, metavar="N", help="ask only the first N scorable queries")
     add("--depth", type=int, default=100, metavar="N", help="passages of a ranking that count (default 100)")
-    add(
-        "--chunk-size",
-        type=int,
-        metavar="N",
-        help="split documents into chunks of N characters (default: no)",
-    )
+    add("--chunk-size", type=int, metavar="N", help="split documents into chunks of N characters")
     add("--embedding-model", metavar="NAME", help="for dense and hybrid (default: minilm if installed)")
     add("--cache", type=Path, metavar="DIR", help="keep the documents' vectors between runs")
     add_options(parser, "--json")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     """Measure and print.
 
     Raises:
@@ -52,23 +46,17 @@ def run(arguments: argparse.Namespace) -> int:
     """
     from rag_kit.evaluation import benchmark
 
-    with Progress("steps") as progress:
-        result = benchmark(
-            arguments.dataset,
-            arguments.pipeline,
-            out=arguments.out,
-            rows_out=arguments.rows,
-            limit=arguments.limit,
-            depth=arguments.depth,
-            chunk_size=arguments.chunk_size,
-            embeddings=arguments.embedding_model,
-            cache=arguments.cache,
-            progress=progress.show,
-        )
-    say_json(result) if arguments.json else print(_table(result))
+    result = benchmark(
+        arguments.dataset,
+        arguments.pipeline,
+        rows_out=arguments.rows,
+        embeddings=arguments.embedding_model,
+        progress=STATUS.count,
+        **given(arguments, *_SETTINGS),
+    )
+    say_json(result) if arguments.json else say(_table(result))
     if arguments.out is not None:
         hint(f"written to {arguments.out}")
-    return exits.OK
 
 
 def _table(result: Mapping[str, Any]) -> str:

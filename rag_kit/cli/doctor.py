@@ -15,25 +15,20 @@ from typing import Any, NamedTuple
 from rag_kit import __version__
 from rag_kit._privacy import TELEMETRY_OFF
 from rag_kit.cli import exits
-from rag_kit.cli.options import add_options, chat_settings
+from rag_kit.cli.opening import index_embeddings, index_folder
+from rag_kit.cli.options import add_options, given
 from rag_kit.cli.output import STATUS, one_line, say_json, say_table
 from rag_kit.errors import ConfigurationError, RagKitError
 
 CORE = ("langchain", "langchain-core", "langchain-openai", "langgraph", "openai")
-_SCHEMA = {
-    "title": "capital",
-    "type": "object",
-    "properties": {"city": {"type": "string"}},
-    "required": ["city"],
-    "additionalProperties": False,
-}
+_SCHEMA = {"title": "capital", "type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"],
+           "additionalProperties": False}  # fmt: skip
 _QUESTION = "What is the capital of France? Answer with JSON: an object whose field city holds the name."
 #: Way to a structured answer -> what it is called in the report.
-_METHODS = {
-    "json_schema": "JSON schema",
-    "function_calling": "function calling",
-    "json_mode": "JSON mode",
-}
+_METHODS = {"json_schema": "JSON schema", "function_calling": "function calling", "json_mode": "JSON mode"}
+
+DESCRIPTION = """Tell what is installed, configured and reachable. With --model: what the endpoint of that model
+can do, by about ten short requests. No secret is printed."""
 
 
 class Finding(NamedTuple):
@@ -44,14 +39,8 @@ class Finding(NamedTuple):
     detail: str
 
 
-def add_parser(commands: Any) -> None:
-    """Add ``doctor``."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "doctor",
-        help="what is installed, configured and reachable",
-        description="Tell what is installed, configured and reachable. With --model: what the endpoint of that model\n"
-        "can do, by about ten short requests. No secret is printed.",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``doctor``."""
     add_options(parser, "--index", "--model", "--base-url", "--json")
     parser.add_argument("--no-network", action="store_true", help="do not ask the configured endpoint")
 
@@ -61,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     STATUS.show("examining ...")
     network = not arguments.no_network
     if arguments.model is not None:
-        findings = _abilities(arguments.model, **chat_settings(arguments))
+        findings = _abilities(arguments.model, **given(arguments, "base_url"))
     else:
         findings = [
             *_installed(),
@@ -71,8 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
             _examined("telemetry", _telemetry),
         ]
         if arguments.index is not None:
-            findings.append(_examined("index", partial(_index, arguments.index)))
-    STATUS.clear()
+            findings.append(_examined("index", partial(_index, arguments)))
     if arguments.json:
         say_json([finding._asdict() for finding in findings])
     else:
@@ -84,12 +72,11 @@ def _examined(name: str, examine: Callable[[], tuple[str, str]], on_failure: str
     """The result of one examination; its failure is a finding, not the end."""
     try:
         return Finding(name, *examine())
-    except (RagKitError, OSError) as error:
-        return Finding(name, on_failure, one_line(error))
     except Exception as error:  # noqa: BLE001 - whatever it is, it is the finding
         from rag_kit.models.failures import map_model_error
 
-        return Finding(name, on_failure, one_line(map_model_error(error)))
+        known = error if isinstance(error, (RagKitError, OSError)) else map_model_error(error)
+        return Finding(name, on_failure, one_line(known))
 
 
 def _installed() -> list[Finding]:
@@ -166,20 +153,17 @@ def _embedding(*, network: bool) -> tuple[str, str]:
 
 
 def _telemetry() -> tuple[str, str]:
-    tracing = [
-        name for name in ("LANGSMITH_TRACING", "LANGCHAIN_TRACING_V2") if os.environ.get(name) == "true"
-    ]
-    on = tracing + [name for name, value in TELEMETRY_OFF.items() if os.environ.get(name) != value]
+    wanted = {"LANGSMITH_TRACING": "true", "LANGCHAIN_TRACING_V2": "true"}
+    on = [name for name, value in wanted.items() if os.environ.get(name) == value]
+    on += [name for name, value in TELEMETRY_OFF.items() if os.environ.get(name) != value]
     return ("ok", f"on, by your setting of {', '.join(on)}") if on else ("off", "nothing is sent")
 
 
-def _index(folder: str) -> tuple[str, str]:
-    from rag_kit.cli.opening import index_embeddings
+def _index(arguments: argparse.Namespace) -> tuple[str, str]:
     from rag_kit.indexing import DocumentIndex
-    from rag_kit.indexing.postgres.location import location_of
 
-    place = location_of(folder)
-    with DocumentIndex.open(place, embeddings=index_embeddings(place, None)) as index:
+    folder = index_folder(arguments)
+    with DocumentIndex.open(folder, embeddings=index_embeddings(folder)) as index:
         return "ok", ", ".join(f"{value} {name}" for name, value in index.stats().items())
 
 
@@ -188,7 +172,7 @@ def _abilities(name: str, **settings: Any) -> list[Finding]:
     from rag_kit.models import chat_model
 
     try:
-        model = chat_model(name, **{"timeout": 30.0, "max_retries": 0, **settings})
+        model = chat_model(name, timeout=30.0, max_retries=0, **settings)
     except ConfigurationError as error:
         return [Finding("chat model", "bad", one_line(error))]
     STATUS.show("asking the model ...")

@@ -6,13 +6,13 @@ import argparse
 import hashlib
 import math
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.cli import exits
 from rag_kit.cli.opening import open_graph, open_retriever
-from rag_kit.cli.options import DEFAULT_K, GRAPHS, add_options, pairs
+from rag_kit.cli.options import DEFAULT_K, GRAPHS, MODEL, add_options, given
 from rag_kit.cli.output import hint, problem, say, say_json
 from rag_kit.errors import InvalidInputError
 
@@ -23,67 +23,40 @@ if TYPE_CHECKING:
     from rag_kit.evaluation.metric import Metric
     from rag_kit.indexing import DocumentIndex
 
-_DESCRIPTION = """Ask a pipeline every question of a set and score what it gives. With --out every finished step is
+DESCRIPTION = """Ask a pipeline every question of a set and score what it gives. With --out every finished step is
 kept: killed or stopped, the same command goes on from there; unchanged, it asks nobody anything. --metric,
 --column and --min may be given several times."""
-_HOW_TO_ANSWER = "give --graph plain to have answers scored"
 #: Options that `evaluate` takes under the same name.
 _SETTINGS = ("out", "max_concurrency", "timeout", "max_calls", "max_tokens", "deadline")
 
 
-def add_parser(commands: Any) -> None:
-    """Add ``evaluate`` and its arguments."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "evaluate", help="score a pipeline on a set of questions", description=_DESCRIPTION
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``evaluate``."""
     add = parser.add_argument
-    add(
-        "dataset",
-        metavar="DATASET",
-        type=Path,
-        help="set of questions: .jsonl, .csv, .tsv, .parquet, or a folder",
-    )
-    add(
-        "--metric", action="append", metavar="NAME",
-        help="such as faithfulness or ndcg@10 (default: those that need no model and that the set has gold for)",
-    )  # fmt: skip
-    add(
-        "--column", action="append", default=[], metavar="FIELD=NAME",
-        help="which column of the set is which field, such as answers=Solution (usual names are known)",
-    )  # fmt: skip
+    what = "set of questions: .jsonl, .csv, .tsv, .parquet, or a folder"
+    add("dataset", metavar="DATASET", type=Path, help=what)
+    what = "such as faithfulness or ndcg@10 (default: those that need no model and that the set has gold for)"
+    add("--metric", action="append", metavar="NAME", help=what)
+    what = "which column of the set is which field, such as answers=Solution (usual names are known)"
+    add("--column", action="append", default=[], metavar="FIELD=NAME", help=what)
     add("--out", type=Path, metavar="DIR", help="folder of the results; a run goes on from what is there")
-    add(
-        "--min", action="append", default=[], metavar="METRIC=VALUE", dest="minima",
-        help="end with exit code 1 unless the mean reaches the value",
-    )  # fmt: skip
-    add_options(parser, "--json")
-    _add_pipeline(parser.add_argument_group("pipeline"))
-    add = parser.add_argument_group("judge").add_argument
+    what = "end with exit code 1 unless the mean reaches the value"
+    add("--min", action="append", default=[], metavar="METRIC=VALUE", dest="minima", help=what)
+    add("--limit", type=int, metavar="N", help="only the first N questions")
+    add("--timeout", type=float, metavar="SECONDS", help="time the pipeline has for one question")
+    what = (
+        "with --index: bm25, dense, hybrid (default), or module:object that makes a retriever from the index; "
+        "without: module:object, a Runnable, graph, retriever or function from a question (its code is run)"
+    )
+    add("--pipeline", metavar="NAME", default="hybrid", help=what)
+    what = "a graph that answers (default: none, the index is searched)"
+    add("--graph", choices=sorted(GRAPHS), help=what)
+    add("--name", metavar="NAME", help="what the pipeline is called in tables")
+    add_options(parser, "--index", "-k", "--filter", "--embedding-model", "--allow-degraded", *MODEL)
     add("--judge", metavar="NAME", help="language model that judges (default: RAG_KIT_CHAT_MODEL)")
     add("--judge-embeddings", metavar="NAME", help="embedding model of the judge")
     add("--judge-cache", type=Path, metavar="FILE", help="keep the judge's replies between runs")
-    limits = parser.add_argument_group("limits")
-    limits.add_argument("--limit", type=int, metavar="N", help="only the first N questions")
-    limits.add_argument(
-        "--timeout", type=float, metavar="SECONDS", help="time the pipeline has for one question"
-    )
-    add_options(limits, "--max-concurrency", "--max-calls", "--max-tokens", "--deadline")
-
-
-def _add_pipeline(group: Any) -> None:
-    add = group.add_argument
-    add(
-        "--pipeline",
-        metavar="NAME",
-        default="hybrid",
-        help="with --index: bm25, dense, hybrid (default), or module:object that makes a retriever from the index; "
-        "without: module:object, a Runnable, graph, retriever or function from a question (its code is run)",
-    )
-    add("--graph", choices=sorted(GRAPHS), help="a graph that answers (default: none, the index is searched)")
-    add_options(
-        group, "--index", "-k", "--filter", "--model", "--base-url", "--embedding-model", "--allow-degraded"
-    )
-    add("--name", metavar="NAME", help="what the pipeline is called in tables")
+    add_options(parser, "--max-concurrency", "--json")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -116,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
                 name=arguments.name or name,
                 version=version,
                 progress=sys.stderr.isatty(),
-                **{setting: getattr(arguments, setting) for setting in _SETTINGS},
+                **given(arguments, *_SETTINGS),
             )
         except KeyboardInterrupt:
             if arguments.out is not None:
@@ -127,15 +100,23 @@ def run(arguments: argparse.Namespace) -> int:
     return _verdict(results, minima)
 
 
-def _minima(given: list[str]) -> dict[str, float]:
+def _pairs(texts: list[str], form: str) -> dict[str, str]:
+    """NAME -> VALUE of each ``NAME=VALUE``; the name may hold ``=``."""
+    parts = [text.rpartition("=") for text in texts]
+    if not all(name.strip() and value.strip() for name, _, value in parts):
+        raise InvalidInputError(f"{' '.join(texts)!r:.80} has another form; give {form}")
+    return {name.strip(): value.strip() for name, _, value in parts}
+
+
+def _minima(texts: list[str]) -> dict[str, float]:
     """Metric -> the least mean that it must have; read before a run that may take hours."""
-    form = "METRIC=VALUE, such as faithfulness=0.8"
+    form = "--min METRIC=VALUE, such as faithfulness=0.8"
     try:
-        found = {name: float(value) for name, value in pairs(given, "--min", form).items()}
+        found = {name: float(value) for name, value in _pairs(texts, form).items()}
     except ValueError as error:
-        raise InvalidInputError(f"--min: {error}; give {form}") from None
+        raise InvalidInputError(f"{error}; give {form}") from None
     if not all(map(math.isfinite, found.values())):
-        raise InvalidInputError(f"--min is not finite; give {form}")
+        raise InvalidInputError(f"{' '.join(texts)!r:.80} is not finite; give {form}")
     return found
 
 
@@ -143,12 +124,8 @@ def _dataset(arguments: argparse.Namespace) -> Any:
     """The set, with the columns that were named."""
     from rag_kit.evaluation import EvaluationSet
 
-    if not arguments.column:
-        return EvaluationSet.load(arguments.dataset)
-    if arguments.dataset.is_dir():
-        raise InvalidInputError("--column is for a file; the columns of a folder are known")
-    columns = pairs(arguments.column, "--column", "FIELD=NAME, such as answers=Solution")
-    return EvaluationSet.load(arguments.dataset, columns=columns)
+    columns = _pairs(arguments.column, "--column FIELD=NAME, such as answers=Solution")
+    return EvaluationSet.load(arguments.dataset, columns=columns or None)
 
 
 def _check_folder(out: Path | None, ids: set[str]) -> None:
@@ -161,10 +138,9 @@ def _check_folder(out: Path | None, ids: set[str]) -> None:
 
     if out is None or not (out / "manifest.json").is_file():
         return
-    try:
+    kept: set[str] = set()
+    with suppress(InvalidInputError):  # damaged; the run itself says what becomes of it
         kept = {row.example.id for row in Results.load(out)}
-    except InvalidInputError:  # damaged; the run itself says what becomes of it
-        return
     if kept and not kept & ids:
         raise InvalidInputError(
             f"{str(out)!r} holds results of other questions ({sorted(kept)[0]!r:.80}, ...); name another folder"
@@ -183,13 +159,13 @@ def _pipeline(arguments: argparse.Namespace, stack: ExitStack) -> tuple[Any, str
     """
     pipeline = arguments.pipeline
     if arguments.index is None:
-        for option in ("--graph", "-k", "--filter", "--model", "--base-url"):
-            if getattr(arguments, option.lstrip("-").replace("-", "_")) is not None:
-                raise InvalidInputError(f"{option} needs --index DIR")
-        if ":" not in pipeline:
-            raise InvalidInputError(
-                f"--pipeline {pipeline} needs --index DIR; without one give module:object of your own"
-            )
+        needs = {"--graph": arguments.graph, "-k": arguments.k, "--filter": arguments.filter,
+                 "--model": arguments.model, "--base-url": arguments.base_url}  # fmt: skip
+        wrong = [option for option, value in needs.items() if value is not None]
+        wrong += [] if ":" in pipeline else [f"--pipeline {pipeline}"]
+        if wrong:
+            advice = "without one give --pipeline module:object of your own"
+            raise InvalidInputError(f"{wrong[0]} needs --index DIR; {advice}")
         return pipeline, pipeline, None
     found: Any
     if arguments.graph is None:
@@ -233,43 +209,30 @@ def _judge(arguments: argparse.Namespace, metrics: Sequence[Metric]) -> Judge | 
     return judge
 
 
-def _answers(arguments: argparse.Namespace) -> bool:
-    """Whether the pipeline may give answers; an index that is searched without a graph gives none."""
-    return bool(arguments.graph) or ":" in arguments.pipeline
-
-
 def _default_metrics(examples: Sequence[Example], arguments: argparse.Namespace) -> tuple[Metric, ...]:
     """The metrics that need no model and that the set has gold for; of answers only where answers are given."""
     from rag_kit.evaluation.scorers import default_metrics
 
     metrics = default_metrics(examples)
-    kept = tuple(each for each in metrics if _answers(arguments) or "answer" not in each.output_needs)
-    left_out = [each.name for each in metrics if each not in kept]
-    if left_out and kept:
-        hint(
-            f"{', '.join(left_out)} left out: the index is searched and nothing is answered; {_HOW_TO_ANSWER}"
-        )
+    if arguments.graph or ":" in arguments.pipeline:
+        return metrics
+    kept = tuple(each for each in metrics if "answer" not in each.output_needs)
+    if kept and kept != metrics:
+        left_out = ", ".join(each.name for each in metrics if each not in kept)
+        hint(f"{left_out} left out: nothing is answered; give --graph plain to have answers scored")
     return kept or metrics
 
 
 def _hint_at_unmatched_ids(results: Results) -> None:
     """Gold under other names than the passages have scores 0 everywhere, which looks like a bad retriever."""
-    from rag_kit.evaluation.ranking.metrics import ranked_ids
-
-    rows = [row for row in results.rows if row.output.passages and any(row.example.relevant.values())]
-    ranked = any("relevant_at" in cell.details for row in rows for cell in row.cells.values())
-    if not ranked or any(
-        set(row.example.relevant) & set(ranked_ids(row.output.passages or (), row.example.relevant))
-        for row in rows
-    ):
-        return
-    gold = next(iter(rows[0].example.relevant))
-    passages = rows[0].output.passages or ()
-    names = " and ".join(repr(each)[:80] for each in dict.fromkeys(passages[0].ids))
-    hint(
-        f"none of the relevant documents was found for any question: they are named as {gold!r:.80}, a passage as "
-        f"{names}; are these names of the same kind?"
-    )
+    passages = [passage for row in results.rows for passage in row.output.passages or ()]
+    gold = {name for row in results.rows for name in row.example.relevant}
+    if passages and gold and gold.isdisjoint(name for passage in passages for name in passage.ids):
+        names = " and ".join(repr(each)[:80] for each in passages[0].ids)
+        hint(
+            f"none of the relevant documents was found for any question: they are named as {min(gold)!r:.80}, a "
+            f"passage as {names}; are these names of the same kind?"
+        )
 
 
 def _verdict(results: Results, minima: dict[str, float]) -> int:

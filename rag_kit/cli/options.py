@@ -20,12 +20,24 @@ GRAPHS = {
     "adaptive": "build_adaptive_rag",
 }
 
+#: Options of what searches an index.
+PIPELINE = ("--index", "--pipeline", "-k", "--filter", "--embedding-model", "--allow-degraded")
+#: Options of what asks a chat model, and of its caps.
+MODEL = ("--model", "--base-url", "--max-calls", "--max-tokens", "--deadline")
+#: Options of what answers.
+ANSWER = (*MODEL, "--graph", "--prompts", "--language")
+
 _SHARED: dict[str, dict[str, Any]] = {
     "--index": {
         "metavar": "DIR",
         "help": "folder or postgresql://USER@HOST/DB?index=NAME (or RAG_KIT_INDEX)",
     },
     "--wait": {"type": float, "default": 0.0, "metavar": "SECONDS", "help": "wait for another writer"},
+    "--pipeline": {
+        "default": "hybrid",
+        "metavar": "NAME",
+        "help": "bm25, dense, hybrid (default), or module:object, a retriever of your own (its code is run)",
+    },
     "-k": {"type": int, "metavar": "N", "help": f"how many passages (default {DEFAULT_K})"},
     "--filter": {
         "metavar": "JSON",
@@ -37,6 +49,8 @@ _SHARED: dict[str, dict[str, Any]] = {
         "action": "store_true",
         "help": "search by keyword alone when the embedding endpoint fails, and say so (default: fail)",
     },
+    "--graph": {"choices": sorted(GRAPHS), "default": "plain", "help": "which graph answers (default plain)"},
+    "--language": {"choices": ["auto", "en", "zh"], "default": "auto", "help": "language of the prompts"},
     "--model": {"metavar": "NAME", "help": "chat model, e.g. openai:gpt-4o-mini (or RAG_KIT_CHAT_MODEL)"},
     "--base-url": {"metavar": "URL", "help": "an OpenAI-compatible endpoint (or RAG_KIT_BASE_URL)"},
     "--prompts": {"type": Path, "metavar": "DIR", "help": "folder with your own prompt files"},
@@ -48,7 +62,8 @@ _SHARED: dict[str, dict[str, Any]] = {
         "help": "time allowed; of ask and mcp an answer's (300)",
     },
     "--max-concurrency": {"type": int, "default": 8, "metavar": "N", "help": "questions at a time (8)"},
-    "--quiet": {"action": "store_true", "help": "no progress bar"},
+    "--explain": {"action": "store_true", "help": "show why each passage is there"},
+    "--quiet": {"action": "store_true", "help": "no progress line"},
     "--json": {"action": "store_true", "help": "print JSON"},
 }
 
@@ -61,39 +76,10 @@ def add_options(parser: Any, *flags: str) -> None:
         parser.set_defaults(index=os.environ.get("RAG_KIT_INDEX") or None)
 
 
-def add_pipeline_options(parser: Any) -> None:
-    """Add the options that name an index, and how it is searched."""
-    parser.add_argument(
-        "--pipeline",
-        default="hybrid",
-        metavar="NAME",
-        help="bm25, dense, hybrid (default), or module:object, a retriever of your own (its code is run)",
-    )
-    add_options(parser, "--index", "-k", "--filter", "--embedding-model", "--allow-degraded")
-
-
-def add_search_options(parser: Any) -> None:
-    """Add the options of a command that searches an index and prints what it found."""
-    add_pipeline_options(parser)
-    add_options(parser, "--json")
-    parser.add_argument("--explain", action="store_true", help="show why each passage is there")
-
-
-def add_answer_options(parser: Any) -> None:
-    """Add the options of what answers: the graph, its model and its caps."""
-    parser.add_argument(
-        "--graph", choices=sorted(GRAPHS), default="plain", help="which graph answers (default plain)"
-    )
-    add_options(parser, "--model", "--base-url", "--prompts", "--max-calls", "--max-tokens", "--deadline")
-    parser.set_defaults(deadline=300.0)
-    parser.add_argument(
-        "--language", choices=["auto", "en", "zh"], default="auto", help="language of the prompts"
-    )
-
-
-def chat_settings(arguments: argparse.Namespace) -> dict[str, Any]:
-    """What ``--base-url`` says, as settings of `chat_model`."""
-    return {"base_url": arguments.base_url} if arguments.base_url else {}
+def given(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:
+    """The options among these that were given, for a function that takes them under the same names."""
+    found = {name: getattr(arguments, name) for name in names}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def parse_filter(text: str | None) -> dict[str, Any] | None:
@@ -109,22 +95,3 @@ def parse_filter(text: str | None) -> dict[str, Any] | None:
     if value is not None and not isinstance(value, dict):
         raise InvalidInputError("--filter is not a JSON object; write for example '{\"page\": 3}'.")
     return value
-
-
-def pairs(given: list[str], option: str, form: str) -> dict[str, str]:
-    """NAME -> VALUE of each ``NAME=VALUE``; the name may hold ``=``.
-
-    Raises:
-        InvalidInputError: One has another form.
-
-    Example:
-        >>> pairs(["answers=Solution"], "--column", "FIELD=NAME")
-        {'answers': 'Solution'}
-    """
-    found = {}
-    for text in given:
-        name, _, value = text.rpartition("=")
-        if not name.strip() or not value.strip():
-            raise InvalidInputError(f"{option} is {text!r:.80}; give {form}")
-        found[name.strip()] = value.strip()
-    return found

@@ -10,7 +10,6 @@ import sys
 import textwrap
 import traceback
 from collections.abc import Iterable, Sequence
-from functools import cache
 from typing import Any, TextIO
 
 from rag_kit.documents import tables
@@ -22,32 +21,30 @@ _ENDLESS = 100_000
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "yellow": "33", "cyan": "36"}
 
 
-def say(text: str = "", *, style: str = "", indent: str = "") -> None:
+def say(text: str = "", *, style: str = "", indent: str = "", end: str = "\n") -> None:
     """Print text; control and bidirectional characters are escaped.
 
     Args:
         text: Any text.
         style: A name of `_STYLES`, for terminals.
         indent: Stands before each line.
+        end: Stands behind it; "" for a piece of an answer, which is printed at once.
     """
-    _print(clean_text(text), sys.stdout, style, indent)
+    _print(textwrap.indent(clean_text(text), indent), sys.stdout, style, end)
 
 
-def say_piece(text: str) -> None:
-    """Print a piece of an answer as it is streamed."""
-    print(clean_text(text), end="", flush=True)
-
-
-def _print(text: str, stream: TextIO, style: str = "", indent: str = "") -> None:
-    text = textwrap.indent(text, indent)
+def _print(text: str, stream: TextIO, style: str = "", end: str = "\n") -> None:
+    """Print a text that is safe in the place of the status line."""
+    STATUS.clear()
     coloured = stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    print(f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if style and coloured else text, file=stream)
+    shown = f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if style and coloured else text
+    print(shown, file=stream, end=end, flush=not end)
 
 
 def say_table(rows: Iterable[Sequence[str]]) -> None:
     """Print rows in columns."""
     if listed := list(rows):
-        print(tables.Table(listed[0], listed[1:], width=_ENDLESS).text())
+        _print(tables.Table(listed[0], listed[1:], width=_ENDLESS).text(), sys.stdout)
 
 
 class Status:
@@ -68,6 +65,10 @@ class Status:
         sys.stderr.write(line)
         sys.stderr.flush()
         self._columns = tables.columns(line)
+
+    def count(self, what: str, done: int, total: int, **_: Any) -> None:
+        """Show how much is done, and what is worked on now: a ``progress`` of the library's functions."""
+        self.show(f"{done} of {total}  {what}")
 
     def clear(self) -> None:
         """Erase the line."""
@@ -101,7 +102,6 @@ def prepare_streams() -> None:
 
 def problem(text: str) -> None:
     """Print one line of trouble on stderr; a line break in it, as from a file's name, is shown as one."""
-    STATUS.clear()
     _print(f"rag-kit: {flat(text)}", sys.stderr, "red")
 
 
@@ -109,20 +109,12 @@ def problem_at(error: BaseException) -> None:
     """Print the whole traceback of an exception on stderr, without the keys that servers put into their messages."""
     from rag_kit.models.redact import redact
 
-    STATUS.clear()
     _print(clean_text(redact("".join(traceback.format_exception(error)))), sys.stderr)
 
 
 def hint(text: str) -> None:
     """Print a remark that is not part of the answer, on stderr."""
-    STATUS.clear()
     _print(flat(text), sys.stderr, "dim")
-
-
-@cache
-def hint_once(text: str) -> None:
-    """As `hint`; the same text is printed once a process."""
-    hint(text)
 
 
 def flat(text: str) -> str:
@@ -138,7 +130,8 @@ def flat(text: str) -> str:
 def say_json(value: Any, *, indent: int | None = 2) -> None:
     """Print a JSON document; what the stream does not know is escaped."""
     known = str(sys.stdout.encoding or "utf-8").lower().startswith("utf")
-    print(json_text(value, ascii_only=not known, indent=indent), flush=True)
+    _print(json_text(value, ascii_only=not known, indent=indent), sys.stdout)
+    sys.stdout.flush()
 
 
 def json_text(value: Any, *, ascii_only: bool = False, indent: int | None = 2) -> str:
@@ -166,32 +159,3 @@ def one_line(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror + (f": {error.filename}" if error.filename else "")
     return f"unexpected {type(error).__name__}: {text} (RAG_KIT_DEBUG=1 shows where)"
-
-
-class Progress:
-    """A progress bar on stderr, with rate and time left; none where stderr is not a terminal.
-
-    Args:
-        unit: What is counted.
-        quiet: No bar.
-    """
-
-    def __init__(self, unit: str, *, quiet: bool = False) -> None:
-        from tqdm import tqdm
-
-        self._bar = tqdm(
-            unit=f" {unit}", dynamic_ncols=True, leave=False, disable=quiet or not sys.stderr.isatty()
-        )
-
-    def __enter__(self) -> Progress:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.close()
-
-    def show(self, what: str, done: int, total: int, **_: Any) -> None:
-        """Move the bar to ``done`` of ``total``, and show what is worked on now."""
-        if not self._bar.disable:
-            self._bar.set_description_str(flat(what)[-40:], refresh=False)
-            self._bar.total, self._bar.n = total, done
-            self._bar.refresh()

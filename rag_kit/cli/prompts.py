@@ -17,21 +17,16 @@ if TYPE_CHECKING:
     from rag_kit.prompts.library import PromptLibrary
 
 
-def add_parser(commands: Any) -> None:
-    """Add ``prompts`` with its three actions."""
-    top = commands.add_parser("prompts", help="list, show and check prompt files")
-    actions = top.add_subparsers(dest="action", metavar="ACTION", required=True)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the three actions of ``prompts``."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     actions.add_parser("list", help="every prompt: inputs, output, where it comes from")
     show = actions.add_parser("show", help="print a prompt file; redirect it to start your own version")
     show.add_argument("name", metavar="NAME", help="name of the prompt, such as answer")
     actions.add_parser("check", help="report all that is wrong, with file and line")
+    what = "your own prompts, which win (default: RAG_KIT_PROMPTS)"
     for action in actions.choices.values():
-        action.add_argument(
-            "--folder",
-            type=Path,
-            metavar="DIR",
-            help="your own prompts, which win (default: RAG_KIT_PROMPTS)",
-        )
+        action.add_argument("--folder", type=Path, metavar="DIR", help=what)
         action.add_argument("--language", choices=("en", "zh"), help="this language alone (show: en)")
         add_options(action, "--json")
 
@@ -52,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _list(library: PromptLibrary, arguments: argparse.Namespace) -> int:
-    """One row a prompt and language; files that cannot be loaded are named."""
+    """Print a row a prompt and language; files that cannot be loaded are named."""
     rows: list[dict[str, Any]] = []
     for name, language in library.entries():
         if arguments.language in (None, language):
@@ -77,7 +72,7 @@ def _cells(row: dict[str, Any]) -> list[str]:
 
 
 def _show(library: PromptLibrary, arguments: argparse.Namespace) -> int:
-    """The file itself on stdout, where it lies on stderr."""
+    """Print the file itself on stdout, where it lies on stderr."""
     parsed = library.read(arguments.name, arguments.language or "en")
     if arguments.json:
         messages = [{"role": section.role, "text": section.text} for section in parsed.sections]
@@ -89,7 +84,7 @@ def _show(library: PromptLibrary, arguments: argparse.Namespace) -> int:
 
 
 def _check(library: PromptLibrary, arguments: argparse.Namespace) -> int:
-    """Each problem on a line as ``file:line: message``."""
+    """Print each problem on a line as ``file:line: message``."""
     from rag_kit.prompts.checks import check_library
 
     problems = check_library(library, arguments.language)

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
-from rag_kit.cli import exits
 from rag_kit.cli.opening import call_arguments, open_retriever
-from rag_kit.cli.options import add_search_options
+from rag_kit.cli.options import PIPELINE, add_options
 from rag_kit.cli.output import STATUS, hint, say_json
 from rag_kit.cli.passages import passage_notes, plain, say_passages
 
+DESCRIPTION = "Search an index; no chat model is asked."
 
-def add_parser(commands: Any) -> None:
-    """Add ``retrieve``."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "retrieve", help="show what is found, and why", description="Search an index; no chat model is asked."
-    )
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``retrieve``."""
     parser.add_argument("question")
-    add_search_options(parser)
+    add_options(parser, *PIPELINE, "--explain", "--json")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     """Search and print."""
     STATUS.show("searching ...")
     from rag_kit.retrieval.compose import call_retriever
@@ -30,11 +27,9 @@ def run(arguments: argparse.Namespace) -> int:
     question = check_question(arguments.question, example="rag-kit retrieve 'How ...?' --index DIR")
     with open_retriever(arguments) as (_, retriever):
         documents = call_retriever(retriever, question, **call_arguments(arguments))
-    STATUS.clear()
     if arguments.json:
         say_json({"question": question, "documents": [plain(each) for each in documents]})
-        return exits.OK
+        return
     say_passages(documents, question if arguments.explain else None)
     for note in passage_notes(documents):
         hint(f"note: {note}")
-    return exits.OK

@@ -169,6 +169,10 @@ class EvaluationSet(Sequence[Example]):
             return cls._made(files.read_records(path), columns, name, path.name)
         if not files.find_file(path, "queries.jsonl", "queries.jsonl.gz"):
             return cls.from_huggingface(path, columns=columns, name=name, split=split)
+        if columns:
+            raise InvalidInputError(
+                f"{path.name!r} is a BEIR folder, whose columns are known; leave columns out"
+            )
         found, examples, corpus = read_beir(path, split or "test")
         return cls(name or found, examples, corpus=corpus)
 

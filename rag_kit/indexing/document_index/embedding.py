@@ -40,7 +40,7 @@ def check_model(folder: object, recorded: str | None, given: str | None, *, writ
     if recorded is not None and given is not None and recorded != given:
         raise IndexMismatchError(
             f"The index in {folder} was built with the embedding model {recorded!r}, but {given!r} was given. "
-            f"Give {recorded!r}, or build another index in another folder."
+            f"Give {recorded!r} (behind an @ is the host: RAG_KIT_EMBEDDING_BASE_URL), or build another index."
         )
     if writing and recorded is not None and given is None:
         raise IndexMismatchError(

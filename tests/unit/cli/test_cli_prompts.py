@@ -110,9 +110,9 @@ def test_the_command_loads_no_langchain() -> None:
     """Listing and checking prompts is fast: no LangChain module is imported."""
     code = (
         "import sys, argparse; from rag_kit.cli import prompts; p = argparse.ArgumentParser();"
-        "prompts.add_parser(p.add_subparsers(dest='command'));"
-        "assert prompts.run(p.parse_args(['prompts', 'check'])) == 0;"
-        "assert prompts.run(p.parse_args(['prompts', 'list'])) == 0;"
+        "prompts.add_arguments(p);"
+        "assert prompts.run(p.parse_args(['check'])) == 0;"
+        "assert prompts.run(p.parse_args(['list'])) == 0;"
         "assert not [name for name in sys.modules if name.startswith('langchain')]"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60, capture_output=True)

