@@ -2,17 +2,59 @@
 
 from __future__ import annotations
 
+import math
 from datetime import date
+from typing import Any
 
 from rag_kit.prompts.filter_schema import UNREADABLE, FilterCondition, FilterGroup, SelfQuery
-from rag_kit.query_construction.clauses import Clause, all_of, any_of, bounded, none_of
+from rag_kit.query_construction.clauses import (
+    ORDER,
+    Clause,
+    all_of,
+    any_of,
+    bounded,
+    compared,
+    none_of,
+    shorter,
+)
 from rag_kit.query_construction.constructed import ConstructedQuery, Sort
+from rag_kit.query_construction.dates import Period, parse_period, stored
 from rag_kit.query_construction.fields import MetadataField, Schema
-from rag_kit.query_construction.fitting import Fitting, UnfitError
-from rag_kit.query_construction.words import short
+from rag_kit.query_construction.words import parse_number, same_words, short
 
 _MAX_LIMIT = 1_000
 _MAX_QUERY = 2_000
+_MAX_ITEMS = 100
+_MAX_TEXT = 500
+_NAMES = {
+    "$eq": "= == eq equal equals is equal_to on at 等于 是 为",
+    "$ne": "!= <> ne neq not_equal not_equals not_equal_to is_not not 不等于 不是",
+    "$gt": "> gt greater greater_than more_than after above later_than over exceeds 大于 晚于 超过",
+    "$gte": ">= gte ge at_least since from greater_than_or_equal greater_or_equal ≥ min 不小于 至少",
+    "$lt": "< lt less less_than before below earlier_than under 小于 早于 少于",
+    "$lte": "<= lte le at_most until up_to less_than_or_equal less_or_equal ≤ max 不大于 至多",
+    "$in": "in any_of one_of is_in 属于",
+    "$nin": "nin not_in none_of is_not_in 不属于",
+    "$contains": "contain contains has includes include contains_any like ilike substring 包含 含有",
+    "$without": "does_not_contain not_contains not_contain excludes without 不包含",
+}
+_BY_NAME = {name: operator for operator, names in _NAMES.items() for name in names.split()}
+_NEGATED = ("$ne", "$nin", "$without")
+_BOOLEANS = {
+    **dict.fromkeys(("true", "yes", "y", "1", "是", "真", "对"), True),
+    **dict.fromkeys(("false", "no", "n", "0", "否", "假", "不是"), False),
+}
+_WHY = {
+    "int": "no whole number",
+    "float": "no number",
+    "bool": "neither true nor false",
+    "date": "no date",
+    "str": "not among the values of the field",
+}
+
+
+class UnfitError(Exception):
+    """A condition that its field cannot have; the message says why."""
 
 
 def check_answer(answer: SelfQuery, question: str, schema: Schema, today: date) -> ConstructedQuery:
@@ -43,21 +85,33 @@ def check_answer(answer: SelfQuery, question: str, schema: Schema, today: date) 
     where, dropped = bounded(None if answer.filter is None else checker.part(answer.filter))
     if dropped is not None:
         checker.repair(dropped)
+    limit = answer.limit
+    if limit is not None and not 1 <= limit <= _MAX_LIMIT:
+        checker.repair(f"dropped: limit {limit}: it must be from 1 to {_MAX_LIMIT:,}")
+        limit = None
     return ConstructedQuery(
         question=question,
         query=answer.query.strip()[:_MAX_QUERY],
         filter=where,
         sort=checker.sort(answer),
-        limit=checker.limit(answer.limit),
+        limit=limit,
         constructor="model",
         repairs=tuple(checker.repairs),
     )
 
 
-class _Checker(Fitting):
+class _Checker:
+    """Makes conditions that fit their fields, and keeps a record of what it changed."""
+
     def __init__(self, schema: Schema, today: date) -> None:
-        super().__init__(today)
         self.schema = schema
+        self.today = today
+        self.repairs: list[str] = []
+
+    def repair(self, text: str) -> None:
+        """Record a change."""
+        if text not in self.repairs and len(self.repairs) < 50:
+            self.repairs.append(text[:300])
 
     def part(self, node: FilterCondition | FilterGroup, negated: bool = False) -> Clause | None:
         """The filter of a node; ``None`` if it could not be used, so that it lets everything through.
@@ -89,10 +143,7 @@ class _Checker(Fitting):
             self.repair(f"dropped: {short(given.value)}: {given.field}")
             return None
         try:
-            field = self._field(given.field)
-            if field is None:
-                raise UnfitError(f"there is no such field; allowed: {', '.join(self.schema.names[:20])}")
-            return self.condition(field, given.operator, given.value)
+            return self._condition(given)
         except UnfitError as reason:
             self.repair(f"dropped: {given.field[:60]} {given.operator[:20]} {short(given.value)}: {reason}")
             return None
@@ -113,9 +164,126 @@ class _Checker(Fitting):
             self.repair(f"dropped: sort by {answer.sort_by[:60]}: {why}")
         return None
 
-    def limit(self, limit: int | None) -> int | None:
-        """The number of documents asked for, from 1 to 1,000."""
-        if limit is None or 1 <= limit <= _MAX_LIMIT:
-            return limit
-        self.repair(f"dropped: limit {limit}: it must be from 1 to {_MAX_LIMIT:,}")
+    def _condition(self, given: FilterCondition) -> Clause | None:
+        """The condition under an operator of any common name; ``None`` for a list of which no entry fits."""
+        field = self._field(given.field)
+        if field is None:
+            raise UnfitError(f"there is no such field; allowed: {', '.join(self.schema.names[:20])}")
+        name = given.operator.strip().lower().replace(" ", "_").replace("-", "_").lstrip("$")
+        operator, value = _BY_NAME.get(name), given.value
+        if operator is None:
+            raise UnfitError("there is no such operator; allowed: eq, ne, gt, gte, lt, lte, in, nin, contain")
+        if value is None:
+            if operator not in ("$eq", "$ne"):
+                raise UnfitError("nothing is no value to compare with")
+            return {field.name: {"$exists": operator == "$ne"}}
+        items = value if isinstance(value, list) else [value]
+        if not items:
+            raise UnfitError("the list is empty")
+        if operator in ORDER:
+            if not field.ordered or len(items) > 1:
+                raise UnfitError("a list has no order" if field.ordered else "its values have no order")
+            return compared(field, operator, self._fit(field, items[0]))
+        if field.many:
+            return self._in_list(field, operator, items)
+        if operator in ("$contains", "$without"):
+            items = self._containing(field, items)
+        if len(items) == 1 and operator not in ("$in", "$nin"):
+            values = [self._fit(field, items[0])]
+        else:
+            values = self._usable(field, items)
+        if operator in _NEGATED:
+            made = all_of([compared(field, "$ne", value) for value in values])
+        else:
+            made = any_of([compared(field, "$eq", value) for value in values])
+        return made and shorter(made)
+
+    def _in_list(self, field: MetadataField, operator: str, items: list[Any]) -> Clause | None:
+        if operator in ("$eq", "$ne"):
+            self.repair(f"{field.name} holds lists: {operator[1:]} was read as contains")
+        values = self._usable(field, items)
+        plain = [
+            stored(value.start, field.date_format) if isinstance(value, Period) else value for value in values
+        ]
+        parts: list[Clause] = [{field.name: {"$contains": value}} for value in plain]
+        joined = any_of(parts) if operator in ("$in", "$nin") else all_of(parts)
+        return none_of(joined) if joined and operator in _NEGATED else joined
+
+    def _containing(self, field: MetadataField, items: list[Any]) -> list[Any]:
+        """``contains`` on a text: stores have no such search, so the known values that match are looked for."""
+        if field.type != "str":
+            self.repair(f"{field.name} holds no lists: contains was read as eq")
+            return items
+        wanted = [str(item).strip().strip("%*").casefold() for item in items]
+        found = [
+            known for known in field.values if any(part and part in str(known).casefold() for part in wanted)
+        ]
+        if not field.complete or not found or len(found) > _MAX_ITEMS:
+            raise UnfitError("a part of a text can be looked for only where all values are known")
+        self.repair(f"{field.name}: contains {short(items)} was read as one of {short(found)}")
+        return found
+
+    def _usable(self, field: MetadataField, items: list[Any]) -> list[Any]:
+        """The entries that fit; the others are recorded."""
+        if len(items) > _MAX_ITEMS:
+            self.repair(f"{field.name}: the first {_MAX_ITEMS} of {len(items)} values were kept")
+        values: list[Any] = []
+        for item in items[:_MAX_ITEMS]:
+            try:
+                value = self._fit(field, item)
+            except UnfitError as reason:
+                self.repair(f"dropped: {field.name} {short(item)}: {reason}")
+                continue
+            if value not in values:
+                values.append(value)
+        return values
+
+    def _fit(self, field: MetadataField, value: Any) -> Any:
+        """A value as the field stores it, or the period to compare a field of dates or years with."""
+        if field.type == "date" or field.is_year:
+            made = self._time(field, value)
+        elif field.type == "bool":
+            made = value if isinstance(value, bool) else _BOOLEANS.get(str(value).strip().lower())
+        elif field.type == "str":
+            made = _text(field, value)
+        else:
+            made = _number(field, value)
+        if made is None:
+            raise UnfitError(f"{short(value)} is {_WHY[field.type]}")
+        if isinstance(made, Period):
+            if made.note:
+                self.repair(f"{field.name}: {made.note}")
+        elif type(made) is not type(value) or made != value:
+            self.repair(f"{field.name}: {short(value)} was read as {short(made)}")
+        return made
+
+    def _time(self, field: MetadataField, value: Any) -> Any:
+        number = _number(field, value)
+        if field.is_year and isinstance(number, int) and number <= 9999:
+            return number
+        text = str(value if number is None else number)
+        period = None if isinstance(value, bool) else parse_period(text, self.today)
+        return number if period is None and field.date_format == "timestamp" else period
+
+
+def _number(field: MetadataField, value: Any) -> int | float | None:
+    number = parse_number(value) if isinstance(value, str) else value
+    if isinstance(number, bool) or not isinstance(number, (int, float)) or not math.isfinite(number):
         return None
+    if field.type != "float" and isinstance(number, float) and number.is_integer():
+        number = int(number)
+    return number if isinstance(number, float) or abs(number) < 2**63 else None
+
+
+def _text(field: MetadataField, value: Any) -> str | None:
+    """The text, or the one known value that differs in case, blanks, dashes, order or plural only."""
+    text = str(value).strip()
+    if isinstance(value, bool) or not text or len(text) > _MAX_TEXT:
+        return None
+    if not field.values or text in field.values:
+        return text
+    found = {str(known) for known in field.values if same_words(str(known)) == same_words(text)}
+    exact = {known for known in found if known.casefold() == text.casefold()} or found
+    if len(exact) == 1:
+        return exact.pop()
+    return None if field.complete else text

@@ -35,6 +35,17 @@ def none_of(part: Clause) -> Clause:
     return part.get("$not") or {"$not": part}
 
 
+def shorter(where: Clause) -> Clause:
+    """``year = 2010 or year = 2012`` as ``year in (2010, 2012)``, and the same for "not"."""
+    any_ = "$or" in where
+    wanted, short = ("$eq", "$in") if any_ else ("$ne", "$nin")
+    parts = [single(part) for part in where.get("$or" if any_ else "$and", [])]
+    if not parts or any((field, operator) != (parts[0][0], wanted) for field, operator, _ in parts):
+        return where
+    values = list(dict.fromkeys(operand for _, _, operand in parts))
+    return {parts[0][0]: {short: values} if len(values) > 1 else {wanted: values[0]}}
+
+
 def conditions(where: Filter | None) -> list[Clause]:
     """The conditions that are ANDed at the top."""
     return list(where.get("$and", [where])) if where else []

@@ -14,7 +14,7 @@ from rag_kit.query_construction.fields import MetadataField, Schema
 from rag_kit.query_construction.words import simplified
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Atom:
     """One condition.
 
@@ -22,10 +22,9 @@ class Atom:
         begin: Where its words begin, cue words ("published after") included.
         end: Where they end.
         field: The field.
-        where: The condition, without the negation; ``None`` if it is not known, so that everything meets it.
+        where: The condition, without the negation.
         negated: It must not hold.
         exclusive: A document can meet only one such condition on the field: "in 2010 and 2012" means either.
-        both: "both ... and": a negation denies the two together.
         denial: What holds instead if it is negated, where that is more than "not".
         measured: It compares with a date or number.
     """
@@ -33,10 +32,9 @@ class Atom:
     begin: int
     end: int
     field: str
-    where: Clause | None
+    where: Clause
     negated: bool = False
     exclusive: bool = False
-    both: bool = False
     denial: Clause | None = None
     measured: bool = False
 

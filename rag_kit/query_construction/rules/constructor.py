@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping
 from datetime import date
 from functools import lru_cache
 from typing import Any
@@ -12,7 +12,7 @@ from rag_kit.query_construction.clauses import bounded
 from rag_kit.query_construction.constructed import ConstructedQuery
 from rag_kit.query_construction.fields import Schema
 from rag_kit.query_construction.rules.atoms import Atom
-from rag_kit.query_construction.rules.joining import join, unknown_arms
+from rag_kit.query_construction.rules.joining import beside_unknown, join
 from rag_kit.query_construction.rules.reading import Reading
 from rag_kit.query_construction.rules.remainder import remainder
 from rag_kit.query_construction.rules.values import ValueIndex
@@ -68,29 +68,28 @@ class RuleConstructor:
         text = _normal(question)
         read = simplified(text)
         reading = Reading(read, schema, _index(schema), self._today or date.today())
-        atoms = reading.atoms()
-        arms = unknown_arms(read, atoms, reading.used)
-        joined, dropped = join(read, sorted([*atoms, *arms], key=lambda atom: (atom.begin, atom.end)))
+        found = reading.atoms()
+        beside = beside_unknown(read, found)
+        atoms = [atom for atom in found if atom not in beside]
         # what is no condition stays in the text
-        spans = [(atom.begin, atom.end) for atom in atoms if atom not in dropped]
+        spans = [(atom.begin, atom.end) for atom in atoms]
         rest, bare = remainder(text, [*reading.used, *spans])
-        where, repair = bounded(joined)
+        where, repair = bounded(join(read, atoms))
         return ConstructedQuery(
             question=question,
             query=rest if content_words(bare) else "",
             filter=where,
             sort=reading.order.sort if reading.order else None,
             limit=reading.order.limit if reading.order else None,
-            repairs=(*reading.notes, *_left_out(text, dropped, arms), *([repair] if repair else [])),
+            repairs=(*reading.notes, *_left_out(text, beside), *([repair] if repair else [])),
         )
 
 
-def _left_out(text: str, dropped: Sequence[Atom], arms: Sequence[Atom]) -> list[str]:
-    asked = ", ".join(dict.fromkeys(repr(text[arm.begin : arm.end][:60]) for arm in arms))
+def _left_out(text: str, beside: Mapping[Atom, str]) -> list[str]:
     return [
-        f"dropped: {atom.field} {text[atom.begin : atom.end][:60]!r}: the question also asks for {asked}, "
+        f"dropped: {atom.field} {text[atom.begin : atom.end][:60]!r}: the question also asks for {asked[:60]!r}, "
         "which is no known value, and the filter would hide it"
-        for atom in dropped
+        for atom, asked in beside.items()
     ]
 
 

@@ -50,19 +50,11 @@ LEADING = re.compile(rf"(?<![a-z])(?:{LIGHT}|{ZH_LIGHT})*+$", _I)
 ALL_LIGHT = re.compile(rf"(?:{LIGHT}|{ZH_LIGHT})*+", _I)
 REACH = 160
 """How many characters before a date or value are looked at."""
-MARKED = re.compile(
-    r"\b(?:mesh|heading|headings|descriptors?|terms?|tags?|tagged|labels?|labell?ed|index|indexed|indexing|keywords?|"
-    r"categor\w+|assigned|classified|filed|field)\b|主题词|关键词|标签|标注|标记|标引|索引|[\"“”「」『』]\s*$",
-    _I,
-)
 TOPIC = re.compile(
     r"\b(?:about|on|regarding|concerning|involv\w+|cover\w*|mention\w*|deal\w*\s+with|discuss\w*|address\w*|"
     r"focus\w*\s+on|relat\w+\s+to|pertaining\s+to|topics?|subjects?)\s+(?:the\s+)?$|(?:关于|有关|针对|涉及|研究|讨论)\s*$",
     _I,
 )
-BOTH = re.compile(r"\bboth\b|同时|都", _I)
-# "without both" means without either; "not both" does not
-WITHOUT = re.compile(r"\b(?:without|lack\w*|exclud\w*|except\w*|omit\w*|ignor\w*|skip\w*|free\s+of)\b", _I)
 EXCLUDED_AFTER = re.compile(
     r"\s*(?:[\"”’'」』]\s*)?(?:(?:papers?|articles?|studies)\s+)?(?:(?:are|is|be|being|should\s+be|to\s+be|must\s+be)\s+)?"
     r"(?:excluded|left\s+out|omitted|ruled\s+out|removed)\b"
@@ -170,8 +162,6 @@ RANGE_TO = re.compile(
     _I,
 )
 RANGE_AND = re.compile(r"\s*(?:\band\b|&|和|与|、)\s*(?:the\s+)?$", _I)
-INCLUSIVE = re.compile(r"\s*,?\s*\(?\s*(?:inclusive(?:ly)?\b|included\b|含[^)]*(?=\)))\)?", _I)
-EXCLUSIVE = re.compile(r"\s*,?\s*\(?\s*(?:exclusive(?:ly)?\b|both\s+excluded\b|不含[^)]*(?=\)))\)?", _I)
 RANGE_AFTER = re.compile(r"\s*(?:\(?inclusive\)?|之间|期间|年间|间)", _I)
 PLAIN_LEFT = re.compile(
     r"(?:\b(?:published|dated|written|released|appearing|appeared|printed|issued|conducted|done)\s+)?"

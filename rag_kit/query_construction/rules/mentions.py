@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from enum import Enum
+from typing import Literal
 
+from rag_kit.query_construction.clauses import Clause
 from rag_kit.query_construction.fields import Schema
 from rag_kit.query_construction.rules import cues
 from rag_kit.query_construction.rules.atoms import Atom
+from rag_kit.query_construction.rules.joining import carries_on
 from rag_kit.query_construction.rules.remainder import remainder
 from rag_kit.query_construction.rules.values import Named
+from rag_kit.query_construction.words import simplified
 from rag_kit.text import content_words
 
 _DOCUMENTS = re.compile(
@@ -30,46 +32,15 @@ _ASKS = re.compile(
     r"will|would|should|may)\b|[什怎何吗呢]|多少|哪|几|是否|有没有",
     re.IGNORECASE,
 )
-
-
-class Purpose(Enum):
-    """What a text is for.
-
-    Attributes:
-        DOCUMENTS: Documents of a kind ("papers on stroke", "red phones"): what it names is a condition.
-        TOPIC: An answer about a topic and little else ("how is asthma treated?"): entries of lists are conditions.
-        DATED: An answer about a time ("what is known about stroke since 2010?"): entries of lists that it is plainly
-            about are conditions.
-        ANSWER: Any other answer, or a statement: what it names is what it speaks of.
-    """
-
-    DOCUMENTS = "documents"
-    TOPIC = "topic"
-    DATED = "dated"
-    ANSWER = "answer"
-
-
-@dataclass(frozen=True)
-class Mention:
-    """A value that a text names.
-
-    Attributes:
-        item: The value and its place.
-        atom: The condition that it would be.
-        marked: Something says that it is a value: "tagged", a quotation mark, the field's name.
-        explicit: The field's name, or quotation marks on both sides.
-        topical: It is written as the value is, negated, or what the text is about ("on stroke").
-    """
-
-    item: Named
-    atom: Atom
-    marked: bool
-    explicit: bool
-    topical: bool
+Purpose = Literal["documents", "topic", "answer"]
 
 
 def purpose(text: str, understood: Sequence[tuple[int, int]], schema: Schema, measured: bool) -> Purpose:
-    """Whether a text asks for documents, by a word for documents or as nothing else is said, or for an answer.
+    """What a text asks for.
+
+    "documents": documents of a kind ("papers on stroke", "red phones"), so that every value that it names is a
+    condition. "topic": an answer about little else, or about a time ("what is known about stroke since 2010?"), so
+    that entries of lists count if it is plainly about them. "answer": any other answer, or a statement.
 
     Args:
         text: The question.
@@ -79,41 +50,90 @@ def purpose(text: str, understood: Sequence[tuple[int, int]], schema: Schema, me
 
     Example:
         >>> texts = ("Sleep papers", "Sleep, please", "Sleep disorders: a new scale")
-        >>> [purpose(text, [(0, 5)], Schema(), False).value for text in texts]
+        >>> [purpose(text, [(0, 5)], Schema(), False) for text in texts]
         ['documents', 'documents', 'answer']
     """
     if _DOCUMENTS.search(text) or _ORDER.search(text):
-        return Purpose.DOCUMENTS
+        return "documents"
     names = [re.escape(name) for field in schema for name in field.all_names]
     found = [match.span() for name in names for match in re.finditer(name, text, re.IGNORECASE)]
     rest = content_words(remainder(text, sorted([*understood, *found]))[1])
     said = [word for word in rest if word.isascii() or len(word) > 1]
-    little = len(said) < 2
-    if not said or ((measured or little) and not _ASKS.search(text)):
-        return Purpose.DOCUMENTS
-    if little:
-        return Purpose.TOPIC
-    return Purpose.DATED if measured else Purpose.ANSWER
+    if said and not measured and len(said) > 1:
+        return "answer"
+    return "topic" if said and _ASKS.search(text) else "documents"
 
 
-def chosen(text: str, schema: Schema, mentions: Sequence[Mention], why: Purpose) -> list[Atom]:
-    """The conditions among the values that a text mentions."""
-    any_marked = any(mention.marked for mention in mentions)
-    kept: list[Atom] = []
-    for mention in mentions:
-        item, atom = mention.item, mention.atom
-        field = schema.get(item.field)
-        topics = field is not None and field.many
-        if why is Purpose.DATED and topics:
-            keep = mention.explicit or (item.sure and mention.topical)
-        elif why is Purpose.DOCUMENTS or (why is Purpose.TOPIC and topics):
-            keep = mention.marked or (item.sure and (mention.topical or not any_marked))
-        else:
-            # a document has one company, so its name says which documents; a topic says that of none
-            keep = mention.explicit or (item.name and not topics)
-            if atom.negated and cues.POSSESSION.match(text, item.end):
-                # "not in Acme's usual business" is about Acme
-                atom = replace(atom, begin=item.begin, end=item.end, negated=False)
-        if keep:
-            kept.append(atom)
-    return kept
+class Mentions:
+    """The values that a text names, each as the condition that it would be.
+
+    Args:
+        text: The question.
+        schema: The fields.
+        named: The values, in the order of the text.
+        places: Where its comparisons stand.
+    """
+
+    def __init__(
+        self, text: str, schema: Schema, named: Sequence[Named], places: Sequence[tuple[int, int]]
+    ) -> None:
+        self._text = text
+        self._fields = {field.name: field for field in schema}
+        self._found: list[tuple[Named, Atom, bool, bool]] = []
+        for item in named:
+            ends = [one[1].end for one in self._found] + [end for _, end in places if end <= item.begin]
+            self._add(item, max([0, item.begin - cues.REACH, *ends]))
+
+    @property
+    def sure(self) -> list[tuple[int, int]]:
+        """Where values stand that are no ordinary words."""
+        return [(atom.begin, atom.end) for item, atom, _, _ in self._found if item.sure]
+
+    def conditions(self, why: Purpose) -> list[Atom]:
+        """The conditions among the values."""
+        kept: list[Atom] = []
+        for item, atom, explicit, topical in self._found:
+            if why == "documents":
+                keep = item.sure
+            elif why == "topic" and self._fields[item.field].many:
+                keep = item.sure and topical
+            else:
+                # a document has one company, so its name says which documents; a topic says that of none
+                keep = item.name and not self._fields[item.field].many
+                if atom.negated and cues.POSSESSION.match(self._text, item.end):
+                    atom = self._atom(item)  # "not in Acme's usual business" is about Acme
+            if keep or explicit:
+                kept.append(atom)
+        return kept
+
+    def _add(self, item: Named, before: int) -> None:
+        """Read what stands around a value, from a place before it on: what denies it, and what says it is a value."""
+        text = self._text
+        left = text[before : item.begin]
+        name = name_before(left, self._fields[item.field].all_names)
+        # "with no author Smith"
+        denied = cues.NEGATED.search(left) or (name and cues.NEGATED.search(left[: name.start()]))
+        excluded = cues.EXCLUDED_AFTER.match(text, item.end)
+        negated = bool(denied or excluded)
+        if self._found and self._found[-1][1].negated:
+            negated = negated or carries_on(text[self._found[-1][1].end : item.begin])
+        begin = before + denied.start() if denied else item.begin
+        atom = self._atom(item, begin, excluded.end() if excluded else item.end, negated)
+        quoted = left[-1:] in (*cues.OPENING,) and text[item.end : item.end + 1] in cues.CLOSING
+        topical = item.exact or negated or cues.TOPIC.search(left) is not None
+        self._found.append((item, atom, quoted or name is not None, topical))
+
+    def _atom(self, item: Named, begin: int = -1, end: int = -1, negated: bool = False) -> Atom:
+        begin, end = (item.begin, item.end) if begin < 0 else (begin, end)
+        if isinstance(item.value, bool):
+            return Atom(begin, end, item.field, {item.field: {"$eq": item.value != negated}})
+        many = self._fields[item.field].many
+        where: Clause = {item.field: {"$contains" if many else "$eq": item.value}}
+        return Atom(begin, end, item.field, where, negated, exclusive=not many)
+
+
+def name_before(left: str, names: Sequence[str]) -> re.Match[str] | None:
+    """A field's name where it ends a text, light words aside."""
+    link = r"(?:\W|[为是]|\b(?:is|are|as|of|contains?|includes?|in)\b)*+"
+    patterns = (rf"(?<![A-Za-z0-9_]){re.escape(simplified(name))}{link}$" for name in names)
+    return next((match for one in patterns if (match := re.search(one, left, re.IGNORECASE))), None)

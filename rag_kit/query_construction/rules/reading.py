@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import date
 
@@ -11,13 +10,11 @@ from rag_kit.query_construction.dates import Period, find_periods
 from rag_kit.query_construction.fields import MetadataField, Schema
 from rag_kit.query_construction.rules import cues
 from rag_kit.query_construction.rules.atoms import Atom, find_missing, quarter_of
-from rag_kit.query_construction.rules.joining import carries_on
-from rag_kit.query_construction.rules.mentions import Mention, Purpose, chosen, purpose
+from rag_kit.query_construction.rules.mentions import Mentions, name_before, purpose
 from rag_kit.query_construction.rules.numbers import find_numbers
 from rag_kit.query_construction.rules.ordering import find_order
 from rag_kit.query_construction.rules.spans import Compared, Span, compare
 from rag_kit.query_construction.rules.values import Named, ValueIndex
-from rag_kit.query_construction.words import simplified
 
 _OPPOSITE = {"$eq": "$ne", "$gt": "$lte", "$gte": "$lt", "$lt": "$gte", "$lte": "$gt"}
 
@@ -33,7 +30,6 @@ class Reading:
         self.used: list[tuple[int, int]] = []
         self._index = index
         self._times = [field for field in schema if field.temporal]
-        self._purpose = Purpose.DOCUMENTS
         self.order = find_order(text, schema)
         if self.order is not None:
             self.used.append((self.order.begin, self.order.noun))
@@ -48,42 +44,34 @@ class Reading:
             self.used.append((self.order.begin, self.order.end))
         periods = self._periods(named) if self._times else []
         # the Q2 of "Q2 2023" is read with its year
-        named = [
-            item for item in named if not any(s.begin <= item.begin and item.end <= s.end for s in periods)
-        ]
+        named = [item for item in named if not any(s.begin <= item.begin and item.end <= s.end for s in periods)]
         numbers = self._numbers(named, periods)
         # "a price over 1000": what a numeric field's name stands before is no year
-        periods = [
-            span for span in periods if not any(span.begin < n.end and n.begin < span.end for n in numbers)
-        ]
+        periods = [span for span in periods if not overlaps(span.begin, span.end, places_of(numbers))]
         spans = sorted([*periods, *numbers], key=lambda span: span.begin)
-        comparisons = list(compare(self.text, spans, [(item.begin, item.end) for item in named]))
-        places = [(item.begin, item.end) for item in comparisons]
-        mentions = self._mentions(named, places)
-        sure = [(mention.atom.begin, mention.atom.end) for mention in mentions if mention.item.sure]
-        self._purpose = purpose(
-            self.text, [*places, *self.used, *sure], self.schema, bool(comparisons or found)
-        )
+        comparisons = list(compare(self.text, spans, places_of(named)))
+        places = places_of(comparisons)
+        mentions = Mentions(self.text, self.schema, named, places)
+        understood = [*places, *self.used, *mentions.sure]
+        why = purpose(self.text, understood, self.schema, bool(comparisons or found))
         order = self.order
-        if order is not None and order.noun == order.end and self._purpose is not Purpose.DOCUMENTS:
+        if order is not None and order.noun == order.end and why != "documents":
             # "the most recent treatment" is no document
             self.used = [span for span in self.used if span[0] != order.begin]
             self.order = None
-        found += [self._comparison(item) for item in comparisons]
-        found += chosen(self.text, self.schema, mentions, self._purpose)
+        found += [self._comparison(item, why == "documents") for item in comparisons]
+        found += mentions.conditions(why)
         return sorted(found, key=lambda atom: (atom.begin, atom.end))
 
     def _is_named(self, item: Named) -> bool:
         """Whether a value counts as named; "2010" is a year before it is the value of a text field."""
-        if not self._free(item.begin, item.end):
+        if overlaps(item.begin, item.end, self.used):
             return False
         if not self.text[item.begin : item.end].isdecimal():
             return True
         left = self.text[max(0, item.begin - 40) : item.begin]
-        return left[-1:] in ('"', "“", "'", "‘", "「") or self._name_before(left, item.field) is not None
-
-    def _free(self, begin: int, end: int) -> bool:
-        return not any(begin < stop and start < end for start, stop in self.used)
+        field = self.schema.get(item.field)
+        return left[-1:] in (*cues.OPENING,) or (field and name_before(left, field.all_names)) is not None
 
     def _periods(self, named: Sequence[Named]) -> list[Span]:
         """The dates and years in the text that are no part of a value, each with the field that it is about."""
@@ -92,7 +80,7 @@ class Reading:
             inside = any(item.begin <= found.begin and found.stop <= item.end for item in named)
             plain = self.text[found.begin : found.stop].isdecimal()
             no_year = plain and cues.NOT_YEARS.match(self.text, found.stop)
-            if inside or no_year or not self._free(found.begin, found.stop):
+            if inside or no_year or overlaps(found.begin, found.stop, self.used):
                 continue
             if found.period.note:
                 self.notes.append(found.period.note)
@@ -116,15 +104,14 @@ class Reading:
 
     def _numbers(self, named: Sequence[Named], periods: Sequence[Span]) -> list[Span]:
         plain = [(s.begin, s.end) for s in periods if self.text[s.begin : s.end].isdecimal()]
-        dates = {(span.begin, span.end) for span in periods}.difference(plain)
-        taken = [*((item.begin, item.end) for item in named), *dates, *self.used]
-        return find_numbers(self.text, self.schema, taken, plain)
+        dates = set(places_of(periods)).difference(plain)
+        return find_numbers(self.text, self.schema, [*places_of(named), *dates, *self.used], plain)
 
-    def _comparison(self, item: Compared) -> Atom:
+    def _comparison(self, item: Compared, documents: bool) -> Atom:
         field = self.schema.get(item.field)
         assert field is not None  # spans are made from the schema
         operator = item.operator
-        if self._purpose is not Purpose.DOCUMENTS and cues.STATE_OF.match(self.text, item.begin):
+        if not documents and cues.STATE_OF.match(self.text, item.begin):
             operator = "$eq"  # 截至2022年，存货有多少: what was so then
         where = _compared(field, operator, item)
         quarter = quarter_of(item.low, self.schema)
@@ -135,56 +122,15 @@ class Reading:
         exclusive = operator == "$eq"
         return Atom(*place, where, item.negated, exclusive=exclusive, denial=denial, measured=True)
 
-    def _mentions(self, named: Sequence[Named], places: Sequence[tuple[int, int]]) -> list[Mention]:
-        """The values named, each as the condition that it would be, with what stands around it."""
-        seen: list[Mention] = []
-        for item in named:
-            ends = [one.atom.end for one in seen] + [end for _, end in places if end <= item.begin]
-            before = max([0, item.begin - cues.REACH, *ends])
-            left = self.text[before : item.begin]
-            match = cues.NEGATED.search(left)
-            name = self._name_before(left, item.field)
-            if match is None and name is not None:  # "with no author Smith"
-                match = cues.NEGATED.search(left[: name.start()])
-            begin = item.begin if match is None else before + match.start()
-            negated = match is not None
-            if not negated and seen and seen[-1].atom.negated:
-                negated = carries_on(self.text[seen[-1].atom.end : item.begin])
-            excluded = cues.EXCLUDED_AFTER.match(self.text, item.end)
-            end = excluded.end() if excluded else item.end
-            negated = negated or excluded is not None
-            lead = found.group() if (found := cues.LEADING.search(left)) else ""
-            opened = left[-1:] != "" and left[-1] in cues.OPENING
-            quoted = opened and self.text[item.end : item.end + 1] in cues.CLOSING
-            both = cues.BOTH.search(left) is not None and not cues.WITHOUT.search(left)
-            seen.append(
-                Mention(
-                    item,
-                    self._value(item, begin, end, negated, both),
-                    marked=opened or cues.MARKED.search(lead) is not None or name is not None,
-                    explicit=quoted or name is not None,
-                    topical=item.exact or negated or cues.TOPIC.search(left) is not None,
-                )
-            )
-        return seen
 
-    def _name_before(self, left: str, name: str) -> re.Match[str] | None:
-        """The field's name where it ends a text, light words aside."""
-        field = self.schema.get(name)
-        for word in field.all_names if field else ():
-            link = r"(?:\W|[为是]|\b(?:is|are|as|of|contains?|includes?|in)\b)*+"
-            pattern = rf"(?<![A-Za-z0-9_]){re.escape(simplified(word))}{link}$"
-            if match := re.search(pattern, left, re.IGNORECASE):
-                return match
-        return None
+def places_of(items: Sequence[Named | Span | Compared]) -> list[tuple[int, int]]:
+    """Where they begin and end."""
+    return [(item.begin, item.end) for item in items]
 
-    def _value(self, item: Named, begin: int, end: int, negated: bool, both: bool) -> Atom:
-        if isinstance(item.value, bool):
-            return Atom(begin, end, item.field, {item.field: {"$eq": item.value != negated}})
-        field = self.schema.get(item.field)
-        many = field is not None and field.many
-        where: Clause = {item.field: {"$contains" if many else "$eq": item.value}}
-        return Atom(begin, end, item.field, where, negated, exclusive=not many, both=both)
+
+def overlaps(begin: int, end: int, places: Sequence[tuple[int, int]]) -> bool:
+    """Whether a part of a text has characters in common with others."""
+    return any(begin < stop and start < end for start, stop in places)
 
 
 def _compared(field: MetadataField, operator: str, item: Compared) -> Clause:
@@ -194,11 +140,9 @@ def _compared(field: MetadataField, operator: str, item: Compared) -> Clause:
         return compared(field, operator, low)
     if isinstance(low, Period):
         low, high = sorted((low, high), key=lambda period: period.start)
-        if not (item.open and operator == "$eq"):
-            grain = "years" if {low.grain, high.grain} <= {"year", "years"} else "span"
-            return compared(field, operator, Period(low.start, high.end, grain))
-    else:
-        low, high = sorted((low, high))
-    words = ("$lt", "$gt") if operator == "$ne" else ("$gt", "$lt") if item.open else ("$gte", "$lte")
-    ends = [compared(field, word, value) for word, value in zip(words, (low, high), strict=True)]
-    return (any_of(ends) if operator == "$ne" else all_of(ends)) or ends[0]
+        grain = "years" if {low.grain, high.grain} <= {"year", "years"} else "span"
+        return compared(field, operator, Period(low.start, high.end, grain))
+    low, high = sorted((low, high))
+    if operator == "$ne":
+        return any_of([compared(field, "$lt", low), compared(field, "$gt", high)]) or {}
+    return all_of([compared(field, "$gte", low), compared(field, "$lte", high)]) or {}

@@ -45,7 +45,6 @@ class Compared:
         low: The date or number.
         high: The upper end of a range.
         negated: It must not hold.
-        open: The ends of the range are left out.
     """
 
     begin: int
@@ -55,7 +54,6 @@ class Compared:
     low: Any
     high: Any = None
     negated: bool = False
-    open: bool = False
 
 
 def compare(text: str, spans: Sequence[Span], barriers: Sequence[tuple[int, int]] = ()) -> Iterator[Compared]:
@@ -104,13 +102,10 @@ def _range(text: str, left: str, first: Span, second: Span) -> Compared:
     end = second.end
     if after := cues.RANGE_AFTER.match(text, end):
         end = after.end()
-    if open_ := cues.EXCLUSIVE.match(text, end):
-        end = open_.end()
     opening = cues.BETWEEN.search(left) or cues.FROM.search(left) or cues.PLAIN_LEFT.search(left)
     start = _with_name(first, left, opening.start() if opening else len(left))
     begin, end, negated = _negation(text, first.begin - len(left), left, start, end)
-    values = first.value, second.value
-    return Compared(begin, end, first.field, "$eq", *values, negated=negated, open=open_ is not None)
+    return Compared(begin, end, first.field, "$eq", first.value, second.value, negated=negated)
 
 
 def _single(text: str, left: str, span: Span, following: Span | None) -> Compared:
@@ -129,8 +124,6 @@ def _single(text: str, left: str, span: Span, following: Span | None) -> Compare
     else:
         if cues.FROM.search(left) and (match := cues.ONWARD.match(text, span.end)):
             operator, end = "$gte", match.end()
-    if operator in ("$gt", "$lt") and (match := cues.INCLUSIVE.match(text, end)):
-        operator, end = operator + "e", match.end()
     if not cues.NEGATED.search(left[:start]):
         if plain := cues.PLAIN_LEFT.search(left[:start]):
             start = plain.start()
