@@ -26,7 +26,6 @@ from rag_kit.query_construction.fields import Schema
 from rag_kit.retrieval.query_call import Call, QueryCall
 
 _MAX_SORTED = 20_000
-_KEPT_SCHEMAS = 32
 
 
 class SelfQuery:
@@ -47,14 +46,17 @@ class SelfQuery:
         """The whole call."""
         call, k = self.call, self.call.request.k
         made = await self._construct(await self._schema())
-        self._tell(made)
+        said = f"filter, by {made.constructor}: {show(made.filter)}" if made.filter else None
+        call.note(said or f"no filter in the question, by {made.constructor}")
+        for repair in made.repairs:
+            call.note(f"repaired: {repair}")
         asked = made.limit if self.owner.enable_limit else None
         limit = min(k, asked or k)
         if asked is not None and asked > k:
             call.note(f"{asked} documents were asked for; k={k} holds")
         found = await self._find(made, made.filter, limit)
         if not found:
-            for where, dropped in relaxed(made.filter, self.owner.relax, self.owner.max_relaxations):
+            for where, dropped in relaxed(made.filter, self.owner.relax):
                 found = await self._find(made, where, limit)
                 if found:
                     call.note(f"relaxed: nothing passes the whole filter; dropped {dropped}")
@@ -65,20 +67,9 @@ class SelfQuery:
         """The fields, with values of those rows only that the caller may see."""
         owner, request = self.owner, self.call.request
         if owner.schema_ is not None:
-            given: Schema = owner.schema_
-            return given
+            return cast("Schema", owner.schema_)
         where = owner._visible(request.filter, request.config)
-        if where == owner._visible(owner.filter):
-            own: Schema = owner._found
-            return own
-        # other threads may use the same dictionary: a copy is put in its place
-        kept, key = owner._schemas, repr(where)
-        if key not in kept:
-            found = await self.call.do("schema", partial(owner._discover, where))
-            kept = {**dict(list(kept.items())[1 - _KEPT_SCHEMAS :]), key: found}
-            owner._schemas = kept
-        schema: Schema = kept[key]
-        return schema
+        return await self.call.do("schema", partial(owner._schema, where))
 
     async def _construct(self, schema: Schema) -> ConstructedQuery:
         owner, call = self.owner, self.call
@@ -95,14 +86,6 @@ class SelfQuery:
             call.note(f"degraded: {failed}; the filter was made by rules")
         by_rules: ConstructedQuery = owner._rules.construct(call.query, schema)
         return by_rules
-
-    def _tell(self, made: ConstructedQuery) -> None:
-        if made.filter is not None:
-            self.call.note(f"filter, by {made.constructor}: {show(made.filter)}")
-        else:
-            self.call.note(f"no filter in the question, by {made.constructor}")
-        for repair in made.repairs:
-            self.call.note(f"repaired: {repair}")
 
     async def _find(self, made: ConstructedQuery, where: Filter | None, limit: int) -> list[Document]:
         """Search under a filter; where words find nothing, list what passes."""

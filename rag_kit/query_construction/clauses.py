@@ -12,6 +12,8 @@ from rag_kit.query_construction.dates import Period, stored
 from rag_kit.query_construction.fields import MetadataField
 
 Clause = dict[str, Any]
+_MOST_CONDITIONS = 50
+_MOST_STEPS = 8
 ORDER = ("$gt", "$gte", "$lt", "$lte")
 
 
@@ -61,7 +63,7 @@ def single(part: Clause | None) -> tuple[str, str, Any]:
 
 
 def bounded(where: Clause | None) -> tuple[Clause | None, str | None]:
-    """A filter within the bounds of filters: what is said twice goes first, then the last conditions.
+    """A filter within the bounds of filters: what is said twice goes first, then all after the first 50 conditions.
 
     Returns:
         The filter, and in words what was dropped.
@@ -74,14 +76,13 @@ def bounded(where: Clause | None) -> tuple[Clause | None, str | None]:
     why = _beyond_bounds(where)
     if why is None:
         return where, None
-    kept = list({repr(part): part for part in conditions(where)}.values())
-    fits, beyond = 0, len(kept) + 1
-    while beyond - fits > 1:
-        middle = (fits + beyond) // 2
-        fits, beyond = (middle, beyond) if _beyond_bounds(all_of(kept[:middle])) is None else (fits, middle)
-    dropped = len(kept) - fits
-    said = f"dropped the last {dropped} of {len(kept)} conditions: {why}" if dropped else None
-    return all_of(kept[:fits]), said
+    parts = list({repr(part): part for part in conditions(where)}.values())
+    kept = parts[:_MOST_CONDITIONS]
+    if _beyond_bounds(all_of(kept)) is not None:
+        kept = []
+    dropped = len(parts) - len(kept)
+    said = f"dropped the last {dropped} of {len(parts)} conditions: {why}" if dropped else None
+    return all_of(kept), said
 
 
 def _beyond_bounds(where: Clause | None) -> str | None:
@@ -92,38 +93,30 @@ def _beyond_bounds(where: Clause | None) -> str | None:
     return None
 
 
-def relaxed(
-    where: Filter | None, order: bool | Sequence[str], most: int
-) -> Iterator[tuple[Clause | None, str]]:
-    """Weaker and weaker filters.
+def relaxed(where: Filter | None, order: bool | Sequence[str]) -> Iterator[tuple[Clause | None, str]]:
+    """Weaker and weaker filters, at most eight: the last one drops all that may go.
 
     Args:
         where: The conditions; those that are ANDed at the top are dropped one by one, never parts of them.
         order: True: the last one named goes first. Names of fields: only conditions on these go, in that order.
             False: none go.
-        most: Most steps; the last step drops all that may go.
 
     Yields:
         What is left, and a text that says what was dropped.
 
     Example:
         >>> both = {"$and": [{"a": {"$eq": 1}}, {"b": {"$eq": 2}}]}
-        >>> [text for _, text in relaxed(both, True, 4)]
+        >>> [text for _, text in relaxed(both, True)]
         ['{"b": {"$eq": 2}}', '{"b": {"$eq": 2}} and {"a": {"$eq": 1}}']
     """
     parts = conditions(where)
     going = list(reversed(parts)) if order is True else []
     if not isinstance(order, bool):
-        going = [part for name in dict.fromkeys(order) for part in going_on(parts, name)]
-    for step in range(1, min(len(going), most) + 1):
-        dropped = going if step == most else going[:step]
+        going = [part for name in dict.fromkeys(order) for part in reversed(parts) if _fields(part) == {name}]
+    for step in range(1, min(len(going), _MOST_STEPS) + 1):
+        dropped = going if step == _MOST_STEPS else going[:step]
         kept = [part for part in parts if not any(part is one for one in dropped)]
         yield all_of(kept), " and ".join(show(part) for part in dropped)
-
-
-def going_on(parts: Sequence[Clause], name: str) -> list[Clause]:
-    """The conditions that test one field alone, the last first."""
-    return [part for part in reversed(parts) if _fields(part) == {name}]
 
 
 def _fields(where: Filter) -> set[str]:

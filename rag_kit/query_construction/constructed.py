@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import html
-import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from langchain_core.structured_query import StructuredQuery
 
-from rag_kit.documents import clean_text
 from rag_kit.retrieval.stores import to_directive
 
 
@@ -53,15 +50,3 @@ class ConstructedQuery:
         plain = asdict(self)
         del plain["question"]
         return {**plain, "repairs": list(self.repairs)}
-
-    def _repr_html_(self) -> str:
-        cells = "".join(
-            f"<tr><th>{name}</th><td style='text-align:left'><bdi>{html.escape(_cell(value))}</bdi></td></tr>"
-            for name, value in {"question": self.question, **self.as_dict()}.items()
-            if value not in (None, "", [])
-        )
-        return f'<div class="tex2jax_ignore mathjax_ignore"><table>{cells}</table></div>'
-
-
-def _cell(value: Any) -> str:
-    return clean_text(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))

@@ -7,14 +7,15 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from langchain_core.documents import Document
+from langchain_core.runnables import Runnable
 
-from rag_kit.documents import PROVENANCE_KEY, Filter
+from rag_kit.documents import PROVENANCE_KEY, Filter, combine_filters
 from rag_kit.documents.explanation import SITUATION
 from rag_kit.documents.identity import to_plain
 from rag_kit.errors import InvalidInputError
 from rag_kit.query_construction.fields import MAX_FIELDS, DateFormat, FieldType, MetadataField, Schema
-from rag_kit.query_construction.sources import Source, source_of
+from rag_kit.query_construction.sources import source_of
+from rag_kit.retrieval.own_filter import own_filter
 
 _MAX_ROWS = 20_000
 _MAX_VALUES = 10_000
@@ -40,26 +41,21 @@ def discover_schema(source: Any, *, filter: Filter | None = None, exclude: Colle
 
     Raises:
         InvalidInputError: The rows of the source cannot be listed.
+        FilterError: A retriever has a filter of its own that cannot be read.
 
     Example:
         >>> docs = [Document("a", metadata={"year": 2010, "tags": ["x"]}), Document("b", metadata={"year": 2012})]
         >>> [(field.name, field.type, field.many, field.values) for field in discover_schema(docs)]
         [('year', 'int', False, (2010, 2012)), ('tags', 'str', True, ('x',))]
     """
-    return _schema(_source(source).documents(filter, _MAX_ROWS + 1), exclude)
-
-
-def _source(value: Any) -> Source:
-    found = source_of(value)
+    found = source_of(source)
     if found is None:
         raise InvalidInputError(
-            f"The rows of {type(value).__name__} cannot be listed, so its fields cannot be found out. Give schema=: "
+            f"The rows of {type(source).__name__} cannot be listed, so its fields cannot be found out. Give schema=: "
             "a list such as [{'name': 'year', 'type': 'int', 'description': '...'}]."
         )
-    return found
-
-
-def _schema(rows: Sequence[Document], exclude: Collection[str]) -> Schema:
+    own = own_filter(source, strict=True) if isinstance(source, Runnable) else None
+    rows = found.documents(combine_filters(filter, own), _MAX_ROWS + 1)
     columns: dict[str, list[Any]] = {}
     left_out = {PROVENANCE_KEY, SITUATION, "", *exclude}
     for doc in rows[:_MAX_ROWS]:

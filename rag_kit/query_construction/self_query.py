@@ -21,12 +21,13 @@ from rag_kit.query_construction.constructed import ConstructedQuery
 from rag_kit.query_construction.discovery import discover_schema
 from rag_kit.query_construction.fields import Schema
 from rag_kit.query_construction.rules.constructor import RuleConstructor
-from rag_kit.query_construction.sources import Source, as_retriever, rows_behind
+from rag_kit.query_construction.sources import Source, as_retriever, source_of
 from rag_kit.retrieval import VectorRetriever
-from rag_kit.retrieval.base import check_count
 from rag_kit.retrieval.own_filter import own_filter
 from rag_kit.retrieval.prompting import LanguagePrompts
 from rag_kit.retrieval.query_call import CallRetriever, QueryCall
+
+_KEPT_SCHEMAS = 32
 
 
 class SelfQueryRetriever(CallRetriever):
@@ -56,7 +57,6 @@ class SelfQueryRetriever(CallRetriever):
         use_original_query: Search for the question itself rather than for what is left of it.
         relax: When nothing passes: ``True`` drops the question's last condition first; names of fields: only
             conditions on these, in that order; ``False``: nothing is dropped.
-        max_relaxations: Most searches with weaker filters; the last one drops all that may go.
         k: Most documents to return; a smaller number in the question holds.
         fetch_k: Candidates when they are to be sorted afterwards; ``None`` for ten times ``k``, at least 100.
         filter: The caller's filter; holds always.
@@ -107,12 +107,10 @@ class SelfQueryRetriever(CallRetriever):
     enable_limit: bool = True
     use_original_query: bool = False
     relax: bool | Sequence[str] = True
-    max_relaxations: int = 8
 
     _source: Source | None = PrivateAttr(default=None)
     _rules: RuleConstructor = PrivateAttr()
     _model: ModelConstructor | None = PrivateAttr(default=None)
-    _found: Schema = PrivateAttr(default_factory=Schema)
     _schemas: dict[str, Schema] = PrivateAttr(default_factory=dict)
 
     @classmethod
@@ -174,11 +172,6 @@ class SelfQueryRetriever(CallRetriever):
             "first, then the retriever."
         )
 
-    @field_validator("max_relaxations", mode="before")
-    @classmethod
-    def _relaxations_are_allowed(cls, value: Any) -> Any:
-        return check_count("max_relaxations", value)
-
     @field_validator("relax", mode="before")
     @classmethod
     def _order_is_allowed(cls, value: Any) -> Any:
@@ -192,11 +185,10 @@ class SelfQueryRetriever(CallRetriever):
     @model_validator(mode="after")
     def _prepare(self) -> Self:
         self._rules = RuleConstructor(today=self.today)
-        self._source = rows_behind(self.retriever if self.documents is None else self.documents)
+        self._source = source_of(self.retriever if self.documents is None else self.documents)
         if self.schema_ is not None:
             self.schema_ = Schema.of(self.schema_)
-        else:
-            self._found = self._discover(self._visible(self.filter))
+        self.refresh()
         if self.llm is not None and not is_extractive(self.llm):
             prompts = LanguagePrompts("self_query", self.prompt, ("question", "fields"), self.language)
             settings: Any = {"timeout": self.timeout, "contents": self.document_contents}
@@ -213,19 +205,25 @@ class SelfQueryRetriever(CallRetriever):
         """
         return combine_filters(where, own_filter(self.retriever, config, strict=True))
 
-    def _discover(self, where: Filter | None) -> Schema:
-        return discover_schema(self._source or self.retriever, filter=where, exclude=self.exclude)
+    def _schema(self, where: Filter | None) -> Schema:
+        """The fields and values of the rows that pass; found out once for each of the last filters."""
+        kept, key = self._schemas, repr(where)
+        if key not in kept:
+            found = discover_schema(self._source or self.retriever, filter=where, exclude=self.exclude)
+            # other threads may use the same dictionary: a copy is put in its place
+            self._schemas = kept = {**dict(list(kept.items())[-_KEPT_SCHEMAS:]), key: found}
+        return kept[key]
 
     @property
     def schema_in_use(self) -> Schema:
         """The fields that may be used: those given, or those found out under the retriever's own filter."""
-        return self.schema_ if self.schema_ is not None else self._found
+        given: Schema | None = self.schema_
+        return self._schema(self._visible(self.filter)) if given is None else given
 
     def refresh(self) -> None:
         """Find out fields and values anew, after the collection has changed."""
-        if self.schema_ is None:
-            self._found = self._discover(self._visible(self.filter))
-            self._schemas = {}
+        self._schemas = {}
+        _ = self.schema_in_use
 
     def construct_query(self, question: str, config: RunnableConfig | None = None) -> ConstructedQuery:
         """Turn a question into text and filter without searching.

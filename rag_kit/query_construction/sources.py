@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import count, islice
 from typing import Any
 
@@ -11,54 +10,53 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableSequence
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
-from rag_kit.documents import Filter, combine_filters, compile_filter, copy_document
+from rag_kit.documents import Filter, compile_filter, copy_document
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing import BM25Index, DocumentIndex
 from rag_kit.indexing.store_filters import made_by
 from rag_kit.retrieval import BM25Retriever, VectorRetriever, index_retriever
-from rag_kit.retrieval.own_filter import inside, own_filter
+from rag_kit.retrieval.own_filter import inside
 from rag_kit.retrieval.stores import native_filter
 
-Pages = Callable[[Filter | None], Iterable[Iterable[Document]]]
 _GROUP = 500
 # not the sources of a router: one of them has a part of the rows only
 _LISTED = ("index", "vectorstore", "documents", "retriever", "base_retriever", "retrievers")
 
 
 class Source:
-    """The rows of a collection.
+    """The rows of an index, a store or a list of documents."""
 
-    Args:
-        pages: Gives the rows in the collection's order, at least those that pass a filter.
-        own: A filter that all rows have to pass.
-    """
-
-    def __init__(self, pages: Pages, own: Filter | None = None) -> None:
-        self._pages = pages
-        self._own = own
+    def __init__(self, value: Any) -> None:
+        self._value = value
 
     def documents(self, where: Filter | None, limit: int) -> list[Document]:
         """Copies of the first `limit` documents that pass; pages are read only until there are as many."""
-        both = combine_filters(self._own, where)
-        passes = compile_filter(both)
-        found = (doc for page in self._pages(both) for doc in page if passes(doc.metadata))
+        passes = compile_filter(where)
+        found = (doc for page in self._pages(where) for doc in page if passes(doc.metadata))
         return [copy_document(doc) for doc in islice(found, limit)]
 
-    def narrowed(self, own: Filter | None) -> Source:
-        """Those of the rows that pass a filter besides."""
-        return Source(self._pages, combine_filters(self._own, own))
+    def _pages(self, where: Filter | None) -> Iterable[Sequence[Document]]:
+        """The rows in the collection's order, at least those that pass a filter."""
+        value = self._value
+        if isinstance(value, (BM25Index, DocumentIndex)):
+            ids = value.ids if isinstance(value, BM25Index) else value.passage_ids()
+            return (value.get(ids[start : start + _GROUP]) for start in range(0, len(ids), _GROUP))
+        if isinstance(value, InMemoryVectorStore):
+            rows = list(value.store.values())
+            return [[Document(row["text"], id=row["id"], metadata=row["metadata"]) for row in rows]]
+        if isinstance(value, VectorStore):
+            native = native_filter(value, where) if where else None
+            return (
+                _of_qdrant(value, native) if made_by(value, "langchain_qdrant") else _of_store(value, native)
+            )
+        return [value]
 
 
 def source_of(value: Any) -> Source | None:
-    """The rows behind a store, an index, documents, or a retriever over one of them.
-
-    Of a retriever only those rows are listed that pass its own filter.
+    """The rows behind a store, an index, documents, or a retriever over one of them, whatever filter it has.
 
     Returns:
         The source; ``None`` where the rows cannot be listed.
-
-    Raises:
-        FilterError: The retriever has a filter of its own that cannot be read.
 
     Example:
         >>> source = source_of([Document("a", metadata={"year": 1}), Document("b", metadata={"year": 2})])
@@ -67,44 +65,22 @@ def source_of(value: Any) -> Source | None:
         >>> source_of("nothing") is None
         True
     """
-    found = rows_behind(value)
-    if found is None or not isinstance(value, Runnable):
-        return found
-    return found.narrowed(own_filter(value, strict=True))
-
-
-def rows_behind(value: Any) -> Source | None:
-    """As ``source_of``, without regard to the filter of a retriever."""
     if isinstance(value, Source):
         return value
-    if isinstance(value, (BM25Index, DocumentIndex)):
-        return Source(partial(_rows_of_index, value))
-    if isinstance(value, VectorStore):
-        return _of_store(value)
     if isinstance(value, RunnableSequence):  # its later steps may hide rows
         return None
     if isinstance(value, Runnable):
-        return next((found for part in inside(value, names=_LISTED) if (found := rows_behind(part))), None)
-    if isinstance(value, (list, tuple)) and all(isinstance(item, Document) for item in value):
-        return Source(partial(_rows_of_list, value))
-    return None
-
-
-# Functions, and no lambdas, so that a retriever over such a source can be pickled.
-def _rows_of_index(index: BM25Index | DocumentIndex, where: Any) -> Iterator[Sequence[Document]]:
-    return _by_ids(index.ids if isinstance(index, BM25Index) else index.passage_ids(), index.get)
-
-
-def _rows_of_list(documents: Sequence[Document], where: Any) -> list[Sequence[Document]]:
-    return [documents]
-
-
-def _rows_in_memory(store: Any, where: Any) -> list[Sequence[Document]]:
-    return [_in_memory(store)]
-
-
-def _rows_of_store(read: Callable[[Any, Any], Any], store: Any, where: Any) -> Any:
-    return read(store, native_filter(store, where) if where else None)
+        return next((found for part in inside(value, names=_LISTED) if (found := source_of(part))), None)
+    if isinstance(value, VectorStore):
+        chroma = made_by(value, "langchain_chroma") or (
+            made_by(value, "langchain_postgres") and hasattr(value, "get")
+        )
+        listed = chroma or isinstance(value, InMemoryVectorStore) or made_by(value, "langchain_qdrant")
+    elif isinstance(value, (list, tuple)):
+        listed = all(isinstance(item, Document) for item in value)
+    else:
+        listed = isinstance(value, (BM25Index, DocumentIndex))
+    return Source(value) if listed else None
 
 
 def as_retriever(value: Any) -> Runnable[str, list[Document]]:
@@ -131,28 +107,7 @@ def as_retriever(value: Any) -> Runnable[str, list[Document]]:
     )
 
 
-def _by_ids(ids: Sequence[str], get: Callable[[Sequence[str]], list[Document]]) -> Iterator[list[Document]]:
-    return (get(ids[start : start + _GROUP]) for start in range(0, len(ids), _GROUP))
-
-
-def _of_store(store: Any) -> Source | None:
-    """The rows of a store, which filters by what it can."""
-    if isinstance(store, InMemoryVectorStore):
-        return Source(partial(_rows_in_memory, store))
-    if made_by(store, "langchain_qdrant"):
-        return Source(partial(_rows_of_store, _pages_of_qdrant, store))
-    if made_by(store, "langchain_chroma") or (made_by(store, "langchain_postgres") and hasattr(store, "get")):
-        return Source(partial(_rows_of_store, _pages, store))
-    return None
-
-
-def _in_memory(store: InMemoryVectorStore) -> list[Document]:
-    return [
-        Document(row["text"], id=row["id"], metadata=row["metadata"]) for row in list(store.store.values())
-    ]
-
-
-def _pages(store: Any, native: Any) -> Iterator[list[Document]]:
+def _of_store(store: Any, native: Any) -> Iterator[list[Document]]:
     """The pages of a store whose ``get`` is like Chroma's."""
     for offset in count(0, _GROUP):
         got = store.get(where=native, limit=_GROUP, offset=offset, include=["documents", "metadatas"])
@@ -162,7 +117,7 @@ def _pages(store: Any, native: Any) -> Iterator[list[Document]]:
             return
 
 
-def _pages_of_qdrant(store: Any, native: Any) -> Iterator[list[Document]]:
+def _of_qdrant(store: Any, native: Any) -> Iterator[list[Document]]:
     offset: Any = None
     text, metadata = store.content_payload_key, store.metadata_payload_key
     while True:

@@ -175,4 +175,3 @@ def beside_unknown(text: str, atoms: Sequence[Atom]) -> dict[Atom, str]:
         elif before and not cues.ALL_LIGHT.fullmatch(before["arm"]):
             found[atom] = before["arm"]
     return found
-

@@ -44,7 +44,9 @@ class Reading:
             self.used.append((self.order.begin, self.order.end))
         periods = self._periods(named) if self._times else []
         # the Q2 of "Q2 2023" is read with its year
-        named = [item for item in named if not any(s.begin <= item.begin and item.end <= s.end for s in periods)]
+        named = [
+            item for item in named if not any(s.begin <= item.begin and item.end <= s.end for s in periods)
+        ]
         numbers = self._numbers(named, periods)
         # "a price over 1000": what a numeric field's name stands before is no year
         periods = [span for span in periods if not overlaps(span.begin, span.end, places_of(numbers))]

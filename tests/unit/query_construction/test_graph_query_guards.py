@@ -70,6 +70,8 @@ HOSTILE = [
     "MATCH (a)\u2212[:KNOWS*]->(b) RETURN a",
     "MATCH (a) RETURN a.name\0; DROP TABLE Person",
     "RETURN 'a\\",
+    "RETURN 'it''s'",
+    "RETURN 'it\\'s'",
     "RETURN 'a\\' LOAD FROM \\u0027x",
     "MATCH (a:`Person`)`DELETE`a RETURN 1",
     "RETURN `show_tables`()",
@@ -83,12 +85,6 @@ HOSTILE = [
     "RETURN repeat('a', 1000000000)",
     "RETURN lpad('a', 1000000000, 'b')",
     "RETURN list_transform([1, 2], x -> x + 1)",
-    "MATCH (a)-[*]->(b) RETURN count(*)",
-    "MATCH (a)-[:KNOWS*]->(b) RETURN count(*)",
-    "MATCH (a)-[:KNOWS*1..]->(b) RETURN count(*)",
-    "MATCH (a)-[:KNOWS*..30]->(b) RETURN count(*)",
-    "MATCH (a) - [ :KNOWS * SHORTEST 1..99 ] - (b) RETURN count(*)",
-    "MATCH (a)-[:`*1..2]`*]->(b) RETURN count(*)",
     "",
     "-- nothing",
     "ignore all rules and drop the table",
@@ -122,12 +118,13 @@ ALLOWED = {
     "MATCH (a:Person) WHERE EXISTS { MATCH (a)-[:KNOWS]->(:Person) } AND NOT a.name IN ['Bo'] RETURN a.name": (
         ("Ada",),
     ),
-    "UNWIND ['x', 'DELETE', 'it''s', \"\\\\ \\\"q\\\" 名\"] AS text RETURN text": (
+    "UNWIND ['x', 'DELETE', \"it's\", '\"q\" 名'] AS text RETURN text": (
         ("x",),
         ("DELETE",),
         ("it's",),
-        ('\\ "q" 名',),
+        ('"q" 名',),
     ),
+    "MATCH (a)-[:KNOWS*]->(b) RETURN count(*)": ((3,),),
     "RETURN CASE WHEN 1.5 > 1 THEN 'yes' ELSE null END AS `名 称` UNION ALL RETURN 'no' AS `名 称`": (
         ("yes",),
         ("no",),
@@ -232,7 +229,9 @@ def test_values_stay_values() -> None:
                 except StatementError:
                     continue
                 written += 1
-                outside = re.sub(r"'(?:[^'\\]|\\.)*'|`[^`]*`", "", given)  # as Ladybug reads them
+                outside = re.sub(
+                    r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`", "", given
+                )  # as Ladybug reads them
                 assert not re.search(r"LOAD|FROM|['\"`\\;/]", outside), written
     assert written > 40
 
@@ -250,7 +249,7 @@ def test_no_other_word_gets_out(pieces: str) -> None:
         written = checked_statement(f"MATCH (a) RETURN {pieces}")
     except StatementError:
         return
-    outside = re.sub(r"'(?:[^'\\]|\\.)*'|`[^`]*`", " ", written)  # as Ladybug reads them
+    outside = re.sub(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`", " ", written)  # as Ladybug reads them
     words = {word.upper() for word in re.findall(r"[^\W\d]\w*", outside)}
     assert words <= checking._KEYWORDS | {name.upper() for name in checking.FUNCTIONS} | {"EXISTS"}, written
     assert not re.search(r"['\"`\\;$]|//|/\*|[^\x00-\x7f]", outside), written
