@@ -1,18 +1,11 @@
-"""From a question to a text and a filter, by a model."""
+"""What a model is told of a collection: its fields as lines, with the values that the question names."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from datetime import date
 from typing import Any
 
-from langchain_core.runnables import Runnable, RunnableConfig
-
-from rag_kit.models import astructured_call, structured_call
-from rag_kit.prompts.filter_schema import SelfQuery
-from rag_kit.query_construction.checking import check_answer
-from rag_kit.query_construction.constructed import ConstructedQuery
 from rag_kit.query_construction.fields import MetadataField, Schema
 from rag_kit.query_construction.rules.constructor import RuleConstructor
 
@@ -20,60 +13,17 @@ _MAX_VALUES = 40
 _MAX_CHARS = 80
 
 
-class ModelConstructor:
-    """Asks a model for text and filter, in a form; checks each condition against the schema.
-
-    Args:
-        llm: A chat model, or another runnable that takes messages.
-        prompt_for: Gives the prompt for a question.
-        today: What relative dates count from; ``None`` for the day of the call.
-        timeout: Seconds for one request.
-        contents: What the documents are, in words for the model.
-    """
-
-    def __init__(
-        self,
-        llm: Runnable[Any, Any],
-        prompt_for: Callable[[str], Any],
-        *,
-        today: date | None = None,
-        timeout: float | None = None,
-        contents: str | None = None,
-    ) -> None:
-        self.llm = llm
-        self._contents = contents
-        self._prompt_for = prompt_for
-        self._today = today
-        self._timeout = timeout
-
-    def construct(
-        self, question: str, schema: Schema, config: RunnableConfig | None = None
-    ) -> ConstructedQuery:
-        """Turn a question into text and filter; raises ``ModelError`` or ``BudgetExceededError``."""
-        answer = structured_call(*self._request(question, schema), timeout=self._timeout, config=config)
-        return check_answer(answer, question, schema, self._today or date.today())
-
-    async def aconstruct(
-        self, question: str, schema: Schema, config: RunnableConfig | None = None
-    ) -> ConstructedQuery:
-        """As ``construct``, without blocking."""
-        answer = await astructured_call(
-            *self._request(question, schema), timeout=self._timeout, config=config
-        )
-        return check_answer(answer, question, schema, self._today or date.today())
-
-    def _request(self, question: str, schema: Schema) -> tuple[Any, Any, dict[str, Any], type[SelfQuery]]:
-        """Model, prompt, values and form."""
-        prompt = self._prompt_for(question)
-        language = (getattr(prompt, "metadata", None) or {}).get("language", "en")
-        fields = describe(schema, question, language)
-        if self._contents:
-            line = "正文：{}。可用的字段：\n{}" if language == "zh" else "The text is: {}. The fields:\n{}"
-            fields = line.format(_one_line(self._contents, 300).rstrip(".。"), fields)
-        today = (self._today or date.today()).isoformat()
-        known = {"question": question, "fields": fields, "today": today}
-        values = {name: value for name, value in known.items() if name in prompt.input_variables}
-        return self.llm, prompt, values, SelfQuery
+def values_for(
+    prompt: Any, question: str, schema: Schema, today: date, contents: str | None = None
+) -> dict[str, Any]:
+    """What a prompt is filled with: question, fields, today's date; `contents` says what the documents are."""
+    language = (getattr(prompt, "metadata", None) or {}).get("language", "en")
+    fields = describe(schema, question, language)
+    if contents:
+        line = "正文：{}。可用的字段：\n{}" if language == "zh" else "The text is: {}. The fields:\n{}"
+        fields = line.format(_one_line(contents, 300).rstrip(".。"), fields)
+    known = {"question": question, "fields": fields, "today": today.isoformat()}
+    return {name: value for name, value in known.items() if name in prompt.input_variables}
 
 
 # list, field with type, before a description, before what follows, range, values, between values, how many more

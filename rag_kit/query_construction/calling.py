@@ -28,7 +28,7 @@ from rag_kit.retrieval.query_call import Call, QueryCall
 _MAX_SORTED = 20_000
 
 
-class SelfQuery:
+class SelfQueryCall:
     """The steps of one call.
 
     Args:
@@ -73,10 +73,10 @@ class SelfQuery:
 
     async def _construct(self, schema: Schema) -> ConstructedQuery:
         owner, call = self.owner, self.call
-        if owner._model is not None:
+        if owner._prompts is not None:
             arguments = (call.query, schema, call.request.child("self_query"))
-            sync, native = owner._model.construct, owner._model.aconstruct
-            asked = Call("self_query", partial(sync, *arguments), partial(native, *arguments))
+            sync, native = partial(owner._construct, *arguments), partial(owner._aconstruct, *arguments)
+            asked = Call("self_query", sync, native)
             (outcome,) = (await call.do_first([asked])).outcomes
             if outcome.error is None:
                 return cast("ConstructedQuery", outcome.value)

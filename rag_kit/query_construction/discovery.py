@@ -44,6 +44,7 @@ def discover_schema(source: Any, *, filter: Filter | None = None, exclude: Colle
         FilterError: A retriever has a filter of its own that cannot be read.
 
     Example:
+        >>> from langchain_core.documents import Document
         >>> docs = [Document("a", metadata={"year": 2010, "tags": ["x"]}), Document("b", metadata={"year": 2012})]
         >>> [(field.name, field.type, field.many, field.values) for field in discover_schema(docs)]
         [('year', 'int', False, (2010, 2012)), ('tags', 'str', True, ('x',))]

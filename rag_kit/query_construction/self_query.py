@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import date
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, cast
 
 from langchain_core.documents import Document
-from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.vectorstores import VectorStore
 from pydantic import PrivateAttr, field_validator, model_validator
 
 from rag_kit.documents import Filter, combine_filters
 from rag_kit.errors import InvalidInputError
+from rag_kit.models import astructured_call, structured_call
 from rag_kit.models.chat import is_extractive
-from rag_kit.query_construction.by_model import ModelConstructor
-from rag_kit.query_construction.calling import SelfQuery
+from rag_kit.prompts.filter_schema import SelfQuery
+from rag_kit.query_construction.by_model import values_for
+from rag_kit.query_construction.calling import SelfQueryCall
+from rag_kit.query_construction.checking import check_answer
 from rag_kit.query_construction.constructed import ConstructedQuery
 from rag_kit.query_construction.discovery import discover_schema
 from rag_kit.query_construction.fields import Schema
@@ -24,7 +26,7 @@ from rag_kit.query_construction.rules.constructor import RuleConstructor
 from rag_kit.query_construction.sources import Source, as_retriever, source_of
 from rag_kit.retrieval import VectorRetriever
 from rag_kit.retrieval.own_filter import own_filter
-from rag_kit.retrieval.prompting import LanguagePrompts
+from rag_kit.retrieval.prompting import LanguagePrompts, check_model
 from rag_kit.retrieval.query_call import CallRetriever, QueryCall
 
 _KEPT_SCHEMAS = 32
@@ -110,7 +112,7 @@ class SelfQueryRetriever(CallRetriever):
 
     _source: Source | None = PrivateAttr(default=None)
     _rules: RuleConstructor = PrivateAttr()
-    _model: ModelConstructor | None = PrivateAttr(default=None)
+    _prompts: LanguagePrompts | None = PrivateAttr(default=None)
     _schemas: dict[str, Schema] = PrivateAttr(default_factory=dict)
 
     @classmethod
@@ -165,12 +167,7 @@ class SelfQueryRetriever(CallRetriever):
     @field_validator("llm", mode="before")
     @classmethod
     def _is_model(cls, value: Any) -> Any:
-        if value is None or (isinstance(value, Runnable) and not isinstance(value, BaseRetriever)):
-            return value
-        raise InvalidInputError(
-            f"llm is {type(value).__name__}; it must be a chat model, or None for rules. from_llm takes the model "
-            "first, then the retriever."
-        )
+        return None if value is None else check_model(value)
 
     @field_validator("relax", mode="before")
     @classmethod
@@ -190,9 +187,7 @@ class SelfQueryRetriever(CallRetriever):
             self.schema_ = Schema.of(self.schema_)
         self.refresh()
         if self.llm is not None and not is_extractive(self.llm):
-            prompts = LanguagePrompts("self_query", self.prompt, ("question", "fields"), self.language)
-            settings: Any = {"timeout": self.timeout, "contents": self.document_contents}
-            self._model = ModelConstructor(self.llm, prompts.choose, today=self.today, **settings)
+            self._prompts = LanguagePrompts("self_query", self.prompt, ("question", "fields"), self.language)
         # dictionaries are loaded here rather than in an asynchronous call
         self._rules.construct("a 是", Schema())
         return self
@@ -231,15 +226,41 @@ class SelfQueryRetriever(CallRetriever):
         Raises:
             ModelError: The model failed; rules do not take over here.
         """
-        if self._model is None:
-            return self._rules.construct(question, self.schema_in_use)
-        return self._model.construct(question, self.schema_in_use, config)
+        schema = self.schema_in_use
+        if self._prompts is None:
+            return self._rules.construct(question, schema)
+        return self._construct(question, schema, config)
 
     async def aconstruct_query(self, question: str, config: RunnableConfig | None = None) -> ConstructedQuery:
         """As ``construct_query``, without blocking."""
-        if self._model is None:
-            return self._rules.construct(question, self.schema_in_use)
-        return await self._model.aconstruct(question, self.schema_in_use, config)
+        schema = self.schema_in_use
+        if self._prompts is None:
+            return self._rules.construct(question, schema)
+        return await self._aconstruct(question, schema, config)
+
+    def _construct(self, question: str, schema: Schema, config: Any) -> ConstructedQuery:
+        """Text and filter by the model."""
+        answer = structured_call(*self._model_request(question, schema), timeout=self.timeout, config=config)
+        return check_answer(answer, question, schema, self.today or date.today())
+
+    async def _aconstruct(self, question: str, schema: Schema, config: Any) -> ConstructedQuery:
+        answer = await astructured_call(
+            *self._model_request(question, schema), timeout=self.timeout, config=config
+        )
+        return check_answer(answer, question, schema, self.today or date.today())
+
+    def _model_request(
+        self, question: str, schema: Schema
+    ) -> tuple[Any, Any, dict[str, Any], type[SelfQuery]]:
+        """Model, prompt, values and form."""
+        prompt = cast("LanguagePrompts", self._prompts).choose(question)
+        today = self.today or date.today()
+        return (
+            self.llm,
+            prompt,
+            values_for(prompt, question, schema, today, self.document_contents),
+            SelfQuery,
+        )
 
     async def _steps(self, call: QueryCall) -> list[Document]:
-        return await SelfQuery(self, call).steps()
+        return await SelfQueryCall(self, call).steps()

@@ -8,20 +8,16 @@ from functools import lru_cache
 from typing import Any
 
 from rag_kit.query_construction.clauses import Clause
-from rag_kit.query_construction.date_patterns import FIRST
-from rag_kit.query_construction.dates import Period
+from rag_kit.query_construction.dates import FIRST, Period
 from rag_kit.query_construction.fields import MetadataField, Schema
 from rag_kit.query_construction.words import simplified
 
 
 @dataclass(frozen=True, eq=False)
 class Atom:
-    """One condition.
+    """One condition, and where its words stand, cue words ("published after") included.
 
     Attributes:
-        begin: Where its words begin, cue words ("published after") included.
-        end: Where they end.
-        field: The field.
         where: The condition, without the negation.
         negated: It must not hold.
         exclusive: A document can meet only one such condition on the field: "in 2010 and 2012" means either.
@@ -53,16 +49,7 @@ _ZH_STOP = r"(?=\s*(?:$|[的、，,。？?！!]|或|且|并|和))"
 def find_missing(text: str, schema: Schema, time: MetadataField | None) -> list[Atom]:
     """Conditions on what is not there: "undated", "with no rating", 没有作者; flags have none, for they are negated.
 
-    Args:
-        text: The question.
-        schema: The fields.
-        time: The field that dates are compared with.
-
-    Example:
-        >>> schema = Schema.of([{"name": "rating", "type": "float"}, {"name": "作者", "type": "str"}])
-        >>> [atom.field for text in ("cameras with no rating", "没有作者的文档", "no rating above 4")
-        ...  for atom in find_missing(text, schema, None)]
-        ['rating', '作者']
+    Dates are compared with the field `time`.
     """
     found: list[Atom] = []
     for field in schema:
@@ -94,15 +81,7 @@ _QUARTERS = re.compile(r"quarter|季度|^qtr$", re.IGNORECASE)
 
 
 def quarter_of(period: Any, schema: Schema) -> Clause | None:
-    """The condition on the field of quarters that a quarter of a year is, besides its year; ``None`` without one.
-
-    Example:
-        >>> from datetime import date
-        >>> from rag_kit.query_construction.dates import parse_period
-        >>> second = parse_period("Q2 2023", date(2026, 1, 1))
-        >>> quarter_of(second, Schema.of([{"name": "quarter", "type": "str", "allowed": ["Q1", "Q2"]}]))
-        {'quarter': {'$eq': 'Q2'}}
-    """
+    """The condition on the field of quarters that a quarter of a year is, besides its year; ``None`` without one."""
     if not isinstance(period, Period) or period.grain != "quarter":
         return None
     wanted = (period.start.month + 2) // 3

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
-from rag_kit.query_construction.date_patterns import NUMBERS
-from rag_kit.query_construction.dates import chinese_number
+from rag_kit.query_construction.dates import NUMBERS, chinese_number
 from rag_kit.query_construction.fields import MetadataField, Schema
 from rag_kit.query_construction.rules import cues
 from rag_kit.query_construction.rules.spans import Span
@@ -33,20 +31,11 @@ _OPENING = re.compile(r"(?:\bbetween|\bfrom|介于|在)\s*$", re.IGNORECASE)
 _NEVER = r"(?!)"
 
 
-@dataclass(frozen=True)
-class Kind:
-    """A kind of quantity; all but ``names`` are patterns.
-
-    Attributes:
-        names: Words in the name of a field of this kind.
-        units: What follows the number.
-        verbs: What stands before the number: "rated 4".
-        more: Comparatives that mean a greater number.
-        less: Comparatives that mean a smaller one.
-    """
+class Kind(NamedTuple):
+    """A kind of quantity: words in a field's name, and patterns of its units, verbs and comparatives."""
 
     names: str
-    units: str = _NEVER
+    units: str
     verbs: str = _NEVER
     more: str = _NEVER
     less: str = _NEVER
@@ -62,25 +51,11 @@ KINDS = (
         "price cost fee amount salary wage rent fare budget 价 费 金额 薪 工资 成本 租金 预算",
         r"(?:us\s+)?dollars?\b|usd\b|bucks?\b|euros?\b|eur\b|pounds?\b|gbp\b|yuan\b|rmb\b|cny\b|yen\b|[$€£¥元块]|美元|欧元|人民币",
         r"\b(?:cost(?:s|ing)?|priced)",
-        r"more\s+expensive|less\s+cheap|dearer|pricier|costlier",
+        r"more\s+expensive|dearer|pricier|costlier",
         r"cheaper|less\s+expensive",
     ),
     Kind("rating score star 评分 得分 分数", r"stars?\b|points?\b|[星分](?!钟)", r"\b(?:rated|scored)"),
     Kind("age 年龄", r"(?:years?|yrs?)[\s-]+(?:old|of\s+age)\b|周?岁", r"\baged", "older", "younger"),
-    Kind(
-        "weight 重量 体重",
-        r"kgs?\b|kilos?\b|kilograms?\b|公斤|千克",
-        r"\bweigh(?:s|ing)?",
-        "heavier",
-        "lighter",
-    ),
-    Kind("height 身高 高度", more="taller", less="shorter"),
-    Kind("length duration runtime 长度 时长", r"分钟", r"\blasting", "longer", "shorter"),
-    Kind("size area 面积 大小", r"平方米|平米|平", more="larger|bigger", less="smaller"),
-    Kind("speed 速度", more="faster|quicker", less="slower"),
-)
-_COUNTING = frozenset(
-    ["count", "num", "number", "n", "no", "of", "total", "avg", "average", "max", "min", "in", "the"]
 )
 _MONEY = re.compile(r"[$€£¥]")
 _OR_MORE = re.compile(r"\s*(?P<more>or\s+(?:more|fewer|less|higher|lower)\b|\+|-)?\s*", re.IGNORECASE)
@@ -96,11 +71,6 @@ def find_numbers(
         schema: The fields.
         taken: Places of what is something else.
         years: Places of what may be a year: a number only where its field stands before it, or its currency.
-
-    Example:
-        >>> schema = Schema.of([{"name": "pages", "type": "int"}, {"name": "rating", "type": "float"}])
-        >>> [(s.field, s.value) for s in find_numbers("books of 300 pages with a rating above 4.5", schema, [])]
-        [('pages', 300), ('rating', 4.5)]
     """
     fields = [
         field for field in schema if field.type in ("int", "float") and not field.many and not field.is_year
@@ -177,7 +147,7 @@ def _by_unit(
     found = []
     for field in fields:
         length = 0
-        if counted and word and singular(word.group().lower()) in _name_words(field) - _COUNTING:
+        if counted and word and singular(word.group().lower()) in _name_words(field):
             length = word.end()
         elif after[:1] > "\u3400" and any(name.startswith(after[:1]) for name in field.all_names):
             length = 1  # 30页 is of 页数

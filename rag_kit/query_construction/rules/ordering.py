@@ -6,8 +6,7 @@ import re
 from dataclasses import dataclass
 
 from rag_kit.query_construction.constructed import Sort
-from rag_kit.query_construction.date_patterns import NUMBERS, WORDS
-from rag_kit.query_construction.dates import chinese_number
+from rag_kit.query_construction.dates import NUMBERS, WORDS, chinese_number
 from rag_kit.query_construction.fields import MetadataField, Schema
 from rag_kit.query_construction.rules.numbers import KINDS
 
@@ -67,13 +66,7 @@ class Ordered:
 
 
 def find_order(text: str, schema: Schema) -> Ordered | None:
-    """The order that a question asks for, if a field can give it.
-
-    Example:
-        >>> found = find_order("the three latest papers on sleep", Schema.of([{"name": "year", "type": "int"}]))
-        >>> found.sort.field, found.sort.descending, found.limit
-        ('year', True, 3)
-    """
+    """The order that a question asks for, if a field can give it."""
     ordered = [field for field in schema if field.ordered]
     if times := [field for field in ordered if field.temporal]:
         newest = max(times, key=lambda item: item.type == "date")

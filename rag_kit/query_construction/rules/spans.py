@@ -14,15 +14,10 @@ _LISTED = re.compile(r"(?:\s|[,、/]|\b(?:and|or|nor)\b|或者?|和|与|及)*", 
 
 @dataclass(frozen=True)
 class Span:
-    """A date or number in a text.
+    """A date or number in a text, and the field that it belongs to.
 
-    Attributes:
-        begin: First character.
-        end: Character after the last.
-        value: What it is.
-        field: The field it belongs to.
-        operator: How it is compared, if its own words say so ("cheaper than").
-        words: Where the words begin that name its field; ``None`` for none.
+    ``operator`` is how it is compared, if its own words say so ("cheaper than"), ``words`` where the words begin that
+    name its field.
     """
 
     begin: int
@@ -35,17 +30,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Compared:
-    """A comparison read from a text.
-
-    Attributes:
-        begin: First character, cue words included.
-        end: Character after the last.
-        field: The field.
-        operator: How it is compared; ``$eq`` for "in 2010".
-        low: The date or number.
-        high: The upper end of a range.
-        negated: It must not hold.
-    """
+    """A comparison read from a text: ``$eq`` for "in 2010"; ``high`` is the upper end of a range."""
 
     begin: int
     end: int

@@ -33,10 +33,6 @@ class Named:
     """A value named in a text.
 
     Attributes:
-        begin: First character.
-        end: Character after the last.
-        field: The field.
-        value: The value.
         exact: Written as the value is, not at the beginning of the text.
         sure: No ordinary word of a question: several words, or exact, or not generic.
         name: Written as names are written: with capitals or figures, in the number of the value.
@@ -142,7 +138,7 @@ def _named(
     initial = not text[:begin].strip(" \"'“(¿")
     alone = len(words) == 1
     frame = alone and words[0] in _FRAME
-    same = _same(written, value)
+    same = written in (value, value + "s")
     capitals = written[:1].isupper() and value[:1].isupper() and not initial
     # a field of one value sorts documents into kinds: its names are meant, however they are written
     exact = ((same or capitals) and not (initial and alone)) or (not many and not frame)
@@ -175,16 +171,6 @@ def _whole(text: str, begin: int, end: int) -> bool:
     if end - begin != 2 or following is None:
         return end - begin >= 2
     return not content_words(load_segmenter()(following.group())[0])
-
-
-def _same(written: str, value: str) -> bool:
-    """Whether a value is written as it is, or in its other number: "reports" for "report"."""
-    if written == value:
-        return True
-    stem = max(1, min(len(written), len(value)) - 1)
-    return (written[:stem] == value[:stem] and written.isupper() == value.isupper()) or (
-        value.isupper() and written in (value + "s", value + "es")
-    )
 
 
 def _words(text: str) -> list[str]:

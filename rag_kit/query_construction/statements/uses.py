@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, ClassVar, Literal, Self
 
 from langchain_core.documents import Document
@@ -85,16 +86,12 @@ def statement_tool(
     """
 
     def ask(question: str, config: RunnableConfig) -> tuple[str, QueryResult]:
-        try:
+        with _told_to_the_agent():
             return _as_text(query.invoke(question, config))
-        except (StatementError, InvalidInputError) as error:
-            raise ToolException(str(error)) from error
 
     async def aask(question: str, config: RunnableConfig) -> tuple[str, QueryResult]:
-        try:
+        with _told_to_the_agent():
             return _as_text(await query.ainvoke(question, config))
-        except (StatementError, InvalidInputError) as error:
-            raise ToolException(str(error)) from error
 
     return StructuredTool.from_function(
         func=ask,
@@ -105,6 +102,15 @@ def statement_tool(
         response_format="content_and_artifact",
         handle_tool_error=True,
     )
+
+
+@contextmanager
+def _told_to_the_agent() -> Iterator[None]:
+    """Refusals and failures as errors of the tool, which the agent's model reads."""
+    try:
+        yield
+    except (StatementError, InvalidInputError) as error:
+        raise ToolException(str(error)) from error
 
 
 def _as_text(result: QueryResult) -> tuple[str, QueryResult]:
