@@ -21,11 +21,7 @@ _MOST = 1e30  # a weight times a score stays a finite float32
 
 
 def formula_of(k1: Any, b: Any, variant: Any) -> Formula:
-    """The parameters of BM25.
-
-    Raises:
-        InvalidInputError: One is out of its range.
-    """
+    """The parameters of BM25, each in its range."""
     if not _is_number(k1) or not 0 <= k1 < math.inf:
         raise InvalidInputError(
             f"k1={k1!r} is not allowed; give a number of 0 or more ({DEFAULT_K1} is the default)."
@@ -40,11 +36,7 @@ def formula_of(k1: Any, b: Any, variant: Any) -> Formula:
 
 
 def check_analyzer(analyzer: Any) -> Callable[[str], list[str]]:
-    """An analyzer.
-
-    Raises:
-        InvalidInputError: It cannot be called.
-    """
+    """An analyzer, which can be called."""
     if not callable(analyzer):
         raise InvalidInputError(
             f"analyzer is {_kind(analyzer)}; give a function from a text to the list of its terms, or None for "
@@ -55,11 +47,7 @@ def check_analyzer(analyzer: Any) -> Callable[[str], list[str]]:
 
 
 def check_terms(terms: Any) -> list[str]:
-    """What an analyzer gave for one text.
-
-    Raises:
-        InvalidInputError: One string, which would count as a term per character, or no collection at all.
-    """
+    """What an analyzer gave for one text: not one string, which would count as a term per character."""
     if not isinstance(terms, (list, tuple)):
         raise InvalidInputError(
             f"The analyzer returned {_kind(terms)}; it must return a list of terms (str)."
@@ -68,28 +56,14 @@ def check_terms(terms: Any) -> list[str]:
 
 
 def documents_of(documents: Any) -> list[Document]:
-    """The documents to write.
-
-    Raises:
-        InvalidInputError: Not a collection of documents.
-    """
+    """The documents to write, in a collection."""
     from langchain_core.documents import Document
 
-    found = _list_of("documents", documents, Document, "LangChain Documents (from_texts takes plain texts)")
-    for number, document in enumerate(found):
-        if not isinstance(document.page_content, str) or not isinstance(document.metadata, Mapping):
-            raise InvalidInputError(
-                f"documents[{number}] needs a str as page_content and a dict as metadata."
-            )
-    return found
+    return _list_of("documents", documents, Document, "LangChain Documents (from_texts takes plain texts)")
 
 
 def documents_of_texts(texts: Any, metadatas: Any) -> list[Document]:
-    """Texts and their metadata as documents.
-
-    Raises:
-        InvalidInputError: Not a collection of strings, or not one metadata each.
-    """
+    """Texts and their metadata, one each, as documents."""
     from langchain_core.documents import Document
 
     texts = _list_of("texts", texts, str, "strings (from_documents takes Documents)")
@@ -101,29 +75,14 @@ def documents_of_texts(texts: Any, metadatas: Any) -> list[Document]:
     return [Document(page_content=t, metadata=dict(m or {})) for t, m in zip(texts, given, strict=True)]
 
 
-def ids_of(ids: Any, documents: int) -> list[str] | None:
-    """The ids that were given for documents; each is checked when it is taken in.
-
-    Raises:
-        InvalidInputError: They are not a list of as many.
-    """
-    if ids is None:
-        return None
-    found = check_id_list(ids)
-    if len(found) != documents:
+def check_id_list(ids: Any, documents: int | None = None) -> list[str]:
+    """Some ids, or one for each of so many documents."""
+    found = _list_of("ids", ids, str, "ids (str)")
+    if documents is not None and len(found) != documents:
         raise InvalidInputError(
             f"{documents} documents need as many ids, not {len(found)}; give one each, or leave ids out."
         )
     return found
-
-
-def check_id_list(ids: Any) -> list[str]:
-    """Some ids.
-
-    Raises:
-        InvalidInputError: One string, a mapping or no collection, or what is no id in it.
-    """
-    return _list_of("ids", ids, str, "ids (str)")
 
 
 def _list_of(name: str, given: Any, kind: type | tuple[type, ...], what: str) -> list[Any]:
@@ -138,44 +97,29 @@ def _list_of(name: str, given: Any, kind: type | tuple[type, ...], what: str) ->
 
 
 def check_query(query: Any) -> str:
-    """A query.
-
-    Raises:
-        InvalidInputError: It is no string.
-    """
+    """A query, which is a string."""
     if not isinstance(query, str):
         raise InvalidInputError(f"A query must be a str, not {_kind(query)}.")
     return query
 
 
 def check_k(k: Any) -> int:
-    """A number of results.
-
-    Raises:
-        InvalidInputError: It is no whole number of 1 or more.
-    """
+    """A number of results: a whole number of 1 or more."""
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
         raise InvalidInputError(f"k={k!r} is not allowed; give a whole number of 1 or more.")
     return int(k)
 
 
 def check_weights(terms: Any) -> dict[str, float]:
-    """The weighted terms of a query, without those of weight 0.
-
-    Raises:
-        InvalidInputError: Not a mapping from strings to finite numbers of 0 or more.
-    """
+    """The weighted terms of a query, finite numbers of 0 or more, without those of weight 0."""
     if not isinstance(terms, Mapping):
         raise InvalidInputError(f"terms is {_kind(terms)}; give a dict from index term to weight.")
-    weights: dict[str, float] = {}
     for term, weight in terms.items():
         if not isinstance(term, str) or not _is_number(weight) or not 0 <= weight <= _MOST:
             raise InvalidInputError(
                 f"The weight of {term!r} is {weight!r}; give strings with finite numbers from 0 to {_MOST:g}."
             )
-        if weight > 0:
-            weights[term] = float(weight)
-    return weights
+    return {term: float(weight) for term, weight in terms.items() if weight > 0}
 
 
 def _is_number(value: Any) -> bool:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rag_kit.documents import PROVENANCE_KEY, Filter, content_hash
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.bm25.parameters import ids_of
+from rag_kit.indexing.bm25.parameters import check_id_list
 from rag_kit.indexing.bm25.postings import Postings, Run, Vocabulary, merge
 from rag_kit.indexing.bm25.scoring import Weights
 from rag_kit.indexing.bm25.view import Columns, Passes, Query, View, copied, documents_at
@@ -163,7 +163,7 @@ class Store:
             analyse: Gives the terms of the texts in a slice; called without the lock.
             replace: Whether documents that are there are replaced.
         """
-        given = ids_of(ids, len(documents))
+        given = None if ids is None else check_id_list(ids, len(documents))
         new = Columns(
             # what is returned has the id that was given for it; without one no id is made up
             document_ids=list(given) if given is not None else [doc.id for doc in documents],

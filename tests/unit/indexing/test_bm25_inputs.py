@@ -62,7 +62,6 @@ def test_texts(texts: Any, says: str) -> None:
         (Document("a"), r"documents\[0\] is tuple"),
         (["text"], "from_texts"),
         ([Document("a"), None], r"documents\[1\] is None"),
-        ([Document.model_construct(page_content=3, metadata={})], "page_content"),
     ],
 )
 def test_documents(documents: Any, says: str) -> None:
