@@ -20,7 +20,6 @@ from rag_kit.indexing.document_index.folder import (
     remove_parts,
 )
 from rag_kit.indexing.document_index.keyword import KeywordLeg, KeywordView
-from rag_kit.indexing.document_index.row_masks import RowMasks
 from rag_kit.indexing.document_index.sql import Connection
 from rag_kit.indexing.document_index.sqlite_store import SqliteStore, missing
 from rag_kit.indexing.document_index.store import VERSION, State
@@ -47,14 +46,13 @@ class FolderBackend(Backend):
         self.location = folder
         self.store = store
         self.keyword = KeywordLeg(folder)
-        self._masks = RowMasks(self.keyword.loaded_metadata)
         self._lock = lock
         self.writable = lock is not None
         state = store.state()
         if chosen is None and state.vector_store is None:
-            self.vectors = VectorLeg(folder, self._masks)
+            self.vectors = VectorLeg(folder, self.keyword)
         elif state.vector_store is not None or self.writable:
-            self.vectors = StoreLeg(folder, self._masks, chosen)
+            self.vectors = StoreLeg(folder, self.keyword, chosen)
             if state.vector_store is None and chosen is not None:
                 store.set_meta(vector_store=chosen.name)
             if self.writable:
@@ -134,7 +132,7 @@ class FolderBackend(Backend):
 
     def passes(self, connection: Connection, state: State, where: Filter) -> Callable[[int], bool]:
         """See `Backend`."""
-        mask = self._masks.mask(connection, state, where)
+        mask = self.keyword.mask(connection, state, where)
         return lambda n: bool(mask[n])
 
     def documents(self, connection: Connection, state: State, ids: Sequence[str]) -> dict[str, Document]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rag_kit.documents import Filter, compile_filter, validate_filter
 from rag_kit.errors import IndexFormatError, IndexMissingError, InvalidInputError
@@ -16,7 +18,6 @@ from rag_kit.indexing.bm25.parameters import check_k, check_weights
 from rag_kit.indexing.document_index.file_leg import FileLeg
 from rag_kit.indexing.document_index.folder import repair_advice
 from rag_kit.indexing.document_index.report import IndexReport
-from rag_kit.indexing.document_index.row_masks import Loaded
 from rag_kit.indexing.document_index.rows import changed_documents, ids_of
 from rag_kit.indexing.document_index.sql import Connection
 from rag_kit.indexing.document_index.store import State
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 
     from rag_kit.indexing.bm25.index import BM25Index
 
-_BLOCK = 1000  # rows looked up together
+Mask = NDArray[np.bool_]
+_MASKS = 16  # filters that are remembered: each takes a byte a row
 _SAMPLE = 200  # rows that are searched for
 _TIES = 20  # further hits to look at, so that equal scores are ordered by id and not by who came first
 
@@ -46,6 +48,8 @@ class KeywordLeg(FileLeg):
     def _forget(self) -> None:
         self._index: BM25Index | None = None
         self._generation = -1
+        self._placed = -1, np.empty(0, np.int64)  # positions in the index by row number, of a generation
+        self._masks: dict[str, tuple[int, Mask]] = {}  # of recent filters, with their generations
 
     def _prefix(self, state: State) -> str:
         return f"bm25-{state.uid[:8]}-"
@@ -99,23 +103,36 @@ class KeywordLeg(FileLeg):
             found = self._index.get(ids) if self._index and self._generation == generation else []
         return dict(zip(ids, found, strict=True)) if len(found) == len(ids) else {}
 
-    def loaded_metadata(self, connection: Connection, state: State) -> Loaded:
-        """The metadata that are loaded, not to be changed; empty if none are, or they are newer than the state."""
+    def mask(self, connection: Connection, state: State, where: Filter) -> Mask:
+        """Whether the row of each number passes a filter, by number; arbitrary where there is no row."""
+        key = json.dumps(where, sort_keys=True, default=repr)
         with self._lock:
-            if self._index is None or self._generation > state.generation:
-                return Loaded()
-            index = self.follow(connection, state)
-            view = index._store.current()
-            [(highest,)] = connection.execute("SELECT coalesce(max(n), 0) FROM chunks")
-            places = np.full(highest + 1, -1, np.int32)
-            rows = connection.execute("SELECT n, id FROM chunks")
-            while group := rows.fetchmany(_BLOCK):
-                numbers, ids = zip(*group, strict=True)
-                found = index._store.positions(ids)
-                if min(found) < 0:
-                    return Loaded()  # the file lacks a row, so it is damaged
-                places[list(numbers)] = found
-        return Loaded(state.generation, view.columns.metadata[: len(view)], places)
+            since, mask = self._masks.pop(key, (-1, None))
+            if mask is None:
+                mask = self._new_mask(connection, state, where)
+            elif since < state.generation:
+                passes = compile_filter(where)
+                query = "SELECT n, metadata FROM chunks WHERE generation > ?"
+                changed = connection.execute(query, (since,)).fetchall()
+                missing = max((n for n, _ in changed), default=0) + 1 - len(mask)
+                mask = np.append(mask, np.zeros(max(0, missing), bool))
+                for n, metadata in changed:
+                    mask[n] = passes(json.loads(metadata))
+            self._masks[key] = state.generation, mask  # as the last one
+            if len(self._masks) > _MASKS:
+                del self._masks[next(iter(self._masks))]
+            return mask
+
+    def _new_mask(self, connection: Connection, state: State, where: Filter) -> Mask:
+        """The mask of a filter by the metadata in memory: by position there, then by row number."""
+        index = self.follow(connection, state)
+        view = index._store.current()
+        if self._placed[0] != state.generation:
+            numbers = dict(connection.execute("SELECT id, n FROM chunks").fetchall())
+            places = np.full(max(numbers.values(), default=0) + 1, len(view), np.int64)
+            places[list(numbers.values())] = index._store.positions(numbers)
+            self._placed = state.generation, places
+        return np.append(view.passing(where), False)[self._placed[1]]
 
     def _save(self, connection: Connection, state: State, path: Path) -> None:
         self.follow(connection, state).save(path)

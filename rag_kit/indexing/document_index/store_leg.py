@@ -18,8 +18,8 @@ from rag_kit.documents.atomic_file import replace_file
 from rag_kit.errors import DocumentIndexError, InvalidInputError, LockedError
 from rag_kit.indexing.document_index.connected_store import ConnectedStore
 from rag_kit.indexing.document_index.folder import remove_parts
+from rag_kit.indexing.document_index.keyword import KeywordLeg, Mask
 from rag_kit.indexing.document_index.report import IndexReport
-from rag_kit.indexing.document_index.row_masks import Mask, RowMasks
 from rag_kit.indexing.document_index.sql import Connection
 from rag_kit.indexing.document_index.store import State
 from rag_kit.indexing.document_index.vector_file import Numbers, stored_blocks
@@ -55,12 +55,12 @@ class StoreLeg:
 
     Args:
         folder: Of the index; keeps the record of what the store holds.
-        masks: Finds the rows that pass a filter.
+        keyword: The keyword leg, which finds the rows that pass a filter.
         store: The store; ``None`` where it was not given.
     """
 
-    def __init__(self, folder: Path, masks: RowMasks, store: ConnectedStore | None) -> None:
-        self._folder, self._masks, self._store = folder, masks, store
+    def __init__(self, folder: Path, keyword: KeywordLeg, store: ConnectedStore | None) -> None:
+        self._folder, self._keyword, self._store = folder, keyword, store
         self._trusted = Record(), False
 
     def search(
@@ -74,7 +74,7 @@ class StoreLeg:
                 "search works without: index_retriever(index, 'bm25'), --pipeline bm25."
             )
         record = self._record(state)
-        mask = None if where is None else self._masks.mask(connection, state, where)
+        mask = None if where is None else self._keyword.mask(connection, state, where)
         since = self._followed(connection, state, store, record)
         changed = _changed(connection, since)
         numbers, scores = _scored(connection, state, query, changed, mask)

@@ -14,8 +14,8 @@ from rag_kit.errors import IndexFormatError
 from rag_kit.indexing.document_index import vector_file
 from rag_kit.indexing.document_index.file_leg import FileLeg
 from rag_kit.indexing.document_index.folder import repair_advice
+from rag_kit.indexing.document_index.keyword import KeywordLeg, Mask
 from rag_kit.indexing.document_index.report import IndexReport
-from rag_kit.indexing.document_index.row_masks import Mask, RowMasks
 from rag_kit.indexing.document_index.sql import Connection, in_groups, marks
 from rag_kit.indexing.document_index.store import State
 from rag_kit.indexing.document_index.vector_file import Numbers, Segment, in_memory, mapped, stored_blocks
@@ -55,15 +55,15 @@ class VectorLeg(FileLeg):
 
     Args:
         folder: The folder of the index.
-        masks: Finds the rows that pass a filter.
+        keyword: The keyword leg, which finds the rows that pass a filter.
     """
 
     label = "vectors"
     tables = ("vectors", "gone")
 
-    def __init__(self, folder: Path, masks: RowMasks) -> None:
+    def __init__(self, folder: Path, keyword: KeywordLeg) -> None:
         super().__init__(folder)
-        self._masks = masks
+        self._keyword = keyword
         self._forget()
 
     def _forget(self) -> None:
@@ -79,7 +79,7 @@ class VectorLeg(FileLeg):
         self, connection: Connection, state: State, query: Vectors, k: int, where: Filter | None
     ) -> list[tuple[str, float]]:
         """Ids and cosines of the k nearest to a unit vector."""
-        mask = None if where is None else self._masks.mask(connection, state, where)
+        mask = None if where is None else self._keyword.mask(connection, state, where)
         try:
             numbers, scores = _nearest(self._current(connection, state), query, k, mask)
         except IndexFormatError as error:
