@@ -38,7 +38,7 @@ from rag_kit.indexing.bm25.parameters import DEFAULT_B, DEFAULT_K1
 from rag_kit.indexing.postgres import keyword_scores
 from rag_kit.indexing.postgres.filters import where_sql
 from rag_kit.indexing.postgres.keyword import save_counts, written
-from rag_kit.indexing.postgres.keyword_postings import BLOCK, frequencies, unpacked
+from rag_kit.indexing.postgres.keyword_scores import BLOCK, frequencies, unpacked
 from rag_kit.text import default_analyzer
 from tests.support.postgres import PostgresServer
 

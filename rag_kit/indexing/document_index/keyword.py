@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -18,7 +17,7 @@ from rag_kit.indexing.bm25.parameters import check_k, check_weights
 from rag_kit.indexing.document_index.file_leg import FileLeg
 from rag_kit.indexing.document_index.folder import repair_advice
 from rag_kit.indexing.document_index.report import IndexReport
-from rag_kit.indexing.document_index.rows import changed_documents, ids_of
+from rag_kit.indexing.document_index.rows import changed_documents, ids_of, text_hash
 from rag_kit.indexing.document_index.sql import Connection
 from rag_kit.indexing.document_index.store import State
 from rag_kit.indexing.document_index.vectors import TIE
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 
 Mask = NDArray[np.bool_]
 _MASKS = 16  # filters that are remembered: each takes a byte a row
-_SAMPLE = 200  # rows that are searched for
 _TIES = 20  # further hits to look at, so that equal scores are ordered by id and not by who came first
 
 
@@ -139,7 +137,7 @@ class KeywordLeg(FileLeg):
         path.chmod(0o600)
 
     def verify(self, connection: Connection, state: State, report: IndexReport) -> None:
-        """Compare the ids of the file with the store's, and let a sample of rows find themselves."""
+        """Compare ids and texts of the file with the store's."""
         self.check_saved(connection, state, report)
         with self._lock:
             try:
@@ -149,18 +147,17 @@ class KeywordLeg(FileLeg):
                 return
             if self._index is None:
                 return
-            index = self.follow(connection, state)
-            there, alive = set(index.ids), set(ids_of(connection, "chunks"))
-            sample = _sample(connection, len(alive))
-            lost = {key for key, text in sample if not _finds(index, key, text)}
+            view = self.follow(connection, state)._store.current()
+        held = dict(zip(view.columns.ids, map(text_hash, view.columns.texts), strict=True))
+        stored = dict(connection.execute("SELECT id, hash FROM chunks").fetchall())
         for keys, what in (
-            (alive - there, "are missing"),
-            (there - alive, "should be gone"),
-            (lost, "do not find themselves"),
+            (stored.keys() - held.keys(), "are missing"),
+            (held.keys() - stored.keys(), "should be gone"),
+            ({key for key in held.keys() & stored if held[key] != stored[key]}, "are not what was written"),
         ):
             if keys:
                 report.problems.append(f"keyword: {len(keys)} rows {what}, for example {min(keys)}")
-        report.checked["keyword rows"] = len(sample)
+        report.checked["keyword rows"] = len(held)
 
 
 class KeywordView:
@@ -260,20 +257,3 @@ class KeywordView:
     def _where(self, where: Filter | None) -> Filter | None:
         validate_filter(where)
         return passages(where) if self._derived else where or None
-
-
-def _sample(connection: Connection, total: int) -> list[tuple[str, str]]:
-    """Ids and texts of rows spread over the store; damaged texts are left out."""
-    step = max(1, total // _SAMPLE)
-    query = "SELECT id, CAST(text AS BLOB), hash FROM chunks WHERE n % ? = 0 ORDER BY n"
-    rows = connection.execute(query, (step,))
-    return [(key, text.decode()) for key, text, digest in rows if hashlib.sha256(text).digest() == digest]
-
-
-def _finds(index: BM25Index, key: str, text: str) -> bool:
-    """Whether a row is found by its text, or else by each word: rows that repeat the same words may rank above it."""
-    hits = index.search(text, k=20)
-    if not hits or key in {hit.id for hit, _ in hits}:
-        return True
-    view, (place,) = index._store.current(), index._store.positions([key])
-    return place >= 0 and all(view.scores([term])[place] > 0 for term in set(index.analyzer(text)))

@@ -24,11 +24,11 @@ from rag_kit.indexing.document_index.sql import Connection
 from rag_kit.indexing.document_index.store import State
 from rag_kit.indexing.document_index.vector_file import Numbers, stored_blocks
 from rag_kit.indexing.document_index.vector_leg import named, numbers_of
-from rag_kit.indexing.document_index.vectors import TIE, Vectors, near_best
+from rag_kit.indexing.document_index.vectors import Vectors, near_best
 
 logger = logging.getLogger(__name__)
 
-_MORE, _MOST = 10, 1000  # rows asked for beyond those wanted, at first and at last
+_MORE, _MOST = 10, 1000  # rows asked for beyond those wanted: without a filter, and with one
 _SAMPLE = 3  # rows that are looked up before a store is trusted
 
 
@@ -79,14 +79,10 @@ class StoreLeg:
         changed = _changed(connection, since)
         numbers, scores = _scored(connection, state, query, changed, mask)
         if since >= 0:
-            for fetch in (k + _MORE, 4 * k + _MOST):
-                found = store.nearest(state, query, fetch)
-                more, cosines = _scored(connection, state, query, np.setdiff1d(found, changed), mask)
-                both = np.append(scores, cosines)
-                beyond = len(both) > k and cosines.min(initial=1) < np.partition(both, -k)[-k] - 2 * TIE
-                if beyond or len(found) < fetch:
-                    break
-            numbers, scores = np.append(numbers, more), both
+            # the store is not told of filters, and knows nothing of ties
+            found = store.nearest(state, query, k + _MORE if mask is None else 4 * k + _MOST)
+            more, cosines = _scored(connection, state, query, np.setdiff1d(found, changed), mask)
+            numbers, scores = np.append(numbers, more), np.append(scores, cosines)
             # a writer changes the store meanwhile, or too few of what it gave pass the filter
             if len(numbers) < k or self._record(state).upto > state.generation:
                 everything = _changed(connection, -1)
@@ -186,19 +182,14 @@ def _look_up(
     equal = Counter(
         hash(row.tobytes()) for _, rows in stored_blocks(connection, alive, dimension) for row in rows
     )
-    lacking, stray = 0, set[int]()
+    lacking = 0
     for group, rows in stored_blocks(connection, numbers, dimension):
         for number, row in zip(group.tolist(), rows, strict=True):
-            found = set(store.nearest(state, row, _MORE + equal[hash(row.tobytes())]).tolist())
-            if number not in found:
-                found = set(store.nearest(state, row, _MOST + equal[hash(row.tobytes())]).tolist())
-            lacking += number not in found
-            stray |= found
+            ties = equal[hash(row.tobytes())]
+            lacking += not any(number in store.nearest(state, row, ties + more) for more in (_MORE, _MOST))
     report.checked["vector rows"] = len(numbers)
     if lacking:
         report.problems.append(f"vectors: {lacking} rows are missing from {store.name}")
-    if record.upto == record.generation and stray - {-1, *alive.tolist(), *changed.tolist()}:
-        report.problems.append(f"vectors: {store.name} holds rows that should be gone")
 
 
 def _holds(connection: Connection, state: State, store: ConnectedStore, record: Record) -> bool:

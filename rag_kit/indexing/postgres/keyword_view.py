@@ -17,8 +17,7 @@ from rag_kit.indexing.bm25.term_graph import TermGraph
 from rag_kit.indexing.document_index.keyword import KeywordView
 from rag_kit.indexing.document_index.rows import documents
 from rag_kit.indexing.postgres import keyword_scores
-from rag_kit.indexing.postgres.keyword_postings import frequencies, postings
-from rag_kit.indexing.postgres.keyword_scores import counted_terms, counts, passing
+from rag_kit.indexing.postgres.keyword_scores import counted_terms, counts, frequencies, passing, postings
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document

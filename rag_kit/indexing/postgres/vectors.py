@@ -82,10 +82,7 @@ class PostgresVectorLeg:
         return best(unit(vectors[sound]) @ query, [rows[place][0] for place in sound], k)
 
     def verify(self, connection: Any, state: State, report: IndexReport) -> None:
-        """Compare the table that is searched with the vectors of the store; differences go into the report.
-
-        A note says why searches are slow where a large index has no HNSW graph.
-        """
+        """Compare the table that is searched with the vectors of the store."""
         if state.dimension is None:
             return
         query = f"SELECT count(*) FILTER (WHERE l.n IS NULL), count(*) {_LACKING} AND length(v.vector) = %s"
@@ -94,13 +91,6 @@ class PostgresVectorLeg:
         for count, what in ((missing, "missing from"), (lacking - missing, "not what was written in")):
             if count:
                 report.problems.append(f"vectors: {count} rows are {what} the table that is searched")
-        if _is_large(connection.native) and _tenant_with_graph(connection.native, state) is None:
-            report.notes.append(
-                f"each vector search reads all vectors; HNSW takes {_LONGEST_INDEXED} numbers a vector, these have "
-                f"{state.dimension}"
-                if state.dimension > _LONGEST_INDEXED
-                else "each vector search reads all vectors, until rag-kit repair is run by the owner of the tables"
-            )
         [(report.checked["vector rows"],)] = connection.native.execute("SELECT count(*) FROM nearest")
 
     def rebuild(self, connection: Any, state: State) -> str:
@@ -200,10 +190,6 @@ def _tenant_with_graph(native: psycopg.Connection[Any], state: State) -> str | N
     return None if found is None else str(found[0])
 
 
-def _is_large(native: psycopg.Connection[Any]) -> bool:
-    return native.execute("SELECT 1 FROM nearest OFFSET %s LIMIT 1", (EXACT_ROWS,)).fetchone() is not None
-
-
 def _estimate(native: psycopg.Connection[Any]) -> int:
     """About how many vectors the tenant has, by the statistics of the server: to count them would take too long."""
     [(plan,)] = native.execute("EXPLAIN (FORMAT JSON) SELECT FROM nearest").fetchall()
@@ -213,7 +199,9 @@ def _estimate(native: psycopg.Connection[Any]) -> int:
 def _make_graph(native: psycopg.Connection[Any], state: State) -> None:
     """Make the HNSW index of a tenant if it is wanted and lacking; readers go on, other writers of vectors wait."""
     size = state.dimension or 0
-    if size > _LONGEST_INDEXED or _tenant_with_graph(native, state) is not None or not _is_large(native):
+    if size > _LONGEST_INDEXED or _tenant_with_graph(native, state) is not None:
+        return
+    if native.execute("SELECT 1 FROM nearest OFFSET %s LIMIT 1", (EXACT_ROWS,)).fetchone() is None:
         return
     # two that made one at the same time would wait for each other's rows for ever
     query = (

@@ -425,8 +425,8 @@ def test_pending_changes_are_no_damage_and_a_lost_file_is(tmp_path: Path, model:
 
 
 @pytest.mark.folder
-def test_texts_that_repeat_the_words_of_others_are_no_damage(tmp_path: Path) -> None:
-    """In lists of the same words others rank above a passage for its own text; verify knows it from a lost one."""
+def test_verify_names_a_row_of_the_keyword_index_that_is_not_the_store_s(tmp_path: Path) -> None:
+    """Each text in the keyword index is compared with the store's."""
     texts = ["- pump\n" * n + "- valve\n" * (n // 2) for n in range(1, 120)]
     with DocumentIndex.create(tmp_path) as index:
         index.upsert([Document(text, id=str(number)) for number, text in enumerate(texts)])
@@ -435,7 +435,7 @@ def test_texts_that_repeat_the_words_of_others_are_no_damage(tmp_path: Path) -> 
         loaded = index._backend.keyword._index
         assert loaded is not None
         loaded.update([Document("quite another text")], ids=["0"])
-        assert "1 rows do not find themselves" in index.verify().problems[0]
+        assert "1 rows are not what was written" in index.verify().problems[0]
 
 
 @pytest.mark.folder
