@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Counts = NDArray[np.uint8] | NDArray[np.uint16] | NDArray[np.uint32] | NDArray[np.float32]
+Counts = NDArray[np.uint16] | NDArray[np.float32]
 
+_MOST = np.iinfo(np.uint16).max
 _GROUP = 1 << 17  # postings that small runs are gathered to
 
 
@@ -31,8 +31,7 @@ class Postings:
     Attributes:
         pointers: Shape (terms + 1,), int64; term t has the postings ``pointers[t]:pointers[t + 1]``.
         documents: Shape (postings,), int32; number of the document.
-        counts: Shape (postings,), the smallest of uint8, 16 and 32 that will do; how often the term occurs in it.
-            float32 where an encoder gave its weight instead.
+        counts: Shape (postings,); how often the term occurs in it, at most 65,535; or the weight that an encoder gave.
     """
 
     pointers: NDArray[np.int64]
@@ -42,7 +41,7 @@ class Postings:
     @classmethod
     def empty(cls) -> Postings:
         """No terms, no documents."""
-        return cls(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.uint8))
+        return cls(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.uint16))
 
     @property
     def terms(self) -> int:
@@ -91,13 +90,7 @@ class Run:
 
 
 def count_terms(token_lists: Sequence[Sequence[str]], vocabulary: Vocabulary, first: int) -> Run:
-    """Count the terms of new documents; new terms enter the vocabulary.
-
-    Args:
-        token_lists: The documents' terms.
-        vocabulary: Term numbers; grows.
-        first: Number of the first of these documents.
-    """
+    """Count the terms of new documents, the first of which has a number; new terms enter the vocabulary."""
     size = len(token_lists)
     lengths = np.fromiter(map(len, token_lists), np.int64, size)
     total = int(lengths.sum())
@@ -113,7 +106,7 @@ def count_terms(token_lists: Sequence[Sequence[str]], vocabulary: Vocabulary, fi
     return Run(
         terms.astype(np.int32),
         documents.astype(np.int32) + np.int32(first),
-        _small(np.diff(at, append=total)),
+        np.minimum(np.diff(at, append=total), _MOST).astype(np.uint16),
     )
 
 
@@ -129,13 +122,7 @@ def weighted_terms(vectors: Sequence[Mapping[str, float]], vocabulary: Vocabular
 
 
 def merge(base: Postings, runs: Sequence[Run], terms: int) -> Postings:
-    """Put new postings behind the old ones, term by term.
-
-    Args:
-        base: The postings so far, possibly of an earlier, smaller state of the vocabulary.
-        runs: The new ones, in order.
-        terms: Size of the vocabulary now.
-    """
+    """Put new postings behind the old ones, term by term."""
     runs = list(_consolidated(runs))
     if not runs and base.terms == terms:
         return base
@@ -149,7 +136,7 @@ def merge(base: Postings, runs: Sequence[Run], terms: int) -> Postings:
     np.cumsum(total, out=pointers[1:])
     size = int(pointers[-1])
     documents = np.empty(size, np.int32)
-    counts = _empty_counts(size, np.result_type(base.counts, *(run.counts for run in runs)))
+    counts = np.empty(size, runs[0].counts.dtype if runs else base.counts.dtype)
     free = pointers[:-1].copy()
 
     untouched = np.ones(size, bool)
@@ -189,18 +176,3 @@ def _joined(runs: Sequence[Run]) -> Run:
         np.concatenate([run.documents for run in runs])[order],
         np.concatenate([run.counts for run in runs])[order],
     )
-
-
-def _empty_counts(size: int, kind: np.dtype[Any]) -> Counts:
-    if kind.kind == "f":
-        return np.empty(size, np.float32)
-    if kind.itemsize == 1:
-        return np.empty(size, np.uint8)
-    return np.empty(size, np.uint16) if kind.itemsize == 2 else np.empty(size, np.uint32)
-
-
-def _small(counts: NDArray[np.int64]) -> Counts:
-    highest = int(counts.max()) if len(counts) else 0
-    if highest < 1 << 8:
-        return counts.astype(np.uint8)
-    return counts.astype(np.uint16) if highest < 1 << 16 else counts.astype(np.uint32)

@@ -80,11 +80,6 @@ def inverse_frequencies(
 def weights(postings: Postings, lengths: NDArray[np.int64], formula: Formula) -> Weights:
     """What each posting adds to the score of its document, computed term by term when it is asked for.
 
-    Args:
-        postings: The postings.
-        lengths: Shape (documents,); tokens of each document.
-        formula: How to score.
-
     Returns:
         float32 for ``lucene``, float64 for ``okapi``.
     """

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rag_kit.documents.atomic_file import replace_file
 from rag_kit.errors import IndexFormatError, IndexMissingError, InvalidInputError
@@ -132,11 +133,6 @@ def _write(path: Path, kind: Kind, header: Mapping[str, Any], sections: Mapping[
 def load(path: str | Path, kind: Kind, parse: Callable[[Sections], T]) -> tuple[T, Stored]:
     """Read a file and check all of it.
 
-    Args:
-        path: The file.
-        kind: What kind of index it is.
-        parse: Reads what only this kind has.
-
     Raises:
         IndexMissingError: There is no such file.
         IndexFormatError: It is damaged, of another version or contradictory; the message names it.
@@ -174,11 +170,13 @@ def load(path: str | Path, kind: Kind, parse: Callable[[Sections], T]) -> tuple[
 
 def _stored(file: Sections, kind: Kind) -> Stored:
     """The documents and postings of a file."""
-    type_of = np.dtype(f"<u{file.header['count_bytes']}" if kind.counts == "counts" else "<f4")
+    whole = kind.counts == "counts"
+    type_of = f"<u{file.header['count_bytes']}" if whole else "<f4"
+    counts: NDArray[Any] = np.frombuffer(file.bytes(kind.counts), type_of)
     postings = Postings(
         np.frombuffer(file.bytes("pointers"), "<i8").astype(np.int64),
         np.frombuffer(file.bytes("postings"), "<i4").astype(np.int32),
-        np.frombuffer(file.bytes(kind.counts), type_of).astype(type_of.newbyteorder("=")),
+        counts.astype(np.uint16) if whole else counts.astype(np.float32),
     )
     # one [id, document id, text, metadata, length] a line
     rows = map(json.loads, file.bytes("documents").splitlines())
@@ -195,22 +193,14 @@ def settings_of(analyzer: Callable[[str], list[str]]) -> dict[str, Any] | None:
 
 
 def analyzer_from(settings: Any) -> Analyzer | CharacterNgrams:
-    """The analyzer that settings describe.
-
-    Raises:
-        InvalidInputError: They are not those of an analyzer of the kit.
-    """
+    """The analyzer that settings describe."""
     if not isinstance(settings, dict) or settings.get("kind", "words") not in _ANALYZERS:
         raise InvalidInputError(f"{settings!r} are not the settings of an analyzer of this rag_kit.")
     return _ANALYZERS[settings.get("kind", "words")].from_settings(settings)
 
 
 def _checked_path(path: Any) -> Path:
-    """The path of an index file.
-
-    Raises:
-        InvalidInputError: It is no path, or that of a folder.
-    """
+    """The path of an index file."""
     if not isinstance(path, (str, os.PathLike)) or not str(path):
         raise InvalidInputError(f"path is {path!r} ({type(path).__name__}); give the path of a file.")
     if (found := Path(path)).is_dir():

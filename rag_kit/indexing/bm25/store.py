@@ -46,7 +46,6 @@ class Store:
         self._score, self._count = score, count
         self._lock = threading.RLock()
         self._vocabulary = Vocabulary()
-        self._adding = 0  # writers that hold term numbers: the vocabulary must not be renumbered meanwhile
         self._base = Postings.empty()
         self._pending: list[Run] = []
         self._columns = Columns()
@@ -58,8 +57,6 @@ class Store:
     def __getstate__(self) -> dict[str, Any]:
         """The state to pickle or copy, without the lock and the view, which the copy builds anew."""
         with self._lock:
-            if self._adding:
-                raise InvalidInputError("The index is being written to; copy it when the write is done.")
             kept = {name: value for name, value in vars(self).items() if name not in ("_lock", "view")}
             return {name: copy.copy(value) for name, value in kept.items()}
 
@@ -129,8 +126,12 @@ class Store:
     def restore(self, columns: Columns, postings: Postings, vocabulary: Sequence[str]) -> None:
         """Take over documents and postings loaded from a file; the store must be new."""
         with self._lock:
-            self._vocabulary = Vocabulary((term, number) for number, term in enumerate(vocabulary))
-            self._base, self._columns = postings, columns
+            used = postings.frequencies() > 0  # terms of deleted documents are forgotten here
+            kept = (term for term, occurs in zip(vocabulary, used.tolist(), strict=True) if occurs)
+            self._vocabulary = Vocabulary((term, number) for number, term in enumerate(kept))
+            pointers = np.append(postings.pointers[:-1][used], postings.pointers[-1:])
+            self._base = Postings(pointers, postings.documents, postings.counts)
+            self._columns = columns
             self._where = {key: position for position, key in enumerate(columns.ids)}
             self.view = None
 
@@ -155,14 +156,7 @@ class Store:
         *,
         replace: bool,
     ) -> list[str]:
-        """Add documents, or replace those that are there; all of them or, on an error, none.
-
-        Args:
-            documents: The documents.
-            ids: Their ids.
-            analyse: Gives the terms of the texts in a slice; called without the lock.
-            replace: Whether documents that are there are replaced.
-        """
+        """Add or replace documents: all or, on an error, none; ``analyse`` is called without the lock."""
         given = None if ids is None else check_id_list(ids, len(documents))
         new = Columns(
             # what is returned has the id that was given for it; without one no id is made up
@@ -170,15 +164,9 @@ class Store:
             texts=[doc.page_content for doc in documents],
             metadata=[copied(doc.metadata, without=PROVENANCE_KEY) for doc in documents],
         )
+        runs = self._analysed(new, analyse)
         with self._lock:
-            self._adding += 1
-        try:
-            runs = self._analysed(new, analyse)
-            with self._lock:
-                return self._commit(new, runs, replace)
-        finally:
-            with self._lock:
-                self._adding -= 1
+            return self._commit(new, runs, replace)
 
     def _analysed(self, new: Columns, analyse: Callable[[slice], Sequence[Sized]]) -> list[Run]:
         """Analyse outside of the lock, so that searches go on; count inside, since the vocabulary is shared."""
@@ -265,16 +253,5 @@ class Store:
             self._dead, self._moved = set(), {}
             self._where.update((self._columns.ids[position], position) for position in changed)
         self._base, self._pending = merge(base, runs, len(self._vocabulary)), []
-        self._forget_unused_terms()
         scores = self._score(self._base, np.array(self._columns.lengths, np.int64))
         return View(self._columns, self._base, scores, self._vocabulary)
-
-    def _forget_unused_terms(self) -> None:
-        used = self._base.frequencies() > 0
-        if self._adding or used.sum() * 2 >= len(used):
-            return
-        kept = [term for term, number in self._vocabulary.items() if used[number]]
-        vocabulary = Vocabulary((term, number) for number, term in enumerate(kept))
-        pointers = np.append(self._base.pointers[:-1][used], self._base.pointers[-1])
-        self._base = Postings(pointers, self._base.documents, self._base.counts)
-        self._vocabulary = vocabulary

@@ -188,11 +188,6 @@ class View:
 
         Candidates are tested in the order of their scores, so a filter costs what it rejects.
 
-        Args:
-            terms: The query's terms.
-            k: How many at most.
-            passes: Whether metadata pass.
-
         Returns:
             Positions and scores, each of shape (hits,).
         """

@@ -30,11 +30,7 @@ _ROW = "rag_kit_row"  # metadata key of a row's id: not every store gives its ow
 
 
 class KnownVectors(Embeddings):
-    """Gives a store the vectors of the rows that it is to hold, by the row's id, which is the text of the row there.
-
-    Args:
-        model: For what else a store embeds, such as a text that tells the length of the vectors.
-    """
+    """Gives a store the vectors of the rows that it is to hold, by the row's id, which is the text of the row there."""
 
     def __init__(self, model: Embeddings | None) -> None:
         self._model = model
@@ -56,12 +52,7 @@ class KnownVectors(Embeddings):
 
 
 class ConnectedStore:
-    """A vector store, connected to when it is first needed; whatever it raises comes out as one class of error.
-
-    Args:
-        make: Makes the store, given its embedding model.
-        embeddings: The model of the index.
-    """
+    """A vector store, connected to when it is first needed; whatever it raises comes out as one class of error."""
 
     def __init__(self, make: MakeStore, embeddings: Embeddings | None) -> None:
         if isinstance(make, VectorStore) or not callable(make):

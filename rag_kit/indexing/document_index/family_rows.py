@@ -37,11 +37,6 @@ def family_rows(
 ) -> list[FamilyRow]:
     """Turn families into rows.
 
-    Args:
-        families: Documents with their children.
-        ids: One id a document; else ``Document.id``, else one made from source and text.
-        sources: One source a document; default: that in its metadata.
-
     Raises:
         InvalidInputError: Ids that clash, a child's span that is not in its document, or text that cannot be
             stored.
@@ -125,11 +120,7 @@ def plan_families(
     removed_ids: Iterable[str],
     removed_sources: Iterable[str],
 ) -> Plan:
-    """Look what a batch means for families, before anything is changed; `plain` are ids of rows that are no children.
-
-    Raises:
-        InvalidInputError: A row would take the place of a parent or of a child, or a child be removed alone.
-    """
+    """Look what a batch means for families before anything is changed; `plain`: ids of rows that are no children."""
     plan, wanted = Plan(), {family.row.id for family in families}
     removed_ids, gone = list(removed_ids), set(removed_sources)
     _refuse_parts(connection, plain, "written")

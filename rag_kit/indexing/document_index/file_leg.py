@@ -20,9 +20,6 @@ class FileLeg(ABC):
     """What the keyword leg and the vector leg of a folder share; see ``Leg``.
 
     A reader takes the newest file that is not ahead of the store, and what was written since out of the store.
-
-    Args:
-        folder: The folder of the index.
     """
 
     label: ClassVar[str]

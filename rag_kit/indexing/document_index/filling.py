@@ -34,15 +34,6 @@ def fill_vectors(
     one transaction puts the new ones in their place. Other processes may write meanwhile, so it looks again until
     nothing is lacking.
 
-    Args:
-        store: The store, opened for writing.
-        embeddings: The model.
-        name: Its name.
-        progress: Called with how many of how many chunks are done.
-        max_concurrency: As for ``embed_ahead``.
-
-    Returns:
-        How many texts were embedded.
     """
     size = EMBED_BATCH * requests_of(embeddings, max_concurrency)
     embedded = done = 0
@@ -108,11 +99,7 @@ def _fill(
     embeddings: Embeddings,
     max_concurrency: int | None,
 ) -> tuple[int, int]:
-    """Embed some chunks and write the vectors of those that have not changed meanwhile.
-
-    Returns:
-        How many texts were embedded, and how many chunks are done.
-    """
+    """Embed some chunks, write the vectors of those that did not change meanwhile; count texts and chunks."""
     texts = {n: embedded_row(text, metadata) for n, _, text, metadata in rows}
     keys = {n: text_hash(text) for n, text in texts.items()}
     with store.looking() as connection:

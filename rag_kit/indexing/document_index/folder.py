@@ -49,11 +49,7 @@ def repair_advice(folder: Path) -> str:
 
 
 def prepare_new(folder: Path) -> None:
-    """Make the folder for a new index, readable by its owner only.
-
-    Raises:
-        InvalidInputError: It is a file, or holds files that are not of an index.
-    """
+    """Make the folder for a new index, readable by its owner only."""
     if folder.exists() and not folder.is_dir():
         raise InvalidInputError(f"{folder} is a file; an index needs a folder. Name a new or empty one.")
     if folder.is_dir() and (
@@ -67,11 +63,7 @@ def prepare_new(folder: Path) -> None:
 
 
 def refuse_links(folder: Path) -> None:
-    """Refuse an index whose store or lock is a link: what it points to would be written.
-
-    Raises:
-        InvalidInputError: One is.
-    """
+    """Refuse an index whose store or lock is a link: what it points to would be written."""
     for name in (LOCK, STORE, *(f"{STORE}-{log}" for log in ("wal", "shm", "journal"))):
         if (folder / name).is_symlink():
             raise InvalidInputError(
@@ -80,15 +72,7 @@ def refuse_links(folder: Path) -> None:
 
 
 def lock_for_writing(folder: Path, wait: float) -> FileLock:
-    """An advisory file lock, of at most one writer a folder, which the system drops when the process dies.
-
-    Args:
-        folder: The folder of the index.
-        wait: Seconds to wait for another writer.
-
-    Raises:
-        LockedError: Another writer holds it.
-    """
+    """An advisory file lock, of at most one writer a folder, which the system drops when the process dies."""
     from filelock import FileLock, Timeout
 
     # not thread-local: an index may be closed by another thread than the one that opened it

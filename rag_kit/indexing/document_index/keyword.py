@@ -53,11 +53,7 @@ class KeywordLeg(FileLeg):
         return f"bm25-{state.uid[:8]}-"
 
     def load(self, state: State) -> None:
-        """Load the newest file that is not ahead of the store, if nothing is loaded yet.
-
-        Raises:
-            IndexFormatError: The file is damaged, or of a newer format.
-        """
+        """Load the newest file that is not ahead of the store, if nothing is loaded yet."""
         from rag_kit.indexing.bm25.index import BM25Index
 
         with self._lock:

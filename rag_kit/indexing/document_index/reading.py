@@ -241,7 +241,7 @@ class ReadableIndex:
             )
 
     def verify(self) -> IndexReport:
-        """Check everything against the store: each row is what was written, and finds itself.
+        """Check everything against the store: each row is what was written.
 
         Reads the whole index. Changes that are in the store, and not yet in the saved files of the legs (see
         ``flush``), are a note and no problem: searches find them.

@@ -52,11 +52,7 @@ def dump_metadata(metadata: Mapping[str, Any]) -> str:
 
 
 def make_row(what: str, key: str, source: str, ordinal: int, text: str, metadata: Mapping[str, Any]) -> Row:
-    """A row of a text; `what` names it in the error.
-
-    Raises:
-        InvalidInputError: It holds what is no text.
-    """
+    """A row of a text; `what` names it in the error."""
     try:
         row = Row(key, source, ordinal, text, dump_metadata(metadata), text_hash(text))
         (key + source + row.metadata).encode()
@@ -72,14 +68,6 @@ def make_rows(
     documents: Sequence[Document], ids: Sequence[str] | None = None, *, source: str | None = None
 ) -> list[Row]:
     """Turn documents into rows.
-
-    Args:
-        documents: Any documents; provenance is stripped.
-        ids: One id a document; else ``Document.id``, else one made from source and text.
-        source: The source of all of them; default: that in each one's metadata.
-
-    Returns:
-        Rows with distinct ids, in the order of the documents.
 
     Raises:
         InvalidInputError: Ids are wrong in number or kind, one id names two different documents, or a text

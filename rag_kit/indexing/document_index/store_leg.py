@@ -51,13 +51,7 @@ class Record(BaseModel):
 
 
 class StoreLeg:
-    """The vectors of an index in a vector store; see ``Leg``.
-
-    Args:
-        folder: Of the index; keeps the record of what the store holds.
-        keyword: The keyword leg, which finds the rows that pass a filter.
-        store: The store; ``None`` where it was not given.
-    """
+    """The vectors of an index in a vector store; see ``Leg``."""
 
     def __init__(self, folder: Path, keyword: KeywordLeg, store: ConnectedStore | None) -> None:
         self._folder, self._keyword, self._store = folder, keyword, store

@@ -111,11 +111,7 @@ def in_memory(blocks: Blocks) -> Segment | None:
 
 
 def write(path: Path, blocks: Blocks, dimension: int) -> None:
-    """Write blocks of rows, in the order of their numbers, safe on disk.
-
-    Raises:
-        OSError: It cannot be written.
-    """
+    """Write blocks of rows, in the order of their numbers, safe on disk."""
 
     def fill(file: IO[bytes]) -> None:
         found: list[Numbers] = [np.empty(0, np.int64)]

@@ -51,12 +51,7 @@ class View:
 
 
 class VectorLeg(FileLeg):
-    """The vectors of an index; see ``Leg``.
-
-    Args:
-        folder: The folder of the index.
-        keyword: The keyword leg, which finds the rows that pass a filter.
-    """
+    """The vectors of an index; see ``Leg``."""
 
     label = "vectors"
     tables = ("vectors", "gone")
@@ -173,11 +168,7 @@ def named(connection: Connection, numbers: Numbers, scores: Vectors, k: int) -> 
 
 
 def _nearest(view: View, query: Vectors, k: int, mask: Mask | None) -> tuple[Numbers, Vectors]:
-    """Row numbers and scores of the k nearest, and of whatever ties with the last of them, in no order.
-
-    Raises:
-        IndexFormatError: A score is no cosine, so the file is damaged.
-    """
+    """Row numbers and scores of the k nearest, and of whatever ties with the last of them, in no order."""
     numbers: list[Numbers] = [np.empty(0, np.int64)]
     scores: list[Vectors] = [np.empty(0, np.float32)]
     for segment in view.segments:

@@ -54,10 +54,6 @@ def pack_signs(rows: Vectors, centre: Vectors) -> NDArray[np.uint64]:
 
     Centred, since the vectors of many models share a large part, which would make most signs equal.
 
-    Args:
-        rows: Shape (n, d).
-        centre: Shape (d,).
-
     Returns:
         Shape (words, n): the same word of all rows side by side, which is what a search reads.
     """

@@ -122,11 +122,7 @@ def _drop_unsound_vectors(store: Store) -> int:
 
 
 def rebuild(backend: Backend, embeddings: Embeddings | None) -> list[str]:
-    """Make missing vectors by the index's model, rebuild all legs.
-
-    Returns:
-        What was done, in words.
-    """
+    """Make missing vectors by the index's model, rebuild all legs."""
     done: list[str] = []
     store = backend.store
     with store.write_lock:

@@ -156,11 +156,7 @@ class PostgresBackend(Backend):
 
 
 class PostgresReplies:
-    """Replies by key, as ``rag_kit.models.JsonCache`` in a file; of one tenant, and kept also when a write fails.
-
-    Args:
-        store: The store of the index.
-    """
+    """Replies by key, as ``rag_kit.models.JsonCache`` in a file; of one tenant, and kept also when a write fails."""
 
     def __init__(self, store: PostgresStore) -> None:
         self._store = store

@@ -79,11 +79,7 @@ FROM keyword_documents
 
 
 def written(native: Connection[Any], total: Counts, wanted: Mapping[int, Counter[str] | None]) -> Counts:
-    """Replace documents, by the numbers of their chunks, by the counts of their terms; ``None`` removes one.
-
-    Returns:
-        What the documents are in all then.
-    """
+    """Replace documents, by the numbers of their chunks, by the counts of their terms; ``None`` removes one."""
     changes, old = Changes(), indexed(native, list(wanted))
     lines = {n: None if terms is None else lines_of(terms) for n, terms in wanted.items()}
     changed = [n for n, line in lines.items() if line != (old[n][1] if n in old else None)]

@@ -206,12 +206,6 @@ def best(
 
     The best-scored documents are filtered first, and four times as many where too few of them pass. So the cost
     grows with what the filter rejects, not with the number of hits.
-
-    Args:
-        native: The connection of psycopg.
-        table: The score of each slot, see ``scores``.
-        k: How many documents.
-        where: The filter.
     """
     hits = np.flatnonzero(table > 0)
     fetch = (k + _TIES) * (_FILTERED if where else 1)

@@ -29,12 +29,7 @@ Slots = NDArray[np.int64]
 
 
 class PostgresKeywordView(KeywordView):
-    """See ``KeywordView``; each method reads one committed state, the newest.
-
-    Args:
-        store: The store.
-        analyzer: Makes the terms of a text.
-    """
+    """See ``KeywordView``; each method reads one committed state, the newest."""
 
     def __init__(self, store: Store, analyzer: Callable[[str], list[str]]) -> None:
         self._store = store
@@ -118,14 +113,6 @@ def spread(
     The walk has two rounds: from the seeds to documents that share a term with them, and on to documents that share
     a term with those. Only these are read, and numbered by their place in the sorted array of their slots.
 
-    Args:
-        native: The connection of psycopg.
-        seeds: Weights of the documents that the walk begins at, by id.
-        k: How many documents.
-        where: A filter that each document on the way passes.
-        damping: Chance to go on rather than to begin again.
-        max_df: Terms in more documents than this are not followed.
-
     Returns:
         Of each document its id, how often the walk is there, and the terms that led to it.
     """
@@ -169,5 +156,5 @@ def _graph(edges: Mapping[str, Slots], places: Slots, size: int, max_df: int) ->
     """The graph of these edges, whose documents are numbered by place."""
     documents = np.searchsorted(places, np.concatenate([np.zeros(0, np.int64), *edges.values()]))
     pointers = np.cumsum([0, *map(len, edges.values())])
-    compact = Postings(pointers, documents.astype(np.int32), np.ones(len(documents), np.uint8))
+    compact = Postings(pointers, documents.astype(np.int32), np.ones(len(documents), np.uint16))
     return TermGraph(compact, size, list(edges), max_df)

@@ -40,11 +40,6 @@ class PostgresStore(Store):
     """Transactions in a schema of a database, which see and write the rows of one tenant alone.
 
     Readers have a snapshot each and never wait; writers of one tenant, in all processes, take turns.
-
-    Args:
-        location: The schema and the tenant.
-        writable: Whether it may be written to.
-        before_commit: Called in each write transaction with what it has changed, before it is committed.
     """
 
     path: Location
@@ -194,11 +189,7 @@ class PostgresStore(Store):
         self._give_back(connection.native)
 
     def state(self, connection: Connection | None = None) -> State:
-        """See `Store`.
-
-        Raises:
-            IndexMissingError: There is no index, or no more.
-        """
+        """See `Store`."""
         if connection is None or connection.execute("SELECT 1 FROM meta").fetchone():
             return super().state(connection)
         raise IndexMissingError(

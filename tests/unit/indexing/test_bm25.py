@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -236,12 +237,14 @@ def test_failing_analyzer_leaves_the_index_as_it_was() -> None:
     assert len(index.search("a")) == 1
 
 
-def test_unused_terms_are_forgotten() -> None:
-    """Deleting most documents shrinks the vocabulary, and scores stay right."""
+def test_unused_terms_are_forgotten(tmp_path: Path) -> None:
+    """A file that is read gives no terms of deleted documents, and scores stay right."""
     index = make([f"only{n} shared" for n in range(50)])
     index.delete([str(n) for n in range(1, 50)])
     assert found(index, "only0") == ["only0 shared"]
-    assert len(index._store._vocabulary) == 2
+    index.save(tmp_path / "index")
+    index = BM25Index.load(tmp_path / "index", analyzer=index.analyzer)
+    assert len(index._store._vocabulary) == 2 and found(index, "only0") == ["only0 shared"]
     index.add([Document("only0 more")], ids=["x"])
     assert found(index, "more") == ["only0 more"]
 

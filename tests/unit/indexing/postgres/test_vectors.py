@@ -229,13 +229,12 @@ def test_verify_finds_what_was_changed_by_hand(url: str) -> None:
 
 
 def test_long_vectors(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Above 4,000 numbers all vectors are read, and verify says so; above 16,000 they are refused."""
+    """Above 4,000 numbers all vectors are read; above 16,000 they are refused."""
     monkeypatch.setattr(EXACT_ROWS, 10)
     with DocumentIndex.create(f"{server}&index={next(NAMES)}", embeddings=Points(4001)) as index:
         index.upsert(points(range(1000, 1030)))
         assert index.search_dense("point 1020 0", 1)[0][0].id == "p1020"
-        report = index.verify()
-        assert report.ok and any("4000" in note for note in report.notes)
+        assert index.verify().ok
     with DocumentIndex.create(f"{server}&index={next(NAMES)}", embeddings=Points(16_001)) as index:
         with pytest.raises(InvalidInputError, match="16000"):
             index.upsert(points(range(1000, 1003)))
