@@ -20,7 +20,7 @@ from rag_kit.indexing.bm25.parameters import DEFAULT_B, DEFAULT_K1
 from rag_kit.indexing.bm25.postings import count_terms
 from rag_kit.indexing.bm25.scoring import Variant
 from rag_kit.indexing.bm25.store import Store
-from rag_kit.indexing.bm25.view import Query, View
+from rag_kit.indexing.bm25.view import Query
 from rag_kit.text import default_analyzer
 
 if TYPE_CHECKING:
@@ -178,24 +178,18 @@ class BM25Index(InvertedIndex):
         return self._store.spread(seeds, check.check_k(k), filter, damping, max_df)
 
     def _search(self, terms: Query, k: int, filter: Filter | None) -> Hits:
-        k = k if type(k) is int and k > 0 else check.check_k(k)
-        return self._view.search(terms, k, compile_filter(filter) if filter else None)
-
-    @property
-    def _view(self) -> View:
-        view = self._store.view
-        return self._store.current() if view is None else view
+        passes = compile_filter(filter) if filter else None
+        return self._store.current().search(terms, check.check_k(k), passes)
 
     def _terms(self, query: str) -> list[str]:
-        terms = self.analyzer(query if isinstance(query, str) else check.check_query(query))
-        return terms if isinstance(terms, list) else check.check_terms(terms)
+        return check.check_terms(self.analyzer(check.check_query(query)))
 
     def scores(self, query: str) -> NDArray[np.floating[Any]]:
         """The score of every document, in insertion order, as a new array of shape (documents,).
 
         float32 for ``lucene``, float64 for ``okapi``, whose scores may be below zero.
         """
-        return self._view.scores(self._terms(query))
+        return self._store.current().scores(self._terms(query))
 
     def maximum(self, query: str | Mapping[str, float]) -> float:
         """What no document's score for the query can exceed: each of its terms at full weight.
@@ -207,11 +201,11 @@ class BM25Index(InvertedIndex):
             query: A query, or weighted terms as for :meth:`search_weighted`.
         """
         terms = check.check_weights(query) if isinstance(query, Mapping) else self._terms(query)
-        return self._view.maximum(terms, self.k1, self.variant)
+        return self._store.current().maximum(terms, self.k1, self.variant)
 
     def document_frequency(self, term: str) -> int:
         """In how many documents a term, as the ``analyzer`` makes it, occurs."""
-        return self._view.frequency(term)
+        return self._store.current().frequency(term)
 
     # Storing
 

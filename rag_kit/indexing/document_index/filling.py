@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rag_kit.errors import LockedError
 from rag_kit.indexing.document_index.embedding import EMBED_BATCH, embed_ahead, requests_of
@@ -58,7 +57,7 @@ def _begin_or_finish(store: Store, name: str, *, written: bool) -> int:
         state = store.state(connection)
         table = _table(state, name)
         if table == _NEXT:
-            _keep_current(store, connection, name)
+            _keep_current(store, connection, state, name)
         [(lacking,)] = connection.execute(f"SELECT count(*) {_LACKING.format(table)}").fetchall()
         if not lacking:
             if table == _NEXT:
@@ -66,18 +65,17 @@ def _begin_or_finish(store: Store, name: str, *, written: bool) -> int:
                 connection.execute("DELETE FROM vectors")
                 connection.execute(f"INSERT INTO vectors ({columns}) SELECT {columns} FROM {_NEXT}")
                 connection.execute(f"DELETE FROM {_NEXT}")
-                found = _meta(connection).get("next_dimension")
-                connection.execute("DELETE FROM meta WHERE key IN ('next_embedding', 'next_dimension')")
-                store.set_meta(embedding=name, dimension=found)
+                dimension = store.state(connection).next_dimension
+                store.set_meta(embedding=name, dimension=dimension, next_embedding=None, next_dimension=None)
             if table == _NEXT or written:
                 store.set_meta(generation=state.generation + 1)
     return int(lacking)
 
 
-def _keep_current(store: Store, connection: Connection, name: str) -> None:
+def _keep_current(store: Store, connection: Connection, state: State, name: str) -> None:
     """Keep the vectors that an interrupted call made by this model, but for chunks that were changed since then."""
     kept = "FALSE"
-    if _meta(connection).get("next_embedding") == name:
+    if state.next_embedding == name:
         kept = f"EXISTS (SELECT 1 FROM chunks c WHERE c.n = {_NEXT}.n AND {_NEXT}.generation >= c.generation)"
     else:
         store.set_meta(next_embedding=name, next_dimension=None)
@@ -105,7 +103,7 @@ def _fill(
     with store.looking() as connection:
         state = store.state(connection)
         table = _table(state, name)
-        length = state.dimension if table == "vectors" else _meta(connection).get("next_dimension")
+        length = state.dimension if table == "vectors" else state.next_dimension
         known = known_vectors(connection, {row[1] for row in rows}, table)
     wanted = {keys[n]: text for n, text in texts.items() if keys[n] not in known}
     made = next(embed_ahead(embeddings, [wanted], length, max_concurrency))
@@ -114,10 +112,10 @@ def _fill(
         now = store.state(connection)
         if _table(now, name) != table:
             return len(made), 0  # another process was first
-        if table == _NEXT and (found := _meta(connection).get("next_embedding")) != name:
+        if table == _NEXT and now.next_embedding != name:
             raise LockedError(
-                f"Another process makes vectors by {found!r} in {store.path} now. Nothing of the index was "
-                "changed; run the same again when it is done."
+                f"Another process makes vectors by {now.next_embedding!r} in {store.path} now. Nothing of the index "
+                "was changed; run the same again when it is done."
             )
         query = f"SELECT n FROM chunks WHERE n IN ({{}}) AND generation <= {state.generation}"
         same = {n for (n,) in chosen(connection, query, keys)}
@@ -130,7 +128,3 @@ def _fill(
             dimension = "dimension" if table == "vectors" else "next_dimension"
             store.set_meta(**{dimension: len(vector) // 4})
     return len(made), len(same)
-
-
-def _meta(connection: Connection) -> dict[str, Any]:
-    return {key: json.loads(value) for key, value in connection.execute("SELECT key, value FROM meta")}

@@ -17,7 +17,7 @@ from rag_kit.indexing.bm25.parameters import check_k, check_weights
 from rag_kit.indexing.document_index.file_leg import FileLeg
 from rag_kit.indexing.document_index.folder import repair_advice
 from rag_kit.indexing.document_index.report import IndexReport
-from rag_kit.indexing.document_index.rows import changed_documents, ids_of, text_hash
+from rag_kit.indexing.document_index.rows import changed_documents, text_hash
 from rag_kit.indexing.document_index.sql import Connection
 from rag_kit.indexing.document_index.store import State
 from rag_kit.indexing.document_index.vectors import TIE
@@ -82,7 +82,8 @@ class KeywordLeg(FileLeg):
             changed = changed_documents(connection, self._generation)
             try:
                 if self._generation >= 0:
-                    index.delete(ids_of(connection, "removed", self._generation))
+                    query = "SELECT id FROM removed WHERE generation > ?"
+                    index.delete([key for (key,) in connection.execute(query, (self._generation,))])
                 searched = [searched_text(one.page_content, one.metadata) for one in changed]
                 index._write(changed, None, replace=True, searched=searched)
             except BaseException:

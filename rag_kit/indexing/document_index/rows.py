@@ -141,11 +141,6 @@ def changed_documents(connection: Connection, since: int) -> list[Document]:
     return [document(*row) for row in connection.execute(query, (since,))]
 
 
-def ids_of(connection: Connection, table: str, since: int = -1) -> list[str]:
-    """Ids of the rows of a table that are of a later generation."""
-    return [key for (key,) in connection.execute(f"SELECT id FROM {table} WHERE generation > ?", (since,))]
-
-
 def count_since(connection: Connection, tables: Sequence[str], since: int) -> int:
     """How many rows of some tables are of a later generation."""
     queries = (f"SELECT count(*) FROM {table} WHERE generation > ?" for table in tables)

@@ -40,6 +40,8 @@ class State(BaseModel):
         derived: Whether a row may have been made of passages (`searched.REPRESENTATION`).
         version: Of the tables.
         vector_store: Class of the vector store that its vectors are searched in; ``None`` for files.
+        next_embedding: Name of the model that ``reembed`` is making vectors by.
+        next_dimension: Length of those vectors.
     """
 
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
@@ -53,6 +55,8 @@ class State(BaseModel):
     derived: bool = True  # where nothing says so, it may
     version: int = VERSION
     vector_store: str | None = None
+    next_embedding: str | None = None
+    next_dimension: _Count | None = None
 
 
 def read_state(connection: Connection, path: object) -> State:

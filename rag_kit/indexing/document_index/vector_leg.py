@@ -63,7 +63,6 @@ class VectorLeg(FileLeg):
 
     def _forget(self) -> None:
         self._model: str | None = None  # of what follows
-        self._file = View()  # the newest file that was mapped
         self._view = View()
 
     def _prefix(self, state: State) -> str:
@@ -87,26 +86,23 @@ class VectorLeg(FileLeg):
     def _current(self, connection: Connection, state: State) -> View:
         """The view of the state that the connection sees, loaded or brought up to date if need be."""
         with self._lock:
-            if self._view.generation != state.generation or self._model != state.embedding:
+            # an older store was put in its place, or the vectors are of another model now
+            if self._view.generation > state.generation or self._model != state.embedding:
+                self._forget()
+                self._model = state.embedding
+            if self._view.generation != state.generation:
                 self._load(state)
-                start = max(self._view, self._file, key=lambda view: view.generation)
-                self._view = _advanced(
-                    start if start.generation >= state.floor else View(), connection, state
-                )
+                start = self._view if self._view.generation >= state.floor else View()
+                self._view = _advanced(start, connection, state)
             return self._view
 
     def _load(self, state: State) -> None:
-        """Map the newest file that is not mapped yet; one that is damaged is passed over."""
-        newest = max(self._view.generation, self._file.generation)
-        # an older store was put in its place, or the vectors are of another model now
-        if newest > state.generation or self._model != state.embedding:
-            self._forget()
-            self._model = state.embedding
+        """Map the newest file if it is newer than the view; one that is damaged is passed over."""
         for generation, path in self.readable(state):
-            if generation <= self._file.generation:
+            if generation <= self._view.generation:
                 return
             try:
-                self._file = View(generation, mapped(path))
+                self._view = View(generation, mapped(path))
                 return
             except FileNotFoundError:
                 continue  # a writer has just put a newer one in its place
@@ -128,7 +124,7 @@ class VectorLeg(FileLeg):
     def _save(self, connection: Connection, state: State, path: Path) -> None:
         dimension = state.dimension or 0
         vector_file.write(path, vector_file.all_blocks(connection, dimension), dimension)
-        self._file = self._view = View(state.generation, mapped(path))
+        self._view = View(state.generation, mapped(path))
         self._model = state.embedding
 
     def verify(self, connection: Connection, state: State, report: IndexReport) -> None:
