@@ -15,14 +15,14 @@ from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage
 from langchain_core.prompts import ChatPromptTemplate
 from langgraph.graph import END, START, StateGraph
+from rag_kit.graphs.crag.context import CragContext
 from typing_extensions import TypedDict
 
 from rag_kit.graphs import build_crag
-from rag_kit.graphs.crag.context import CragContext
 from rag_kit.graphs.crag.state import CragState
 from rag_kit.graphs.evaluators.base import Evaluator, Grading
-from rag_kit.graphs.evaluators.llm import LLMEvaluator
-from rag_kit.graphs.running import node
+from rag_kit.graphs.evaluators.models import LLMEvaluator
+from rag_kit.graphs.running import Node
 from rag_kit.graphs.state import QuestionInput
 
 PASSAGES = 10
@@ -183,7 +183,7 @@ def _empty(kit: bool) -> Any:
 
     graph = StateGraph(CragState, context_schema=CragContext, input_schema=QuestionInput)
     for number, name in enumerate(NODES):
-        made: Any = node(body, CragContext, first=number == 0) if kit else nothing
+        made: Any = Node(body, CragContext, first=number == 0) if kit else nothing
         graph.add_node(name, made, defer=name == "generate")
         graph.add_edge(START if number == 0 else NODES[number - 1], name)
     graph.add_edge(NODES[-1], END)

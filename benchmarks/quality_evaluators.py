@@ -35,7 +35,7 @@ from rag_kit.concurrency.steps import run
 from rag_kit.graphs.evaluators.base import Evaluator, Thresholds
 from rag_kit.graphs.evaluators.fitting import fit_thresholds, roc_auc
 from rag_kit.graphs.evaluators.lexical import LexicalEvaluator
-from rag_kit.graphs.evaluators.llm import LLMEvaluator
+from rag_kit.graphs.evaluators.models import LLMEvaluator
 from rag_kit.models import chat_model
 
 RESULT = Path(__file__).resolve().parent / "results" / "evaluators.json"
@@ -137,7 +137,7 @@ def actions(
     kind: str, firsts: tuple[list[float], list[bool]], seconds: dict[str, tuple[list[float], list[bool]]]
 ) -> dict[str, Any]:
     """Thresholds of the actions, fitted on the first halves, and what they do on the second ones."""
-    fitted = fit_thresholds(firsts[0], firsts[1], recall=KEPT, resamples=1000)
+    fitted = fit_thresholds(firsts[0], firsts[1], recall=KEPT)
     print(kind, "actions, all first halves:", fitted, flush=True)
     found = [decided(name, fitted.thresholds, *seconds[name]) for name in seconds]
     for action in found:

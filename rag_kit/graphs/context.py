@@ -12,53 +12,6 @@ from rag_kit.documents.fields import did_you_mean
 from rag_kit.errors import InvalidInputError
 
 
-class RunContext(BaseModel):
-    """Base of the settings of a run: what is unknown or out of range is refused in this kit's own words.
-
-    LangGraph makes the object of the dict that ``invoke(..., context=...)`` was given, so the check stands here.
-
-    Raises:
-        InvalidInputError: A setting is unknown, of another type or out of range.
-    """
-
-    model_config = ConfigDict(extra="forbid")
-
-    def __init__(self, **values: Any) -> None:
-        try:
-            super().__init__(**values)
-        except ValidationError as error:
-            raise InvalidInputError(_explained(type(self), error)) from None
-
-    @classmethod
-    def from_parent(cls, given: Any) -> Self:
-        """Settings from another graph's context: a dict, a dataclass or any other object.
-
-        Args:
-            given: The parent's context; what this graph has no setting for, and None, is left out.
-
-        Raises:
-            InvalidInputError: A value that has the name of a setting is not allowed for it. It is not left out, since
-                a filter or a cap that is left out would be worse than an error.
-        """
-        own = (
-            given
-            if isinstance(given, Mapping)
-            else {name: getattr(given, name, None) for name in cls.model_fields}
-        )
-        known = {
-            name: value
-            for name, value in own.items()
-            if name in cls.model_fields and value is not None and not callable(value)
-        }
-        try:
-            return cls(**known)
-        except InvalidInputError as error:
-            raise InvalidInputError(
-                f"{error} These are values of the parent graph's context ({type(given).__name__}); rename them there, "
-                "or call this graph in a node, with a context of its own: graph.invoke(..., config, context={})."
-            ) from None
-
-
 def _explained(schema: type[BaseModel], error: ValidationError) -> str:
     problems = []
     for item in error.errors(include_url=False, include_input=False):
@@ -92,12 +45,19 @@ def max_calls_field(default: int) -> Any:
     return Field(default=default, ge=0, description="Model calls that one run may make.")
 
 
-class RagContext(RunContext):
-    """The settings that every graph has.
+class RagContext(BaseModel):
+    """The settings that every graph has; what is unknown or out of range is refused in this kit's own words.
+
+    LangGraph makes the object of the dict that ``invoke(..., context=...)`` was given, so the check stands here.
 
     Attributes:
         common_nodes: At which nodes of a graph these settings are shown in Studio.
+
+    Raises:
+        InvalidInputError: A setting is unknown, of another type or out of range.
     """
+
+    model_config = ConfigDict(extra="forbid")
 
     common_nodes: ClassVar[dict[str, tuple[str, ...]]] = {}
 
@@ -124,6 +84,34 @@ class RagContext(RunContext):
         default="words",
         description="What checks the citations: 'words', or 'model', the graph's language model in one call more.",
     )
+
+    def __init__(self, **values: Any) -> None:
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            raise InvalidInputError(_explained(type(self), error)) from None
+
+    @classmethod
+    def from_parent(cls, given: Any) -> Self:
+        """Settings from another graph's context: a dict, a dataclass or any other object.
+
+        What this graph has no setting for, and None, is left out. A value that is not allowed for the setting of its
+        name is an error, since a filter or a cap that is left out would be worse.
+        """
+        names = cls.model_fields
+        own = given if isinstance(given, Mapping) else {name: getattr(given, name, None) for name in names}
+        known = {
+            name: value
+            for name, value in own.items()
+            if name in names and value is not None and not callable(value)
+        }
+        try:
+            return cls(**known)
+        except InvalidInputError as error:
+            raise InvalidInputError(
+                f"{error} These are values of the parent graph's context ({type(given).__name__}); rename them there, "
+                "or call this graph in a node, with a context of its own: graph.invoke(..., config, context={})."
+            ) from None
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: Any, handler: Any) -> Any:

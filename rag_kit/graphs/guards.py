@@ -14,8 +14,8 @@ from rag_kit.concurrency.bridge import acall_function, call_function
 from rag_kit.concurrency.steps import Step
 from rag_kit.documents.identity import to_plain
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs.state import AnswerCitation, Update
-from rag_kit.graphs.steps import ask, bounded
+from rag_kit.graphs.running import ask, bounded
+from rag_kit.graphs.state import Update
 from rag_kit.prompts import PromptTemplate, render_passages
 from rag_kit.text.citations.check import check_citations
 
@@ -87,12 +87,7 @@ class Guards:
         return await _checked(self.question, question, "question")
 
     async def check_completed(self, completed: str, seen: str) -> str | Refusal:
-        """A question that gained words from a conversation: what is harmless in parts may not be in one piece.
-
-        Args:
-            completed: The question as it stands alone.
-            seen: The question that the guards have seen; they are not asked twice about the same text.
-        """
+        """As `check_question`, where a conversation added words to the one `seen`: together they may be harmful."""
         return completed if completed == seen else (await self.check_question(completed))
 
     async def check_answer(self, answer: str) -> str | Refusal:
@@ -140,35 +135,27 @@ def _name(guard: Any) -> str:
 
 
 def storable(document: Document) -> Document:
-    """The document, or a copy with plain metadata where LangGraph's serializer refuses them.
+    """The document, or a copy with texts in place of the metadata that LangGraph's serializer refuses.
 
     Stores give back objects of their own (identifiers, numbers beyond 64 bits); with a checkpointer one of them would
     end the run with an error that does not say where it is.
-
-    Example:
-        >>> known = Document("Text.", metadata={"page": 2})
-        >>> storable(known) is known
-        True
-        >>> storable(Document("Text.", metadata={"page": 2, "n": 10**30})).metadata
-        {'page': 2, 'n': '1000000000000000000000000000000'}
     """
+    if _fits(document.metadata):
+        return document
+    plain = {
+        key: value if _fits({key: value}) else str(to_plain(value))
+        for key, value in document.metadata.items()
+        if _fits(key)
+    }
+    return Document(page_content=document.page_content, metadata=plain, id=document.id)
+
+
+def _fits(value: Any) -> bool:
     try:
-        _SERIALIZER.dumps_typed(document.metadata)
+        _SERIALIZER.dumps_typed(value)
     except (TypeError, ValueError, OverflowError, RecursionError):
-        plain = _small(to_plain(document.metadata))
-        return Document(page_content=document.page_content, metadata=plain, id=document.id)
-    return document
-
-
-def _small(value: Any) -> Any:
-    """Plain data without numbers beyond 64 bits, and without halves of characters in keys."""
-    if isinstance(value, dict):
-        return {key.encode("utf-8", "backslashreplace").decode(): _small(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_small(item) for item in value]
-    if isinstance(value, int) and not -(2**63) <= value < 2**64:
-        return str(value)
-    return value
+        return False
+    return True
 
 
 MAX_STATEMENTS = 100
@@ -189,25 +176,15 @@ def cited(
         ('grounded', 'Paris is the capital of France.', 2)
     """
     report = check_citations(answer, [d.page_content for d in documents], language=language, judged=judged)
-    citations = []
+    citations: list[Any] = []
     for item in report.citations:
         known = 1 <= item.number <= len(documents)
         metadata = documents[item.number - 1].metadata if known else {}
-        citations.append(
-            AnswerCitation(
-                number=item.number,
-                statement=item.statement,
-                quote=item.quote,
-                status=item.status,
-                reason=item.reason,
-                score=item.score,
-                file=metadata.get("file"),
-                title=metadata.get("title"),
-                page=page_of(metadata),
-                heading=metadata.get("heading"),
-                source=metadata.get("source"),
-            )
-        )
+        check = {
+            key: getattr(item, key) for key in ("number", "statement", "quote", "status", "reason", "score")
+        }
+        place = {key: metadata.get(key) for key in ("file", "title", "heading", "source")}
+        citations.append({**check, **place, "page": page_of(metadata)})
     return {"citations": citations, "uncited": list(report.uncited), "status": report.status}
 
 
@@ -221,8 +198,7 @@ async def cited_by_model(
 ) -> Update:
     """What `cited` gives, by the verdicts of a language model: one call for all statements.
 
-    Where it has none for a statement, the words decide. A statement that the passages say in part is not supported.
-    ``notes`` say where no verdict came.
+    Where it has none, the words decide, and ``notes`` say so. A statement said in part is not supported.
     """
     by_words = cited(answer, documents, language=language)
     numbers: dict[str, list[int]] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 from langchain_core.documents import Document
@@ -16,13 +17,13 @@ from rag_kit.concurrency.steps import Step
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.context import RagContext
 from rag_kit.graphs.guards import Guards, Refusal, cited, cited_by_model
-from rag_kit.graphs.running import report
-from rag_kit.graphs.state import Turn, Update, cleared
-from rag_kit.graphs.steps import ask, fetch, write
+from rag_kit.graphs.running import ask, bounded, report, write
+from rag_kit.graphs.state import RagState, Turn, Update, cleared
 from rag_kit.graphs.wiring import GraphOptions
 from rag_kit.models.chat import is_extractive
 from rag_kit.prompts import PromptTemplate, load_prompt, render_passages
 from rag_kit.prompts.rendering import Markup, render_history
+from rag_kit.retrieval.compose import acall_retriever, call_retriever
 from rag_kit.text import check_question, detect_language
 from rag_kit.text.analysis import warm_up
 from rag_kit.text.citations.decline import DECLINED, is_declined
@@ -34,29 +35,19 @@ NOT_REWRITTEN = "condense: the model gave no usable rewriting; searched for the 
 class RagNodes:
     """Base of the nodes of a graph. Prompt files and dictionaries are read here, so that no node blocks on a file.
 
-    Args:
-        retriever: Any LangChain retriever.
-        llm: Any LangChain chat model.
-        options: Of these: guards, prompts and ``max_passage_chars``.
-
-    Raises:
-        InvalidInputError: A part is of the wrong kind.
-        InvalidInputError: A prompt file is wrong.
-
     Attributes:
         files: The prompt files of the graph. A run's context may have ``NAME_instructions`` for each.
+        state: The graph's state.
+        after_begin: The node that follows the first one.
         max_history: Most characters of the history in the prompt that completes a follow-up; None: the prompt's own.
     """
 
     files: ClassVar[tuple[str, ...]] = ("condense", "answer")
+    state: ClassVar[type[Any]] = RagState
+    after_begin: ClassVar[str] = "retrieve"
     max_history: ClassVar[int | None] = None
 
-    def __init__(
-        self,
-        retriever: BaseRetriever,
-        llm: BaseChatModel,
-        options: GraphOptions,
-    ) -> None:
+    def __init__(self, retriever: BaseRetriever, llm: BaseChatModel, options: GraphOptions) -> None:
         self.retriever, self.llm = retriever, llm
         self.guards = options.get("guards") or Guards()
         self.max_passage_chars = options.get("max_passage_chars", 12_000)
@@ -103,35 +94,25 @@ class RagNodes:
         prompt = self.prompt(name, state, context)
         return write(self.llm, prompt, values, stream=stream and not self.guards.answer)
 
-    async def checked(
-        self, state: Mapping[str, Any], context: RagContext, own: Update
-    ) -> Update | Command[Any]:
-        """Let the guards see the question; nothing of an earlier turn of the thread is left but its history.
+    def cleared(self) -> Update:
+        """The graph's keys as a run begins, and as a refused one ends."""
+        return cleared(self.state)
 
-        Args:
-            state: The state that the run begins with.
-            context: The run's settings.
-            own: The graph's own keys as a run begins.
+    async def checked(self, state: Mapping[str, Any], context: RagContext) -> Update | Command[Any]:
+        """The update of a first node: the guards have seen the question, and nothing of an earlier turn is left.
 
-        Returns:
-            The update of the first node, or the command that ends a refused run.
-
-        Raises:
-            InvalidInputError: There is no question.
+        Or the command that ends a refused run.
         """
         question = check_question(state.get("question"), example="{'question': 'How ...?'}")
         language = detect_language(question) if context.language == "auto" else context.language
-        update: Update = {**cleared(question), "language": language, **own}
         verdict = await self.guards.check_question(question)
         if isinstance(verdict, Refusal):
-            return turned_away(verdict, update)
-        return {**update, "asked": verdict, "search_query": verdict}
+            return self.turned_away(verdict, language=language)
+        return {**self.cleared(), "language": language, "asked": verdict, "search_query": verdict}
 
-    async def started(
-        self, state: Mapping[str, Any], context: RagContext, own: Update, *, goto: str
-    ) -> Command[Any]:
-        """As `checked`, and a follow-up is made to stand alone; no model call at the first turn of a thread."""
-        update = await self.checked(state, context, own)
+    async def begin(self, state: Any, context: Any) -> Command[Any]:
+        """Check the question, and make a follow-up stand alone; no model call at the first turn of a thread."""
+        update = await self.checked(state, context)
         if isinstance(update, Command):
             return update
         if history := state.get("history"):
@@ -140,24 +121,37 @@ class RagNodes:
             query = await self.ask("condense", update, context, values)
             whole = None if query is None else await self.guards.check_completed(query.query, seen)
             if isinstance(whole, Refusal):
-                return turned_away(whole, {**update, **own})
+                return self.turned_away(whole, language=update["language"])
             if whole is None:
                 update["notes"] = Overwrite([NOT_REWRITTEN])
             else:
                 update["search_query"] = whole
                 report("condensed", search_query=whole)
-        return Command(update=update, goto=goto)
+        return Command(update=update, goto=self.after_begin)
+
+    def fetch(self, query: str, context: RagContext) -> Step[Any]:
+        """Call the retriever; a call that hangs is abandoned at the run's deadline."""
+        options: Any = {"k": context.k, "filter": context.filter}
+        return bounded(
+            "retrieve",
+            partial(call_retriever, self.retriever, query, **options),
+            partial(acall_retriever, self.retriever, query, **options),
+        )
 
     async def found(self, query: str, context: RagContext, **details: Any) -> list[Document]:
         """The passages for a query that this user may see."""
-        passages = await fetch(self.retriever, query, k=context.k, filter=context.filter)
-        allowed = await self.guards.allowed(passages)
+        allowed = await self.guards.allowed(await self.fetch(query, context))
         report("retrieved", **details, passages=len(allowed))
         return allowed
 
     async def retrieve(self, state: Any, context: Any) -> Any:
         """Fetch the passages that this user may see."""
         return {"documents": await self.found(state["search_query"], context)}
+
+    async def answer(self, state: Any, context: Any) -> Update:
+        """Answer from the passages alone."""
+        # a thread's follow-up is answered in its stand-alone form, or its pronouns would refer to nothing
+        return await self.answered(state["search_query"], state["documents"], state, context)
 
     async def answered(
         self,
@@ -170,19 +164,9 @@ class RagNodes:
         stream: bool = True,
         **more: Any,
     ) -> Update:
-        """Answer from the passages; with none the model is not asked and the answer declines.
+        """Answer from the passages, by the prompt `name`; with none the model is not asked and the answer declines.
 
-        Args:
-            question: The question, complete in itself.
-            documents: The passages, best first.
-            state: The state, for the language.
-            context: The run's settings.
-            name: The prompt to answer with; it takes ``question`` and ``passages``.
-            stream: Whether tokens are streamed.
-            **more: Further values that this prompt takes.
-
-        Returns:
-            ``answer``, and ``notes`` where passages were left out.
+        ``notes`` say where passages were left out; `more` are further values that the prompt takes.
         """
         if not documents:
             return {"answer": DECLINED[state["language"]]}
@@ -219,7 +203,7 @@ class RagNodes:
         question, answer, language = state["asked"], state["answer"], state["language"]
         verdict = await self.guards.check_answer(answer)
         if isinstance(verdict, Refusal):
-            return refused(question, verdict)
+            return self.refused(verdict, question)
         update: Update = {"notes": []}
         if verdict != answer:
             update = {"answer": verdict, "notes": ["answer: changed by a guard"]}
@@ -233,25 +217,23 @@ class RagNodes:
         report("cited", status=found["status"])
         return {**update, **found, "history": [Turn(question=question, answer=verdict)]}
 
+    def refused(self, refusal: Refusal, question: str) -> Update:
+        """The state of a run that a guard ended: its message is the answer, nothing that was found leaves.
 
-def refused(question: str, refusal: Refusal) -> Update:
-    """The state of a run that a guard ended: its message is the answer, nothing that was found leaves.
+        Search query and notes of the run so far may hold what the guard refuses, so they go too.
+        """
+        report("refused", reason=refusal.reason)
+        return {
+            **self.cleared(),
+            "answer": refusal.message,
+            "status": "refused",
+            "notes": Overwrite([f"refused by a guard: {refusal.reason or 'no reason given'}"]),
+            "history": [Turn(question=question, answer=refusal.message)],
+        }
 
-    Search query and notes of the run so far may hold what the guard refuses, so they go too.
-    """
-    report("refused", reason=refusal.reason)
-    return {
-        **cleared(),
-        "answer": refusal.message,
-        "status": "refused",
-        "notes": Overwrite([f"refused by a guard: {refusal.reason or 'no reason given'}"]),
-        "history": [Turn(question=question, answer=refusal.message)],
-    }
-
-
-def turned_away(refusal: Refusal, update: Update) -> Command[Any]:
-    """End a run whose question is refused; it is not remembered, or the next turn would show it to the model."""
-    return Command(update={**update, **refused("", refusal), "history": []}, goto=END)
+    def turned_away(self, refusal: Refusal, **more: Any) -> Command[Any]:
+        """End a run whose question is refused; it is not remembered, or the next turn would show it to the model."""
+        return Command(update={**self.refused(refusal, ""), "history": [], **more}, goto=END)
 
 
 def rendered(history: Sequence[Turn] | None, max_chars: int | None = None) -> Markup:

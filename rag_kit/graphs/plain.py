@@ -8,14 +8,13 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
 from langgraph.graph import END, START
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.types import Command
 
 from rag_kit.graphs.context import PlainRagContext
 from rag_kit.graphs.nodes import RagNodes
-from rag_kit.graphs.state import PlainRagState, QuestionInput, Update
+from rag_kit.graphs.state import QuestionInput, RagState
 from rag_kit.graphs.wiring import READY, GraphOptions, RagGraph
 
-PlainRag = CompiledStateGraph[PlainRagState, Any, QuestionInput, Any]
+PlainRag = CompiledStateGraph[RagState, Any, QuestionInput, Any]
 
 
 def build_plain_rag(
@@ -52,24 +51,11 @@ def build_plain_rag(
         >>> result["answer"], result["status"]
         ('The index is written to the folder named by --index.[1]', 'grounded')
     """
-    nodes = PlainNodes(retriever, llm, options)
-    graph = RagGraph(PlainRagState, PlainRagContext, "plain_rag", options)
+    nodes = RagNodes(retriever, llm, options)
+    graph = RagGraph(RagState, PlainRagContext, "plain_rag", options)
     graph.add_edge(START, "condense")
-    graph.add_step("condense", nodes.condense, {"retrieve": READY, **nodes.refusing}, first=True)
+    graph.add_step("condense", nodes.begin, {"retrieve": READY, **nodes.refusing}, first=True)
     graph.add_step("retrieve", nodes.retrieve, "answer", fetches=True)
     graph.add_step("answer", nodes.answer, "cite")
     graph.add_step("cite", nodes.cite, END)
     return graph.built()
-
-
-class PlainNodes(RagNodes):
-    """The nodes of the plain graph; those that it has not are the common ones."""
-
-    async def condense(self, state: PlainRagState, context: PlainRagContext) -> Command[Any]:
-        """Make a follow-up question stand alone; no model call at the first turn of a thread."""
-        return await self.started(state, context, {}, goto="retrieve")
-
-    async def answer(self, state: PlainRagState, context: PlainRagContext) -> Update:
-        """Answer from the passages alone."""
-        # a thread's follow-up is answered in its stand-alone form, or its pronouns would refer to nothing
-        return await self.answered(state["search_query"], state["documents"], state, context)

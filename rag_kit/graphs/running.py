@@ -1,30 +1,37 @@
-"""What every node shares: one body for ``invoke`` and ``ainvoke``, the run's settings, its budget."""
+"""How a node runs: its body for ``invoke`` and ``ainvoke``, the run's settings and caps, the steps that it may take."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.config import merge_configs
 from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import get_runtime
 from langgraph.types import Command, Overwrite, RetryPolicy
 
-from rag_kit.concurrency import Budget, use_budget
-from rag_kit.concurrency.steps import Logic, arun, run
+from rag_kit.concurrency import Budget, afan_out, fan_out, use_budget
+from rag_kit.concurrency.branches import FanOut
+from rag_kit.concurrency.bridge import acall_function, call_function, run_in_thread
+from rag_kit.concurrency.steps import Logic, Step, acall_in_time, arun, call_in_time, run
 from rag_kit.errors import (
     BudgetExceededError,
     ConfigurationError,
     InvalidInputError,
+    ModelError,
     ModelOutputError,
     ModelUnauthorizedError,
 )
 from rag_kit.graphs.context import RagContext
 from rag_kit.graphs.state import Update, Usage
+from rag_kit.models import astructured_call, atext_call, structured_call, text_call
+from rag_kit.models.structured import RAISE
+from rag_kit.prompts import PromptTemplate
 
 ContextT = TypeVar("ContextT", bound=RagContext)
 
@@ -34,96 +41,79 @@ Body = Callable[[Any, Any], Logic[Update | Command[Any]]]
 #: What a node gives instead when a cap of the run is reached: of state, settings and error; None raises the error.
 OnCap = Callable[[Any, Any, BudgetExceededError], Update | Command[Any] | None]
 
-#: Between the parts of a namespace, of which a nested run has several (LangGraph's own name for it is private).
-NS_SEP = "|"
-
 # What another attempt cannot mend: the caller's mistakes, a refused key, a cap, a fault of the code.
 _FINAL = (
-    InvalidInputError,
-    ConfigurationError,
-    ModelUnauthorizedError,
-    ModelOutputError,
-    BudgetExceededError,
-    GraphBubbleUp,
-    TypeError,
-    LookupError,
-    AttributeError,
-    AssertionError,
-    NameError,
-)
-
-
-#: Modules whose frames only carry a call on, from a node to what it calls; left out of tracebacks.
-_CARRIERS = (
-    "rag_kit.concurrency.",
-    "rag_kit.graphs.running",
-    "rag_kit.graphs.steps",
-    "rag_kit.models.runnables",
-)
-
-
-def transient(error: BaseException) -> bool:
-    """Whether another attempt at a node may succeed: a store or an endpoint that is away, time-outs.
-
-    LangGraph's own default never retries ValueError, RuntimeError or TimeoutError, which is what most clients
-    of stores and endpoints raise.
-
-    Example:
-        >>> transient(TimeoutError()), transient(InvalidInputError("k is 0"))
-        (True, False)
-    """
-    return isinstance(error, Exception) and not isinstance(error, _FINAL)
-
+    InvalidInputError, ConfigurationError, ModelUnauthorizedError, ModelOutputError, BudgetExceededError,
+    GraphBubbleUp, TypeError, LookupError, AttributeError, AssertionError, NameError,
+)  # fmt: skip
 
 #: Retries of nodes that fetch from elsewhere. Nodes that stream an answer have none: the listener would read
-#: everything twice; the calls inside them retry what has not begun to stream.
+#: everything twice; the calls inside them retry what has not begun to stream. LangGraph's own default never retries
+#: ValueError, RuntimeError or TimeoutError, which is what most clients of stores and endpoints raise.
 RETRY = RetryPolicy(
     initial_interval=0.2,
-    backoff_factor=2.0,
     max_interval=5.0,
-    max_attempts=3,
-    jitter=True,
-    retry_on=transient,
+    retry_on=lambda error: isinstance(error, Exception) and not isinstance(error, _FINAL),
 )
 
+# Modules whose frames only carry a call on, from a node to what it calls; left out of tracebacks.
+_CARRIERS = ("rag_kit.concurrency.", "rag_kit.graphs.running", "rag_kit.models.runnables")
 
-def node(
-    body: Body,
-    schema: type[RagContext],
-    *,
-    first: bool = False,
-    capped: bool = True,
-    on_cap: OnCap | None = None,
-) -> Runnable[Any, Any]:
-    """One node that runs natively under ``invoke`` and under ``ainvoke``, within the run's caps.
 
-    What the node used is added to the state's ``usage``.
+class Node(Runnable[Any, Any]):
+    """One node, within the run's caps; what it used is added to the state's ``usage``.
+
+    LangGraph opens the node's run itself; a ``RunnableLambda`` would open a second one.
 
     Args:
         body: The node, written once.
         schema: The graph's context.
         first: Whether it is the first node of a run, which forgets what an earlier turn of the thread used.
-        capped: Whether the run's caps hold in it; off for a node that asks no model and hands over what the run
-            has found before it reached a cap.
-        on_cap: Gives the node's update when a cap is reached before it or in it; None, or a result of None: the
-            ``BudgetExceededError`` is raised.
+        capped: Whether the run's caps hold in it; off for a node that asks no model and hands over what the run has
+            found before it reached a cap.
+        on_cap: Gives the node's update when a cap is reached before it or in it.
     """
 
-    async def logic(state: Any) -> Any:
-        context = run_context(schema)
-        before = None if first else _used(state)
+    def __init__(
+        self,
+        body: Body,
+        schema: type[RagContext],
+        *,
+        first: bool = False,
+        capped: bool = True,
+        on_cap: OnCap | None = None,
+    ) -> None:
+        self.body, self.schema, self.first, self.capped, self.on_cap = body, schema, first, capped, on_cap
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        """Run the body, blocking."""
+        try:
+            return run(self._logic(input), config or {})
+        except Exception as error:
+            _shorten(error)
+            raise
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        """Run the body on the event loop."""
+        try:
+            return await arun(self._logic(input), config or {})
+        except Exception as error:
+            _shorten(error)
+            raise
+
+    async def _logic(self, state: Any) -> Any:
+        context = run_context(self.schema)
+        given = state.get("usage") if isinstance(state, dict) else getattr(state, "usage", None)
         used = Usage(calls=0, tokens=0, seconds=0.0)
         update: Any = None
         try:
-            with metered(before, context, used, capped=capped):
-                update = await body(_State(state) if isinstance(state, dict) else state, context)
+            with metered(None if self.first else given, context, used, capped=self.capped):
+                update = await self.body(_State(state) if isinstance(state, dict) else state, context)
         except BudgetExceededError as error:
-            update = None if on_cap is None else on_cap(state, context, error)
+            update = None if self.on_cap is None else self.on_cap(state, context, error)
             if update is None:
                 raise
-        return _counted(update, used, first)
-
-    return _Node(logic)
+        return _counted(update, Overwrite(used) if self.first else used)
 
 
 class _State(dict[str, Any]):
@@ -134,31 +124,6 @@ class _State(dict[str, Any]):
             f"the state of this thread has no {key!r}, which an earlier node writes: it is of another version, or was "
             "edited. Ask the question again: a new turn begins with a state of its own."
         )
-
-
-def _used(state: Any) -> Any:
-    return state.get("usage") if isinstance(state, dict) else getattr(state, "usage", None)
-
-
-class _Node(Runnable[Any, Any]):
-    """Both forms of a node. LangGraph opens the node's run itself; a ``RunnableLambda`` would open a second one."""
-
-    def __init__(self, logic: Callable[[Any], Logic[Any]]) -> None:
-        self._logic = logic
-
-    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        try:
-            return run(self._logic(input), config or {})
-        except Exception as error:
-            _shorten(error)
-            raise
-
-    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        try:
-            return await arun(self._logic(input), config or {})
-        except Exception as error:
-            _shorten(error)
-            raise
 
 
 def _shorten(error: BaseException) -> None:
@@ -175,8 +140,9 @@ def _shorten(error: BaseException) -> None:
         each.__traceback__, each = trace, each.__cause__
 
 
-def _counted(update: Any, used: Usage, first: bool) -> Any:
-    counted: dict[str, Any] = {"usage": Overwrite(used) if first else used}
+def _counted(update: Any, usage: Any) -> Any:
+    """A node's update, or the command that holds it, with what the node used."""
+    counted = {"usage": usage}
     if update is None or isinstance(update, Mapping):
         return {**(update or {}), **counted}
     if isinstance(update, Command) and update.graph is None and isinstance(update.update or {}, Mapping):
@@ -188,11 +154,7 @@ def run_context(schema: type[ContextT]) -> ContextT:
     """The settings of this run: what the caller gave, else the defaults.
 
     LangGraph passes None in plain Python and an instance on the server. In a parent graph that gave no ``context``
-    it passes the parent's, of whatever class: what has the name of a setting is taken from it, the rest is the
-    parent's own.
-
-    Raises:
-        InvalidInputError: A setting is unknown or out of range.
+    it passes the parent's, of whatever class: what has the name of a setting is taken from it.
     """
     runtime = get_runtime()
     given: Any = runtime.context
@@ -201,7 +163,7 @@ def run_context(schema: type[ContextT]) -> ContextT:
     if isinstance(given, schema):
         return given
     info = runtime.execution_info
-    if info is None or NS_SEP not in info.checkpoint_ns:
+    if info is None or "|" not in info.checkpoint_ns:  # a run that is nested has several parts
         raise InvalidInputError(
             f"context is a {type(given).__name__}; give a dict. Allowed: {', '.join(schema.model_fields)}."
         )
@@ -210,7 +172,6 @@ def run_context(schema: type[ContextT]) -> ContextT:
 
 @cache
 def _default(schema: type[RagContext]) -> RagContext:
-    """The defaults of a graph's settings; nodes only read them."""
     return schema()
 
 
@@ -223,22 +184,14 @@ def report(event: str, **details: Any) -> None:
 def metered(
     before: Mapping[str, Any] | None, context: RagContext, used: Usage, *, capped: bool = True
 ) -> Iterator[None]:
-    """Run a node's body under what is left of the run's caps.
+    """Run a node's body under what is left of the run's caps, and put what it uses into `used`, also after an error.
 
     The caps are kept in the state and not in a context variable, so that they hold across nodes, threads and a
     resume from a checkpoint; time spent waiting between nodes (an interrupt, a restart) is not counted.
-
-    Args:
-        before: The state's ``usage``; None at the first node.
-        context: The run's settings, with ``max_calls``, ``max_tokens`` and ``deadline`` (seconds).
-        used: Where to put what was used, also after an error.
-        capped: Whether the caps hold; if not, the node is measured alone.
-
-    Raises:
-        BudgetExceededError: A cap is reached.
     """
-    left = caps_left(before, context) if capped else dict.fromkeys(("max_calls", "max_tokens", "deadline"))
-    if left["deadline"] is not None and left["deadline"] <= 0:
+    left = caps_left(before, context) if capped else {}
+    late = left.get("deadline")
+    if late is not None and late <= 0:
         raise BudgetExceededError("deadline", context.deadline or 0)
     budget = Budget(**left)
     start = time.perf_counter()
@@ -270,3 +223,112 @@ def naming_caps(context: RagContext) -> Iterator[None]:
         caps = {"calls": context.max_calls, "tokens": context.max_tokens, "deadline": context.deadline}
         limit = caps.get(error.what)
         raise BudgetExceededError(error.what, error.limit if limit is None else limit) from None
+
+
+def ask(
+    llm: Runnable[Any, Any], prompt: PromptTemplate, values: Mapping[str, Any], *, fallback: Any = RAISE
+) -> Step[Any]:
+    """Ask a model for the object that the prompt's schema describes; its tokens are not streamed."""
+    return Step(
+        prompt.title,
+        lambda config: structured_call(llm, prompt, values, config=quiet(config), fallback=fallback),
+        lambda config: astructured_call(llm, prompt, values, config=quiet(config), fallback=fallback),
+    )
+
+
+def write(
+    llm: Runnable[Any, Any], prompt: PromptTemplate, values: Mapping[str, Any], *, stream: bool = True
+) -> Step[Any]:
+    """Ask a model for text; its tokens are streamed, unless `stream` is off."""
+    streamed = (lambda config: config) if stream else quiet
+    return Step(
+        prompt.title,
+        lambda config: text_call(llm, prompt, values, config=streamed(config)),
+        lambda config: atext_call(llm, prompt, values, config=streamed(config)),
+    )
+
+
+def bounded(
+    name: str, sync: Callable[..., Any], native: Callable[..., Any], *, timeout: float | None = None
+) -> Step[Any]:
+    """A step that is abandoned at its time-out or the run's deadline: for code of others, which may hang.
+
+    `sync` and `native` are called with ``config=``.
+    """
+    return Step(
+        name,
+        lambda config: call_in_time(partial(sync, config=config), timeout),
+        lambda config: acall_in_time(partial(native, config=config), timeout),
+    )
+
+
+def user_function(name: str, func: Callable[..., Any], *arguments: Any) -> Step[Any]:
+    """Call a user's function, which may be asynchronous, until the run's deadline; under ``ainvoke`` on a thread."""
+    return Step(
+        name,
+        lambda config: call_in_time(partial(call_function, func, *arguments)),
+        lambda config: acall_in_time(partial(acall_function, func, *arguments)),
+    )
+
+
+def from_config(name: str, read: Callable[[RunnableConfig], Any]) -> Step[Any]:
+    """Read something from the run's configuration."""
+
+    async def native(config: RunnableConfig) -> Any:
+        return read(config)
+
+    return Step(name, read, native)
+
+
+def compute(work: Callable[[], Any]) -> Step[Any]:
+    """Call a function that takes long and has no asynchronous form; under ``ainvoke`` on a thread."""
+    return Step("compute", lambda config: work(), lambda config: run_in_thread(work))
+
+
+def can_wait() -> Step[bool]:
+    """Whether the run can wait for a person: LangGraph puts a saver, also a parent's, into the configuration."""
+    return from_config(
+        "checkpointer",
+        lambda config: config.get("configurable", {}).get("__pregel_checkpointer") is not None,
+    )
+
+
+def inner(name: str, make: Callable[[], Logic[Any]]) -> Step[Any]:
+    """Steps as one step: a branch of `beside` that has several steps of its own."""
+    return Step(name, lambda config: run(make(), config), lambda config: arun(make(), config))
+
+
+def beside(branches: Sequence[Step[Any]]) -> Step[FanOut[Any]]:
+    """Do several steps side by side; answered by their ``FanOut`` in the order given, failed ones with their errors."""
+    options: Any = {"names": [branch.name for branch in branches], "on_error": "skip"}
+    return Step(
+        "beside",
+        lambda config: fan_out([partial(branch.sync, config) for branch in branches], **options),
+        lambda config: afan_out([partial(branch.native, config) for branch in branches], **options),
+    )
+
+
+async def together(branches: Sequence[Step[Any]]) -> list[Any]:
+    """The values of steps done side by side; the first that failed raises its own error."""
+    if len(branches) == 1:
+        return [await branches[0]]
+    fan = await beside(branches)
+    for outcome in fan.outcomes:
+        if outcome.error is not None:
+            raise outcome.error
+    return fan.values
+
+
+async def attempt(step: Awaitable[Any], *allowed: type[Exception]) -> Any:
+    """Do a step that the run can do without: an error of these classes, by default a model's, is handed back."""
+    try:
+        return await step
+    except Exception as error:
+        if isinstance(error, allowed or (ModelError,)):
+            return error
+        raise
+
+
+def quiet(config: RunnableConfig) -> RunnableConfig:
+    """A config whose tag keeps the tokens of a call out of LangGraph's ``messages`` stream."""
+    return merge_configs(config, {"tags": ["nostream"]})

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, Required
+from functools import cache
+from typing import Annotated, Any, Literal, Required, get_args, get_origin, get_type_hints
 
 from langchain_core.documents import Document
 from langgraph.types import Overwrite
@@ -13,6 +14,8 @@ from rag_kit.errors import InvalidInputError
 
 #: How many turns of a thread are kept to understand a follow-up question.
 MAX_TURNS = 20
+
+_TURN = ("question", "answer")
 
 
 class Turn(TypedDict):
@@ -70,8 +73,7 @@ def keep_last_turns(old: Sequence[Turn], new: Sequence[Turn]) -> list[Turn]:
         rag_kit.errors.InvalidInputError: history holds {'question': 'Why?'}; give turns, each a dict with question ...
     """
     for turn in _listed(new):
-        texts = [turn.get(key) for key in ("question", "answer")] if isinstance(turn, Mapping) else [None]
-        if not all(isinstance(text, str) for text in texts):
+        if not isinstance(turn, Mapping) or not all(isinstance(turn.get(key), str) for key in _TURN):
             raise InvalidInputError(
                 f"history holds {turn!r:.80}; give turns, each a dict with question and answer (texts)."
             )
@@ -112,15 +114,6 @@ def as_documents(old: Sequence[Document], new: Sequence[Any]) -> list[Document]:
     return [_as_document(item) for item in _listed(new)]
 
 
-def _listed(new: Any) -> Any:
-    """A list as it is; a text would be taken apart into its letters."""
-    if isinstance(new, (str, bytes, Mapping)) or not isinstance(new, Sequence):
-        raise InvalidInputError(
-            f"history or another list of the state (turns, passages, notes) is given {new!r:.80}; give a list."
-        )
-    return new
-
-
 def _as_document(item: Any) -> Document:
     if isinstance(item, Document):
         return item
@@ -129,6 +122,15 @@ def _as_document(item: Any) -> Document:
     raise InvalidInputError(
         f"documents hold a {type(item).__name__}; give Documents, or dicts with page_content and metadata."
     )
+
+
+def _listed(new: Any) -> Any:
+    """A list as it is; a text would be taken apart into its letters."""
+    if isinstance(new, (str, bytes, Mapping)) or not isinstance(new, Sequence):
+        raise InvalidInputError(
+            f"history or another list of the state (turns, passages, notes) is given {new!r:.80}; give a list."
+        )
+    return new
 
 
 class QuestionInput(TypedDict):
@@ -171,22 +173,31 @@ class RagOutput(TypedDict, total=False):
     usage: Annotated[Usage, add_usage]
 
 
-class PlainRagState(RagState, total=False):
-    """State of the plain graph after and between its nodes."""
-
-
 #: A node's return value: some keys of the state.
 Update = dict[str, Any]
 
+#: What lasts from turn to turn, or is set in each.
+_LASTING = ("question", "history", "summary", "language", "status", "usage")
 
-def cleared(question: str = "") -> Update:
-    """What the first node of a run sets: nothing of an earlier turn of the thread is left but its history."""
-    return {
-        "asked": question,
-        "search_query": question,
-        "documents": [],
-        "answer": "",
-        "citations": [],
-        "uncited": [],
-        "notes": Overwrite([]),
-    }
+
+def cleared(state: type[Any]) -> Update:
+    """An empty value for each key that a run writes: nothing of an earlier turn of the thread is left.
+
+    Example:
+        >>> cleared(RagState)["documents"], cleared(RagState)["answer"]
+        ([], '')
+    """
+    kinds: Mapping[str, Any] = _kinds(state)  # type: ignore[arg-type]
+    return {key: _empty(kind) for key, kind in kinds.items() if key not in _LASTING}
+
+
+@cache
+def _kinds(state: Any) -> dict[str, Any]:
+    return get_type_hints(state, include_extras=True)
+
+
+def _empty(kind: Any) -> Any:
+    if get_origin(kind) is Annotated:
+        return Overwrite([]) if add_items in get_args(kind) else []
+    make = get_origin(kind) or kind
+    return make() if make in (str, list, int, bool) else None

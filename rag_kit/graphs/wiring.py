@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Generic, Literal, get_args, get_type_hints
+from typing import Annotated, Any, Generic, Literal, get_args, get_type_hints
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import StateGraph
@@ -22,9 +22,8 @@ from rag_kit.documents.fields import did_you_mean
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.context import RagContext
 from rag_kit.graphs.guards import Guards
-from rag_kit.graphs.running import RETRY, Body, OnCap, node
-from rag_kit.graphs.state import QuestionInput, RagOutput, RagState, Update
-from rag_kit.graphs.steps import bounded
+from rag_kit.graphs.running import RETRY, Body, Node, OnCap, bounded
+from rag_kit.graphs.state import QuestionInput, RagOutput, Update, Usage, add_usage
 
 #: What ``invoke`` gives back: `RagOutput`, or the whole state.
 Output = Literal["answer", "full"]
@@ -109,7 +108,7 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         fetches: bool = False,
         defer: bool = False,
     ) -> None:
-        """Add a node of the kit; `first`, `capped` and `on_cap` are those of `node`.
+        """Add a node of the kit; `first`, `capped` and `on_cap` are those of `Node`.
 
         Args:
             name: The node's name.
@@ -121,7 +120,7 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
             fetches: Whether it fetches from elsewhere, and is tried again.
             defer: Whether it waits for all branches.
         """
-        wrapped = node(body, self._settings, first=first, capped=capped, on_cap=on_cap)
+        wrapped = Node(body, self._settings, first=first, capped=capped, on_cap=on_cap)
         ends = dict(to) if isinstance(to, Mapping) else None
         self.add_node(name, wrapped, retry_policy=RETRY if fetches else None, defer=defer, destinations=ends)
         if isinstance(to, str):
@@ -159,10 +158,8 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         free = [each for each, spec in self.nodes.items() if not spec.ends]
         if name in self.nodes or self._known(after) not in free:
             raise InvalidInputError(
-                f"there is a node {name!r} already; give another name, or replace it: replace_node()."
-                if name in self.nodes
-                else f"the node {after!r} says itself what follows, so nothing can stand after it; possible: "
-                f"{', '.join(free)}. Or replace it: replace_node()."
+                f"{name!r} cannot stand after {after!r}: give a name that is not taken, and a node that does not say "
+                f"itself what follows: {', '.join(free)}. Or replace one: replace_node()."
             )
         self.add_node(name, action, **options)
         following = {end for start, end in self.edges if start == after}
@@ -224,7 +221,7 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         seen = spec.input_schema
         if is_typeddict(seen):
             # also where it names only some keys, it sees what the run has used
-            seen = _with_usage(seen)
+            seen = _merged(seen, _Used)
             self._add_schema(seen)
             if self._options.get("output") == "full":  # the whole state: keys of the user's own too
                 self.output_schema = _merged(self.output_schema, seen)
@@ -237,19 +234,17 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
             )
             return given
 
-        self.nodes[name] = replace(spec, runnable=node(body, self._settings), input_schema=seen)
+        self.nodes[name] = replace(spec, runnable=Node(body, self._settings), input_schema=seen)
 
 
-def _with_usage(schema: type[Any]) -> Any:
-    used = get_type_hints(RagState, include_extras=True)["usage"]
-    make: Any = TypedDict
-    return make("NodeState", {**get_type_hints(schema, include_extras=True), "usage": used})
+class _Used(TypedDict, total=False):
+    usage: Annotated[Usage, add_usage]
 
 
 def _merged(*schemas: type[Any]) -> Any:
     make: Any = TypedDict
     hints = [get_type_hints(schema, include_extras=True) for schema in schemas]
-    return make("FullState", {key: kind for each in hints for key, kind in each.items()})
+    return make("NodeState", {key: kind for each in hints for key, kind in each.items()})
 
 
 def uncompiled(graph: CompiledStateGraph[StateT, Any, Any, Any]) -> RagGraph[StateT]:

@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
 from rag_kit.graphs.evaluators.base import Evaluator, Grading, Thresholds
-from rag_kit.graphs.steps import compute
+from rag_kit.graphs.running import compute
 
 
 class Marked(Evaluator):

@@ -1,28 +1,32 @@
-"""The adaptive graph, put together."""
+"""The adaptive graph, put together; CRAG is one of its nodes."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal, Unpack
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langgraph.graph import END, START
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Overwrite
 
-from rag_kit.errors import InvalidInputError
+from rag_kit.errors import BudgetExceededError, InvalidInputError
 from rag_kit.graphs.adaptive.classifier import Classifier, RuleClassifier
-from rag_kit.graphs.adaptive.context import MAX_CLARIFICATIONS, MAX_HOPS, AdaptiveContext
 from rag_kit.graphs.adaptive.nodes import AdaptiveNodes
-from rag_kit.graphs.adaptive.single import single_node
-from rag_kit.graphs.adaptive.state import AdaptiveState
+from rag_kit.graphs.adaptive.state import MAX_CLARIFICATIONS, MAX_HOPS, AdaptiveContext, AdaptiveState
 from rag_kit.graphs.crag.build import build_crag
-from rag_kit.graphs.state import QuestionInput
+from rag_kit.graphs.running import caps_left, naming_caps, run_context
+from rag_kit.graphs.state import QuestionInput, Update, cleared
 from rag_kit.graphs.wiring import READY, REFUSED, GraphOptions, RagGraph
 
 AdaptiveRag = CompiledStateGraph[AdaptiveState, Any, QuestionInput, Any]
 
 #: Steps of the longest run: each clarification takes three, each hop three; and the rest, with room for CRAG's own.
 STEPS = 3 * MAX_CLARIFICATIONS + 3 * MAX_HOPS + 20
+#: What is taken over of the state of CRAG.
+_KEYS = ("search_query", "documents", "answer", "citations", "uncited", "status", "usage")
 
 
 def build_adaptive_rag(
@@ -105,3 +109,50 @@ def build_adaptive_rag(
     graph.add_step("finish", nodes.finish, END)
     graph.add_edge("single", "finish")
     return graph.built()
+
+
+def single_node(graph: CompiledStateGraph[Any, Any, Any, Any]) -> RunnableLambda[Any, Any]:
+    """A node that runs a compiled graph on the question.
+
+    The graph gets the whole configuration, so that tokens, events, tracing and interrupts pass through, and what
+    is left of the caps as its own context. It is called, and not added as it stands, since its settings are another
+    class and its first node would forget the usage so far. LangGraph finds it in the function all the same: drawings
+    with ``xray`` and ``get_state(..., subgraphs=True)`` show it.
+    """
+
+    def sync(state: AdaptiveState, config: RunnableConfig) -> Update:
+        with naming_caps(run_context(AdaptiveContext)):
+            settings = _settings(graph, state)
+            found = graph.invoke({"question": state["search_query"]}, config, context=settings)
+            return _update_from(found, state)
+
+    async def native(state: AdaptiveState, config: RunnableConfig) -> Update:
+        with naming_caps(run_context(AdaptiveContext)):
+            settings = _settings(graph, state)
+            found = await graph.ainvoke({"question": state["search_query"]}, config, context=settings)
+            return _update_from(found, state)
+
+    return RunnableLambda(sync, native)
+
+
+def _settings(graph: CompiledStateGraph[Any, Any, Any, Any], state: Mapping[str, Any]) -> Any:
+    """The inner run's settings: the common ones, those given for it, and what is left of the caps."""
+    context = run_context(AdaptiveContext)
+    left = caps_left(state.get("usage"), context)
+    for cap, what in (("max_tokens", "tokens"), ("deadline", "deadline")):
+        if left[cap] is not None and left[cap] <= 0:
+            raise BudgetExceededError(what, left[cap])
+    schema: Any = graph.context_schema
+    common = ("k", "filter", "citation_check", "answer_instructions")
+    given = {name: getattr(context, name) for name in common}
+    return schema(**{**given, **(context.single or {}), "language": state["language"], **left})
+
+
+def _update_from(found: Mapping[str, Any], state: AdaptiveState) -> Update:
+    """The result of the inner run as an update; its usage is added once, also after an interrupt inside it."""
+    notes = list(found.get("notes") or [])
+    update: Update = {"notes": notes, **{key: found[key] for key in _KEYS if key in found}}
+    if found.get("status") == "refused":  # nothing of the run so far may tell what was refused
+        kept = {"asked": state["asked"], "notes": Overwrite(notes)}
+        return {**cleared(AdaptiveState), **update, **kept}
+    return update

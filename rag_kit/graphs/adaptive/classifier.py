@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from typing import Any, get_args
 
-from langchain_core.runnables import RunnableConfig
-
-from rag_kit.concurrency.bridge import acall_function, call_function
-from rag_kit.concurrency.steps import Step
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.adaptive.state import Route
-from rag_kit.graphs.steps import bounded, compute
+from rag_kit.graphs.running import user_function
 from rag_kit.prompts.routing import Classification
 from rag_kit.text.complexity import question_kind
 
@@ -39,12 +35,6 @@ class RuleClassifier:
 
 
 _ROUTES: dict[str, Route] = {"none": "direct", "single": "single", "multi": "multi"}
-_NAMED: dict[str, Classification] = {
-    "direct": Classification(intent="question", complexity="none", reason=""),
-    "single": Classification(intent="question", complexity="single", reason=""),
-    "multi": Classification(intent="question", complexity="multi", reason=""),
-    "clarify": Classification(intent="unclear", complexity="single", reason=""),
-}
 
 
 def route_of(found: Classification) -> Route | None:
@@ -63,22 +53,15 @@ def route_of(found: Classification) -> Route | None:
     return _ROUTES.get(found.complexity) if found.intent == "question" else None
 
 
-def classified_by(classifier: Classifier, question: str, earlier: Sequence[str]) -> Step[Classification]:
-    """Call a classifier of either kind in either form; one that may block runs in a thread under ``ainvoke``."""
-    if isinstance(classifier, RuleClassifier):
-        return compute(lambda: classifier(question, earlier), name="classify")
-
-    async def native(config: RunnableConfig) -> Classification:
-        return _read(await acall_function(classifier, question, earlier))
-
-    return bounded("classify", lambda config: _read(call_function(classifier, question, earlier)), native)
-
-
-def _read(found: Any) -> Classification:
+async def classified_by(classifier: Classifier, question: str, earlier: Sequence[str]) -> Classification:
+    """Call a classifier; a route that it names becomes a classification."""
+    found: Any = await user_function("classify", classifier, question, earlier)
     if isinstance(found, Classification):
         return found
     if isinstance(found, str):
-        return _NAMED.get(found, Classification(intent="question", complexity=found, reason=""))
+        intent = "unclear" if found == "clarify" else "question"
+        return Classification(intent=intent, complexity="none" if found == "direct" else found, reason="")
     raise InvalidInputError(
-        f"the classifier gave {type(found).__name__}; it must give a Classification, or one of {', '.join(_NAMED)}."
+        f"the classifier gave {type(found).__name__}; it must give a Classification, or one of "
+        f"{', '.join(get_args(Route))}."
     )

@@ -11,13 +11,11 @@ from langgraph.types import Command, interrupt
 
 from rag_kit.documents.identity import document_key
 from rag_kit.graphs.adaptive.classifier import Classifier, classified_by, route_of
-from rag_kit.graphs.adaptive.context import AdaptiveContext
-from rag_kit.graphs.adaptive.state import AdaptiveState, Clarification, Hop, Route, forgotten
+from rag_kit.graphs.adaptive.state import AdaptiveContext, AdaptiveState, Clarification, Hop, Route
 from rag_kit.graphs.guards import Refusal
-from rag_kit.graphs.nodes import RagNodes, refused, rendered
-from rag_kit.graphs.running import report
+from rag_kit.graphs.nodes import RagNodes, rendered
+from rag_kit.graphs.running import can_wait, report
 from rag_kit.graphs.state import Turn, Update
-from rag_kit.graphs.steps import can_wait
 from rag_kit.models.chat import is_extractive
 from rag_kit.prompts.rendering import Markup, render_history
 from rag_kit.text import fold
@@ -49,15 +47,13 @@ class AdaptiveNodes(RagNodes):
         "condense", "classify_question", "clarify_question", "direct_answer", "next_hop", "answer",
         "answer_from_hops",
     )  # fmt: skip
+    state = AdaptiveState
+    after_begin = "classify"
     max_history = MAX_HISTORY
 
     def __init__(self, retriever: Any, llm: Any, options: Any, *, classifier: Classifier | None) -> None:
         super().__init__(retriever, llm, options)
         self.classifier = classifier
-
-    async def begin(self, state: AdaptiveState, context: AdaptiveContext) -> Command[Any]:
-        """Check the question, and make a follow-up stand alone; no model call at the first turn of a thread."""
-        return await self.started(state, context, forgotten(), goto="classify")
 
     async def classify(self, state: AdaptiveState, context: AdaptiveContext) -> Command[Any]:
         """Choose the way by the words of the user alone: no passage and no answer is shown to the classifier."""
@@ -109,7 +105,7 @@ class AdaptiveNodes(RagNodes):
         notes = [] if written else ["clarify: the model gave nothing usable; a general question was asked"]
         back = await self.guards.check_answer(written.query if written else _USUAL[state["language"]])
         if isinstance(back, Refusal):
-            return _ended(state, back)
+            return self.ended(state, back)
         if await can_wait() and context.clarify:
             return Command(update={"question_back": back, "notes": notes}, goto="clarify")
         notes.append("clarify: the answer is a question back; ask again with what is missing")
@@ -118,20 +114,21 @@ class AdaptiveNodes(RagNodes):
 
     async def clarify(self, state: AdaptiveState, context: AdaptiveContext) -> Command[Any]:
         """Wait for the user's reply; it joins the question, which is then judged anew."""
-        reply = _text(interrupt({"question": state["question_back"], "asked": state["asked"]}))
+        given = interrupt({"question": state["question_back"], "asked": state["asked"]})
+        reply = " ".join(given.split())[:MAX_REPLY] if isinstance(given, str) else ""
         if not reply:
             note = "clarify: the reply holds no text; looked up as it is"
             return Command(update={"route": "single", "notes": [note]}, goto="single")
         verdict = await self.guards.check_question(reply)
         if isinstance(verdict, Refusal):
-            return _ended(state, verdict)
+            return self.ended(state, verdict)
         # the reply alone may be harmless, and so may the question alone
         whole: dict[str, str] = {}
         for key in ("asked", "search_query"):
             joined = _joined(str(state[key]), verdict, state["language"])
             checked = whole.get(joined) or await self.guards.check_question(joined)
             if isinstance(checked, Refusal):
-                return _ended(state, checked)
+                return self.ended(state, checked)
             whole |= {joined: checked, key: checked}
         report("clarified", reply=verdict)
         answered = Clarification(question=state["question_back"], reply=verdict)
@@ -151,7 +148,7 @@ class AdaptiveNodes(RagNodes):
             return _conclude(f"hops: stopped, so that max_calls={most} leaves one for the answer")
         values = {
             "question": question,
-            "history": _history(hops),
+            "history": _history(state),
             "count": context.max_hops - len(hops),
         }
         found = await self.ask("next_hop", state, context, values)
@@ -182,22 +179,20 @@ class AdaptiveNodes(RagNodes):
     async def conclude(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
         """Answer from the passages of all steps; what was noted on the way is no source."""
         documents = interleaved(state["hop_documents"])
-        question, history = state["search_query"], _history(state["hops"])
-        update = await self.answered(
-            question, documents, state, context, name="answer_from_hops", history=history
-        )
+        more: Any = {"name": "answer_from_hops", "history": _history(state)}
+        update = await self.answered(state["search_query"], documents, state, context, **more)
         return {**update, "documents": documents, "hop_documents": []}
 
     async def finish(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
         """Check what leaves: citations where something was looked up, guards wherever they have not seen it yet."""
-        asked, answer, route = state["asked"], state["answer"], state["route"]
-        if route == "multi":
+        asked, answer = state["asked"], state["answer"]
+        if state["route"] == "multi":
             update: Update = await self.cite(state, context)
-            return {**update, **(forgotten() if update["status"] == "refused" else {})}
-        if route == "direct":
+            return update
+        if state["route"] == "direct":
             verdict = await self.guards.check_answer(answer)
             if isinstance(verdict, Refusal):
-                return {**refused(asked, verdict), **forgotten()}
+                return self.refused(verdict, asked)
             notes = ["answer: changed by a guard"] if verdict != answer else []
             report("cited", status="unsourced")
             return {
@@ -209,9 +204,13 @@ class AdaptiveNodes(RagNodes):
         # the answer of the single step, and a question back, were checked where they were made
         turn = {"history": [Turn(question=asked, answer=answer)]}
         if state["status"] == "refused":
-            return {**forgotten(), "search_query": "", **turn}
+            return {"asked": "", "search_query": "", **turn}
         report("cited", status=state["status"])
         return turn
+
+    def ended(self, state: AdaptiveState, refusal: Refusal) -> Command[Any]:
+        """End the run by a guard's refusal."""
+        return Command(update=self.refused(refusal, state["asked"]), goto=END)
 
 
 def _go_to(route: Route, classified: Update, why: str = "") -> Command[Any]:
@@ -221,20 +220,8 @@ def _go_to(route: Route, classified: Update, why: str = "") -> Command[Any]:
     return Command(update={**classified, "route": route, "notes": notes}, goto=_FIRST[route])
 
 
-def _ended(state: AdaptiveState, refusal: Refusal) -> Command[Any]:
-    return Command(update={**forgotten(), **refused(state["asked"], refusal)}, goto=END)
-
-
 def _conclude(*notes: str) -> Command[Any]:
     return Command(update={"sub_question": "", "notes": list(notes)}, goto="conclude")
-
-
-def _text(reply: Any) -> str:
-    """What the user wrote: a text, or the one text in an object, as forms send it."""
-    if isinstance(reply, dict):
-        texts = [value for value in reply.values() if isinstance(value, str)]
-        reply = texts[0] if len(texts) == 1 else ""
-    return " ".join(reply.split())[:MAX_REPLY] if isinstance(reply, str) else ""
 
 
 def _joined(question: str, reply: str, language: str) -> str:
@@ -243,13 +230,11 @@ def _joined(question: str, reply: str, language: str) -> str:
     return whole[:MAX_QUESTION_CHARS]
 
 
-def _history(hops: list[Hop]) -> Markup:
+def _history(state: AdaptiveState) -> Markup:
     """Sub-questions and their answers, rendered as a conversation for a prompt."""
-    turns = []
-    for hop in hops:
-        language = "zh" if any("\u3400" <= char <= "\u9fff" for char in hop["question"]) else "en"
-        turns += [("user", hop["question"]), ("assistant", hop["answer"] or DECLINED[language])]
-    return render_history(turns, max_chars=MAX_HISTORY) if turns else Markup("")
+    none = DECLINED[state["language"]]
+    turns = [Turn(question=hop["question"], answer=hop["answer"] or none) for hop in state["hops"]]
+    return rendered(turns, MAX_HISTORY)
 
 
 def interleaved(found: list[list[Document]]) -> list[Document]:

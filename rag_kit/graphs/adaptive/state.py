@@ -1,15 +1,19 @@
-"""The typed state of the adaptive graph."""
+"""The typed state of the adaptive graph, and the settings of one run."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 from langchain_core.documents import Document
 from typing_extensions import TypedDict
 
-from rag_kit.graphs.state import RagState, Update
+from rag_kit.graphs.context import RagContext, instructions_field, max_calls_field, nodes_of_settings, setting
+from rag_kit.graphs.state import RagState
 
 Route = Literal["direct", "single", "multi", "clarify"]
+MAX_HOPS = 10
+MAX_CLARIFICATIONS = 3
+_ASKING = ("begin", "classify", "direct", "single", "ask_back", "next_hop", "answer_hop", "conclude")
 
 
 class Hop(TypedDict):
@@ -33,7 +37,6 @@ class AdaptiveState(RagState, total=False):
     way it was answered, and ``reason`` why; ``hops`` the steps of a question that needs several facts.
     """
 
-    asked: str
     route: Route
     intent: str
     complexity: str
@@ -45,17 +48,57 @@ class AdaptiveState(RagState, total=False):
     hop_documents: list[list[Document]]
 
 
-def forgotten() -> Update:
-    """This graph's own keys as a run begins, and as a refused one ends."""
-    return {
-        "asked": "",
-        "route": "single",
-        "intent": "",
-        "complexity": "",
-        "reason": "",
-        "question_back": "",
-        "clarifications": [],
-        "hops": [],
-        "sub_question": "",
-        "hop_documents": [],
+class AdaptiveContext(RagContext):
+    """Settings of one run of the adaptive graph; each has a default.
+
+    Example:
+        >>> AdaptiveContext(max_hops=2).max_hops
+        2
+        >>> AdaptiveContext(max_hops=0)
+        Traceback (most recent call last):
+        ...
+        rag_kit.errors.InvalidInputError: context is not valid: max_hops: input should be greater than or equal to 1...
+    """
+
+    common_nodes: ClassVar[dict[str, tuple[str, ...]]] = {
+        **nodes_of_settings(language="begin", retrieve="search_hop", asks=_ASKING),
+        "citation_check": ("single", "finish"),
     }
+
+    max_calls: int | None = max_calls_field(100)
+    route: Literal["auto", "single", "multi"] = setting(
+        "auto",
+        "'auto' classifies the question; 'single' or 'multi' goes that way without asking.",
+        "classify",
+    )
+    direct: bool = setting(
+        True,
+        "Whether talk may be answered without looking anything up; if not, it is searched for too.",
+        "classify",
+        "direct",
+    )
+    clarify: bool = setting(
+        True,
+        "Whether the run may wait for a reply to a question back (needs a checkpointer); if not, "
+        "the question back is the answer.",
+        "ask_back",
+        "clarify",
+    )
+    max_clarifications: int = setting(
+        1,
+        "How often the user is asked back; 0: never, an unclear question is searched for as it is.",
+        "classify",
+        ge=0,
+        le=MAX_CLARIFICATIONS,
+    )
+    max_hops: int = setting(4, "Steps of a question that needs several facts.", "next_hop", ge=1, le=MAX_HOPS)
+    single: dict[str, Any] | None = setting(
+        None, 'Further settings of the graph behind "single" (CRAG), e.g. {"upper": 0.4}.', "single"
+    )
+    condense_instructions: str | None = instructions_field("condense", "begin")
+    classify_question_instructions: str | None = instructions_field("classify_question", "classify")
+    clarify_question_instructions: str | None = instructions_field("clarify_question", "ask_back")
+    direct_answer_instructions: str | None = instructions_field("direct_answer", "direct")
+    next_hop_instructions: str | None = instructions_field("next_hop", "next_hop")
+    answer_instructions: str | None = instructions_field("answer", "answer_hop", "single")
+    answer_from_hops_instructions: str | None = instructions_field("answer_from_hops", "conclude")

@@ -10,8 +10,8 @@ from langgraph.graph import END, START
 from langgraph.graph.state import CompiledStateGraph
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs.conversational.context import ConversationalContext, ConversationalState
-from rag_kit.graphs.conversational.nodes import ConversationalNodes, remember_capped, suggest_capped
+from rag_kit.graphs.conversational.nodes import ConversationalNodes, left_out
+from rag_kit.graphs.conversational.state import ConversationalContext, ConversationalState
 from rag_kit.graphs.state import QuestionInput
 from rag_kit.graphs.wiring import READY, GraphOptions, RagGraph
 
@@ -79,6 +79,6 @@ def build_conversational_rag(
     kept = {"remember": "user_id"} if remember else {}
     graph.add_step("cite", nodes.cite, {**kept, "suggest": "related_questions", END: "answered"})
     if remember:
-        graph.add_step("remember", nodes.remember, END, on_cap=remember_capped)
-    graph.add_step("suggest", nodes.suggest, END, on_cap=suggest_capped)
+        graph.add_step("remember", nodes.remember, END, on_cap=left_out("remember"))
+    graph.add_step("suggest", nodes.suggest, END, on_cap=left_out("related questions"))
     return graph.built()

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 
 from rag_kit.concurrency.bridge import run_in_thread
-from rag_kit.concurrency.steps import Logic, Step
+from rag_kit.concurrency.steps import Step
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs.steps import attempt, from_config
+from rag_kit.graphs.running import from_config
 from rag_kit.text import content_words, fold
 
 MAX_FACT_CHARS = 200
@@ -62,20 +62,21 @@ def signed_in(user_id: str) -> Step[Any]:
     return from_config("user", check)
 
 
-def read(store: BaseStore, user_id: str) -> Logic[Any]:
-    """The facts about a user.
+async def read(store: BaseStore, user_id: str) -> list[str]:
+    """The facts about a user, as far as what is stored there is facts.
 
     One item is fetched by its exact name: a search by prefix would also match the names of other users that begin
     alike.
     """
-    operation = GetOp(namespace(user_id), KEY)
-    return _on_store(store, "read facts", operation, _texts)
+    item: Item | None = await _on_store(store, GetOp(namespace(user_id), KEY))
+    stored = item.value.get("facts") if item is not None else None
+    texts = stored if isinstance(stored, list) else []
+    return [fact for each in texts if isinstance(each, str) and (fact := tidy(each))]
 
 
-def write(store: BaseStore, user_id: str, facts: Sequence[str]) -> Logic[Any]:
+def write(store: BaseStore, user_id: str, facts: Sequence[str]) -> Step[Any]:
     """Put the facts about a user in place of those before."""
-    operation = PutOp(namespace(user_id), KEY, {"facts": list(facts)}, index=False)
-    return _on_store(store, "write facts", operation, lambda _: None)
+    return _on_store(store, PutOp(namespace(user_id), KEY, {"facts": list(facts)}, index=False))
 
 
 def forget_facts(store: BaseStore, user_id: str) -> None:
@@ -94,8 +95,7 @@ def forget_facts(store: BaseStore, user_id: str) -> None:
 
 async def aforget_facts(store: BaseStore, user_id: str) -> None:
     """As `forget_facts`, without blocking the event loop."""
-    operation = _forgetting(store, user_id)
-    await _native(store, operation)
+    await _native(store, _forgetting(store, user_id))
 
 
 def _forgetting(store: Any, user_id: str) -> PutOp:
@@ -141,25 +141,12 @@ def _same(fact: str) -> str:
     return fold(fact).rstrip(" .。!！")
 
 
-def _texts(item: Item | None) -> list[str]:
-    value = item.value.get("facts") if item is not None and isinstance(item.value, dict) else None
-    texts = [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
-    return [fact for fact in map(tidy, texts) if fact]
-
-
-def _on_store(store: BaseStore, name: str, operation: Any, then: Callable[[Any], Any]) -> Logic[Any]:
-    """One operation; what the store raises is handed back as an exception object, for the run's notes."""
-
-    async def native(config: RunnableConfig) -> Any:
-        return then(await _native(store, operation))
-
-    # any store, any client: the run's notes say what it raised
-    return attempt(Step(name, lambda config: then(store.batch([operation])[0]), native), Exception)
+def _on_store(store: BaseStore, operation: Any) -> Step[Any]:
+    return Step("store", lambda config: store.batch([operation])[0], lambda config: _native(store, operation))
 
 
 async def _native(store: BaseStore, operation: Any) -> Any:
-    found: Awaitable[list[Any]] = store.abatch([operation])
     try:
-        return (await found)[0]
+        return (await store.abatch([operation]))[0]
     except NotImplementedError:  # a store that only blocks, as SqliteStore
         return (await run_in_thread(store.batch, [operation]))[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from langgraph.graph import END
@@ -10,15 +11,14 @@ from langgraph.types import Command, Overwrite
 
 from rag_kit.errors import BudgetExceededError, ModelError
 from rag_kit.graphs.conversational import facts as store_of
-from rag_kit.graphs.conversational.context import ConversationalContext, ConversationalState
-from rag_kit.graphs.conversational.memory import is_long, shown_turns, split, summary_chars
 from rag_kit.graphs.conversational.related import worth_asking
+from rag_kit.graphs.conversational.state import ConversationalContext, ConversationalState
 from rag_kit.graphs.guards import Refusal
-from rag_kit.graphs.nodes import NOT_REWRITTEN, RagNodes, turned_away
-from rag_kit.graphs.running import report
-from rag_kit.graphs.state import Update
-from rag_kit.graphs.steps import attempt
+from rag_kit.graphs.nodes import NOT_REWRITTEN, RagNodes, rendered
+from rag_kit.graphs.running import OnCap, attempt, report
+from rag_kit.graphs.state import Turn, Update
 from rag_kit.prompts.rendering import Markup
+from rag_kit.retrieval.conversational import MAX_SUMMARISED, summary_turn
 
 _MAX_HISTORY = 8_000
 
@@ -30,6 +30,7 @@ class ConversationalNodes(RagNodes):
         "summarise_history", "condense", "condense_for_user", "answer", "answer_for_user", "remember_facts",
         "related_questions",
     )  # fmt: skip
+    state = ConversationalState
 
     def __init__(self, retriever: Any, llm: Any, options: Any, *, max_facts: int) -> None:
         super().__init__(retriever, llm, options)
@@ -37,7 +38,7 @@ class ConversationalNodes(RagNodes):
 
     async def begin(self, state: ConversationalState, context: ConversationalContext) -> Command[Any]:
         """See whether the question may be asked, read what is known about the user; no model is called."""
-        update = await self.checked(state, context, {"asked": "", "facts": [], "related_questions": []})
+        update = await self.checked(state, context)
         if isinstance(update, Command):
             return update
         if context.user_id:
@@ -57,7 +58,7 @@ class ConversationalNodes(RagNodes):
         await store_of.signed_in(user_id)
         if store is None:
             return [], ["memory: the graph has no store; nothing is known or remembered about the user"]
-        found = await store_of.read(store, user_id)
+        found = await attempt(store_of.read(store, user_id), Exception)
         if isinstance(found, Exception):
             return [], [f"memory: the facts about the user could not be read ({type(found).__name__})"]
         report("recalled", facts=len(found))
@@ -65,7 +66,7 @@ class ConversationalNodes(RagNodes):
 
     async def summarise(self, state: ConversationalState, context: ConversationalContext) -> Update:
         """Put the older turns into the summary; without one the newest turns alone are used."""
-        most = summary_chars(context.max_history_chars)
+        most = context.max_history_chars // 4
         older, newer = split(state["history"], context.max_history_turns, context.max_history_chars)
         values = {"history": shown_turns(older, state.get("summary") or ""), "max_chars": most}
         written = await attempt(self.write("summarise_history", state, context, values))
@@ -84,7 +85,7 @@ class ConversationalNodes(RagNodes):
         history, summary, most = state.get("history"), state.get("summary") or "", context.max_history_chars
         values: dict[str, Any] = {
             "question": state["asked"],
-            "history": shown_turns(history or [], summary, most) if history or summary else Markup(""),
+            "history": shown_turns(history or [], summary, most),
             **_facts(state),
         }
         name = "condense_for_user" if state["facts"] else "condense"
@@ -93,7 +94,7 @@ class ConversationalNodes(RagNodes):
             return Command(update={"notes": [NOT_REWRITTEN]}, goto="retrieve")
         whole = await self.guards.check_completed(query.query, state["asked"])
         if isinstance(whole, Refusal):
-            return turned_away(whole, {"facts": []})
+            return self.turned_away(whole)
         report("condensed", search_query=whole)
         return Command(update={"search_query": whole}, goto="retrieve")
 
@@ -122,36 +123,36 @@ class ConversationalNodes(RagNodes):
         values = {"question": state["asked"], "facts": store_of.rendered(state["facts"])}
         noted = await self.ask("remember_facts", state, context, values, fallback=_error)
         if isinstance(noted, Exception):
-            return _left_out("remember", noted)
+            return _unusable("remember", noted)
         if not noted.facts:
             return {}
+        kept = await attempt(self._remembered(store, user_id, noted.facts, state["asked"]), Exception)
+        if isinstance(kept, Exception):
+            return {"notes": [f"remember: the facts could not be kept ({type(kept).__name__})"]}
+        return {"facts": kept}
+
+    async def _remembered(self, store: Any, user_id: str, noted: Sequence[str], said: str) -> list[str]:
         # read again, since another run of the same user may have written meanwhile
         known = await store_of.read(store, user_id)
-        failed = known if isinstance(known, Exception) else None
-        kept: list[str] = []
-        if failed is None:
-            kept = store_of.merged(known, noted.facts, state["asked"], self.max_facts)
-            failed = None if kept == known else await store_of.write(store, user_id, kept)
-        if failed is not None:
-            return {"notes": [f"remember: the facts could not be kept ({type(failed).__name__})"]}
+        kept = store_of.merged(known, noted, said, self.max_facts)
         if kept != known:
+            await store_of.write(store, user_id, kept)
             report("remembered", facts=len([fact for fact in kept if fact not in known]))
-        return {"facts": kept}
+        return kept
 
     async def suggest(self, state: ConversationalState, context: ConversationalContext) -> Update:
         """Offer questions that the passages answer and that were not asked yet; guards see each."""
         earlier, count = state.get("history") or [], context.related_questions
-        summary = state.get("summary") or ""
         values = {
             "question": state["search_query"],
             "answer": state["answer"],
             "passages": self.rendered_passages(state["documents"]),
-            "history": shown_turns(earlier, summary, _MAX_HISTORY) if earlier else Markup(""),
+            "history": shown_turns(earlier, state.get("summary") or "", _MAX_HISTORY),
             "count": count,
         }
         offered = await self.ask("related_questions", state, context, values, fallback=_error)
         if isinstance(offered, Exception):
-            return _left_out("related questions", offered)
+            return _unusable("related questions", offered)
         asked = [state["asked"], state["search_query"], *(turn["question"] for turn in earlier)]
         questions = worth_asking(offered.queries, state["documents"], asked, count)
         verdicts = [await self.guards.check_answer(question) for question in questions]
@@ -160,14 +161,53 @@ class ConversationalNodes(RagNodes):
         return {"related_questions": kept}
 
 
-def remember_capped(state: Any, context: Any, error: BudgetExceededError) -> Update:
-    """The answer stands when a cap of the run leaves no room for remembering."""
-    return _left_out("remember", error)
+def left_out(what: str) -> OnCap:
+    """The answer stands when a cap of the run leaves no room for more; a note says what was left out."""
+
+    def capped(state: Any, context: Any, error: BudgetExceededError) -> Update:
+        return {"notes": [f"{what}: left out, a cap of the run was reached ({error.what})"]}
+
+    return capped
 
 
-def suggest_capped(state: Any, context: Any, error: BudgetExceededError) -> Update:
-    """The answer stands when a cap of the run leaves no room for related questions."""
-    return _left_out("related questions", error)
+def is_long(history: Sequence[Turn], summary: str, max_turns: int, max_chars: int) -> bool:
+    """Whether a history has outgrown one of its caps.
+
+    Example:
+        >>> is_long([Turn(question="Why?", answer="So.")] * 3, "", max_turns=2, max_chars=1000)
+        True
+    """
+    return len(history) > max_turns or _length(history) + len(summary) > max_chars
+
+
+def split(history: Sequence[Turn], max_turns: int, max_chars: int) -> tuple[list[Turn], list[Turn]]:
+    """The older turns, to be summarised, and the newer ones: half of what the caps allow.
+
+    Half, so that the model is asked for a summary every few turns and not at each. The newest turn stays, unless
+    it is too long by itself.
+
+    Example:
+        >>> turns = [Turn(question=str(i), answer="a") for i in range(5)]
+        >>> [turn["question"] for turn in split(turns, max_turns=4, max_chars=1000)[1]]
+        ['3', '4']
+    """
+    first = len(history)
+    while first and len(history) - first + 1 <= max(1, max_turns // 2):
+        length = _length(history[first - 1 :])
+        if length > max_chars // 2 and (len(history) - first or length > max_chars):
+            break
+        first -= 1
+    return list(history[:first]), list(history[first:])
+
+
+def shown_turns(history: Sequence[Turn], summary: str, max_chars: int = MAX_SUMMARISED) -> Markup:
+    """Summary and turns for a prompt; where they do not fit, the newest turns do."""
+    written = rendered(history, max_chars)
+    return Markup("\n".join([summary_turn(summary), written])) if summary else written
+
+
+def _length(history: Sequence[Turn]) -> int:
+    return sum(len(turn["question"]) + len(turn["answer"]) for turn in history)
 
 
 def _facts(state: ConversationalState) -> dict[str, Any]:
@@ -180,7 +220,5 @@ def _error(error: Exception) -> Exception:
     return error
 
 
-def _left_out(what: str, error: Exception) -> Update:
-    if isinstance(error, BudgetExceededError):
-        return {"notes": [f"{what}: left out, a cap of the run was reached ({error.what})"]}
+def _unusable(what: str, error: Exception) -> Update:
     return {"notes": [f"{what}: left out, the model gave nothing usable ({type(error).__name__})"]}

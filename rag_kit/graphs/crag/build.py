@@ -9,11 +9,10 @@ from langchain_core.retrievers import BaseRetriever
 from langgraph.graph import END, START
 from langgraph.graph.state import CompiledStateGraph
 
-from rag_kit.graphs.crag.context import CragContext
 from rag_kit.graphs.crag.nodes import CragNodes, ways_on
-from rag_kit.graphs.crag.state import CragState
+from rag_kit.graphs.crag.state import CragContext, CragState
 from rag_kit.graphs.crag.web import WebSearch
-from rag_kit.graphs.evaluators.coerce import grader_of
+from rag_kit.graphs.evaluators.function import grader_of
 from rag_kit.graphs.state import QuestionInput
 from rag_kit.graphs.wiring import READY, GraphOptions, RagGraph
 

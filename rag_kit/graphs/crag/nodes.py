@@ -8,17 +8,14 @@ from langchain_core.documents import Document
 from langgraph.types import Command, Overwrite, interrupt
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs.crag.approval import approved, one_line
-from rag_kit.graphs.crag.context import CragContext
-from rag_kit.graphs.crag.state import CragState, PassageGrading
+from rag_kit.graphs.crag.state import CragContext, CragState, PassageGrading
 from rag_kit.graphs.crag.strips import DEFAULT_STRIPS, MAX_JUDGED, select_strips
-from rag_kit.graphs.crag.web import WebSearch
+from rag_kit.graphs.crag.web import WebSearch, approved, one_line
 from rag_kit.graphs.evaluators.base import Evaluator, Grading, Thresholds, judged_by, unjudged
 from rag_kit.graphs.guards import Refusal, page_of
 from rag_kit.graphs.nodes import RagNodes
-from rag_kit.graphs.running import report
+from rag_kit.graphs.running import can_wait, report
 from rag_kit.graphs.state import Update
-from rag_kit.graphs.steps import can_wait
 
 # fixed words: a grader's reason may quote a passage, and notes outlive a refusal
 _REASONS = {
@@ -37,23 +34,13 @@ class CragNodes(RagNodes):
     """The nodes of CRAG. Nothing leaves for the outside unless there is a web search."""
 
     files = ("condense", "answer", "web_query")
+    state = CragState
 
     def __init__(
-        self,
-        retriever: Any,
-        llm: Any,
-        options: Any,
-        *,
-        evaluator: Evaluator,
-        web: WebSearch | None,
-        **parts: Any,
+        self, retriever: Any, llm: Any, options: Any, *, evaluator: Evaluator, web: WebSearch | None
     ) -> None:
         super().__init__(retriever, llm, options)
         self.evaluator, self.web = evaluator, web
-
-    async def begin(self, state: CragState, context: CragContext) -> Command[Any]:
-        """Check the question, and make a follow-up stand alone; no model call at the first turn of a thread."""
-        return await self.started(state, context, _cleared(), goto="retrieve")
 
     async def retrieve(self, state: CragState, context: CragContext) -> Update:
         """Fetch the passages that this user may see."""
@@ -201,12 +188,6 @@ class CragNodes(RagNodes):
         answer = await self.answered(state["search_query"], documents, state, context)
         return {**update, **answer, "internal": internal, "documents": documents}
 
-    async def cite(self, state: CragState, context: CragContext) -> Update:
-        """Check every citation against the passage that it names."""
-        update: Update = await super().cite(state, context)
-        # a refused answer's passages must not leave either
-        return {**update, **_cleared()} if update["status"] == "refused" else update
-
     def _thresholds(self, context: CragContext) -> Thresholds:
         """The thresholds of the run's context, the evaluator's own for those that it does not set.
 
@@ -242,17 +223,3 @@ def ways_on(state: CragState) -> list[str]:
 def _not_searched(why: str) -> Command[Any]:
     report("web_refused")
     return Command(update={"web_query": "", "notes": [f"web: not searched, {why}"]}, goto="generate")
-
-
-def _cleared() -> Update:
-    """Empty values for what an earlier turn of the thread left in the state."""
-    return {
-        "retrieved": [],
-        "gradings": [],
-        "action": None,
-        "web_query": "",
-        "web_documents": [],
-        "internal": [],
-        "external": [],
-        "strips": Overwrite([]),
-    }

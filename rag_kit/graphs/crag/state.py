@@ -1,12 +1,15 @@
-"""The state of the CRAG graph: what every graph keeps, and each step of the correction."""
+"""The state of the CRAG graph, and the settings of one run."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from langchain_core.documents import Document
 from typing_extensions import TypedDict
 
+from rag_kit.concurrency.budget import MAX_SECONDS
+from rag_kit.errors import InvalidInputError
+from rag_kit.graphs.context import RagContext, instructions_field, max_calls_field, nodes_of_settings, setting
 from rag_kit.graphs.state import RagState, add_items, as_documents
 
 
@@ -54,3 +57,85 @@ class CragState(RagState, total=False):
     internal: Annotated[list[Document], as_documents]
     external: Annotated[list[Document], as_documents]
     strips: Annotated[list[Strip], add_items]
+
+
+def _threshold(description: str, *nodes: str) -> Any:
+    return setting(None, description, *nodes, ge=-1.0, le=1.0)
+
+
+class CragContext(RagContext):
+    """Settings of one run of the CRAG graph; each has a default.
+
+    Raises:
+        InvalidInputError: A setting is unknown or out of range, or `lower` is above `upper`.
+
+    Example:
+        >>> CragContext(upper=0.4).upper
+        0.4
+        >>> CragContext(lower=0.5, upper=0.4)
+        Traceback (most recent call last):
+        ...
+        rag_kit.errors.InvalidInputError: context is not valid: lower=0.5 is above upper=0.4; lower must not be above.
+    """
+
+    common_nodes = nodes_of_settings(
+        language="begin", retrieve="retrieve", asks=("begin", "grade", "refine", "rewrite_query", "generate")
+    )
+
+    max_calls: int | None = max_calls_field(100)
+    lower: float | None = _threshold(
+        "Lower threshold: with all passages below it the action is 'incorrect'; empty: the evaluator's own.",
+        "grade",
+    )
+    upper: float | None = _threshold(
+        "Upper threshold: with any passage above it the action is 'correct'; empty: the evaluator's own.",
+        "grade",
+    )
+    strip_sentences: int = setting(
+        3,
+        "Sentences in a strip; a passage of one or two sentences is a strip as it is.",
+        "refine",
+        "select_external",
+        ge=1,
+        le=50,
+    )
+    max_strips: int | None = setting(
+        None,
+        "Most strips that are kept of each source (the index, the web); empty: 5, and all of the index "
+        "where the evaluator drops none.",
+        "refine",
+        "select_external",
+        ge=1,
+        le=50,
+    )
+    strip_threshold: float | None = _threshold(
+        "Strips whose confidence is below it are dropped; empty: the lower threshold, and none of the index where the "
+        "evaluator drops none.",
+        "refine",
+        "select_external",
+    )
+    approve_web: bool = setting(
+        False, "Ask a person before a query leaves for the web (needs a checkpointer).", "approve"
+    )
+    web_results: int = setting(
+        5, "Most results of the web search that are looked at.", "web_search", ge=1, le=20
+    )
+    web_result_chars: int = setting(
+        4_000, "Most characters of each result of the web search.", "web_search", ge=100, le=50_000
+    )
+    web_timeout: float = setting(
+        20.0, "Seconds that the web search may take.", "web_search", gt=0, le=MAX_SECONDS
+    )
+    condense_instructions: str | None = instructions_field("condense", "begin")
+    web_query_instructions: str | None = instructions_field("web_query", "rewrite_query")
+    grade_instructions: str | None = instructions_field(
+        "grade_passages (with a chat model as evaluator)", "grade", "refine", "select_external"
+    )
+    answer_instructions: str | None = instructions_field("answer", "generate")
+
+    def __init__(self, **values: Any) -> None:
+        super().__init__(**values)
+        if self.lower is not None and self.upper is not None and self.lower > self.upper:
+            raise InvalidInputError(
+                f"context is not valid: lower={self.lower} is above upper={self.upper}; lower must not be above."
+            )

@@ -12,7 +12,6 @@ from langchain_core.documents import Document
 from rag_kit.documents import copy_document, with_provenance
 from rag_kit.graphs.crag.state import Strip
 from rag_kit.graphs.evaluators.base import Evaluator, Grading, judged_by
-from rag_kit.graphs.evaluators.lexical import LexicalEvaluator
 from rag_kit.text import sentences
 
 #: A passage of so many sentences is one strip as it stands.
@@ -76,11 +75,11 @@ async def select_strips(
         for number, passage in enumerate(passages)
         for start, end in cut(passage.page_content, size)
     ]
-    judged = _shared_out(places, MAX_JUDGED)
+    judged = places[:MAX_JUDGED]
     if not judged:
         return Selection()
-    # lexical evidence is weighed against that of the other strips, so it is judged anew; it costs no call
-    reuse = bool(known) and not isinstance(evaluator, LexicalEvaluator)
+    # one that is not selective weighs strips against each other, so all are judged anew
+    reuse = bool(known) and evaluator.selective
     gradings = {}
     for place in judged:
         whole = passages[place[0]].page_content
@@ -111,18 +110,6 @@ async def select_strips(
     return Selection(documents, strips, len(places) - len(judged), rescued)
 
 
-def _shared_out(places: list[tuple[int, int, int]], most: int) -> list[tuple[int, int, int]]:
-    """The first strips of each passage, by turns, so that one as long as a book takes nobody else's place."""
-    if len(places) <= most:
-        return places
-    turns: dict[int, int] = {}
-    ordered = []
-    for at, (number, _, _) in enumerate(places):
-        turns[number] = turns.get(number, -1) + 1
-        ordered.append((turns[number], at))
-    return [places[at] for at in sorted(at for _, at in sorted(ordered)[:most])]
-
-
 def _part(passage: Document, start: int, end: int) -> Document:
     """A span of a passage as a document of its own, with title, heading and page of the whole.
 
@@ -131,12 +118,9 @@ def _part(passage: Document, start: int, end: int) -> Document:
     part = copy_document(passage)
     whole = part.page_content
     part.page_content = whole[start:end]
-    at, to = part.metadata.get("start"), part.metadata.get("end")
-    if isinstance(at, int) and isinstance(to, int):
-        if to - at == len(whole):
-            part.metadata.update(start=at + start, end=at + end)
-        else:
-            part.metadata.pop("start"), part.metadata.pop("end")
+    at, to = part.metadata.pop("start", None), part.metadata.pop("end", None)
+    if isinstance(at, int) and isinstance(to, int) and to - at == len(whole):
+        part.metadata.update(start=at + start, end=at + end)
     return part
 
 

@@ -1,4 +1,4 @@
-"""Any LangChain tool or retriever as the web search of a graph; what it gives is data of strangers."""
+"""Any LangChain tool or retriever as the web search of a graph, and what may leave for it."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ from rag_kit.concurrency.branches import describe_failure
 from rag_kit.concurrency.bridge import run_coroutine, run_in_thread
 from rag_kit.documents import clean_text, copy_document, with_provenance
 from rag_kit.errors import BudgetExceededError, InvalidInputError, RagKitError
-from rag_kit.graphs.steps import bounded, quiet
+from rag_kit.graphs.running import bounded, quiet
 from rag_kit.models.runnables import acall_runnable
 from rag_kit.retrieval.compose import acall_retriever, call_retriever
+from rag_kit.text import fold
 
 logger = logging.getLogger("rag_kit.graphs.crag")
 
@@ -36,20 +37,71 @@ _TEXTS = ("page_content", "content", "snippet", "text", "body", "description", "
 _TITLES = ("title", "name", "heading")
 _LINKS = ("url", "link", "href", "source")
 _LISTS = (
-    "results",
-    "organic",
-    "organic_results",
-    "items",
-    "webPages",
-    "web",
-    "value",
-    "documents",
-    "data",
-    "hits",
-)
+    "results", "organic", "organic_results", "items", "webPages", "web", "value", "documents", "data", "hits",
+)  # fmt: skip
 _MAX_DEPTH = 4
 _MAX_LINK, _MAX_TITLE = 2_000, 300
 _MAX_JSON = 2_000_000
+_MAX_QUERY = 400
+_YES = (
+    "yes",
+    "yes please",
+    "y",
+    "true",
+    "ok",
+    "okay",
+    "sure",
+    "approve",
+    "approved",
+    "是",
+    "是的",
+    "同意",
+    "好",
+    "好的",
+    "可以",
+    "批准",
+)
+_NO = (
+    "",
+    "no",
+    "nope",
+    "n",
+    "no thanks",
+    "no thank you",
+    "never",
+    "none",
+    "not",
+    "don't",
+    "do not",
+    "stop",
+    "cancel",
+    "abort",
+    "deny",
+    "decline",
+    "refuse",
+    "reject",
+    "ignore",
+    "skip",
+    "false",
+    "null",
+    "do not search",
+    "否",
+    "不",
+    "不是",
+    "不了",
+    "不要",
+    "不用",
+    "不用了",
+    "不行",
+    "不可以",
+    "不同意",
+    "不要搜索",
+    "别",
+    "拒绝",
+    "取消",
+    "停止",
+    "算了",
+)
 
 
 class WebSearch:
@@ -73,22 +125,18 @@ class WebSearch:
         # the one place where anything leaves: who runs the graph can see what did
         logger.info("web search with %s: %s", self.name, clean_text(redact(query)))
         sync, native = partial(self._call, query, most), partial(self._acall, query, most)
-        found: list[Document] = []
-        why = ""
         try:
             given = await bounded("web search", sync, native, timeout=timeout)
+            found = web_documents(given, most=most, chars=chars, query=query, tool=self.name)
+            if not found and isinstance(given, Mapping) and given.get("error"):
+                raise RagKitError(f"the tool says: {str(given['error'])[:300]}")
         except (BudgetExceededError, GraphBubbleUp):
             raise
         except Exception as error:  # noqa: BLE001 - any client
-            why = describe_failure(f"web search ({self.name})", error)
-        else:
-            found = web_documents(given, most=most, chars=chars, query=query, tool=self.name)
-            reported = given.get("error") if isinstance(given, Mapping) and not found else None
-            if reported:  # some tools give their failure back in place of results
-                why = redact(f"web search ({self.name}) failed: {str(reported)[:300]}")
-        if why:
-            logger.warning("%s", clean_text(why))
-        return found, clean_text(why) or None
+            why = clean_text(describe_failure(f"web search ({self.name})", error))
+            logger.warning("%s", why)
+            return [], why
+        return found, None
 
     def _call(self, query: str, most: int, config: RunnableConfig) -> Any:
         if isinstance(self.search, BaseRetriever):
@@ -234,3 +282,27 @@ def _link(metadata: Mapping[str, Any]) -> str:
         if parts.scheme.lower() in ("http", "https") and parts.netloc:
             return link
     return ""
+
+
+def approved(reply: Any) -> tuple[str | None, str]:
+    """What a person's reply means: the query in place of the one shown, "" for that one, None for a refusal and why.
+
+    Example:
+        >>> approved("OK!"), approved(False), approved("fan start")
+        (('', ''), (None, 'a person refused'), ('fan start', ''))
+    """
+    if isinstance(reply, str):
+        word = fold(reply).replace("’", "'").strip(" .,!?。！")
+        if word in _NO:
+            return None, "a person refused"
+        return "" if word in _YES else reply, ""
+    if reply is True:
+        return "", ""
+    refused = reply is False or reply is None
+    given = f"the reply was a {type(reply).__name__}; allowed: True, False or another query"
+    return None, "a person refused" if refused else given
+
+
+def one_line(text: str) -> str:
+    """A query on one line, short enough for a search engine."""
+    return " ".join(text.split())[:_MAX_QUERY].strip()

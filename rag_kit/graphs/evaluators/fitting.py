@@ -13,7 +13,7 @@ from langchain_core.documents import Document
 from rag_kit.concurrency.steps import arun, run
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.evaluators.base import UNGRADED, Evaluator, Thresholds, judged_by
-from rag_kit.graphs.evaluators.coerce import as_evaluator
+from rag_kit.graphs.evaluators.function import as_evaluator
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,24 +1,34 @@
-"""A user's own grader as an evaluator: a function of all passages or of one, or a LangChain chain."""
+"""A user's own grader as an evaluator, a function or a LangChain chain; and all that can be given as an evaluator."""
 
 from __future__ import annotations
 
 import inspect
 import math
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+from langchain_core.language_models import BaseLanguageModel
+from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable
 
 from rag_kit.concurrency.steps import Step
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.evaluators.base import UNGRADED, Evaluator, Grading, Thresholds
-from rag_kit.graphs.steps import attempt, beside, quiet, user_function
+from rag_kit.graphs.evaluators.lexical import LexicalEvaluator
+from rag_kit.graphs.evaluators.models import CrossEncoderEvaluator, LLMEvaluator
+from rag_kit.graphs.running import attempt, beside, quiet, user_function
+from rag_kit.models.chat import bare_model, is_extractive
 from rag_kit.models.runnables import acall_runnable
 from rag_kit.retrieval.prompting import field_of, grade_score
+from rag_kit.retrieval.rerank.scorers import is_cross_encoder
 
 Scale = Literal["confidence", "share"]
 _ALLOWED = "allowed for a passage: true or false, a number, a Grading, or a dict or object with relevant, score or both"
+# the errors of a function that expects something else, and not of an endpoint that is away
+_FAULTS = (TypeError, AttributeError, KeyError, NameError)
 _WORDS = {"yes": True, "true": True, "是": True, "no": False, "false": False, "否": False}
 
 
@@ -80,33 +90,30 @@ class FunctionEvaluator(Evaluator):
         else:
             whole = await attempt(user_function(self.name, self.func, question, given), Exception)
             values = _one_each(whole, len(given))
-        gradings = [self._grading(value) for value in values]
-        faults = [grading.reason for grading, at_fault in gradings if at_fault]
-        if faults and len(faults) == len(values):
+        read = [self._read(value) for value in values]
+        errors = [one for one in read if isinstance(one, _FAULTS)]
+        if errors and len(errors) == len(read):
             of = "one passage" if self.each else f"a list of {len(passages)} passages"
+            why = self.ungraded(errors[0]).reason.removeprefix(UNGRADED)
             raise InvalidInputError(
-                f"{self.name} was asked about {of}: {faults[0].removeprefix(UNGRADED)}; {_ALLOWED}. Whether a "
-                "function takes one passage is read from its second parameter's name or annotation."
+                f"{self.name} was asked about {of}: {why}; {_ALLOWED}. Whether a function takes one passage is read "
+                "from its second parameter's name or annotation."
             )
-        return [grading for grading, _ in gradings]
+        return [one if isinstance(one, Grading) else self.ungraded(one) for one in read]
 
-    def _grading(self, value: Any) -> tuple[Grading, bool]:
-        """The grading that a value stands for, and whether the grader's own code is at fault that there is none."""
+    def _read(self, value: Any) -> Grading | Exception:
+        """The grading that a value stands for, or why there is none."""
         if isinstance(value, InvalidInputError):
             raise value
+        if isinstance(value, Exception):
+            return value
+        if value is None and self.chain:
+            return ValueError("the chain gave None")  # a model's answer that could not be parsed
         try:
-            if isinstance(value, Exception):
-                raise value
-            if value is None and self.chain:
-                raise ValueError("the chain gave None")  # a model's answer that could not be parsed
             grading = read_grade(value, self.scale)
-        except UnusableGradeError as error:
-            return self.ungraded(str(error)), True
-        except Exception as error:  # noqa: BLE001 - any code; `ungraded` raises what ends the run
-            # the errors of a function that expects something else, and not of an endpoint that is away
-            code = isinstance(error, (TypeError, AttributeError, KeyError, NameError))
-            return self.ungraded(error), code
-        return Grading(grading.score, grading.reason or f"judged by {self.name}"), False
+        except (TypeError, ValueError) as error:
+            return error
+        return Grading(grading.score, grading.reason or f"judged by {self.name}")
 
     def _call(self, question: str, passage: Document) -> Step[Any]:
         text = passage.page_content
@@ -120,12 +127,12 @@ class FunctionEvaluator(Evaluator):
         )
 
 
-class UnusableGradeError(TypeError):
-    """What a grader returned is no grade."""
-
-
 def read_grade(value: Any, scale: Scale) -> Grading:
     """The grading that a grader's return value for one passage says.
+
+    Raises:
+        TypeError: It is no grade.
+        ValueError: It is no finite number.
 
     Example:
         >>> read_grade(True, "confidence").score, read_grade({"score": 0.75, "reason": "It says so."}, "share")
@@ -136,41 +143,37 @@ def read_grade(value: Any, scale: Scale) -> Grading:
     if isinstance(value, Grading):
         return value
     score, reason, relevant = value, "", None
-    if isinstance(value, dict) or (not isinstance(value, str) and not hasattr(type(value), "__float__")):
-        score, given = field_of(value, "score"), field_of(value, "reason")
-        reason = " ".join(given.split())[:200] if isinstance(given, str) else ""
-        relevant = _truth(field_of(value, "relevant"))
-        relevant = _truth(field_of(value, "binary_score")) if relevant is None else relevant
+    if not hasattr(type(value), "__float__"):
+        score, reason = field_of(value, "score"), str(field_of(value, "reason") or "")
+        verdicts = (_truth(field_of(value, name)) for name in ("relevant", "binary_score"))
+        relevant = next((verdict for verdict in verdicts if verdict is not None), None)
+    reason = " ".join(reason.split())[:200]
     truth = relevant if score is None else _truth(score)
     if truth is not None:
         return Grading(1.0 if truth else -1.0, reason)
-    wrong = UnusableGradeError(f"it returned {value!r:.60} ({type(value).__name__})")
-    try:
-        number = float(score)
-    except (TypeError, ValueError, OverflowError):
-        raise wrong from None
-    if isinstance(score, str):
-        raise wrong
+    wrong = f"it returned {value!r:.60} ({type(value).__name__})"
+    if not hasattr(type(score), "__float__"):
+        raise TypeError(wrong)
+    number = float(score)
     if not math.isfinite(number):
         raise ValueError(f"it returned {number}")
     if relevant is not None:
         number, scale = grade_score({"relevant": relevant, "score": number}) or number, "share"
     low = 0 if scale == "share" else -1
     if not low <= number <= 1:
-        raise UnusableGradeError(f"{wrong}, and a score goes from {low} to 1")
+        raise TypeError(f"{wrong}, and a score goes from {low} to 1")
     return Grading(2 * number - 1 if scale == "share" else number, reason)
 
 
 def _one_each(values: Any, count: int) -> list[Any]:
     """One value a passage of what a grader of all passages returned; what is wrong with it, where there is not."""
     plain = values.tolist() if hasattr(values, "tolist") else values
-    if isinstance(plain, (list, tuple)) and len(plain) == count:
-        return list(plain)
-    if isinstance(plain, (list, tuple)):
-        plain = UnusableGradeError(f"it returned {len(plain)} values for {count} passages")
-    elif not isinstance(plain, Exception):
-        plain = UnusableGradeError(f"it returned {plain!r:.60} ({type(plain).__name__}) instead of a list")
-    return [plain] * count
+    if not isinstance(plain, (list, tuple)):
+        wrong = TypeError(f"it returned {plain!r:.60} ({type(plain).__name__}) instead of a list")
+        return [plain if isinstance(plain, Exception) else wrong] * count
+    if len(plain) != count:
+        return [TypeError(f"it returned {len(plain)} values for {count} passages")] * count
+    return list(plain)
 
 
 def _truth(value: Any) -> bool | None:
@@ -200,3 +203,48 @@ def _takes(func: Any, name: str) -> tuple[bool, bool]:
         return True, kind == "str"
     several = any(word in str(annotation).lower() for word in ("list", "sequence", "iterable", "tuple"))
     return not several and not second[0].endswith("s"), False
+
+
+def as_evaluator(value: Any = None) -> Evaluator:
+    """Make an evaluator from a model, a cross-encoder, embeddings, a function or a chain.
+
+    Args:
+        value: An ``Evaluator``; an embedding model (evidence of words and vectors); a LangChain cross-encoder; a
+            chat model, which is asked about each passage; a function of the question and one passage or all of
+            them, or a chain such as ``prompt | llm.with_structured_output(Grade)`` (see ``FunctionEvaluator``); or
+            ``None``: evidence of words alone.
+
+    Raises:
+        InvalidInputError: It is something else.
+
+    Example:
+        >>> as_evaluator().name, as_evaluator(lambda question, passages: [0.0] * len(passages)).name
+        ('lexical', 'function')
+    """
+    if value is None:
+        return LexicalEvaluator()
+    if isinstance(value, Evaluator):
+        return value
+    if is_cross_encoder(value):
+        return CrossEncoderEvaluator(value)
+    if isinstance(value, Embeddings):
+        return LexicalEvaluator(embeddings=value)
+    if isinstance(bare_model(value), BaseLanguageModel):
+        return LLMEvaluator(value)
+    if (callable(value) or isinstance(value, Runnable)) and not isinstance(value, (type, BaseRetriever)):
+        return FunctionEvaluator(value)
+    what = f"the class {value.__name__}" if isinstance(value, type) else f"a {type(value).__name__}"
+    raise InvalidInputError(
+        f"evaluator is {what}; give an Evaluator, a chat model, a LangChain cross-encoder, an embedding model, a "
+        "function of question and passages, a chain, or None."
+    )
+
+
+def grader_of(value: Any, llm: Any, prompts: Path | None = None) -> Evaluator:
+    """The evaluator of a graph: the one given, else the graph's own language model.
+
+    The embedded ``extractive`` is no language model: beside it words are the evidence.
+    """
+    if value is None and not is_extractive(llm):
+        return LLMEvaluator(llm, prompts=prompts)
+    return as_evaluator(value)

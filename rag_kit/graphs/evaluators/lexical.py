@@ -12,7 +12,7 @@ from langchain_core.embeddings import Embeddings
 from rag_kit.concurrency.steps import Step
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.evaluators.base import UNGRADED, Evaluator, Grading, Thresholds
-from rag_kit.graphs.steps import compute, together
+from rag_kit.graphs.running import compute, together
 from rag_kit.models.clients import aembed_documents, aembed_query, embed_documents, embed_query
 from rag_kit.models.embedding import embedding_name
 from rag_kit.text import detect_language
@@ -21,7 +21,6 @@ from rag_kit.text.evidence.usefulness import Usefulness, usefulness
 
 #: Embedding models whose vectors say nothing in Chinese.
 _ENGLISH_ONLY = frozenset({"minilm"})
-_MANY_CHARACTERS = 40_000
 # so low that at most .01 of all questions lose a right answer
 _CAREFUL = Thresholds(-0.5, 0.7)
 
@@ -75,8 +74,7 @@ class LexicalEvaluator(Evaluator):
                 cosines = await self._cosines(question, [one.page_content for one in passages])
             except Exception as error:  # noqa: BLE001 - any client; `ungraded` raises what ends the run
                 trouble = f"; without vectors: {self.ungraded(error).reason.removeprefix(UNGRADED)}"
-        long = sum(len(one.text) for one in texts) > _MANY_CHARACTERS
-        found = await compute(lambda: usefulness(question, texts, cosines), name=self.name, thread=long)
+        found = await compute(lambda: usefulness(question, texts, cosines))
         return [Grading(2 * one.value - 1, f"{_reason(one)}{trouble}") for one in found]
 
     def _reads(self, question: str) -> bool:

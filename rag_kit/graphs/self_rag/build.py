@@ -10,11 +10,10 @@ from langgraph.graph import END, START
 from langgraph.graph.state import CompiledStateGraph
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs.evaluators.coerce import grader_of
-from rag_kit.graphs.self_rag.context import SelfRagContext
+from rag_kit.graphs.evaluators.function import grader_of
 from rag_kit.graphs.self_rag.paper import Paper, ScoringChoice
 from rag_kit.graphs.self_rag.reflect import Reflect
-from rag_kit.graphs.self_rag.state import SelfRagState
+from rag_kit.graphs.self_rag.state import SelfRagContext, SelfRagState
 from rag_kit.graphs.state import QuestionInput
 from rag_kit.graphs.wiring import READY, GraphOptions, RagGraph
 from rag_kit.models.chat import is_extractive

@@ -8,13 +8,19 @@ from typing import Any
 from langchain_core.documents import Document
 
 from rag_kit.concurrency.steps import Step
-from rag_kit.graphs.self_rag.answers import answer_so_far, tidy
-from rag_kit.graphs.self_rag.context import SelfRagContext
+from rag_kit.graphs.running import ask, write
+from rag_kit.graphs.self_rag.beams import (
+    CRITIQUES,
+    WORTH,
+    answer_so_far,
+    critique_score,
+    plain,
+    sequence_probability,
+    tidy,
+)
 from rag_kit.graphs.self_rag.logprobs import Reply, label_probabilities, with_logprobs, with_tokens
 from rag_kit.graphs.self_rag.nodes import SelfRagNodes, unreadable
-from rag_kit.graphs.self_rag.scores import CRITIQUES, WORTH, critique_score, plain, sequence_probability
-from rag_kit.graphs.self_rag.state import Beam, Candidate, SelfRagState
-from rag_kit.graphs.steps import ask, write
+from rag_kit.graphs.self_rag.state import Beam, Candidate, SelfRagContext, SelfRagState
 from rag_kit.prompts import render_passages
 from rag_kit.text import sentences
 

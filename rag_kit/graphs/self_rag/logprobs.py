@@ -99,7 +99,7 @@ class _Catcher(BaseCallbackHandler):
 
 
 def read_tokens(metadata: Any) -> list[Token]:
-    """The tokens of an OpenAI-compatible answer's ``response_metadata``; malformed ones end the list.
+    """The tokens of an OpenAI-compatible answer's ``response_metadata``; none where they are malformed.
 
     Example:
         >>> read_tokens({"logprobs": {"content": [{"token": "no", "logprob": -0.1, "top_logprobs": []}]}})
@@ -107,26 +107,19 @@ def read_tokens(metadata: Any) -> list[Token]:
         >>> read_tokens({"logprobs": None})
         []
     """
-    logprobs = metadata.get("logprobs") if isinstance(metadata, Mapping) else None
-    content = logprobs.get("content") if isinstance(logprobs, Mapping) else None
-    tokens: list[Token] = []
-    for entry in content[:_MOST_TOKENS] if isinstance(content, list) else []:
-        pair = _pair(entry)
-        if pair is None:
-            return []
-        top = entry.get("top_logprobs")
-        pairs = map(_pair, top if isinstance(top, list) else [])
-        tokens.append(Token(*pair, tuple(each for each in pairs if each is not None)))
-    return tokens
+    try:
+        return [_token(entry) for entry in metadata["logprobs"]["content"][:_MOST_TOKENS]]
+    except (TypeError, LookupError, ValueError, AttributeError):
+        return []
 
 
-def _pair(entry: Any) -> tuple[str, float] | None:
-    known = entry if isinstance(entry, Mapping) else {}
-    text, value = known.get("token"), known.get("logprob")
-    if not isinstance(text, str) or isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    # a log-probability above 0 or NaN is none; minus infinity is a probability of 0
-    return None if math.isnan(value) or value > 1e-6 else (text, float(value))
+def _token(entry: Mapping[str, Any]) -> Token:
+    pairs = [(each["token"], each["logprob"]) for each in (entry, *(entry.get("top_logprobs") or ()))]
+    for text, value in pairs:
+        # a log-probability above 0 or NaN is none; minus infinity is a probability of 0
+        if not isinstance(text, str) or isinstance(value, bool) or not value <= 1e-6:
+            raise ValueError("no token with a log-probability")
+    return Token(*pairs[0], tuple(pairs[1:]))
 
 
 def label_probabilities(

@@ -8,8 +8,7 @@ from langgraph.types import Command
 
 from rag_kit.errors import BudgetExceededError, ModelOutputError
 from rag_kit.graphs.nodes import RagNodes
-from rag_kit.graphs.self_rag.context import SelfRagContext
-from rag_kit.graphs.self_rag.state import SelfRagState, emptied, fresh
+from rag_kit.graphs.self_rag.state import SelfRagContext, SelfRagState
 from rag_kit.graphs.state import Update
 
 
@@ -17,25 +16,25 @@ class SelfRagNodes(RagNodes):
     """Base of the nodes of both modes."""
 
     mode: ClassVar[str]
-    after_begin: ClassVar[str]
+    state = SelfRagState
+
+    def cleared(self) -> Update:
+        """The graph's keys as a run begins, and as a refused one ends."""
+        return {**super().cleared(), "mode": self.mode, "scoring": "labels"}
 
     async def begin(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
         """Ask the guards, forget the last turn, make a follow-up question stand alone."""
-        begun = await self.started(state, context, fresh(self.mode), goto=self.after_begin)
-        if isinstance(begun.update, dict) and begun.goto == self.after_begin:
-            begun.update["asked"] = begun.update[
-                "search_query"
-            ]  # the whole question is what is written about
+        begun = await super().begin(state, context)
+        update: Any = begun.update
+        update["asked"] = update["search_query"]  # the whole question is what is written about
         return begun
 
     async def cite(self, state: SelfRagState, context: SelfRagContext) -> Update:
         """Check every citation against its passage, let the guards see the answer."""
         update: Update = await super().cite(state, context)
-        if update["status"] == "refused":
-            return {**update, **emptied()}
         if update["status"] == "uncited" and not state["documents"]:
             update["status"] = "unsourced"
-        elif state.get("unsupported") and update["status"] in ("grounded", "undecided", "uncited"):
+        elif state["unsupported"] and update["status"] in ("grounded", "undecided", "uncited"):
             update["status"] = "flagged"
         return update
 
@@ -43,7 +42,7 @@ class SelfRagNodes(RagNodes):
         self, state: SelfRagState, context: SelfRagContext, error: BudgetExceededError
     ) -> Command[Any] | None:
         """Finish with the best so far, where there is something."""
-        if not (state.get("drafts") or has_answer(state)):
+        if not (state["drafts"] or has_answer(state)):
             return None
         note = f"finished early: {cap_of(error, context)} was reached; the answer is the best so far"
         return Command(update={"notes": [note]}, goto="finish")
@@ -51,7 +50,7 @@ class SelfRagNodes(RagNodes):
 
 def has_answer(state: SelfRagState) -> bool:
     """Whether any beam has said something."""
-    return any(beam["segments"] for beam in state.get("beams") or [])
+    return any(beam["segments"] for beam in state["beams"])
 
 
 def cap_of(error: BudgetExceededError, context: SelfRagContext) -> str:

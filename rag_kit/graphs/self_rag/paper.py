@@ -17,23 +17,21 @@ from rag_kit.errors import (
     ModelUnauthorizedError,
     ModelUnreachableError,
 )
-from rag_kit.graphs.running import report
-from rag_kit.graphs.self_rag.answers import cited_pieces, used_passages
-from rag_kit.graphs.self_rag.candidates import CandidateWriter, new_candidate, probabilities
-from rag_kit.graphs.self_rag.context import SelfRagContext
-from rag_kit.graphs.self_rag.logprobs import Reply, may_have_logprobs
-from rag_kit.graphs.self_rag.nodes import cap_of, has_answer
-from rag_kit.graphs.self_rag.scores import (
+from rag_kit.graphs.running import beside, inner, report, together
+from rag_kit.graphs.self_rag.beams import (
     FAILED,
+    cited_pieces,
     critique_score,
     first_beam,
     rank,
     shared_segments,
-    undecided,
+    used_passages,
 )
-from rag_kit.graphs.self_rag.state import Beam, Candidate, SelfRagState
+from rag_kit.graphs.self_rag.candidates import CandidateWriter, new_candidate, probabilities
+from rag_kit.graphs.self_rag.logprobs import Reply, may_have_logprobs
+from rag_kit.graphs.self_rag.nodes import cap_of, has_answer
+from rag_kit.graphs.self_rag.state import Beam, Candidate, SelfRagContext, SelfRagState
 from rag_kit.graphs.state import Update
-from rag_kit.graphs.steps import beside, fetch, inner, together
 from rag_kit.text.citations.decline import DECLINED
 
 logger = logging.getLogger(__name__)
@@ -98,9 +96,7 @@ class Paper(CandidateWriter):
             # as in the paper: the question and the segment before
             beam["query"] = " ".join([state["asked"], *(part["text"] for part in beam["segments"][-1:])])
         queries = list(dict.fromkeys(beam["query"] for beam in wanting))
-        lists = await together(
-            [fetch(self.retriever, query, k=context.k, filter=context.filter) for query in queries]
-        )
+        lists = await together([self.fetch(query, context) for query in queries])
         found: dict[str, list[str]] = {}
         for query, documents in zip(queries, lists, strict=True):
             allowed = await self.guards.allowed(documents)
@@ -194,7 +190,7 @@ class Paper(CandidateWriter):
         report("ranked", segment=state["segment"], scores=[round(beam["score"], 4) for beam in beams])
         if state["capped"] and not all(beam["ended"] for beam in beams):
             update["notes"] = ["finished early: a cap of the run was reached; the answer is the best so far"]
-        elif undecided(beams, context.max_segments - state["segment"], context.weights):
+        elif beams and not beams[0]["ended"] and state["segment"] < context.max_segments:
             return Command(update=update, goto="decide_retrieval")
         return Command(update=update, goto="finish")
 

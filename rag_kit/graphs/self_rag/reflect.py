@@ -11,10 +11,10 @@ from rag_kit.graphs.evaluators.base import Evaluator, judged_by, unjudged
 from rag_kit.graphs.guards import cited
 from rag_kit.graphs.running import report
 from rag_kit.graphs.self_rag.candidates import source_of
-from rag_kit.graphs.self_rag.context import SelfRagContext
 from rag_kit.graphs.self_rag.nodes import SelfRagNodes, unreadable
-from rag_kit.graphs.self_rag.state import Draft, SelfRagState
+from rag_kit.graphs.self_rag.state import Draft, SelfRagContext, SelfRagState
 from rag_kit.graphs.state import Update
+from rag_kit.text import fold
 from rag_kit.text.citations.decline import DECLINED, is_declined
 
 
@@ -23,7 +23,6 @@ class Reflect(SelfRagNodes):
 
     files = ("condense", "answer", "answer_again", "grade_support", "grade_usefulness", "rewrite_query")
     mode = "reflect"
-    after_begin = "retrieve"
 
     def __init__(self, retriever: Any, llm: Any, options: Any, *, evaluator: Evaluator) -> None:
         super().__init__(retriever, llm, options)
@@ -65,7 +64,7 @@ class Reflect(SelfRagNodes):
         """Write another query for the same question; the question itself stays."""
         values = {"question": state["asked"], "queries": "\n".join(state["tried"])}
         query = await self.ask("rewrite_query", state, context, values, unreadable)
-        if query is None or _same(query.query) in map(_same, state["tried"]):
+        if query is None or fold(query.query) in map(fold, state["tried"]):
             why = "no usable query" if query is None else "a query that was tried already"
             return Command(update={"notes": [f"rewrite_query: the model gave {why}"]}, goto="finish")
         report("rewritten", search_query=query.query)
@@ -153,10 +152,6 @@ def _worth(draft: Draft) -> tuple[int, int]:
     """Supported and useful, supported, not graded, not supported."""
     support = {True: 2, None: 1, False: 0}[draft["supported"]]
     return support, {True: 2, None: 1, False: 0}[draft["useful"]]
-
-
-def _same(query: str) -> str:
-    return " ".join(query.casefold().split())
 
 
 def _graded(state: SelfRagState, of: str, verdict: dict[str, Any]) -> Update:

@@ -17,7 +17,7 @@ from typing_extensions import TypedDict
 
 from rag_kit.errors import InvalidInputError, ModelUnreachableError
 from rag_kit.graphs import Guards, build_conversational_rag
-from rag_kit.graphs.conversational.memory import is_long, split
+from rag_kit.graphs.conversational.nodes import is_long, split
 from rag_kit.graphs.guards import Refusal
 from rag_kit.models import chat_model
 from rag_kit.retrieval import BM25Retriever

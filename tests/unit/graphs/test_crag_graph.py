@@ -21,7 +21,7 @@ from rag_kit.documents import get_provenance
 from rag_kit.errors import BudgetExceededError, InvalidInputError
 from rag_kit.graphs.crag.build import build_crag
 from rag_kit.graphs.crag.state import CragState
-from rag_kit.graphs.evaluators.llm import LLMEvaluator
+from rag_kit.graphs.evaluators.models import LLMEvaluator
 from rag_kit.graphs.guards import Guards, Refusal
 from rag_kit.graphs.running import RETRY
 from rag_kit.models import chat_model

@@ -15,7 +15,7 @@ from support.openai_server import OpenAIServer, Recorded
 from rag_kit.concurrency.steps import run
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs import build_crag, build_self_rag
-from rag_kit.graphs.evaluators.llm import LLMEvaluator
+from rag_kit.graphs.evaluators.models import LLMEvaluator
 from rag_kit.models import chat_model
 
 EN = ("When does the fan start?", "The fan starts at 60 degrees.", "Report {} of the hall.")

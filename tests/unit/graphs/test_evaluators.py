@@ -22,11 +22,9 @@ from rag_kit.concurrency.budget import Budget
 from rag_kit.concurrency.steps import arun, run
 from rag_kit.errors import BudgetExceededError, InvalidInputError
 from rag_kit.graphs.evaluators.base import Evaluator, Grading, Thresholds
-from rag_kit.graphs.evaluators.coerce import as_evaluator
-from rag_kit.graphs.evaluators.cross_encoder import CrossEncoderEvaluator
-from rag_kit.graphs.evaluators.function import FunctionEvaluator
+from rag_kit.graphs.evaluators.function import FunctionEvaluator, as_evaluator
 from rag_kit.graphs.evaluators.lexical import LexicalEvaluator
-from rag_kit.graphs.evaluators.llm import LLMEvaluator
+from rag_kit.graphs.evaluators.models import CrossEncoderEvaluator, LLMEvaluator
 from rag_kit.models import chat_model
 
 QUESTION = "Which team did Smith play for in 1992?"

@@ -14,8 +14,8 @@ from langchain_core.documents import Document
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs import fit_thresholds
 from rag_kit.graphs.evaluators.base import Thresholds
-from rag_kit.graphs.evaluators.coerce import as_evaluator
 from rag_kit.graphs.evaluators.fitting import Pair, afit_thresholds, roc_auc
+from rag_kit.graphs.evaluators.function import as_evaluator
 
 
 def test_by_hand() -> None:

@@ -19,8 +19,8 @@ from pydantic import BaseModel
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs import build_crag, build_self_rag, fit_thresholds
 from rag_kit.graphs.evaluators.base import Evaluator, Grading
-from rag_kit.graphs.evaluators.coerce import as_evaluator
 from rag_kit.graphs.evaluators.fitting import afit_thresholds
+from rag_kit.graphs.evaluators.function import as_evaluator
 from rag_kit.graphs.evaluators.lexical import LexicalEvaluator
 from rag_kit.models import chat_model
 from rag_kit.retrieval import BM25Retriever
@@ -215,7 +215,7 @@ async def test_a_chain_of_prompt_and_structured_model(wrapped: bool) -> None:
         (lambda question, passages: ["high", "low"], r"returned 'high' \(str\)"),
         (lambda question, passages: [90, 10], "90 .* goes from -1 to 1"),
         (lambda question, passages: passages.page_content, "no attribute 'page_content'"),
-        (lambda question, passage: [0.5], r"asked about one passage: it returned \[0.5\]"),
+        (lambda question, passage: [0.5], r"asked about one passage: TypeError: it returned \[0.5\]"),
         (lambda question, passage: {"relevance": 0.5}, "returned {'relevance': 0.5}"),
         (RunnableLambda(lambda asked: asked["doc"]), "KeyError: 'doc'"),
         (RunnableLambda(lambda asked: {"score": -0.5}), "goes from 0 to 1"),

@@ -8,16 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_kit.graphs.self_rag.logprobs import Token, label_probabilities, read_tokens
-from rag_kit.graphs.self_rag.scores import (
+from rag_kit.graphs.self_rag.beams import (
     CRITIQUES,
     WORTH,
-    Weights,
     beam_score,
     critique_score,
     segment_score,
     sequence_probability,
 )
+from rag_kit.graphs.self_rag.logprobs import Token, label_probabilities, read_tokens
 
 probability = st.floats(0, 1)
 
@@ -62,8 +61,8 @@ def test_prompted_labels_by_hand(labels: tuple[str, str, str], f: float) -> None
 def test_weights_count() -> None:
     """Other weights give another f."""
     parts = dict.fromkeys(("p", *CRITIQUES), 0.5)
-    assert segment_score(parts, Weights(2, 4, 1)) == 0.5 + 1 + 2 + 0.5
-    assert segment_score(parts, Weights(0, 0, 0)) == 0.5
+    assert segment_score(parts, (2, 4, 1)) == 0.5 + 1 + 2 + 0.5
+    assert segment_score(parts, (0, 0, 0)) == 0.5
 
 
 def test_the_probability_of_retrieval_is_that_of_yes_beside_no() -> None:

@@ -1,19 +1,22 @@
-"""A chat model as an evaluator: several passages in one call, the calls at the same time."""
+"""Models as evaluators: a chat model, and a cross-encoder, which reads question and passage together."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from langchain_core.documents import Document
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.evaluators.base import Evaluator, Grading, Thresholds
-from rag_kit.graphs.steps import ask, beside
+from rag_kit.graphs.running import ask, beside, user_function
 from rag_kit.prompts import load_prompt, render_passages
 from rag_kit.retrieval.base import check_count
 from rag_kit.retrieval.prompting import check_model, field_of, grade_score, read_numbers
+from rag_kit.retrieval.rerank.base import check_scores
+from rag_kit.retrieval.rerank.scorers import is_cross_encoder
 
 _LONGEST_REASON = 200
 
@@ -79,7 +82,8 @@ class LLMEvaluator(Evaluator):
         calls = []
         for batch in batches:
             values: dict[str, Any] = {"question": question, "passages": render_passages(batch)}
-            calls.append(ask(self.llm, prompt, values if self.single else {**values, "count": len(batch)}))
+            count = {} if self.single else {"count": len(batch)}
+            calls.append(ask(self.llm, prompt, {**values, **count}))
         fan = await beside(calls)
         gradings: list[Grading] = []
         for batch, outcome in zip(batches, fan.outcomes, strict=True):
@@ -116,12 +120,10 @@ class LLMEvaluator(Evaluator):
 
     def _of_batch(self, answer: Any, count: int) -> list[Grading]:
         """The grades of one call by id: unknown ids fall away, of a repeated one the first counts."""
-        items = field_of(answer, "grades")
         found: dict[int, Any] = {}
-        for item in items if isinstance(items, list) else []:
-            places = read_numbers([item], count).places if isinstance(item, dict) else []
-            if places:
-                found.setdefault(places[0], item)
+        for item in field_of(answer, "grades"):
+            for place in read_numbers([item], count).places if isinstance(item, dict) else ():
+                found.setdefault(place, item)
         return [
             self._grading(found[place]) if place in found else self.ungraded("the model left it out")
             for place in range(count)
@@ -131,3 +133,55 @@ class LLMEvaluator(Evaluator):
 def _cut(passage: Document, limit: int) -> Document:
     text = passage.page_content
     return passage if len(text) <= limit else Document(f"{text[: limit - 1]}…", metadata=passage.metadata)
+
+
+class CrossEncoderEvaluator(Evaluator):
+    """Judge passages with any LangChain cross-encoder, all pairs in one call.
+
+    A logit x becomes the confidence tanh(x / 2): 0 where the model gives even odds.
+
+    Args:
+        model: A ``langchain_core.cross_encoders.BaseCrossEncoder``.
+        scale: What the model gives: ``"logit"``, or ``"probability"`` (0 to 1; sentence-transformers' models of one
+            label apply a sigmoid of their own).
+        thresholds: Where its confidence is enough. The default fits no model in particular: fit yours with
+            ``fit_thresholds``.
+
+    Raises:
+        InvalidInputError: ``model`` is no cross-encoder, or ``scale`` is unknown.
+    """
+
+    name = "cross_encoder"
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        scale: Literal["logit", "probability"] = "logit",
+        thresholds: Thresholds | None = None,
+    ) -> None:
+        if not is_cross_encoder(model):
+            raise InvalidInputError(
+                f"model is a {type(model).__name__}; give a LangChain cross-encoder "
+                "(langchain_core.cross_encoders.BaseCrossEncoder)."
+            )
+        if scale not in ("logit", "probability"):
+            raise InvalidInputError(f"scale={scale!r} was given; allowed: 'logit', 'probability'.")
+        self.model = model
+        self.scale = scale
+        self.thresholds = thresholds or type(self).thresholds
+
+    async def grade(self, question: str, passages: Sequence[Document], language: str) -> list[Grading]:
+        """Judge passages; see ``Evaluator.grade``."""
+        pairs = [(question, passage.page_content) for passage in passages]
+        try:
+            scores = check_scores(await user_function(self.name, self.model.score, pairs), len(passages))
+        except Exception as error:  # noqa: BLE001 - any model; `ungraded` raises what ends the run
+            return [self.ungraded(error) for _ in passages]
+        return [self._grading(score) for score in scores]
+
+    def _grading(self, score: float | None) -> Grading:
+        if score is None or (self.scale == "probability" and not 0 <= score <= 1):
+            return self.ungraded(f"the model gave {score} for a {self.scale}")
+        confidence = math.tanh(score / 2) if self.scale == "logit" else 2 * score - 1
+        return Grading(confidence, f"{self.scale} {score:.2f}")

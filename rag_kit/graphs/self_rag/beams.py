@@ -1,4 +1,4 @@
-"""The scores of Self-RAG, and the ranking of candidates into beams: pure functions.
+"""The scores of Self-RAG, the ranking of candidates into beams, and a beam as an answer: pure functions.
 
 Paper: Asai et al., Self-RAG: Learning to Retrieve, Generate, and Critique through Self-Reflection, arXiv 2310.11511,
 section 3.3 and appendix A.3.
@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from rag_kit.graphs.self_rag.state import Beam, Candidate, Segment
+from rag_kit.text import detect_language, sentences
+from rag_kit.text.citations.statements import renumbered
 
 #: What each label of a critique is worth, and of the decision whether to look something up.
 WORTH: dict[str, dict[str, float]] = {
@@ -24,25 +25,12 @@ CRITIQUES = ("relevance", "support", "usefulness")
 #: How the reason of a candidate begins whose model call failed.
 FAILED = "failed"
 
+#: The paper's weights of the three critiques in ``f``.
+WEIGHTS = (1.0, 1.0, 0.5)
+
 _NOT_WORD = re.compile(r"\W+")
-
-
-class Weights(NamedTuple):
-    """Weights of the three critiques in ``f``; the paper's defaults."""
-
-    relevance: float = 1.0
-    support: float = 1.0
-    usefulness: float = 0.5
-
-
-PAPER_WEIGHTS = Weights()
-
-
-class Ranked(NamedTuple):
-    """What came of a segment: the beams that are kept, best first, and the candidates, judged."""
-
-    beams: list[Beam]
-    candidates: list[Candidate]
+_ENDED = re.compile(r"[.!?。！？…][\"'”’」』)）\]]*$")
+_END = re.compile(r"^\W*END\W*$")
 
 
 def critique_score(name: str, probabilities: Mapping[str, float]) -> float:
@@ -71,7 +59,7 @@ def sequence_probability(logprobs: Sequence[float]) -> float:
     return math.exp(min(0.0, sum(logprobs) / len(logprobs))) if logprobs else 1.0
 
 
-def segment_score(parts: Mapping[str, float], weights: Weights = PAPER_WEIGHTS) -> float:
+def segment_score(parts: Mapping[str, float], weights: Sequence[float] = WEIGHTS) -> float:
     """``f = p(y) + w_rel s_rel + w_sup s_sup + w_use s_use``.
 
     Example:
@@ -100,10 +88,10 @@ def rank(
     candidates: Sequence[Candidate],
     *,
     width: int,
-    weights: Weights = PAPER_WEIGHTS,
+    weights: Sequence[float] = WEIGHTS,
     hard: bool = False,
-) -> Ranked:
-    """Score the candidates of a segment and keep the best beams.
+) -> tuple[list[Beam], list[Candidate]]:
+    """Score the candidates of a segment, and keep the best beams, best first.
 
     A beam for which some candidate had nothing to add competes as it stands, too; one that got no candidate at all
     has ended. Equal scores: the longer answer, then the order given.
@@ -128,22 +116,7 @@ def rank(
     for one in judged:
         lost = f"score {one['score'] or 0.0:.3f} is not among the best {width} (the last of them has {least:.3f})"
         one["reason"] = one["reason"] or ("nothing to add" if one["f"] is None else lost)
-    return Ranked(kept, judged)
-
-
-def undecided(beams: Sequence[Beam], left: int, weights: Weights = PAPER_WEIGHTS) -> bool:
-    """Whether a beam that goes on may still come out before the best one that has ended.
-
-    It cannot where even the highest ``f`` in every segment that is left would keep its mean below.
-    """
-    highest = segment_score(dict.fromkeys(("p", *CRITIQUES), 1.0), weights)
-    ended = max((beam["score"] for beam in beams if beam["ended"]), default=-math.inf)
-    for beam in beams if left > 0 else ():
-        scores = [segment["f"] for segment in beam["segments"]]
-        # the mean only grows by segments that are better than it, so the most of them reach the most
-        if not beam["ended"] and max(beam_score([*scores, *[highest] * left]), beam["score"]) >= ended:
-            return True
-    return False
+    return kept, judged
 
 
 def shared_segments(beams: Sequence[Beam]) -> int:
@@ -161,7 +134,7 @@ def plain(text: str) -> str:
     return _NOT_WORD.sub("", text.casefold())
 
 
-def _scored(candidate: Candidate, beam: Beam, weights: Weights) -> Candidate:
+def _scored(candidate: Candidate, beam: Beam, weights: Sequence[float]) -> Candidate:
     if not candidate["parts"]:
         return {**candidate}
     f = segment_score(candidate["parts"], weights)
@@ -193,3 +166,72 @@ def _extended(beam: Beam, one: Candidate) -> Beam:
 
 def _adds_nothing(one: Candidate) -> bool:
     return one["f"] is None and not one["reason"].startswith(FAILED)
+
+
+def tidy(text: str, count: int) -> str:
+    """A continuation without citations of its own, at most `count` sentences; empty if it says END.
+
+    Example:
+        >>> tidy("The fan is loud. [1] It is red. It is old.", 2), tidy("END.", 1)
+        ('The fan is loud. It is red.', '')
+    """
+    if _END.match(text):
+        return ""
+    bare = renumbered(text, {}).strip()
+    found = sentences(bare)
+    # a model that says something and then END means the end of its text
+    if len(found) > 1 and _END.match(found[-1].text):
+        found = found[:-1]
+    kept = found[:count]
+    return bare[kept[0].start : kept[-1].end].strip() if kept else ""
+
+
+def answer_so_far(beam: Beam) -> str:
+    """The answer so far, without citations."""
+    return _joined([segment["text"] for segment in beam["segments"]])
+
+
+def used_passages(segments: Sequence[Segment]) -> list[int]:
+    """Indices of the passages that an answer rests on, in the order of their first use."""
+    return list(dict.fromkeys(part["passage"] for part in segments if part["passage"] is not None))
+
+
+def cited_pieces(segments: Sequence[Segment]) -> list[str]:
+    """The segments as they stand in the answer, ``[n]`` after each sentence; joined they are the answer.
+
+    Example:
+        >>> first = {"text": "Tea is hot. Ice is cold.", "beam": 1, "passage": 7, "f": 1.0}
+        >>> cited_pieces([first, {"text": "Hello", "beam": 1, "passage": None, "f": 1.0}])
+        ['Tea is hot.[1] Ice is cold.[1]', ' Hello.']
+    """
+    numbers = {passage: number for number, passage in enumerate(used_passages(segments), start=1)}
+    pieces: list[str] = []
+    for part in segments:
+        mark = "" if part["passage"] is None else f"[{numbers[part['passage']]}]"
+        text = _joined([f"{_finished(one.text)}{mark}" for one in sentences(part["text"])])
+        pieces.append(_gap(pieces[-1] if pieces else "", text) + text)
+    return pieces
+
+
+def _finished(text: str) -> str:
+    """A sentence with a stop, without which the citation check could not tell it from the next; rows have none."""
+    text = " ".join(text.split())
+    if text.startswith("|") or _ENDED.search(text):
+        return text
+    return text.rstrip(",;:，；：、") + ("。" if detect_language(text) == "zh" else ".")
+
+
+def _joined(parts: Sequence[str]) -> str:
+    text = ""
+    for part in parts:
+        text += _gap(text, part) + part
+    return text
+
+
+def _gap(before: str, part: str) -> str:
+    """Rows of a table stand on lines of their own; Chinese sentences have no blank between them."""
+    if not before:
+        return ""
+    if before.lstrip().startswith("|") or part.startswith("|"):
+        return "\n"
+    return "" if detect_language(part) == "zh" else " "

@@ -74,7 +74,6 @@ class ConversationalState(RagState, total=False):
     ``history``. ``facts`` is what is known about the user in this run; ``related_questions`` what may be asked next.
     """
 
-    asked: str
     summary: str
     facts: list[str]
     related_questions: list[str]
