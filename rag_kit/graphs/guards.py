@@ -167,14 +167,7 @@ Judged = Mapping[str, Literal["supported", "unsupported"]]
 def cited(
     answer: str, documents: Sequence[Document], *, language: str | None = None, judged: Judged | None = None
 ) -> Update:
-    """Check the answer's citations against the documents, numbered from 1 in the order given.
-
-    Example:
-        >>> passages = [Document("Paris is the capital of France.", metadata={"file": "fr.md", "page": 2})]
-        >>> found = cited("The capital of France is Paris. [1]", passages)
-        >>> found["status"], found["citations"][0]["quote"], found["citations"][0]["page"]
-        ('grounded', 'Paris is the capital of France.', 2)
-    """
+    """Check the answer's citations against the documents, numbered from 1 in the order given."""
     report = check_citations(answer, [d.page_content for d in documents], language=language, judged=judged)
     citations: list[Any] = []
     for item in report.citations:

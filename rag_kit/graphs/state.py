@@ -64,14 +64,7 @@ AnswerStatus = Literal[
 
 
 def keep_last_turns(old: Sequence[Turn], new: Sequence[Turn]) -> list[Turn]:
-    """Append, and forget what is older than the last `MAX_TURNS` turns; refuse what is none (an edited state).
-
-    Example:
-        >>> keep_last_turns([], [{"question": "Why?"}])
-        Traceback (most recent call last):
-        ...
-        rag_kit.errors.InvalidInputError: history holds {'question': 'Why?'}; give turns, each a dict with question ...
-    """
+    """Append, and forget what is older than the last `MAX_TURNS` turns; refuse what is none (an edited state)."""
     for turn in _listed(new):
         if not isinstance(turn, Mapping) or not all(isinstance(turn.get(key), str) for key in _TURN):
             raise InvalidInputError(
@@ -81,12 +74,7 @@ def keep_last_turns(old: Sequence[Turn], new: Sequence[Turn]) -> list[Turn]:
 
 
 def add_usage(old: Mapping[str, Any], new: Mapping[str, Any]) -> Usage:
-    """Add up what nodes used, also of nodes that ran side by side.
-
-    Example:
-        >>> add_usage({"calls": 1, "tokens": 9, "seconds": 0.5}, {"calls": 2, "tokens": 1, "seconds": 0.5})
-        {'calls': 3, 'tokens': 10, 'seconds': 1.0}
-    """
+    """Add up what nodes used, also of nodes that ran side by side."""
     numbers = [new.get(key) for key in Usage.__annotations__] if isinstance(new, Mapping) else [None]
     if not all(isinstance(number, int | float) for number in numbers):
         raise InvalidInputError(
@@ -181,12 +169,7 @@ _LASTING = ("question", "history", "summary", "language", "status", "usage")
 
 
 def cleared(state: type[Any]) -> Update:
-    """An empty value for each key that a run writes: nothing of an earlier turn of the thread is left.
-
-    Example:
-        >>> cleared(RagState)["documents"], cleared(RagState)["answer"]
-        ([], '')
-    """
+    """An empty value for each key that a run writes: nothing of an earlier turn of the thread is left."""
     kinds: Mapping[str, Any] = _kinds(state)  # type: ignore[arg-type]
     return {key: _empty(kind) for key, kind in kinds.items() if key not in _LASTING}
 

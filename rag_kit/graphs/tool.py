@@ -88,12 +88,10 @@ def as_tool(
     graph = graph.copy({"checkpointer": None})
 
     def ask(question: str, config: RunnableConfig) -> tuple[str, dict[str, Any]]:
-        _check(question)
-        return _reply(graph.invoke({"question": question}, config, context=settings))
+        return _reply(graph.invoke(_input(question), config, context=settings))
 
     async def aask(question: str, config: RunnableConfig) -> tuple[str, dict[str, Any]]:
-        _check(question)
-        return _reply(await graph.ainvoke({"question": question}, config, context=settings))
+        return _reply(await graph.ainvoke(_input(question), config, context=settings))
 
     return StructuredTool.from_function(
         func=ask,
@@ -106,10 +104,10 @@ def as_tool(
     )
 
 
-def _check(question: str) -> None:
-    """An agent's model can mend what it asks, so it is given the error."""
+def _input(question: str) -> dict[str, str]:
+    """The graph's input; an agent's model can mend what it asks, so it is given the error."""
     try:
-        check_question(question, example="{'question': 'How ...?'}")
+        return {"question": check_question(question, example="{'question': 'How ...?'}")}
     except InvalidInputError as error:
         raise ToolException(str(error)) from None
 
@@ -129,11 +127,11 @@ def _reply(state: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 
 def _place(citation: Mapping[str, Any]) -> str:
     """File, page, heading and quote on one line; control characters are made visible."""
-    page = citation.get("page")
-    where = [citation.get("file") or citation.get("title"), page and f"page {page}", citation.get("heading")]
-    place = ", ".join(str(part) for part in where if part)
-    quote = " ".join((citation.get("quote") or "").split())
+    page = citation["page"]
+    where = [citation["file"] or citation["title"], page and f"page {page}", citation["heading"]]
+    quote = " ".join((citation["quote"] or "").split())
     quote = quote if len(quote) <= _MAX_QUOTE else f"{quote[: _MAX_QUOTE - 1]}…"
-    text = ": ".join(part for part in (place, f'"{quote}"' if quote else "") if part)
-    supported = citation.get("status") in ("supported", "undecided")
+    parts = [", ".join(str(part) for part in where if part), quote and f'"{quote}"']
+    text = ": ".join(part for part in parts if part)
+    supported = citation["status"] in ("supported", "undecided")
     return clean_text(text if supported else f"{text} (does not support the statement)")

@@ -38,14 +38,7 @@ _ROUTES: dict[str, Route] = {"none": "direct", "single": "single", "multi": "mul
 
 
 def route_of(found: Classification) -> Route | None:
-    """The route of a classification; None where it names nothing that is known.
-
-    Example:
-        >>> route_of(Classification(intent="question", complexity="multi", reason=""))
-        'multi'
-        >>> route_of(Classification(intent="question", complexity="delete everything", reason="")) is None
-        True
-    """
+    """The route of a classification; None where it names nothing that is known."""
     if found.intent == "unclear":
         return "clarify"
     if found.intent == "chat":

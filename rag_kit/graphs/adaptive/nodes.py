@@ -241,11 +241,6 @@ def interleaved(found: list[list[Document]]) -> list[Document]:
     """The best passage of each step, then the second of each, and so on; each passage once.
 
     So every step is represented, however little of it all fits into a prompt.
-
-    Example:
-        >>> a, b, c = Document("a"), Document("b"), Document("c")
-        >>> [document.page_content for document in interleaved([[a, b], [c, a]])]
-        ['a', 'c', 'b']
     """
     kept: dict[str, Document] = {}
     for document in chain.from_iterable(zip_longest(*found)):

@@ -49,16 +49,7 @@ class AdaptiveState(RagState, total=False):
 
 
 class AdaptiveContext(RagContext):
-    """Settings of one run of the adaptive graph; each has a default.
-
-    Example:
-        >>> AdaptiveContext(max_hops=2).max_hops
-        2
-        >>> AdaptiveContext(max_hops=0)
-        Traceback (most recent call last):
-        ...
-        rag_kit.errors.InvalidInputError: context is not valid: max_hops: input should be greater than or equal to 1...
-    """
+    """Settings of one run of the adaptive graph; each has a default."""
 
     common_nodes: ClassVar[dict[str, tuple[str, ...]]] = {
         **nodes_of_settings(language="begin", retrieve="search_hop", asks=_ASKING),
@@ -67,34 +58,19 @@ class AdaptiveContext(RagContext):
 
     max_calls: int | None = max_calls_field(100)
     route: Literal["auto", "single", "multi"] = setting(
-        "auto",
-        "'auto' classifies the question; 'single' or 'multi' goes that way without asking.",
-        "classify",
+        "auto", "'single' or 'multi' goes that way without asking the classifier.", "classify"
     )
     direct: bool = setting(
-        True,
-        "Whether talk may be answered without looking anything up; if not, it is searched for too.",
-        "classify",
-        "direct",
+        True, "Whether talk may be answered without looking anything up.", "classify", "direct"
     )
     clarify: bool = setting(
-        True,
-        "Whether the run may wait for a reply to a question back (needs a checkpointer); if not, "
-        "the question back is the answer.",
-        "ask_back",
-        "clarify",
+        True, "Whether to wait for a reply to a question back (needs a checkpointer).", "ask_back", "clarify"
     )
     max_clarifications: int = setting(
-        1,
-        "How often the user is asked back; 0: never, an unclear question is searched for as it is.",
-        "classify",
-        ge=0,
-        le=MAX_CLARIFICATIONS,
+        1, "How often the user is asked back.", "classify", ge=0, le=MAX_CLARIFICATIONS
     )
     max_hops: int = setting(4, "Steps of a question that needs several facts.", "next_hop", ge=1, le=MAX_HOPS)
-    single: dict[str, Any] | None = setting(
-        None, 'Further settings of the graph behind "single" (CRAG), e.g. {"upper": 0.4}.', "single"
-    )
+    single: dict[str, Any] | None = setting(None, 'Further settings of CRAG: {"upper": 0.4}.', "single")
     condense_instructions: str | None = instructions_field("condense", "begin")
     classify_question_instructions: str | None = instructions_field("classify_question", "classify")
     clarify_question_instructions: str | None = instructions_field("clarify_question", "ask_back")

@@ -23,12 +23,7 @@ _INVISIBLE = re.compile(r"[\x00-\x20\x7f-\xa0\u00ad\u200b-\u200f\u2028-\u202e\u2
 
 
 def check_user_id(user_id: Any) -> str:
-    """See that a text names one user and nothing else.
-
-    Example:
-        >>> check_user_id("ann@example.org")
-        'ann@example.org'
-    """
+    """See that a text names one user and nothing else."""
     if not isinstance(user_id, str) or not _USER_ID.fullmatch(user_id):
         raise ValueError(
             f"{user_id!r:.60} is no user id; allowed: 1 to 128 letters, digits and @ + : = . _ -"
@@ -37,12 +32,7 @@ def check_user_id(user_id: Any) -> str:
 
 
 def namespace(user_id: str) -> tuple[str, str, str]:
-    """The store's namespace of a user. Dots, which stores use to join names, are written ``%2E``.
-
-    Example:
-        >>> namespace("ann@example.org")
-        ('rag_kit', 'ann@example%2Eorg', 'facts')
-    """
+    """The store's namespace of a user. Dots, which stores use to join names, are written ``%2E``."""
     return ("rag_kit", check_user_id(user_id).replace(".", "%2E"), "facts")
 
 
@@ -113,10 +103,6 @@ def merged(known: Sequence[str], new: Iterable[str], said: str, most: int) -> li
     """The facts that are kept after a message: cleaned, without repeats, the newest where there are too many.
 
     A fact must share a word with what the user wrote, so that nothing is kept that came from somewhere else.
-
-    Example:
-        >>> merged(["Lives in Bonn."], ["lives in Bonn", "Drives a Golf.", "Owns a yacht."], "I drive a Golf", 9)
-        ['Lives in Bonn.', 'Drives a Golf.']
     """
     kept = [fact for fact in map(tidy, known) if fact]
     words = set(content_words(said))

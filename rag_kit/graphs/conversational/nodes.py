@@ -17,6 +17,7 @@ from rag_kit.graphs.guards import Refusal
 from rag_kit.graphs.nodes import NOT_REWRITTEN, RagNodes, rendered
 from rag_kit.graphs.running import OnCap, attempt, report
 from rag_kit.graphs.state import Turn, Update
+from rag_kit.models.structured import RAISE
 from rag_kit.prompts.rendering import Markup
 from rag_kit.retrieval.conversational import MAX_SUMMARISED, summary_turn
 
@@ -121,7 +122,7 @@ class ConversationalNodes(RagNodes):
         if store is None or not user_id:
             return {}
         values = {"question": state["asked"], "facts": store_of.rendered(state["facts"])}
-        noted = await self.ask("remember_facts", state, context, values, fallback=_error)
+        noted = await attempt(self.ask("remember_facts", state, context, values, RAISE))
         if isinstance(noted, Exception):
             return _unusable("remember", noted)
         if not noted.facts:
@@ -150,7 +151,7 @@ class ConversationalNodes(RagNodes):
             "history": shown_turns(earlier, state.get("summary") or "", _MAX_HISTORY),
             "count": count,
         }
-        offered = await self.ask("related_questions", state, context, values, fallback=_error)
+        offered = await attempt(self.ask("related_questions", state, context, values, RAISE))
         if isinstance(offered, Exception):
             return _unusable("related questions", offered)
         asked = [state["asked"], state["search_query"], *(turn["question"] for turn in earlier)]
@@ -171,12 +172,7 @@ def left_out(what: str) -> OnCap:
 
 
 def is_long(history: Sequence[Turn], summary: str, max_turns: int, max_chars: int) -> bool:
-    """Whether a history has outgrown one of its caps.
-
-    Example:
-        >>> is_long([Turn(question="Why?", answer="So.")] * 3, "", max_turns=2, max_chars=1000)
-        True
-    """
+    """Whether a history has outgrown one of its caps."""
     return len(history) > max_turns or _length(history) + len(summary) > max_chars
 
 
@@ -185,11 +181,6 @@ def split(history: Sequence[Turn], max_turns: int, max_chars: int) -> tuple[list
 
     Half, so that the model is asked for a summary every few turns and not at each. The newest turn stays, unless
     it is too long by itself.
-
-    Example:
-        >>> turns = [Turn(question=str(i), answer="a") for i in range(5)]
-        >>> [turn["question"] for turn in split(turns, max_turns=4, max_chars=1000)[1]]
-        ['3', '4']
     """
     first = len(history)
     while first and len(history) - first + 1 <= max(1, max_turns // 2):
@@ -213,11 +204,6 @@ def _length(history: Sequence[Turn]) -> int:
 def _facts(state: ConversationalState) -> dict[str, Any]:
     """What is known about the user, for a prompt that takes it."""
     return {"facts": store_of.rendered(state["facts"])} if state["facts"] else {}
-
-
-def _error(error: Exception) -> Exception:
-    """A fallback that hands the error back, for the notes."""
-    return error
 
 
 def _unusable(what: str, error: Exception) -> Update:

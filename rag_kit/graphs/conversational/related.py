@@ -21,12 +21,6 @@ def worth_asking(
 
     The passages can answer, as far as words tell: they hold each name of the question, and one of them holds at
     least half of its words by weight.
-
-    Example:
-        >>> documents = [Document("The pump starts at 40 degrees. The valve opens at 3 bar.")]
-        >>> offered = ["When does the pump start?", "When does the valve open?", "Who built the Titanic?"]
-        >>> worth_asking(offered, documents, ["when does the pump start"], 3)
-        ['When does the valve open?']
     """
     passages = [PassageText(i, d.page_content, _title(d)) for i, d in enumerate(documents, start=1)]
     terms_of = [set(terms(f"{one.title}\n{one.text}")) for one in passages]

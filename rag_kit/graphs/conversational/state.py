@@ -9,46 +9,24 @@ from rag_kit.graphs.conversational.facts import check_user_id
 from rag_kit.graphs.state import MAX_TURNS, RagState
 
 MAX_RELATED = 5
+_LONG = ("begin", "summarise")
 
 
 class ConversationalContext(RagContext):
-    """Settings of one run of the conversational graph; each has a default.
-
-    Example:
-        >>> ConversationalContext(user_id="ann@example.org").user_id
-        'ann@example.org'
-        >>> ConversationalContext(user_id="../bob")
-        Traceback (most recent call last):
-        ...
-        rag_kit.errors.InvalidInputError: context is not valid: user_id: value error, '../bob' is no user id...
-    """
+    """Settings of one run of the conversational graph; each has a default."""
 
     common_nodes = nodes_of_settings(
         language="begin", retrieve="retrieve", asks=("summarise", "condense", "answer", "remember", "suggest")
     )
 
     max_history_turns: int = setting(
-        10,
-        "Turns of the thread that are kept word for word; beyond it the older half is summarised.",
-        "begin",
-        "summarise",
-        ge=1,
-        le=MAX_TURNS - 1,
+        10, "Turns kept word for word; older ones are summarised.", *_LONG, ge=1, le=MAX_TURNS - 1
     )
     max_history_chars: int = setting(
-        8_000,
-        "Characters of history that go into a prompt; beyond it the older part is summarised.",
-        "begin",
-        "summarise",
-        "condense",
-        ge=200,
-        le=64_000,
+        8_000, "Characters of history that go into a prompt.", *_LONG, "condense", ge=200, le=64_000
     )
     user_id: str | None = setting(
-        None,
-        "Who asks: what is known about this user is used, and new facts are remembered. Empty: neither.",
-        "begin",
-        "remember",
+        None, "Who asks; empty: nothing is known or remembered about the user.", "begin", "remember"
     )
     related_questions: int = setting(
         0, "How many questions to offer at the end.", "suggest", ge=0, le=MAX_RELATED

@@ -12,6 +12,8 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.context import RagContext, instructions_field, max_calls_field, nodes_of_settings, setting
 from rag_kit.graphs.state import RagState, add_items, as_documents
 
+_STRIPS = ("refine", "select_external")
+
 
 class PassageGrading(TypedDict):
     """The evaluator's verdict on one retrieved passage.
@@ -59,23 +61,11 @@ class CragState(RagState, total=False):
     strips: Annotated[list[Strip], add_items]
 
 
-def _threshold(description: str, *nodes: str) -> Any:
-    return setting(None, description, *nodes, ge=-1.0, le=1.0)
-
-
 class CragContext(RagContext):
     """Settings of one run of the CRAG graph; each has a default.
 
     Raises:
         InvalidInputError: A setting is unknown or out of range, or `lower` is above `upper`.
-
-    Example:
-        >>> CragContext(upper=0.4).upper
-        0.4
-        >>> CragContext(lower=0.5, upper=0.4)
-        Traceback (most recent call last):
-        ...
-        rag_kit.errors.InvalidInputError: context is not valid: lower=0.5 is above upper=0.4; lower must not be above.
     """
 
     common_nodes = nodes_of_settings(
@@ -83,54 +73,28 @@ class CragContext(RagContext):
     )
 
     max_calls: int | None = max_calls_field(100)
-    lower: float | None = _threshold(
-        "Lower threshold: with all passages below it the action is 'incorrect'; empty: the evaluator's own.",
-        "grade",
+    lower: float | None = setting(
+        None, "All passages below it: 'incorrect'; empty: the evaluator's own.", "grade", ge=-1.0, le=1.0
     )
-    upper: float | None = _threshold(
-        "Upper threshold: with any passage above it the action is 'correct'; empty: the evaluator's own.",
-        "grade",
+    upper: float | None = setting(
+        None, "Any passage above it: 'correct'; empty: the evaluator's own.", "grade", ge=-1.0, le=1.0
     )
-    strip_sentences: int = setting(
-        3,
-        "Sentences in a strip; a passage of one or two sentences is a strip as it is.",
-        "refine",
-        "select_external",
-        ge=1,
-        le=50,
-    )
+    strip_sentences: int = setting(3, "Sentences in a strip.", *_STRIPS, ge=1, le=50)
     max_strips: int | None = setting(
-        None,
-        "Most strips that are kept of each source (the index, the web); empty: 5, and all of the index "
-        "where the evaluator drops none.",
-        "refine",
-        "select_external",
-        ge=1,
-        le=50,
+        None, "Most strips kept of each source; empty: 5, or all of the index.", *_STRIPS, ge=1, le=50
     )
-    strip_threshold: float | None = _threshold(
-        "Strips whose confidence is below it are dropped; empty: the lower threshold, and none of the index where the "
-        "evaluator drops none.",
-        "refine",
-        "select_external",
+    strip_threshold: float | None = setting(
+        None, "Strips below it are dropped; empty: the lower threshold.", *_STRIPS, ge=-1.0, le=1.0
     )
     approve_web: bool = setting(
         False, "Ask a person before a query leaves for the web (needs a checkpointer).", "approve"
     )
-    web_results: int = setting(
-        5, "Most results of the web search that are looked at.", "web_search", ge=1, le=20
-    )
-    web_result_chars: int = setting(
-        4_000, "Most characters of each result of the web search.", "web_search", ge=100, le=50_000
-    )
-    web_timeout: float = setting(
-        20.0, "Seconds that the web search may take.", "web_search", gt=0, le=MAX_SECONDS
-    )
+    web_results: int = setting(5, "Most results of the web search.", "web_search", ge=1, le=20)
+    web_result_chars: int = setting(4_000, "Most characters of each.", "web_search", ge=100, le=50_000)
+    web_timeout: float = setting(20.0, "Seconds it may take.", "web_search", gt=0, le=MAX_SECONDS)
     condense_instructions: str | None = instructions_field("condense", "begin")
     web_query_instructions: str | None = instructions_field("web_query", "rewrite_query")
-    grade_instructions: str | None = instructions_field(
-        "grade_passages (with a chat model as evaluator)", "grade", "refine", "select_external"
-    )
+    grade_instructions: str | None = instructions_field("grade_passages", "grade", *_STRIPS)
     answer_instructions: str | None = instructions_field("answer", "generate")
 
     def __init__(self, **values: Any) -> None:

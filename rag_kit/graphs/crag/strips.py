@@ -33,15 +33,7 @@ class Selection:
 
 
 def cut(text: str, size: int = 3) -> list[tuple[int, int]]:
-    """Cut a passage into strips of a few sentences.
-
-    Example:
-        >>> text = "One. Two. Three. Four."
-        >>> [text[start:end] for start, end in cut(text, 3)]
-        ['One. Two. Three.', 'Four.']
-        >>> cut("One. Two.", 1)
-        [(0, 9)]
-    """
+    """Cut a passage into strips of a few sentences."""
     found = sentences(text)
     if not found:
         return []

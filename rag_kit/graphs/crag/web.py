@@ -203,14 +203,7 @@ def _unpacked(value: Any) -> Any:
 
 
 def web_documents(value: Any, *, most: int, chars: int, query: str, tool: str) -> list[Document]:
-    """Turn what a search tool gave into documents that say where they are from.
-
-    Example:
-        >>> [found] = web_documents([{"url": "https://a.example/b", "snippet": "Rain."}],
-        ...                         most=5, chars=100, query="rain", tool="search")
-        >>> found.page_content, found.metadata["origin"], found.metadata["source"]
-        ('Rain.', 'web', 'https://a.example/b')
-    """
+    """Turn what a search tool gave into documents that say where they are from."""
     found: dict[str, Document] = {}
     for document in _documents(value, 0):
         text = clean_text(document.page_content[:chars]).strip()[:chars]

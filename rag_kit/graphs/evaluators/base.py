@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -156,6 +155,5 @@ async def judged_by(
 
 
 def _is_grading(value: Any) -> bool:
-    score: Any = getattr(value, "score", None)
-    number = isinstance(score, (int, float)) and not isinstance(score, bool)
-    return isinstance(value, Grading) and number and math.isfinite(score) and -1 <= score <= 1
+    number = isinstance(value, Grading) and isinstance(value.score, (int, float))
+    return number and -1 <= value.score <= 1  # NaN fails the comparison too

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.documents import Document
 
-from rag_kit.concurrency.steps import arun, run
+from rag_kit.concurrency.steps import run
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.evaluators.base import UNGRADED, Evaluator, Thresholds, judged_by
 from rag_kit.graphs.evaluators.function import as_evaluator
@@ -81,51 +81,13 @@ def fit_thresholds(
         >>> fitted.thresholds, round(fitted.auc, 2)
         (Thresholds(lower=-0.3, upper=0.25), 0.89)
     """
-    if isinstance(scores, (Sequence, str)) or hasattr(scores, "tolist"):
-        return _fit(scores, labels, precision, recall)
-    return _fit(*run(_judge(as_evaluator(scores), labels, language), {}), precision, recall)
-
-
-async def afit_thresholds(
-    evaluator: Any,
-    pairs: Sequence[Pair],
-    *,
-    precision: float = 0.8,
-    recall: float | None = None,
-    language: str = "en",
-) -> Fitted:
-    """``fit_thresholds`` of an evaluator without blocking the event loop."""
-    judged = await arun(_judge(as_evaluator(evaluator), pairs, language), {})
-    return _fit(*judged, precision, recall)
-
-
-async def _judge(evaluator: Evaluator, pairs: Any, language: str) -> tuple[list[float | None], list[bool]]:
-    """Confidence and label of each pair; None where one could not be judged."""
-    scores: list[float | None] = []
-    for question, of_one in groupby([_pair(pair) for pair in pairs], key=itemgetter(0)):
-        documents = [document for _, document, _ in of_one]
-        gradings = await judged_by(evaluator, question, documents, language)
-        scores += [None if one.reason.startswith(UNGRADED) else one.score for one in gradings]
-    if scores and all(score is None for score in scores):
-        raise InvalidInputError(f"{evaluator.name} could judge none of the {len(scores)} pairs.")
-    return scores, [label for _, _, label in pairs]
-
-
-def _pair(pair: Any) -> tuple[str, Document, Any]:
-    listed = isinstance(pair, (tuple, list)) and len(pair) == 3
-    if not listed or not isinstance(pair[0], str) or not isinstance(pair[1], (str, Document)):
-        raise InvalidInputError(
-            f"A pair is {pair!r:.60}; give (question, passage, relevant), the passage as a text or a Document."
-        )
-    return pair[0], Document(pair[1]) if isinstance(pair[1], str) else pair[1], pair[2]
-
-
-def _fit(scores: Any, labels: Any, precision: float, recall: float | None) -> Fitted:
     if not 0.5 < precision < 1 or (recall is not None and not 0 < recall <= 1):
         raise InvalidInputError(
             f"precision={precision!r} and recall={recall!r} were given; give a precision above 0.5 and below 1, and a "
             "recall above 0 and at most 1, or None."
         )
+    if not isinstance(scores, Sequence) and not hasattr(scores, "tolist"):
+        scores, labels = run(_judge(as_evaluator(scores), labels, language), {})
     values, truth = _labelled(scores, labels)
     left_out = len(labels) - truth.size
     notes = [f"{left_out} pairs could not be judged and were left out"] if left_out else []
@@ -145,6 +107,24 @@ def _fit(scores: Any, labels: Any, precision: float, recall: float | None) -> Fi
         low = high = min(max(cut, high), low)
     accuracy = float(((values > cut) == truth).mean())
     return Fitted(Thresholds(low, high), cut, roc_auc(values, truth), accuracy, int(truth.size), tuple(notes))
+
+
+async def _judge(evaluator: Evaluator, pairs: Any, language: str) -> tuple[list[float | None], list[bool]]:
+    """Confidence and label of each pair; None where one could not be judged."""
+    for pair in pairs:
+        listed = isinstance(pair, (tuple, list)) and len(pair) == 3
+        if not listed or not isinstance(pair[0], str) or not isinstance(pair[1], (str, Document)):
+            raise InvalidInputError(
+                f"A pair is {pair!r:.60}; give (question, passage, relevant), the passage as a text or a Document."
+            )
+    scores: list[float | None] = []
+    for question, of_one in groupby(pairs, key=itemgetter(0)):
+        documents = [Document(given) if isinstance(given, str) else given for _, given, _ in of_one]
+        gradings = await judged_by(evaluator, question, documents, language)
+        scores += [None if one.reason.startswith(UNGRADED) else one.score for one in gradings]
+    if scores and all(score is None for score in scores):
+        raise InvalidInputError(f"{evaluator.name} could judge none of the {len(scores)} pairs.")
+    return scores, [label for _, _, label in pairs]
 
 
 def _labelled(scores: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -172,13 +152,7 @@ def _labelled(scores: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def roc_auc(scores: np.ndarray, truth: np.ndarray) -> float:
-    """How often a relevant one is above one that is not; ties count half.
-
-    Example:
-        >>> import numpy as np
-        >>> roc_auc(np.array([0.1, 0.2, 0.2, 0.4]), np.array([False, True, False, True]))
-        0.875
-    """
+    """How often a relevant one is above one that is not; ties count half."""
     import numpy as np
 
     others = np.sort(scores[~truth])

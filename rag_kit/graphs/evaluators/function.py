@@ -133,12 +133,6 @@ def read_grade(value: Any, scale: Scale) -> Grading:
     Raises:
         TypeError: It is no grade.
         ValueError: It is no finite number.
-
-    Example:
-        >>> read_grade(True, "confidence").score, read_grade({"score": 0.75, "reason": "It says so."}, "share")
-        (1.0, Grading(score=0.5, reason='It says so.'))
-        >>> read_grade({"relevant": False, "score": 0.2}, "confidence").score
-        -0.6
     """
     if isinstance(value, Grading):
         return value

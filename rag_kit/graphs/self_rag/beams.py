@@ -34,14 +34,7 @@ _END = re.compile(r"^\W*END\W*$")
 
 
 def critique_score(name: str, probabilities: Mapping[str, float]) -> float:
-    """The expected worth of a critique's labels, their probabilities normalised; 0 where none has any.
-
-    Example:
-        >>> critique_score("support", {"full": 0.5, "partial": 0.25, "none": 0.25})
-        0.625
-        >>> critique_score("retrieve", {"yes": 0.125, "no": 0.375})  # P(yes) / (P(yes) + P(no))
-        0.25
-    """
+    """The expected worth of a critique's labels, their probabilities normalised; 0 where none has any."""
     worth = WORTH[name]
     total = sum(probabilities.get(label, 0.0) for label in worth)
     if total <= 0:
@@ -50,22 +43,12 @@ def critique_score(name: str, probabilities: Mapping[str, float]) -> float:
 
 
 def sequence_probability(logprobs: Sequence[float]) -> float:
-    """The length-normalised probability of a text: the exponential of its tokens' mean log-probability.
-
-    Example:
-        >>> round(sequence_probability([math.log(0.5), math.log(0.5)]), 6), sequence_probability([])
-        (0.5, 1.0)
-    """
+    """The length-normalised probability of a text: the exponential of its tokens' mean log-probability."""
     return math.exp(min(0.0, sum(logprobs) / len(logprobs))) if logprobs else 1.0
 
 
 def segment_score(parts: Mapping[str, float], weights: Sequence[float] = WEIGHTS) -> float:
-    """``f = p(y) + w_rel s_rel + w_sup s_sup + w_use s_use``.
-
-    Example:
-        >>> segment_score({"p": 0.5, "relevance": 0.75, "support": 0.625, "usefulness": 0.5})
-        2.125
-    """
+    """``f = p(y) + w_rel s_rel + w_sup s_sup + w_use s_use``."""
     return parts["p"] + sum(weight * parts[name] for weight, name in zip(weights, CRITIQUES, strict=True))
 
 
@@ -101,10 +84,10 @@ def rank(
     options: list[tuple[Beam, Candidate | None]] = [
         (_extended(beams[one["beam"] - 1], one), one) for one in running
     ]
+    going = {one["beam"] for one in running}
+    complete = {one["beam"] for one in judged if one["f"] is None and not one["reason"].startswith(FAILED)}
     for beam in beams:
-        goes_on = any(one["beam"] == beam["number"] for one in running)
-        complete = any(one["beam"] == beam["number"] and _adds_nothing(one) for one in judged)
-        if beam["segments"] and (beam["ended"] or complete or not goes_on):
+        if beam["segments"] and (beam["ended"] or beam["number"] in complete or beam["number"] not in going):
             options.append(({**beam, "ended": True, "retrieve": False}, None))
     options.sort(key=lambda option: (-option[0]["score"], -len(option[0]["segments"])))
     kept: list[Beam] = []
@@ -112,10 +95,9 @@ def rank(
         kept.append({**beam, "number": number})
         if made_of is not None:
             made_of["kept"], made_of["reason"] = True, f"kept as beam {number}"
-    least = kept[-1]["score"] if kept else 0.0
     for one in judged:
-        lost = f"score {one['score'] or 0.0:.3f} is not among the best {width} (the last of them has {least:.3f})"
-        one["reason"] = one["reason"] or ("nothing to add" if one["f"] is None else lost)
+        lost = "nothing to add" if one["f"] is None else f"its score is not among the best {width}"
+        one["reason"] = one["reason"] or lost
     return kept, judged
 
 
@@ -151,11 +133,8 @@ def _competing(judged: Sequence[Candidate], beams: Sequence[Beam], hard: bool) -
             one["reason"] = "the passage is irrelevant (hard constraint)"
         elif hard and one["labels"].get("support") == "none":
             one["reason"] = "the passage does not support it (hard constraint)"
-        elif (first := found.setdefault(path, one)) is not one:
-            place = "no passage" if first["passage"] is None else f"passage {first['passage']}"
-            one["reason"] = (
-                f"the same text as from {place} after beam {first['beam']}, whose score is not lower"
-            )
+        elif found.setdefault(path, one) is not one:
+            one["reason"] = "another candidate has the same text, and no lower score"
     return list(found.values())
 
 
@@ -164,25 +143,10 @@ def _extended(beam: Beam, one: Candidate) -> Beam:
     return {**first_beam(), "segments": [*beam["segments"], segment], "score": one["score"] or 0.0}
 
 
-def _adds_nothing(one: Candidate) -> bool:
-    return one["f"] is None and not one["reason"].startswith(FAILED)
-
-
 def tidy(text: str, count: int) -> str:
-    """A continuation without citations of its own, at most `count` sentences; empty if it says END.
-
-    Example:
-        >>> tidy("The fan is loud. [1] It is red. It is old.", 2), tidy("END.", 1)
-        ('The fan is loud. It is red.', '')
-    """
-    if _END.match(text):
-        return ""
+    """A continuation without citations of its own, at most `count` sentences; empty if it says END."""
     bare = renumbered(text, {}).strip()
-    found = sentences(bare)
-    # a model that says something and then END means the end of its text
-    if len(found) > 1 and _END.match(found[-1].text):
-        found = found[:-1]
-    kept = found[:count]
+    kept = [one for one in sentences(bare) if not _END.match(one.text)][:count]
     return bare[kept[0].start : kept[-1].end].strip() if kept else ""
 
 
@@ -197,13 +161,7 @@ def used_passages(segments: Sequence[Segment]) -> list[int]:
 
 
 def cited_pieces(segments: Sequence[Segment]) -> list[str]:
-    """The segments as they stand in the answer, ``[n]`` after each sentence; joined they are the answer.
-
-    Example:
-        >>> first = {"text": "Tea is hot. Ice is cold.", "beam": 1, "passage": 7, "f": 1.0}
-        >>> cited_pieces([first, {"text": "Hello", "beam": 1, "passage": None, "f": 1.0}])
-        ['Tea is hot.[1] Ice is cold.[1]', ' Hello.']
-    """
+    """The segments as they stand in the answer, ``[n]`` after each sentence; joined they are the answer."""
     numbers = {passage: number for number, passage in enumerate(used_passages(segments), start=1)}
     pieces: list[str] = []
     for part in segments:

@@ -123,11 +123,8 @@ def build_self_rag(
     graph.add_edge(START, "begin")
     graph.add_step("begin", nodes.begin, {nodes.after_begin: READY, **nodes.refusing}, first=True)
     for step, to in ways.items():
-        capped = step != "rank_segments"
-        on_cap = nodes.at_cap if capped else None
-        graph.add_step(
-            step, getattr(nodes, step), to, capped=capped, on_cap=on_cap, fetches=step == "retrieve"
-        )
+        caps: Any = {"capped": False} if step == "rank_segments" else {"on_cap": nodes.at_cap}
+        graph.add_step(step, getattr(nodes, step), to, fetches=step == "retrieve", **caps)
     graph.add_step("finish", nodes.finish, "cite", capped=False)
     graph.add_step("cite", nodes.cite, END, capped=False)
     return graph.built()

@@ -43,15 +43,7 @@ class Reply:
 
 
 def may_have_logprobs(llm: Any) -> bool:
-    """Whether a model's class knows the settings ``logprobs`` and ``top_logprobs``.
-
-    Whether its endpoint serves them shows in the first answer.
-
-    Example:
-        >>> from rag_kit.models import chat_model
-        >>> may_have_logprobs(chat_model("extractive"))
-        False
-    """
+    """Whether a model's class knows the settings ``logprobs`` and ``top_logprobs``; the first answer shows the rest."""
     known = getattr(type(llm), "model_fields", {})
     return isinstance(llm, BaseChatModel) and "logprobs" in known and "top_logprobs" in known
 
@@ -88,25 +80,14 @@ class _Catcher(BaseCallbackHandler):
     def __init__(self) -> None:
         self.tokens: list[Token] = []
 
-    def on_chat_model_start(self, *args: Any, **kwargs: Any) -> None:
-        """Nothing to do."""
-
     def on_llm_end(self, response: LLMResult, **kwargs: Any) -> None:
         """Called with each answer, streamed or not."""
-        [generation, *_] = [*(response.generations[0] if response.generations else []), None]
-        message = getattr(generation, "message", None)
+        message = getattr(response.generations[0][0], "message", None)
         self.tokens = read_tokens(getattr(message, "response_metadata", None))
 
 
 def read_tokens(metadata: Any) -> list[Token]:
-    """The tokens of an OpenAI-compatible answer's ``response_metadata``; none where they are malformed.
-
-    Example:
-        >>> read_tokens({"logprobs": {"content": [{"token": "no", "logprob": -0.1, "top_logprobs": []}]}})
-        [Token(text='no', logprob=-0.1, top=())]
-        >>> read_tokens({"logprobs": None})
-        []
-    """
+    """The tokens of an OpenAI-compatible answer's ``response_metadata``; none where they are malformed."""
     try:
         return [_token(entry) for entry in metadata["logprobs"]["content"][:_MOST_TOKENS]]
     except (TypeError, LookupError, ValueError, AttributeError):
@@ -125,15 +106,7 @@ def _token(entry: Mapping[str, Any]) -> Token:
 def label_probabilities(
     tokens: Sequence[Token], name: str, label: str, labels: Collection[str]
 ) -> dict[str, float] | None:
-    """The probabilities of the labels of a field, read where the model wrote the one that it chose.
-
-    Example:
-        >>> from math import log
-        >>> tokens = [Token('{"support": "', -0.1), Token("par", log(0.5), (("par", log(0.5)), ("full", log(0.25))))]
-        >>> tokens.append(Token('tial"}', 0.0))
-        >>> label_probabilities(tokens, "support", "partial", ("full", "partial", "none"))
-        {'full': 0.25, 'partial': 0.5, 'none': 0.0}
-    """
+    """The probabilities of the labels of a field, read where the model wrote the one that it chose."""
     text = "".join(token.text for token in tokens)
     ends = list(accumulate(len(token.text) for token in tokens))
     written = rf"\b{re.escape(name)}\b\W{{1,12}}(?={re.escape(label)}\b)"

@@ -78,13 +78,7 @@ class Paper(CandidateWriter):
             beam["retrieve"] = beam["wanted"] > context.delta
         segment, wanted = state["segment"] + 1, [beam["retrieve"] for beam in going]
         report("decided", segment=segment, retrieve=wanted)
-        update = {
-            "beams": beams,
-            "segment": segment,
-            "candidates": [],
-            "scoring": state["scoring"],
-            "notes": notes,
-        }
+        update = {"beams": beams, "segment": segment, "scoring": state["scoring"], "notes": notes}
         return Command(update=update, goto="retrieve" if any(wanted) else "generate_direct")
 
     async def retrieve(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
@@ -97,41 +91,24 @@ class Paper(CandidateWriter):
             beam["query"] = " ".join([state["asked"], *(part["text"] for part in beam["segments"][-1:])])
         queries = list(dict.fromkeys(beam["query"] for beam in wanting))
         lists = await together([self.fetch(query, context) for query in queries])
-        found: dict[str, list[str]] = {}
+        found: dict[str, dict[str, Document]] = {}
         for query, documents in zip(queries, lists, strict=True):
-            allowed = await self.guards.allowed(documents)
-            found[query] = [document_key(document) for document in allowed]
-            for key, document in zip(found[query], allowed, strict=True):
-                passages.setdefault(key, document)
+            found[query] = {document_key(one): one for one in await self.guards.allowed(documents)}
+            passages |= {key: one for key, one in found[query].items() if key not in passages}
         place = {key: index for index, key in enumerate(passages)}
         for beam in wanting:
-            beam["found"] = list(dict.fromkeys(place[key] for key in found[beam["query"]]))
+            beam["found"] = [place[key] for key in found[beam["query"]]]
         report("retrieved", segment=state["segment"], passages=sum(map(len, found.values())))
-        all_found = list(passages.values())
-        update = {
-            "beams": beams,
-            "passages": all_found,
-            "documents": all_found,
-            "search_query": queries[-1],
-        }
+        known = list(passages.values())
+        update = {"beams": beams, "passages": known, "documents": known, "search_query": queries[-1]}
         return Command(update=update, goto="generate_segments")
 
     async def generate_segments(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
-        """Write and judge a continuation for each passage of each way to go on, all side by side."""
+        """Write and judge a continuation for each passage of each way to go on, or one from none, all side by side."""
         jobs: list[tuple[Beam, int | None]] = []
         for beam in state["beams"]:
             if not beam["ended"]:
                 jobs += [(beam, index) for index in (beam["found"] if beam["retrieve"] else [None])]
-        return await self._generate(state, context, jobs)
-
-    async def generate_direct(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
-        """Write and judge a continuation of each way to go on, from no passage."""
-        jobs: list[tuple[Beam, int | None]] = [(beam, None) for beam in state["beams"] if not beam["ended"]]
-        return await self._generate(state, context, jobs)
-
-    async def _generate(
-        self, state: SelfRagState, context: SelfRagContext, jobs: list[tuple[Beam, int | None]]
-    ) -> Command[Any]:
         notes: list[str] = []
         wanted, here = len(jobs), f"segment {state['segment']}:"
         if context.max_calls is not None:
@@ -152,11 +129,10 @@ class Paper(CandidateWriter):
             for beam, passage in jobs
         ]
         outcomes = (await beside(branches)).outcomes if branches else []
-        candidates: list[Candidate] = []
-        for (beam, passage), outcome in zip(jobs, outcomes, strict=True):
-            why = f"{FAILED}: {type(outcome.error).__name__}"
-            failed_one = new_candidate(state, beam, passage, why)
-            candidates.append(failed_one if outcome.value is None else outcome.value)
+        candidates: list[Candidate] = [
+            outcome.value or new_candidate(state, beam, passage, f"{FAILED}: {type(outcome.error).__name__}")
+            for (beam, passage), outcome in zip(jobs, outcomes, strict=True)
+        ]
         errors = [outcome.error for outcome in outcomes if outcome.error is not None]
         caps = [error for error in errors if isinstance(error, BudgetExceededError)]
         nothing = not has_answer(state) and not any(one["parts"] for one in candidates)
@@ -169,22 +145,16 @@ class Paper(CandidateWriter):
         if unusable := sum("critique" in one["labels"] for one in candidates):
             notes.append(f"critique: {unusable} unusable verdicts counted as the lowest")
         report("generated", segment=state["segment"], candidates=len(candidates))
-        update = {
-            "candidates": candidates,
-            "notes": notes,
-            "capped": bool(caps) or len(jobs) < wanted,
-        }
+        capped = bool(caps) or len(jobs) < wanted
+        update = {"candidates": candidates, "notes": notes, "capped": capped}
         return Command(update=update, goto="rank_segments")
+
+    generate_direct = generate_segments  # the node's name where no way to go on needs passages
 
     async def rank_segments(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
         """Score the candidates, keep the best beams, send what is decided, go on or finish."""
-        beams, judged = rank(
-            state["beams"],
-            state["candidates"],
-            width=context.beam_width,
-            weights=context.weights,
-            hard=context.constraint == "hard",
-        )
+        options: Any = {"width": context.beam_width, "hard": context.constraint == "hard"}
+        beams, judged = rank(state["beams"], state["candidates"], weights=context.weights, **options)
         streamed = self._send(beams, state["streamed"], shared_segments(beams))
         update: Update = {"beams": beams, "candidates": [], "trace": judged, "streamed": streamed}
         report("ranked", segment=state["segment"], scores=[round(beam["score"], 4) for beam in beams])
@@ -203,13 +173,9 @@ class Paper(CandidateWriter):
             return {"answer": DECLINED[state["language"]], "documents": passages, "notes": [note]}
         self._send([best], state["streamed"], len(segments))
         chosen = [(at, one["beam"], one["text"], one["passage"]) for at, one in enumerate(segments, start=1)]
-        trace = [
-            {
-                **one,
-                "won": one["kept"] and (one["segment"], one["beam"], one["text"], one["passage"]) in chosen,
-            }
-            for one in state["trace"]
-        ]
+        for one in (trace := [{**one} for one in state["trace"]]):
+            place = (one["segment"], one["beam"], one["text"], one["passage"])
+            one["won"] = one["kept"] and place in chosen
         return {
             "answer": "".join(cited_pieces(segments)),
             "documents": [passages[index] for index in used_passages(segments)],

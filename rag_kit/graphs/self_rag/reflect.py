@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from langchain_core.documents import Document
 from langgraph.types import Command
 
 from rag_kit.graphs.evaluators.base import Evaluator, judged_by, unjudged
@@ -49,13 +48,14 @@ class Reflect(SelfRagNodes):
         # one that is not selective decides on all of them together
         enough = judge.thresholds.lower if judge.selective else -1.0
         useless = judge.thresholds.action([grading.score for grading in gradings]) == "incorrect"
-        kept: list[Document] = []
-        trace: list[dict[str, Any]] = []
-        for number, (document, grading) in enumerate(zip(passages, gradings, strict=True)):
-            relevant = not useless and grading.score >= enough
-            kept += [document] if relevant else []
-            place = {"passage": number, "source": source_of(document)}
-            trace.append(_verdict(state, "relevance", relevant, grading.reason, **place))
+        good = [not useless and grading.score >= enough for grading in gradings]
+        kept = [document for document, relevant in zip(passages, good, strict=True) if relevant]
+        trace = [
+            _verdict(
+                state, "relevance", good[at], gradings[at].reason, passage=at, source=source_of(document)
+            )
+            for at, document in enumerate(passages)
+        ]
         report("graded", round=state["round"], relevant=len(kept), passages=len(passages))
         update = {"documents": kept, "trace": trace, "notes": unjudged("grade_documents", gradings)}
         return Command(update=update, goto="generate" if kept else self._again(state, context))
@@ -84,8 +84,8 @@ class Reflect(SelfRagNodes):
             draft = Draft(answer=text, supported=None, useful=None, reason="", documents=documents)
             return Command(update={**update, "drafts": [*state["drafts"], draft]}, goto="grade_support")
         draft = Draft(answer=text, supported=True, useful=False, reason="it declines", documents=documents)
-        trace = [_verdict(state, "usefulness", False, "it declines", answer=text)]
-        update |= {"drafts": [*state["drafts"], draft], "trace": trace}
+        update |= {"drafts": [*state["drafts"], draft]}
+        update["trace"] = [_verdict(state, "usefulness", False, "it declines", answer=text)]
         return Command(update=update, goto=self._again(state, context))
 
     async def grade_support(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
@@ -103,7 +103,7 @@ class Reflect(SelfRagNodes):
             good, reason = grade.relevant, grade.reason
         again = "generate" if state["generations"] < context.max_generations else self._again(state, context)
         report("graded_support", round=state["round"], supported=good)
-        update = {**_graded(state, "support", {"supported": good, "reason": reason}), "notes": notes}
+        update = {**_graded(state, "support", good, reason, supported=good), "notes": notes}
         return Command(update=update, goto="grade_usefulness" if good else again)
 
     async def grade_usefulness(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
@@ -114,19 +114,20 @@ class Reflect(SelfRagNodes):
         reason = "not graded" if grade is None else grade.reason
         notes = ["grade_usefulness: no usable verdict; the answer was kept"] if grade is None else []
         report("graded_usefulness", round=state["round"], useful=good)
-        update = {**_graded(state, "usefulness", {"useful": good, "reason": reason}), "notes": notes}
+        update = {**_graded(state, "usefulness", good, reason, useful=good), "notes": notes}
         return Command(update=update, goto="finish" if good else self._again(state, context))
 
     async def finish(self, state: SelfRagState, context: SelfRagContext) -> Update:
         """Hand over the best answer that was written; what has no support is flagged, or dropped when hard."""
         best = max(state["drafts"], key=_worth, default=None)  # the first of the best
         if best is None or (best["supported"] is False and context.constraint == "hard"):
-            none = "no answer was supported by the passages (hard constraint)" if best else None
-            return {
-                "answer": DECLINED[state["language"]],
-                "documents": state["documents"] or state["passages"],
-                "notes": [f"finish: {none or 'no passage was relevant'}"],
-            }
+            why = (
+                "no answer was supported by the passages (hard constraint)"
+                if best
+                else "no passage was relevant"
+            )
+            found = state["documents"] or state["passages"]
+            return {"answer": DECLINED[state["language"]], "documents": found, "notes": [f"finish: {why}"]}
         notes: list[str] = []
         if best["supported"] is False:
             notes = [f"finish: the best answer is not supported: {best['reason']}"]
@@ -136,13 +137,8 @@ class Reflect(SelfRagNodes):
             notes = [f"finish: the best answer may not resolve the question: {best['reason']}"]
         if not self.guards.answer:
             report("segment", text=best["answer"])
-        unsupported = best["supported"] is False
-        return {
-            "answer": best["answer"],
-            "documents": best["documents"],
-            "unsupported": unsupported,
-            "notes": notes,
-        }
+        update = {"answer": best["answer"], "documents": best["documents"], "notes": notes}
+        return {**update, "unsupported": best["supported"] is False}
 
     def _again(self, state: SelfRagState, context: SelfRagContext) -> str:
         return "rewrite_query" if state["round"] < context.max_rounds else "finish"
@@ -154,11 +150,10 @@ def _worth(draft: Draft) -> tuple[int, int]:
     return support, {True: 2, None: 1, False: 0}[draft["useful"]]
 
 
-def _graded(state: SelfRagState, of: str, verdict: dict[str, Any]) -> Update:
+def _graded(state: SelfRagState, of: str, good: bool, reason: str, **verdict: bool) -> Update:
     """The last draft with a verdict, and the verdict's entry of the trace."""
-    draft: Any = {**state["drafts"][-1], **verdict}
-    good = draft["supported" if of == "support" else "useful"]
-    entry = _verdict(state, of, good, verdict["reason"], answer=draft["answer"])
+    draft = {**state["drafts"][-1], **verdict, "reason": reason}
+    entry = _verdict(state, of, good, reason, answer=draft["answer"])
     return {"drafts": [*state["drafts"][:-1], draft], "trace": [entry]}
 
 

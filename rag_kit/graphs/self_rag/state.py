@@ -103,52 +103,32 @@ class SelfRagState(RagState, total=False):
     unsupported: bool
 
 
-def _number(default: Any, low: float, high: float, description: str, *nodes: str) -> Any:
-    return setting(default, description, *nodes, ge=low, le=high)
-
-
 class SelfRagContext(RagContext):
-    """Settings of one run; the defaults are the paper's where it names any.
-
-    Example:
-        >>> SelfRagContext().delta, SelfRagContext().beam_width, SelfRagContext(delta=0).delta
-        (0.2, 2, 0.0)
-    """
+    """Settings of one run; the defaults are the paper's where it names any. The first group is of mode ``paper``."""
 
     common_nodes = nodes_of_settings(
         language="begin", retrieve="retrieve", asks=("begin", "generate_segments", "generate")
     )
 
     max_calls: int | None = max_calls_field(64)
-    k: int | None = _number(5, 1, 20, "Passages that are looked up for a segment (or a round).", "retrieve")
+    k: int | None = setting(5, "Passages for a segment or a round.", "retrieve", ge=1, le=20)
 
-    max_segments: int = _number(
-        3, 1, 20, "mode paper: parts that an answer may have.", "rank_segments", "decide_retrieval"
+    max_segments: int = setting(
+        3, "paper: parts of an answer.", "rank_segments", "decide_retrieval", ge=1, le=20
     )
-    segment_sentences: int = _number(
-        1, 1, 5, "mode paper: sentences of a part.", "generate_segments", "generate_direct"
+    segment_sentences: int = setting(
+        1, "paper: sentences of a part.", "generate_segments", "generate_direct", ge=1, le=5
     )
-    beam_width: int = _number(2, 1, 5, "mode paper: ways to go on that are kept.", "rank_segments")
-    delta: float = _number(
-        0.2, 0, 1, "mode paper: look documents up if P(yes)/(P(yes)+P(no)) is above this.", "decide_retrieval"
-    )
-    relevance_weight: float = _number(
-        1.0, 0, 10, "mode paper: weight of the passage's relevance.", "rank_segments"
-    )
-    support_weight: float = _number(
-        1.0, 0, 10, "mode paper: weight of the passage's support.", "rank_segments"
-    )
-    usefulness_weight: float = _number(0.5, 0, 10, "mode paper: weight of the usefulness.", "rank_segments")
+    beam_width: int = setting(2, "paper: ways to go on that are kept.", "rank_segments", ge=1, le=5)
+    delta: float = setting(0.2, "paper: P(yes) above which to retrieve.", "decide_retrieval", ge=0, le=1)
+    relevance_weight: float = setting(1.0, "paper: weight of relevance.", "rank_segments", ge=0, le=10)
+    support_weight: float = setting(1.0, "paper: weight of support.", "rank_segments", ge=0, le=10)
+    usefulness_weight: float = setting(0.5, "paper: weight of usefulness.", "rank_segments", ge=0, le=10)
     constraint: Literal["soft", "hard"] = setting(
-        "soft",
-        "soft: irrelevant or unsupported text only scores low, and is flagged; hard: it is dropped.",
-        "rank_segments",
-        "finish",
+        "soft", "hard: irrelevant or unsupported text is dropped.", "rank_segments", "finish"
     )
-    max_rounds: int = _number(
-        2, 1, 10, "mode reflect: searches, the first one included.", "grade_documents", "grade_usefulness"
-    )
-    max_generations: int = _number(2, 1, 10, "mode reflect: answers written in a round.", "grade_support")
+    max_rounds: int = setting(2, "reflect: searches.", "grade_documents", "grade_usefulness", ge=1, le=10)
+    max_generations: int = setting(2, "reflect: answers of a round.", "grade_support", ge=1, le=10)
 
     condense_instructions: str | None = instructions_field("condense", "begin")
     retrieve_needed_instructions: str | None = instructions_field("retrieve_needed", "decide_retrieval")

@@ -127,16 +127,6 @@ def test_a_book_is_judged_up_to_a_bound() -> None:
     assert chosen.left_out == 10
 
 
-def test_a_book_takes_nobody_elses_place() -> None:
-    """Beyond the bound the passages are judged by turns: one after a book is judged too, in its own order."""
-    judge = Marked({"fan": 0.9})
-    fan = " ".join(["The fan starts at 60 degrees.", "It is loud.", "It is red.", "It is old."])
-    chosen = choose(judge, text_of(3 * MAX_JUDGED + 30), fan, text_of(2 * 3 * MAX_JUDGED))
-    assert len(judge.asked[0]) == MAX_JUDGED and chosen.left_out == 2 * MAX_JUDGED + 12
-    assert [strip["passage"] for strip in chosen.strips] == [0] * 99 + [1] * 2 + [2] * 99
-    assert [document.page_content for document in chosen.documents] == [fan[: fan.index(" It is old")]]
-
-
 @pytest.mark.parametrize("texts", [(), ("",), (" \n ", "")])
 def test_nothing_to_cut(texts: tuple[str, ...]) -> None:
     """Blank passages have no strips, and the evaluator is not asked."""

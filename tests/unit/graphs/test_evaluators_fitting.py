@@ -14,7 +14,7 @@ from langchain_core.documents import Document
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs import fit_thresholds
 from rag_kit.graphs.evaluators.base import Thresholds
-from rag_kit.graphs.evaluators.fitting import Pair, afit_thresholds, roc_auc
+from rag_kit.graphs.evaluators.fitting import Pair, roc_auc
 from rag_kit.graphs.evaluators.function import as_evaluator
 
 
@@ -105,8 +105,8 @@ PAIRS: list[Pair] = [
 ]
 
 
-async def test_an_evaluator_and_its_pairs() -> None:
-    """The evaluator judges pairs of one question together; both forms agree."""
+def test_an_evaluator_and_its_pairs() -> None:
+    """The evaluator judges pairs of one question together."""
     seen: list[int] = []
 
     def judge(question: str, passages: list[Document]) -> list[float]:
@@ -116,7 +116,6 @@ async def test_an_evaluator_and_its_pairs() -> None:
     fitted = fit_thresholds(as_evaluator(judge), PAIRS)
     assert seen == [2, 2]
     assert fitted.auc == 1.0
-    assert fitted == await afit_thresholds(as_evaluator(judge), PAIRS)
     assert fit_thresholds(as_evaluator(), PAIRS).auc == 1.0
 
 

@@ -19,7 +19,6 @@ from pydantic import BaseModel
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs import build_crag, build_self_rag, fit_thresholds
 from rag_kit.graphs.evaluators.base import Evaluator, Grading
-from rag_kit.graphs.evaluators.fitting import afit_thresholds
 from rag_kit.graphs.evaluators.function import as_evaluator
 from rag_kit.graphs.evaluators.lexical import LexicalEvaluator
 from rag_kit.models import chat_model
@@ -254,7 +253,7 @@ def test_a_function_of_something_else_is_refused_when_the_graph_is_built() -> No
         graph(lambda passage: True)
 
 
-async def test_thresholds_are_fitted_for_all_that_can_be_an_evaluator() -> None:
+def test_thresholds_are_fitted_for_all_that_can_be_an_evaluator() -> None:
     """A function, as the graph takes it."""
 
     def longer(question: str, passages: list[Document]) -> list[float]:
@@ -262,7 +261,6 @@ async def test_thresholds_are_fitted_for_all_that_can_be_an_evaluator() -> None:
 
     fitted = fit_thresholds(longer, PAIRS)
     assert fitted.pairs == 4 and fitted.accuracy == 1.0
-    assert (await afit_thresholds(longer, PAIRS)).thresholds == fitted.thresholds
 
 
 def test_a_class_in_place_of_its_instance_is_named() -> None:

@@ -143,7 +143,7 @@ def test_every_graph_can_be_taken_apart(name: str) -> None:
 
     graph.insert_node("model", model, after=before.get(name, "finish"))
     if name == "conversational":
-        with pytest.raises(InvalidInputError, match=r"'cite' says itself what follows.*replace_node"):
+        with pytest.raises(InvalidInputError, match=r"cannot stand after 'cite'.*replace_node"):
             graph.insert_node("narrow", narrow, after=last)
     else:
         graph.insert_node("narrow", narrow, after=last)
@@ -201,7 +201,9 @@ def test_mistakes_are_named() -> None:
     with pytest.raises(InvalidInputError, match="'rewrite_query' leads nowhere: add_edge"):
         graph.compile()
     graph = uncompiled(crag())
-    with pytest.raises(InvalidInputError, match="a node 'grade' already; give another name, or replace it"):
+    with pytest.raises(
+        InvalidInputError, match="'grade' cannot stand after 'retrieve': give a name that is not taken"
+    ):
         graph.insert_node("grade", lambda state: {}, after="retrieve")
     with pytest.raises(InvalidInputError, match=r"an uncompiled graph; give what .* or compile\(\) gave"):
         uncompiled(graph)  # type: ignore[arg-type]
