@@ -170,13 +170,11 @@ class RagNodes:
         """
         if not documents:
             return {"answer": DECLINED[state["language"]]}
-        notes = []
-        if left_out := len(documents) - len(self.shown(documents)):
-            most = self.max_passage_chars
-            notes.append(f"answer: {left_out} passages did not fit into max_passage_chars={most}")
         values = {"question": question, "passages": self.rendered_passages(documents), **more}
         text = await self.write(name, state, context, values, stream)
-        return {"answer": text.strip(), "notes": notes}
+        left_out = len(documents) - len(self.shown(documents))
+        note = f"answer: {left_out} passages did not fit into max_passage_chars={self.max_passage_chars}"
+        return {"answer": text.strip(), "notes": [note] if left_out else []}
 
     def shown(self, documents: Sequence[Document]) -> list[Document]:
         """The passages that fit into a prompt: the first ones, at least one (which is cut when rendered)."""
@@ -204,9 +202,8 @@ class RagNodes:
         verdict = await self.guards.check_answer(answer)
         if isinstance(verdict, Refusal):
             return self.refused(verdict, question)
-        update: Update = {"notes": []}
-        if verdict != answer:
-            update = {"answer": verdict, "notes": ["answer: changed by a guard"]}
+        changed = ["answer: changed by a guard"] if verdict != answer else []
+        update: Update = {"answer": verdict, "notes": changed}
         documents = self.shown(state["documents"])
         if context.citation_check == "model" and not is_extractive(self.llm):
             prompt = self.prompt("check_citations", state, context)
@@ -248,15 +245,12 @@ def rendered(history: Sequence[Turn] | None, max_chars: int | None = None) -> Ma
 
 def _check_parts(retriever: Any, llm: Any, max_passage_chars: Any) -> None:
     """Refuse parts of the wrong kind when a graph is built, and not when it is first asked."""
-    if not isinstance(retriever, Runnable) or isinstance(retriever, BaseChatModel):
-        raise InvalidInputError(
-            f"retriever is a {type(retriever).__name__}; give a LangChain retriever, "
-            "e.g. BM25Retriever.from_texts(...)."
-        )
-    if not isinstance(llm, Runnable) or isinstance(llm, BaseRetriever):
-        raise InvalidInputError(
-            f"llm is a {type(llm).__name__}; give a LangChain chat model, e.g. chat_model('extractive')."
-        )
+    for name, given, wrong, allowed in (
+        ("retriever", retriever, BaseChatModel, "retriever, e.g. BM25Retriever.from_texts(...)"),
+        ("llm", llm, BaseRetriever, "chat model, e.g. chat_model('extractive')"),
+    ):
+        if not isinstance(given, Runnable) or isinstance(given, wrong):
+            raise InvalidInputError(f"{name} is a {type(given).__name__}; give a LangChain {allowed}.")
     if isinstance(max_passage_chars, bool) or not isinstance(max_passage_chars, int) or max_passage_chars < 1:
         raise InvalidInputError(
             f"max_passage_chars is {max_passage_chars!r}; give a whole number of 1 or more."

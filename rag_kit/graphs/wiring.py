@@ -22,7 +22,7 @@ from rag_kit.documents.fields import did_you_mean
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.context import RagContext
 from rag_kit.graphs.guards import Guards
-from rag_kit.graphs.running import RETRY, Body, Node, OnCap, bounded
+from rag_kit.graphs.running import RETRY, Body, Node, bounded
 from rag_kit.graphs.state import QuestionInput, RagOutput, Update, Usage, add_usage
 
 #: What ``invoke`` gives back: `RagOutput`, or the whole state.
@@ -62,13 +62,6 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
     an ordinary LangGraph node. The run's deadline ends it if it hangs, its time counts, and so do the model calls
     that it makes by ``structured_call`` and ``text_call``.
 
-    Args:
-        state: The state's class.
-        context: The class of a run's settings.
-        name: The graph's name.
-        options: What the builder was given, see `GraphOptions`.
-        steps: LangGraph's recursion limit; None: LangGraph's own.
-
     Raises:
         InvalidInputError: There is no such option, or ``output`` is something else.
     """
@@ -102,25 +95,21 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         body: Body,
         to: Mapping[str, str] | str | None = None,
         *,
-        first: bool = False,
-        capped: bool = True,
-        on_cap: OnCap | None = None,
         fetches: bool = False,
         defer: bool = False,
+        **caps: Any,
     ) -> None:
-        """Add a node of the kit; `first`, `capped` and `on_cap` are those of `Node`.
+        """Add a node of the kit; `caps` are `first`, `capped` and `on_cap` of `Node`.
 
         Args:
             name: The node's name.
             body: The node, written once for ``invoke`` and ``ainvoke``.
             to: The one node that follows; or those that its ``Command`` names, each with the label of the edge.
-            first: Whether it begins the run.
-            capped: Whether the run's caps hold.
-            on_cap: What it gives at a cap.
             fetches: Whether it fetches from elsewhere, and is tried again.
             defer: Whether it waits for all branches.
+            **caps: How the run's caps hold.
         """
-        wrapped = Node(body, self._settings, first=first, capped=capped, on_cap=on_cap)
+        wrapped = Node(body, self._settings, **caps)
         ends = dict(to) if isinstance(to, Mapping) else None
         self.add_node(name, wrapped, retry_policy=RETRY if fetches else None, defer=defer, destinations=ends)
         if isinstance(to, str):
@@ -266,12 +255,11 @@ def uncompiled(graph: CompiledStateGraph[StateT, Any, Any, Any]) -> RagGraph[Sta
         >>> len(graph.compile().invoke({"question": "When does the fan start?"})["documents"])
         1
     """
-    given: object = graph  # what a caller without a type checker may give
-    source = getattr(given, "builder", None)
+    source = getattr(graph, "builder", None)
     if not isinstance(source, RagGraph):
-        what = "an uncompiled graph" if isinstance(given, RagGraph) else f"a {type(given).__name__}"
         raise InvalidInputError(
-            f"graph is {what}; give what a builder of this kit, e.g. build_crag(...), or compile() gave."
+            f"graph is a {type(graph).__name__}; give what a builder of this kit, e.g. build_crag(...), or compile() "
+            "gave."
         )
     made = copy.copy(source)
     made.compiled = False

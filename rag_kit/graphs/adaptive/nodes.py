@@ -97,8 +97,7 @@ class AdaptiveNodes(RagNodes):
     async def ask_back(self, state: AdaptiveState, context: AdaptiveContext) -> Command[Any]:
         """Write the question back; where nobody can reply within this run, it is the answer.
 
-        A node of its own: one that waits runs anew from its start when it goes on, and the question that was shown
-        must not be written twice.
+        A node of its own: the one that waits runs anew, and must not write another question.
         """
         values = {"question": state["search_query"], "reason": state["reason"]}
         written = await self.ask("clarify_question", state, context, values)
@@ -123,7 +122,7 @@ class AdaptiveNodes(RagNodes):
         if isinstance(verdict, Refusal):
             return self.ended(state, verdict)
         # the reply alone may be harmless, and so may the question alone
-        whole: dict[str, str] = {}
+        whole: dict[str, Any] = {}
         for key in ("asked", "search_query"):
             joined = _joined(str(state[key]), verdict, state["language"])
             checked = whole.get(joined) or await self.guards.check_question(joined)
@@ -132,11 +131,8 @@ class AdaptiveNodes(RagNodes):
             whole |= {joined: checked, key: checked}
         report("clarified", reply=verdict)
         answered = Clarification(question=state["question_back"], reply=verdict)
-        update = {
-            "asked": whole["asked"],
-            "search_query": whole["search_query"],
-            "clarifications": [*state["clarifications"], answered],
-        }
+        update = {key: whole[key] for key in ("asked", "search_query")}
+        update["clarifications"] = [*state["clarifications"], answered]
         return Command(update=update, goto="classify")
 
     async def next_hop(self, state: AdaptiveState, context: AdaptiveContext) -> Command[Any]:
@@ -146,11 +142,8 @@ class AdaptiveNodes(RagNodes):
             return _conclude(f"hops: stopped at max_hops={context.max_hops}")
         if hops and most is not None and most - state["usage"]["calls"] < _CALLS_LEFT:
             return _conclude(f"hops: stopped, so that max_calls={most} leaves one for the answer")
-        values = {
-            "question": question,
-            "history": _history(state),
-            "count": context.max_hops - len(hops),
-        }
+        left = context.max_hops - len(hops)
+        values = {"question": question, "history": _history(state), "count": left}
         found = await self.ask("next_hop", state, context, values)
         query, notes = "" if found is None or found.done else found.query, []
         if found is None:
@@ -238,10 +231,7 @@ def _history(state: AdaptiveState) -> Markup:
 
 
 def interleaved(found: list[list[Document]]) -> list[Document]:
-    """The best passage of each step, then the second of each, and so on; each passage once.
-
-    So every step is represented, however little of it all fits into a prompt.
-    """
+    """The best passage of each step, then the second of each, and so on; each passage once."""
     kept: dict[str, Document] = {}
     for document in chain.from_iterable(zip_longest(*found)):
         if document is not None:

@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 from langchain_core.documents import Document
 from langchain_core.language_models import BaseLanguageModel
 from langchain_core.messages import ToolMessage
-from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableWithFallbacks
 from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.tools import BaseTool, StructuredTool, Tool
@@ -27,7 +26,6 @@ from rag_kit.documents import clean_text, copy_document, with_provenance
 from rag_kit.errors import BudgetExceededError, InvalidInputError, RagKitError
 from rag_kit.graphs.running import bounded, quiet
 from rag_kit.models.runnables import acall_runnable
-from rag_kit.retrieval.compose import acall_retriever, call_retriever
 from rag_kit.text import fold
 
 logger = logging.getLogger("rag_kit.graphs.crag")
@@ -43,64 +41,11 @@ _MAX_DEPTH = 4
 _MAX_LINK, _MAX_TITLE = 2_000, 300
 _MAX_JSON = 2_000_000
 _MAX_QUERY = 400
-_YES = (
-    "yes",
-    "yes please",
-    "y",
-    "true",
-    "ok",
-    "okay",
-    "sure",
-    "approve",
-    "approved",
-    "是",
-    "是的",
-    "同意",
-    "好",
-    "好的",
-    "可以",
-    "批准",
-)
+_YES = "yes|yes please|y|true|ok|okay|sure|approve|approved|是|是的|同意|好|好的|可以|批准"
 _NO = (
-    "",
-    "no",
-    "nope",
-    "n",
-    "no thanks",
-    "no thank you",
-    "never",
-    "none",
-    "not",
-    "don't",
-    "do not",
-    "stop",
-    "cancel",
-    "abort",
-    "deny",
-    "decline",
-    "refuse",
-    "reject",
-    "ignore",
-    "skip",
-    "false",
-    "null",
-    "do not search",
-    "否",
-    "不",
-    "不是",
-    "不了",
-    "不要",
-    "不用",
-    "不用了",
-    "不行",
-    "不可以",
-    "不同意",
-    "不要搜索",
-    "别",
-    "拒绝",
-    "取消",
-    "停止",
-    "算了",
+    "|no|nope|n|no thanks|no thank you|never|none|not|don't|do not|stop|cancel|abort|deny|decline|refuse|reject"
+    "|ignore|skip|false|null|do not search|否|不|不是|不了|不要|不用|不用了|不行|不可以|不同意"
+    "|不要搜索|别|拒绝|取消|停止|算了"
 )
 
 
@@ -124,7 +69,7 @@ class WebSearch:
         """Search, within bounds; gives the results, and why the search failed if it did, which ends nothing."""
         # the one place where anything leaves: who runs the graph can see what did
         logger.info("web search with %s: %s", self.name, clean_text(redact(query)))
-        sync, native = partial(self._call, query, most), partial(self._acall, query, most)
+        sync, native = partial(self._call, query), partial(self._acall, query)
         try:
             given = await bounded("web search", sync, native, timeout=timeout)
             found = web_documents(given, most=most, chars=chars, query=query, tool=self.name)
@@ -138,9 +83,7 @@ class WebSearch:
             return [], why
         return found, None
 
-    def _call(self, query: str, most: int, config: RunnableConfig) -> Any:
-        if isinstance(self.search, BaseRetriever):
-            return call_retriever(self.search, query, config=config, k=most)
+    def _call(self, query: str, config: RunnableConfig) -> Any:
         # a search that asks a model of its own must not stream its words into the answer
         given, config = self._input(query), quiet(config)
         try:
@@ -148,11 +91,10 @@ class WebSearch:
         except NotImplementedError:  # a tool that is only asynchronous
             return _unpacked(run_coroutine(self.search.ainvoke(given, config)))
 
-    async def _acall(self, query: str, most: int, config: RunnableConfig) -> Any:
-        if isinstance(self.search, BaseRetriever):
-            return await acall_retriever(self.search, query, config=config, k=most)
+    async def _acall(self, query: str, config: RunnableConfig) -> Any:
         given, config = self._input(query), quiet(config)
-        if self.tool is not None and not _is_native(self.tool):
+        # a tool without asynchronous code of its own would queue in asyncio's small pool
+        if isinstance(self.tool, (StructuredTool, Tool)) and self.tool.coroutine is None:
             return _unpacked(await run_in_thread(self.search.invoke, given, config))
         return _unpacked(await acall_runnable(self.search, given, config))
 
@@ -184,13 +126,6 @@ def _argument(tool: BaseTool) -> str:
             "give a tool that needs the query alone."
         )
     return (required or [name for name in _QUERIES if name in names] or names)[0]
-
-
-def _is_native(tool: BaseTool) -> bool:
-    """Whether a tool has asynchronous code of its own; the others would queue in asyncio's small pool."""
-    if isinstance(tool, (StructuredTool, Tool)):
-        return tool.coroutine is not None
-    return type(tool)._arun is not BaseTool._arun
 
 
 def _unpacked(value: Any) -> Any:
@@ -286,9 +221,9 @@ def approved(reply: Any) -> tuple[str | None, str]:
     """
     if isinstance(reply, str):
         word = fold(reply).replace("’", "'").strip(" .,!?。！")
-        if word in _NO:
+        if word in _NO.split("|"):
             return None, "a person refused"
-        return "" if word in _YES else reply, ""
+        return "" if word in _YES.split("|") else reply, ""
     if reply is True:
         return "", ""
     refused = reply is False or reply is None

@@ -93,9 +93,7 @@ class Evaluator(ABC):
 
     @abstractmethod
     def grade(self, question: str, passages: Sequence[Document], language: str) -> Logic[list[Grading]]:
-        """Judge passages: a coroutine that awaits steps, so that it runs under ``invoke`` and ``ainvoke`` alike.
-
-        One that calls nothing may as well return its list.
+        """Judge passages: a coroutine that awaits steps, or a plain function where it calls nothing.
 
         Args:
             question: The question, complete in itself.

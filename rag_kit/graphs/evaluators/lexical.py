@@ -69,7 +69,8 @@ class LexicalEvaluator(Evaluator):
         """Judge passages; see ``Evaluator.grade``."""
         texts = [passage_text(at, one.page_content, one.metadata) for at, one in enumerate(passages, start=1)]
         cosines, trouble = None, ""
-        if passages and self._reads(question):
+        english = detect_language(question) == "en"
+        if self.embeddings is not None and (english or embedding_name(self.embeddings) not in _ENGLISH_ONLY):
             try:
                 cosines = await self._cosines(question, [one.page_content for one in passages])
             except Exception as error:  # noqa: BLE001 - any client; `ungraded` raises what ends the run
@@ -77,29 +78,12 @@ class LexicalEvaluator(Evaluator):
         found = await compute(lambda: usefulness(question, texts, cosines))
         return [Grading(2 * one.value - 1, f"{_reason(one)}{trouble}") for one in found]
 
-    def _reads(self, question: str) -> bool:
-        """Whether there is an embedding model that reads the question's language."""
-        if self.embeddings is None:
-            return False
-        return detect_language(question) == "en" or embedding_name(self.embeddings) not in _ENGLISH_ONLY
-
     async def _cosines(self, question: str, texts: list[str]) -> list[float]:
         """The cosine of the question and each passage; 0 beside a zero vector."""
         model: Any = self.embeddings
-        one, many = await together(
-            [
-                Step(
-                    "question",
-                    lambda _: embed_query(model, question),
-                    lambda _: aembed_query(model, question),
-                ),
-                Step(
-                    "passages",
-                    lambda _: embed_documents(model, texts),
-                    lambda _: aembed_documents(model, texts),
-                ),
-            ]
-        )
+        query = Step("query", lambda _: embed_query(model, question), lambda _: aembed_query(model, question))
+        rest = Step("rest", lambda _: embed_documents(model, texts), lambda _: aembed_documents(model, texts))
+        one, many = await together([query, rest])
         values = [
             sum(a * b for a, b in zip(one, each, strict=True)) / (math.hypot(*one) * math.hypot(*each) or 1.0)
             for each in many
@@ -114,12 +98,9 @@ def _reason(found: Usefulness) -> str:
     measures = found.measures
     parts = [f"{measures['own']:.0%} of the question's terms in its best sentence"]
     if measures["timed"]:
-        if measures["outside"]:
-            parts.append("its dates lie outside the time asked for")
-        elif measures["undated"]:
-            parts.append("no date, though a time is asked for")
-        else:
-            parts.append("its dates touch the time asked for")
+        outside = "its dates lie outside the time asked for" if measures["outside"] else ""
+        undated = "no date, though a time is asked for" if measures["undated"] else ""
+        parts.append(outside or undated or "its dates touch the time asked for")
     if "cosine" in measures:
         parts.append(f"cosine {measures['cosine']:.2f}")
     return ", ".join(parts)

@@ -205,7 +205,7 @@ def test_mistakes_are_named() -> None:
         InvalidInputError, match="'grade' cannot stand after 'retrieve': give a name that is not taken"
     ):
         graph.insert_node("grade", lambda state: {}, after="retrieve")
-    with pytest.raises(InvalidInputError, match=r"an uncompiled graph; give what .* or compile\(\) gave"):
+    with pytest.raises(InvalidInputError, match=r"a RagGraph; give what .* or compile\(\) gave"):
         uncompiled(graph)  # type: ignore[arg-type]
     graph.remove_node("grade")  # nothing follows retrieve: no empty answer, but an error before the run
     with pytest.raises(InvalidInputError, match="'retrieve' leads nowhere: add_edge"):
