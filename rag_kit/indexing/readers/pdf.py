@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rag_kit.indexing.readers.formats import OCR_ADVICE
 from rag_kit.indexing.readers.ocr import recognised_page
 from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable
 from rag_kit.indexing.readers.pdf_layout import Layout
+from rag_kit.indexing.readers.pdf_code import with_code
 from rag_kit.indexing.readers.pdf_lines import Line, Rule, page_lines, page_rules, with_fields
-from rag_kit.indexing.readers.pdf_order import letterhead_first, running_lines, with_code
 from rag_kit.indexing.readers.pdf_tables import with_tables
 
 _PROGRAM_TITLE = re.compile(
@@ -20,6 +20,12 @@ _PROGRAM_TITLE = re.compile(
     re.I,
 )
 
+_PAGE_NUMBER = re.compile(
+    r"[-–—]?\s*(?:page\s+)?(?:\d{1,4}|[ivxlc]{1,7})(?:\s*(?:/|of)\s*\d{1,4})?\s*[-–—]?"
+    r"|第\s*\d{1,4}\s*页(?:\s*[,，/|]?\s*共\s*\d{1,4}\s*页)?",
+    re.I,
+)
+_LONGEST = 150  # characters of a running line; a longer one is text
 _MOST_LINES = 3_000  # of a page; more are none that people read, and are not searched for tables
 
 
@@ -68,7 +74,7 @@ def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
     mono = sum(len(line.text) for lines in pages for line in lines if line.mono)
     for number, lines in enumerate(pages):
         if len(lines) <= _MOST_LINES:
-            lines = with_tables(letterhead_first(lines), rules[number])
+            lines = with_tables(lines, rules[number])
         # where most of a document is set in a font of fixed width, that is no sign of code
         pages[number] = with_code(lines) if mono < 0.9 * characters else lines
     layout = Layout(pages)
@@ -107,6 +113,47 @@ def _page(document: Any, index: int, context: Context) -> tuple[list[Line], list
         return lines, page_rules(page) if lines else [], text
     finally:
         page.close()
+
+
+def running_lines(edges: Sequence[Mapping[int, str]]) -> list[set[int]]:
+    """Find what comes back at the edges of pages, equal but for its digits: on half of them, or by chapter.
+
+    Heads by chapter stand each on three pages in a row or more, and together on half of the pages. A line that is a
+    page number alone is a running line, too.
+
+    Args:
+        edges: For each page the lines at its top and bottom edge, by numbers of the caller's.
+
+    Returns:
+        For each page the numbers of its running lines.
+
+    Example:
+        >>> texts = ["Oil the pump.", "Open the lid.", "Fill the tank.", "Wait."]
+        >>> running_lines([{0: f"Pumps | {page}", 1: text} for page, text in enumerate(texts)])
+        [{0}, {0}, {0}, {0}]
+    """
+    enough = max(3, (len(edges) + 1) // 2)
+    pages: dict[str, set[int]] = defaultdict(set)
+    for page, lines in enumerate(edges):
+        for text in lines.values():
+            if len(text) <= _LONGEST:
+                pages[_without_digits(text)].add(page)
+    repeated = {key for key, on in pages.items() if len(on) >= enough}
+    chapters = {key: on for key, on in pages.items() if len(on) >= 3 and max(on) - min(on) <= 2 * len(on)}
+    if len(set().union(*chapters.values())) >= enough:
+        repeated |= chapters.keys()
+    return [
+        {
+            number
+            for number, text in lines.items()
+            if _without_digits(text) in repeated or _PAGE_NUMBER.fullmatch(text.strip())
+        }
+        for lines in edges
+    ]
+
+
+def _without_digits(text: str) -> str:
+    return " ".join(re.sub(r"\d+", "0", text).split())
 
 
 def _refusal(message: str) -> Unreadable:

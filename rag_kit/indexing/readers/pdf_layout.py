@@ -22,7 +22,7 @@ _LEADERS = re.compile(r"(?:[.·…] ?){4,}\w{1,6}$")  # of a table of contents
 _END = re.compile(r"[.!?。！？…：:;；][\"'”’)\]）」』]*$")
 _KEY = re.compile(r"[^.,:。，、：]{1,30}[:：]")
 _HYPHENATED = re.compile(f"(\\w+){HYPHEN}(\\w*)")
-_WORD = re.compile(r"\w+(?:-\w+)*")
+_COMPOUND = re.compile(r"\w+-\w+")
 _MAX_HEADING = 150
 _LEVELS = 4
 _BLOCK = -2  # a table or code: written as it stands
@@ -35,13 +35,13 @@ class Layout:
 
     def __init__(self, pages: Sequence[Sequence[Line]]) -> None:
         sizes: Counter[float] = Counter()
-        words: set[str] = set()
+        self._compounds: set[str] = set()
         for lines in pages:
             for line in lines:
                 if line.block:
                     continue
                 sizes[line.size] += len(line.text)
-                words.update(_WORD.findall(line.text.lower()))
+                self._compounds.update(_COMPOUND.findall(line.text.lower()))
         self.body = sizes.most_common(1)[0][0] if sizes else 0.0
         large = sorted((size for size in sizes if size >= self.body * 1.12), reverse=True)
         merged: list[float] = []
@@ -49,7 +49,6 @@ class Layout:
             if not merged or size < merged[-1] * 0.96:
                 merged.append(size)
         self._sizes = merged[: _LEVELS - 1]
-        self._words = words
         self._path: list[tuple[int, str]] = []
         self.first_heading = ""
 
@@ -179,13 +178,10 @@ class Layout:
         """Words that a line's end cut: joined, unless the document writes them with a hyphen elsewhere."""
 
         def whole(match: re.Match[str]) -> str:
-            head, tail = match.group(1), match.group(2)
-            if not tail or tail[0].isdigit() or tail[0].isupper() or head[-1].isdigit():
-                return f"{head}-{tail}"
-            joined, hyphenated = (head + tail).lower(), f"{head}-{tail}".lower()
-            if joined not in self._words and any(hyphenated in word for word in self._words if "-" in word):
-                return f"{head}-{tail}"
-            return head + tail
+            head, tail = match.groups()
+            hyphened = f"{head}-{tail}"
+            apart = not tail or tail[0].isdigit() or tail[0].isupper() or head[-1].isdigit()
+            return hyphened if apart or hyphened.lower() in self._compounds else head + tail
 
         return _HYPHENATED.sub(whole, text).replace(HYPHEN, "-")
 

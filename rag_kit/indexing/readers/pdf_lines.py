@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import re
 import unicodedata
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -45,9 +45,9 @@ class Line:
     bottom: float
     end_bottom: float
     size: float
-    bold: bool
-    italic: bool
     place: float
+    bold: bool = False
+    italic: bool = False
     mono: bool = False
     words: list[Word] = field(default_factory=list)
     block: bool = False
@@ -115,20 +115,10 @@ def _lines(raw: Any, handle: Any, height: float) -> list[Line]:
             _, *end = _font(raw, handle, last if codes[last] > 32 else (word + last) // 2)
             styles = [one and other for one, other in zip(styles, end, strict=True)]
         bold, italic, mono = styles
+        place = bottom / height if height else 0.5
+        words = _words(raw, handle, codes, first, last, bottom, size)
         lines.append(
-            Line(
-                text=text,
-                left=left,
-                right=right,
-                bottom=bottom,
-                end_bottom=last_bottom,
-                size=round(size, 1),
-                bold=bold,
-                italic=italic,
-                place=bottom / height if height else 0.5,
-                mono=mono,
-                words=_words(raw, handle, codes, first, last, bottom, size),
-            )
+            Line(text, left, right, bottom, last_bottom, round(size, 1), place, bold, italic, mono, words)
         )
     return lines
 
@@ -179,22 +169,9 @@ def with_fields(lines: list[Line], page: Any, form: Any) -> list[Line]:
             word = Word(value, box.left, box.right, line.bottom, line.size)
             lines[at] = replace(line, text=f"{line.text} {value}", right=box.right, words=[*line.words, word])
         else:
-            points, place = min(10.0, box.top - box.bottom), box.bottom / height if height else 0.5
-            word = Word(value, box.left, box.right, box.bottom, points)
-            lines.append(
-                Line(
-                    value,
-                    box.left,
-                    box.right,
-                    box.bottom,
-                    box.bottom,
-                    points,
-                    False,
-                    False,
-                    place,
-                    words=[word],
-                )
-            )
+            word = Word(value, box.left, box.right, box.bottom, min(10.0, box.top - box.bottom))
+            place = word.bottom / height if height else 0.5
+            lines.append(Line(*astuple(word)[:4], word.bottom, word.size, place, words=[word]))
     return lines
 
 
