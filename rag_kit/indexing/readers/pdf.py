@@ -10,8 +10,8 @@ from typing import Any
 from rag_kit.indexing.readers.formats import OCR_ADVICE
 from rag_kit.indexing.readers.ocr import recognised_page
 from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable
-from rag_kit.indexing.readers.pdf_layout import Layout
 from rag_kit.indexing.readers.pdf_code import with_code
+from rag_kit.indexing.readers.pdf_layout import Layout
 from rag_kit.indexing.readers.pdf_lines import Line, Rule, page_lines, page_rules, with_fields
 from rag_kit.indexing.readers.pdf_tables import with_tables
 
