@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import platform
 import threading
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -57,9 +58,9 @@ class Parts(WorkerPlugin):  # type: ignore[misc]
     versions: str = field(default_factory=versions)
 
     def setup(self, worker: Any) -> None:
-        """Make the locks of this worker, and check that it has the same versions and sees the files; Dask calls it."""
-        self.lock, self.model_lock = threading.Lock(), threading.Lock()
-        self.idle: list[Converter] | None = []  # `None` when the run has ended
+        """Check that this worker has the same versions and sees the files; Dask calls it."""
+        self.model_lock = threading.Lock()
+        self.idle: deque[Converter] = deque()
         if self.versions != versions():
             raise ConfigurationError(
                 f"The worker at {worker.address} has {versions()}, this process {self.versions}. Install the "
@@ -73,27 +74,20 @@ class Parts(WorkerPlugin):  # type: ignore[misc]
 
     def teardown(self, worker: Any) -> None:
         """Close the converters, and so end their reader processes; Dask calls it when the run or the worker ends."""
-        with self.lock:
-            idle, self.idle = self.idle or [], None
-        for converter in idle:
-            converter.close()
+        while self.idle:
+            self.idle.pop().close()
 
     @contextmanager
     def converter(self) -> Iterator[Converter]:
         """A converter that no other thread has."""
-        with self.lock:
-            converter = self.idle.pop() if self.idle else None
-        if converter is None:
+        try:
+            converter = self.idle.pop()
+        except IndexError:
             converter = Converter(self.splitter, self.limits, self.readers)
         try:
             yield converter
         finally:
-            with self.lock:
-                ended = self.idle is None
-                if self.idle is not None:
-                    self.idle.append(converter)
-            if ended:
-                converter.close()
+            self.idle.append(converter)
 
 
 def convert(run: str, file: SourceFile) -> Any:

@@ -217,22 +217,18 @@ def _aligned(rows: list[_Row]) -> list[list[str]]:
     if len(columns) < 2 or len(rows) < _FEW_ROWS:
         return []
     table = [[""] * len(columns) for _ in rows]
-    over = apart = 0  # cells that stand over more than one column; rows with at least two that do not
+    over = 0  # cells that stand over more than one column
     for row, texts in zip(rows, table, strict=True):
-        single = 0
         for cell in sorted(row, key=lambda cell: cell.left):
             places = [n for n, (left, right) in enumerate(columns) if cell.left < right and left < cell.right]
             places = places or [min(range(len(columns)), key=lambda n: abs(columns[n][0] - cell.left))]
             over += len(places) > 1
-            single += len(places) == 1
             for place in places if len(row) > 1 else places[:1]:
                 texts[place] = f"{texts[place]} {cell.text}".strip()
-        apart += single > 1
     filled = [text for texts in table for text in texts if text]
     words = sum(len(re.findall(r"[\u2e80-\u9fff]{1,2}|[^\s\u2e80-\u9fff]+", text)) for text in filled)
-    full = len(filled) > 0.35 * len(table) * len(columns) and apart >= min(_FEW_ROWS, 0.6 * len(rows))
-    table = _unwrapped(table, rows)
-    return table if full and over <= 0.15 * sum(map(len, rows)) and words <= _WORDS * len(filled) else []
+    fits = over <= 0.15 * sum(map(len, rows)) and words <= _WORDS * len(filled)
+    return _unwrapped(table, rows) if fits and len(filled) > 0.35 * len(table) * len(columns) else []
 
 
 def _unwrapped(table: list[list[str]], rows: list[_Row]) -> list[list[str]]:
