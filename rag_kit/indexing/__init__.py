@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rag_kit.indexing.document_index.index import DocumentIndex as DocumentIndex
     from rag_kit.indexing.ingestion.run import ingest as ingest
     from rag_kit.indexing.readers.api import read as read
-    from rag_kit.indexing.readers.registry import register_reader as register_reader
+    from rag_kit.indexing.readers.formats import register_reader as register_reader
     from rag_kit.indexing.splitting.api import split as split
 
 __all__, __getattr__, __dir__ = lazy_names(__name__)

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from rag_kit.indexing.files import SourceFile
     from rag_kit.indexing.ingestion.settings import SplitSettings
+    from rag_kit.indexing.readers.formats import UserReader
     from rag_kit.indexing.readers.limits import ReadLimits
-    from rag_kit.indexing.readers.registry import UserReader
 
 
 def versions() -> str:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from langchain_core.documents import Document
 
     from rag_kit.indexing.files import SourceFile
-    from rag_kit.indexing.readers.registry import UserReader
+    from rag_kit.indexing.readers.formats import UserReader
 
 _TRIES = 3
 _FILE_FIELDS = frozenset(

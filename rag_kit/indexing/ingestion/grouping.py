@@ -12,9 +12,9 @@ from rag_kit.concurrency.budget import check_abandoned
 from rag_kit.documents import clean_text
 from rag_kit.documents.explanation import CORRECTED
 from rag_kit.errors import InvalidInputError, ReadError
+from rag_kit.indexing.correcting import correct
 from rag_kit.indexing.document_index.rows import Row, make_rows
 from rag_kit.indexing.document_index.writing import SourceRecord
-from rag_kit.indexing.ingestion.corrected import correct
 from rag_kit.indexing.ingestion.listing import file_hash, look
 from rag_kit.indexing.readers.parts import Unreadable
 from rag_kit.indexing.searched import REPRESENTATION

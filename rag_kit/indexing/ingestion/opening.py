@@ -15,7 +15,7 @@ from rag_kit.indexing.document_index.folder import REPLIES
 from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.ingestion.converting import Converter
 from rag_kit.indexing.ingestion.listing import check_paths
-from rag_kit.indexing.readers.registry import all_readers
+from rag_kit.indexing.readers.formats import all_readers
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from rag_kit.indexing.cluster.work import ClusterConverter
     from rag_kit.indexing.ingestion.settings import SplitSettings
     from rag_kit.indexing.postgres.location import Location
+    from rag_kit.indexing.readers.formats import UserReader
     from rag_kit.indexing.readers.limits import ReadLimits
-    from rag_kit.indexing.readers.registry import UserReader
     from rag_kit.indexing.representing.representer import Representer
 
 

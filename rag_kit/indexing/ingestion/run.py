@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
     from rag_kit.indexing.document_index.index import DocumentIndex
     from rag_kit.indexing.files import SourceFile
+    from rag_kit.indexing.readers.formats import UserReader
     from rag_kit.indexing.readers.limits import ReadLimits
-    from rag_kit.indexing.readers.registry import UserReader
     from rag_kit.indexing.representing.representer import Representer
+    from rag_kit.indexing.splitting.api import Splitter
     from rag_kit.indexing.splitting.named import Tokenizer
-    from rag_kit.indexing.splitting.parts import Splitter
 
 _GROUP = 256  # chunks that are embedded, and committed, together
 _GROUP_KEYWORD = 2_000

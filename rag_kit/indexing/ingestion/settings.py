@@ -17,8 +17,8 @@ from rag_kit.indexing.splitting.packing import check_sizes
 
 if TYPE_CHECKING:
     from rag_kit.indexing.document_index.index import DocumentIndex
+    from rag_kit.indexing.splitting.api import Splitter
     from rag_kit.indexing.splitting.named import Tokenizer
-    from rag_kit.indexing.splitting.parts import Splitter
 
 #: Goes up when readers or splitter give other chunks than before; then files are read again.
 READING = 4

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.families import Ancestor, Child, Family
+from rag_kit.indexing.splitting.api import Part, Splitter, spans_of
 from rag_kit.indexing.splitting.packing import check_sizes, split_spans
-from rag_kit.indexing.splitting.parts import Part, Splitter, spans_of
 from rag_kit.indexing.splitting.structure import Headings
 from rag_kit.text import sentences
 

@@ -15,18 +15,19 @@ from langchain_core.documents import Document
 from rag_kit.documents import clean_text
 from rag_kit.errors import InvalidInputError, ReadError
 from rag_kit.indexing.files import printable_path
-from rag_kit.indexing.readers.formats import MIME, format_of
+from rag_kit.indexing.readers.formats import (
+    MIME,
+    UserReader,
+    check_pattern,
+    check_reader,
+    format_of,
+    reader_for,
+    user_parts,
+)
 from rag_kit.indexing.readers.limits import ReadLimits
 from rag_kit.indexing.readers.ocr import ocr_languages
 from rag_kit.indexing.readers.parts import Part, Unreadable
 from rag_kit.indexing.readers.process import ReaderProcess
-from rag_kit.indexing.readers.registry import (
-    UserReader,
-    check_pattern,
-    check_reader,
-    reader_for,
-    user_parts,
-)
 
 _OCR_SECONDS = 1800.0  # a page takes about one
 _FILES_PER_PROCESS = 200  # then a new one: what a library leaks stays bounded

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from statistics import median
 from typing import Any
 
 from rag_kit.indexing.readers.formats import OCR_ADVICE
 from rag_kit.indexing.readers.ocr import recognised_page
 from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable
-from rag_kit.indexing.readers.pdf_code import with_code
 from rag_kit.indexing.readers.pdf_layout import Layout
 from rag_kit.indexing.readers.pdf_lines import Line, Rule, page_lines, page_rules, with_fields
 from rag_kit.indexing.readers.pdf_tables import with_tables
@@ -25,6 +26,7 @@ _PAGE_NUMBER = re.compile(
     r"|第\s*\d{1,4}\s*页(?:\s*[,，/|]?\s*共\s*\d{1,4}\s*页)?",
     re.I,
 )
+_ENDED = re.compile(r"[.:!?。：]\s*$")
 _LONGEST = 150  # characters of a running line; a longer one is text
 _MOST_LINES = 3_000  # of a page; more are none that people read, and are not searched for tables
 
@@ -76,7 +78,7 @@ def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
         if len(lines) <= _MOST_LINES:
             lines = with_tables(lines, rules[number])
         # where most of a document is set in a font of fixed width, that is no sign of code
-        pages[number] = with_code(lines) if mono < 0.9 * characters else lines
+        pages[number] = _with_code(lines) if mono < 0.9 * characters else lines
     layout = Layout(pages)
     empty = sum(1 for lines in pages if not lines) - len(recognised)
     for number, lines in enumerate(pages, 1):
@@ -154,6 +156,43 @@ def running_lines(edges: Sequence[Mapping[int, str]]) -> list[set[int]]:
 
 def _without_digits(text: str) -> str:
     return " ".join(re.sub(r"\d+", "0", text).split())
+
+
+def _with_code(lines: Sequence[Line]) -> list[Line]:
+    """The lines of a page, each stretch of a fixed-width font replaced by one line of fenced code."""
+    found: list[Line] = []
+    code: list[Line] = []
+    for line in [*lines, None]:
+        if line is not None and line.mono and not line.block:
+            code.append(line)
+            continue
+        before = found[-1] if found else None
+        if len(code) == 1 and before and not before.block and not _ENDED.search(before.text):
+            found += code  # an address or a code word that fills a line within a sentence
+        elif code:
+            found.append(code[0].as_block(_fenced(code)))
+        code = []
+        if line is not None:
+            found.append(line)
+    return found
+
+
+def _fenced(lines: Sequence[Line]) -> str:
+    """Lines of code with the indents and blanks that the places of their words stand for."""
+    width = median((line.right - line.left) / max(1, len(line.text)) for line in lines) or 1.0
+    left = min(line.left for line in lines)
+    steps = [one.bottom - other.bottom for one, other in pairwise(lines)]
+    leading = median([step for step in steps if step > 0] or [1.0])
+    texts: list[str] = []
+    for line, step in zip(lines, [leading, *steps], strict=True):
+        text = texts.pop() if texts and abs(step) < 0.3 * line.size else ""
+        if step > 1.6 * leading:
+            texts.append("")
+        for word in line.words:
+            blanks = round((word.left - left) / width) - len(text)
+            text += " " * (blanks if blanks > 2 or not text else 1) + word.text
+        texts.append(text)
+    return "```\n" + "\n".join(texts).replace("```", "'''") + "\n```"
 
 
 def _refusal(message: str) -> Unreadable:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import re
 import unicodedata
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -169,9 +169,10 @@ def with_fields(lines: list[Line], page: Any, form: Any) -> list[Line]:
             word = Word(value, box.left, box.right, line.bottom, line.size)
             lines[at] = replace(line, text=f"{line.text} {value}", right=box.right, words=[*line.words, word])
         else:
-            word = Word(value, box.left, box.right, box.bottom, min(10.0, box.top - box.bottom))
-            place = word.bottom / height if height else 0.5
-            lines.append(Line(*astuple(word)[:4], word.bottom, word.size, place, words=[word]))
+            low, points = box.bottom, min(10.0, box.top - box.bottom)
+            word = Word(value, box.left, box.right, low, points)
+            place = low / height if height else 0.5
+            lines.append(Line(value, box.left, box.right, low, low, points, place, words=[word]))
     return lines
 
 

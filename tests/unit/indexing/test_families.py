@@ -21,7 +21,7 @@ from rag_kit.indexing.document_index import family_rows as family_writing
 from rag_kit.indexing.document_index import writing
 from rag_kit.indexing.document_index.families import Ancestor, Child, Family
 from rag_kit.indexing.parents.hierarchy import PartSizes, sentence_family, split_family
-from rag_kit.indexing.splitting.parts import spans_of
+from rag_kit.indexing.splitting.api import spans_of
 
 pytestmark = pytest.mark.usefixtures("backend")
 

@@ -12,7 +12,7 @@ from support import documents as make
 
 from rag_kit.errors import InvalidInputError, ReadError
 from rag_kit.indexing.readers.api import Reader, aread, read
-from rag_kit.indexing.readers.registry import register_reader
+from rag_kit.indexing.readers.formats import register_reader
 
 
 @pytest.fixture(scope="module")
