@@ -22,7 +22,13 @@ if TYPE_CHECKING:
 
 #: Goes up when readers or splitter give other chunks than before; then files are read again.
 READING = 4
-_DEFAULTS: dict[str, Any] = {"chunk_size": 1000, "chunk_overlap": 100, "keep_duplicates": None, "ocr": ""}
+_DEFAULTS: dict[str, Any] = {
+    "chunk_size": 1000,
+    "chunk_overlap": 100,
+    "splitter": "structure",
+    "keep_duplicates": None,
+    "ocr": "",
+}
 
 
 @dataclass(frozen=True)
@@ -90,9 +96,9 @@ def settings_for(
         ConfigurationError: The splitter needs what is not there.
     """
     recorded = index.settings
-    was = str(recorded.get("splitter", "structure"))
+    before = _DEFAULTS | dict(recorded)
     if splitter is None:
-        splitter, _, counted = was.partition(" by ")
+        splitter, _, counted = str(before["splitter"]).partition(" by ")
         if splitter not in SPLITTERS:
             raise InvalidInputError(
                 f"The files of the index in {index.folder} were split by {splitter}, which is not known by name: give "
@@ -105,18 +111,17 @@ def settings_for(
         "keep_duplicates": keep_duplicates,
         "ocr": ocr,
     }
-    before = {name: recorded.get(name, default) for name, default in _DEFAULTS.items()}
     values: dict[str, Any] = {name: before[name] if value is None else value for name, value in given.items()}
     sizes = {name: values[name] for name in ("chunk_size", "chunk_overlap")}
     check_sizes(**sizes)
     values["ocr"] = ocr_languages(values["ocr"]) if values["ocr"] else ""
     cut = chosen_splitter(splitter, **sizes, embeddings=index.embeddings, tokenizer=tokenizer)
     called = f"{_name_of(splitter)} by {_name_of(tokenizer)}" if tokenizer is not None else _name_of(splitter)
-    pairs = {name: (before[name], value) for name, value in values.items()} | {"splitter": (was, called)}
+    now = {**values, "splitter": called}
     changed = [
-        f"{'OCR' if name == 'ocr' else name} changed from {_shown(old)} to {_shown(new)}"
-        for name, (old, new) in pairs.items()
-        if old != new
+        f"{'OCR' if name == 'ocr' else name} changed from {_shown(before[name])} to {_shown(now[name])}"
+        for name in _DEFAULTS
+        if before[name] != now[name]
     ]
     if "represent" in recorded and any(recorded.get(name) != value for name, value in represent.items()):
         changed.append("what represents chunks (kinds, model or prompts) changed")

@@ -1,8 +1,4 @@
-"""The skeleton of a markdown text: sections under headings, paragraphs, tables, code, list items.
-
-Only the lines that carry structure are looked at one by one; plain prose passes at the speed of one regular
-expression.
-"""
+"""The skeleton of a markdown text: sections under headings, paragraphs, tables, code, list items."""
 
 from __future__ import annotations
 
@@ -15,8 +11,6 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
-# Which lines are worth a look; begins with a plain character, since the engine is quick at finding one.
-_CANDIDATE = re.compile(r"\n(?=[ \t]*(?:[#|`~\-*+•\d\n]|\Z)|[^\n]*\n={3})")
 _SPECIAL = re.compile(
     r"^(?: {0,3}(?P<mark>\#{1,6})[ \t]+(?P<title>\S[^\n]*)"
     r"|(?P<setext>[^\s#|>\-*+`~][^\n]*)\n={3,}[ \t]*$"
@@ -77,7 +71,8 @@ def sections(text: str, *, heading: str = "", markdown: bool = True) -> Iterator
     visible = _visible(text, body)
     item: int | None = None
     skip = 0
-    for start, kind, match in _special_lines(text):
+    for match in _SPECIAL.finditer(text):
+        start, kind = match.start(), match.lastgroup
         if start < skip:
             continue
         if kind == "title":
@@ -91,8 +86,6 @@ def sections(text: str, *, heading: str = "", markdown: bool = True) -> Iterator
             item = None
         if not bare:
             _end(current, start)
-        if match is None:
-            continue
         if kind in ("mark", "setext"):
             title = match["title"].rstrip("# \t") if kind == "mark" else match["setext"].strip()
             level = len(match["mark"]) if kind == "mark" else 1
@@ -136,19 +129,6 @@ def _visible(text: str, start: int) -> int:
     """The place of the first character after ``start`` that is no white space."""
     match = _VISIBLE.search(text, start)
     return match.start() if match else len(text)
-
-
-def _special_lines(text: str) -> Iterator[tuple[int, str, re.Match[str] | None]]:
-    """The lines that carry structure, blank ones among them: place, kind, and the match of all but empty lines."""
-    first = _SPECIAL.match(text)
-    if first:
-        yield 0, first.lastgroup or "", first
-    for candidate in _CANDIDATE.finditer(text):
-        place = candidate.end()
-        if text[place : place + 1] == "\n":  # by far the most frequent; needs no second expression
-            yield place, "blank", None
-        elif match := _SPECIAL.match(text, place):
-            yield place, match.lastgroup or "", match
 
 
 def _end(section: Section, position: int) -> None:
