@@ -9,30 +9,16 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from rag_kit.documents.filters import (
-    _MANY,
-    _MISSING,
-    Filter,
-    _scalar,
-    _typed,
-    validate_filter,
-    value_test,
-)
+from rag_kit.documents.filters import MANY, MISSING, ORDER, Filter, scalar, translate, typed, value_test
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     Mask = NDArray[np.bool_]
-
-_RANGES = {
-    "$gt": (bisect_right, None),
-    "$gte": (bisect_left, None),
-    "$lt": (None, bisect_left),
-    "$lte": (None, bisect_right),
-}
 
 
 class MetadataColumns:
@@ -74,30 +60,16 @@ class MetadataColumns:
         Raises:
             FilterError: As ``validate_filter``.
         """
-        validate_filter(where)
-        return self._where(where or {})
-
-    def _where(self, where: Filter) -> Mask:
         import numpy as np
 
-        mask: Mask = np.ones(len(self._rows), dtype=np.bool_)
-        for key, value in where.items():
-            if key == "$or":
-                either: Mask = np.zeros(len(self._rows), dtype=np.bool_)
-                for part in value:
-                    either |= self._where(part)
-                mask &= either
-            elif key == "$and":
-                for part in value:
-                    mask &= self._where(part)
-            elif key == "$not":
-                mask &= ~self._where(value)
-            else:
-                column = self._column(key)
-                conditions = value if isinstance(value, Mapping) else {"$eq": value}
-                for operator, operand in conditions.items():
-                    mask &= column.mask(operator, operand)
-        return mask
+        def leaf(key: str, operator: str, operand: Any, negated: bool) -> Mask:
+            return self._column(key).mask(operator, operand) ^ negated
+
+        def join(word: str, masks: list[Mask]) -> Mask:
+            return reduce(np.logical_and if word == "and" else np.logical_or, masks)
+
+        found = translate(where, leaf, join)
+        return np.full(len(self._rows), found, dtype=np.bool_) if isinstance(found, bool) else found
 
     def _column(self, key: str) -> _Column:
         # One maker at a time: two would each read all rows.
@@ -114,26 +86,21 @@ class _Column:
     Attributes:
         places: Identity of each distinct value -> its place: numbers in their order, then strings in theirs, then
             everything else.
+        values: The distinct values in that order.
         codes: For each row the place of its value.
     """
 
     def __init__(self, cells: Sequence[Any]) -> None:
         import numpy as np
 
-        found: dict[Any, Any] = {}  # identity of a value -> the value
-        names = []
-        for cell in cells:
-            name, value = _identity(cell)
-            names.append(name)
-            found.setdefault(name, value)
-        numbers = sorted(name for name in found if _is_number(name))
-        strings = sorted(name for name in found if isinstance(name, str))
-        others = [name for name in found if not _is_number(name) and not isinstance(name, str)]
-        order = [*numbers, *strings, *others]
-        self.places: dict[Any, int] = {name: place for place, name in enumerate(order)}
-        self.numbers = numbers
-        self.strings = strings
-        self.others = [found[name] for name in others]
+        names = [_identity(cell) for cell in cells]
+        found = dict(zip(names, cells, strict=True))
+        self.numbers: list[Any] = sorted(name for name in found if isinstance(name, (int, float)))
+        self.strings = sorted(name for name in found if isinstance(name, str))
+        others = [name for name in found if isinstance(name, tuple)]
+        order = [*self.numbers, *self.strings, *others]
+        self.places = {name: place for place, name in enumerate(order)}
+        self.values = [*self.numbers, *self.strings, *(found[name] for name in others)]
         kind: Any = np.int16 if len(order) < 2**15 else np.int32
         self.codes: NDArray[Any] = np.fromiter(
             (self.places[name] for name in names), dtype=kind, count=len(names)
@@ -142,43 +109,32 @@ class _Column:
     def mask(self, operator: str, operand: Any) -> Mask:
         import numpy as np
 
-        if operator in _RANGES:
-            return self._between(operator, _scalar(operand))
+        if operator in ORDER:
+            return self._between(operator, operand)
         table = np.zeros(len(self.places), dtype=np.bool_)
-        if operator in ("$eq", "$ne", "$in", "$nin"):
-            wanted = {
-                _typed(_scalar(item)) for item in (operand if operator in ("$in", "$nin") else [operand])
-            }
+        if operator in ("$eq", "$in"):
+            wanted = map(typed, operand if operator == "$in" else [operand])
             table[[self.places[name] for name in wanted if name in self.places]] = True
-            table ^= operator in ("$ne", "$nin")
         else:  # each distinct value is asked once
-            test = value_test(operator, operand)
-            table[:] = [test(value) for value in (*self.numbers, *self.strings, *self.others)]
+            table[:] = list(map(value_test(operator, operand), self.values))
         result: Mask = table[self.codes]
         return result
 
     def _between(self, operator: str, operand: Any) -> Mask:
         values, offset = (self.strings, len(self.numbers)) if isinstance(operand, str) else (self.numbers, 0)
-        low, high = _RANGES[operator]
-        start = offset + (low(values, operand) if low else 0)
-        stop = offset + (high(values, operand) if high else len(values))
-        result: Mask = (self.codes >= start) & (self.codes < stop)
+        place = (bisect_left if operator in ("$gte", "$lt") else bisect_right)(values, operand)
+        low, high = (place, len(values)) if operator in ("$gt", "$gte") else (0, place)
+        result: Mask = (self.codes >= offset + low) & (self.codes < offset + high)
         return result
 
 
-def _identity(cell: Any) -> tuple[Any, Any]:
-    """What distinguishes a cell, and its value: equal exactly where no filter can tell two cells apart."""
-    value = _scalar(cell)
-    if value is _MISSING:
-        if cell is None:
-            return ("none",), None
-        if isinstance(cell, _MANY):
-            return ("list", frozenset(_typed(_scalar(item)) for item in cell)), cell
-        return ("other",), cell
+def _identity(cell: Any) -> Any:
+    """Equal for two cells that no filter can tell apart; a tuple for what is neither text nor number."""
+    value = scalar(cell)
+    if isinstance(cell, MANY):
+        return ("list", frozenset(typed(scalar(item)) for item in cell))
+    if value is MISSING:
+        return ("none",) if cell is None else ("other",)
     if isinstance(value, float) and value != value:
-        return ("nan",), value  # unordered, and equal to nothing
-    return _typed(value), value
-
-
-def _is_number(name: Any) -> bool:
-    return isinstance(name, (int, float)) and not isinstance(name, bool)
+        return ("nan",)  # unordered, and equal to nothing
+    return typed(value)

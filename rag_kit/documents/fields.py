@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any
 
 from rag_kit.documents.clean import clean_text
-from rag_kit.documents.filters import Filter
+from rag_kit.documents.filters import Filter, translate
 from rag_kit.documents.provenance import PROVENANCE_KEY
 from rag_kit.errors import InvalidInputError
 
@@ -26,21 +27,14 @@ def fields_of_filter(where: Filter | None) -> Fields:
         >>> fields_of_filter({"year": 2020, "tags": {"$contains": "a"}, "draft": {"$exists": False}})
         {'year': False, 'tags': True}
     """
-    found: Fields = {}
-    optional: set[str] = set()
-    pending: list[Filter] = [where] if where else []
-    while pending:
-        for key, value in pending.pop().items():
-            if key in ("$and", "$or"):
-                pending.extend(value)
-            elif key == "$not":
-                pending.append(value)
-            else:
-                operators = value if isinstance(value, Mapping) else {"$eq": value}
-                found[key] = found.get(key, False) or "$contains" in operators
-                if "$exists" in operators:
-                    optional.add(key)
-    return {key: many for key, many in found.items() if key not in optional}
+    operators: defaultdict[str, set[str]] = defaultdict(set)
+
+    def note(key: str, operator: str, operand: object, negated: bool) -> str:
+        operators[key].add(operator)
+        return key
+
+    translate(where, note, lambda word, keys: keys)
+    return {key: "$contains" in found for key, found in operators.items() if "$exists" not in found}
 
 
 def lacking(wanted: Mapping[str, bool], known: Mapping[str, bool]) -> Fields:

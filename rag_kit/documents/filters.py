@@ -15,10 +15,10 @@ meaning of every operator that Chroma has is Chroma's:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from operator import ge, gt, le, lt
-from typing import Any
+from typing import Any, Final
 
 from rag_kit.documents.identity import to_plain
 from rag_kit.errors import FilterError
@@ -28,11 +28,25 @@ Predicate = Callable[[Mapping[str, Any]], bool]
 
 LOGICAL = ("$and", "$or", "$not")
 OPERATORS = ("$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in", "$nin", "$contains", "$startswith", "$exists")
-_ORDER = {"$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
-_MANY = (list, tuple, set, frozenset)
+ORDER = {"$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
+MANY = (list, tuple, set, frozenset)
+MISSING = object()
+"""Stands for a value that is no scalar."""
+ALWAYS: Final = True
+NEVER: Final = False
+_NEEDS: dict[str, tuple[Any, str]] = {
+    "$in": (MANY, "a list of values"),
+    "$nin": (MANY, "a list of values"),
+    "$exists": (bool, "true or false"),
+    "$startswith": (str, "a string"),
+}
 _MAX_DEPTH = 16
 _MAX_NODES = 1000
-_MISSING = object()
+
+# The store's condition, or whether it always or never holds.
+Clause = Any
+Leaf = Callable[[str, str, Any, bool], Clause]
+Join = Callable[[str, list[Any]], Any]
 
 
 def validate_filter(where: Filter | None) -> None:
@@ -52,8 +66,17 @@ def validate_filter(where: Filter | None) -> None:
         ...
         rag_kit.errors.FilterError: Unknown operator '$near' for 'year'. Allowed: $eq, $ne, $gt, ...
     """
-    if where is not None:
-        _Checker().where(where, 0)
+    pending = [] if where is None else [(where, 0)]
+    nodes = 0
+    while pending:
+        part, depth = pending.pop()
+        inner, amount = _checked(part)
+        nodes += amount
+        if nodes > _MAX_NODES:
+            raise FilterError(f"The filter has more than {_MAX_NODES} nodes. Make it smaller.")
+        if inner and depth == _MAX_DEPTH:
+            raise FilterError(f"The filter is nested deeper than {_MAX_DEPTH} levels. Make it flatter.")
+        pending.extend((each, depth + 1) for each in inner)
 
 
 def compile_filter(where: Filter | None) -> Predicate:
@@ -73,8 +96,8 @@ def compile_filter(where: Filter | None) -> Predicate:
         >>> [recent({"year": 2021}), recent({"year": 2001}), recent({})]
         [True, False, False]
     """
-    validate_filter(where)
-    return _compile(where or {})
+    clause = translate(where, _predicate, _joined_predicates)
+    return (lambda metadata: clause) if isinstance(clause, bool) else clause
 
 
 def matches(where: Filter | None, metadata: Mapping[str, Any]) -> bool:
@@ -110,56 +133,42 @@ def combine_filters(*filters: Filter | None) -> Filter | None:
     return {"$and": [dict(where) for where in present]}
 
 
-class _Checker:
-    """Walks a filter and counts its nodes."""
-
-    def __init__(self) -> None:
-        self.nodes = 0
-
-    def _count(self, depth: int, amount: int = 1) -> None:
-        self.nodes += amount
-        if self.nodes > _MAX_NODES:
-            raise FilterError(f"The filter has more than {_MAX_NODES} nodes. Make it smaller.")
-        if depth > _MAX_DEPTH:
-            raise FilterError(f"The filter is nested deeper than {_MAX_DEPTH} levels. Make it flatter.")
-
-    def where(self, where: Any, depth: int) -> None:
-        self._count(depth)
-        if not isinstance(where, Mapping):
+def _checked(where: Any) -> tuple[Sequence[Filter], int]:
+    """Check one level of a filter: the filters inside it, and how many nodes it has itself."""
+    if not isinstance(where, Mapping):
+        raise FilterError(
+            f"A filter must be a mapping such as {{'year': 2020}}, not {type(where).__name__} {_short(where)}."
+        )
+    inner: list[Filter] = []
+    nodes = 1
+    for key, value in where.items():
+        if not isinstance(key, str) or not key:
+            raise FilterError(f"A filter's keys must be non-empty strings, not {_short(key)}.")
+        if key in ("$and", "$or"):
+            if not isinstance(value, (list, tuple)) or not value:
+                raise FilterError(f"{key} needs a non-empty list of filters, not {_short(value)}.")
+            inner.extend(value)
+        elif key == "$not":
+            inner.append(value)
+        elif key.startswith("$"):
             raise FilterError(
-                f"A filter must be a mapping such as {{'year': 2020}}, "
-                f"not {type(where).__name__} {_short(where)}."
+                f"Unknown logical operator {key!r}. Allowed here: a metadata key, {', '.join(LOGICAL)}; "
+                f"an operator such as $gte goes inside: {{'year': {{'$gte': 2020}}}}."
             )
-        for key, value in where.items():
-            if not isinstance(key, str) or not key:
-                raise FilterError(f"A filter's keys must be non-empty strings, not {_short(key)}.")
-            if key in ("$and", "$or"):
-                if not isinstance(value, (list, tuple)) or not value:
-                    raise FilterError(f"{key} needs a non-empty list of filters, not {_short(value)}.")
-                for part in value:
-                    self.where(part, depth + 1)
-            elif key == "$not":
-                self.where(value, depth + 1)
-            elif key.startswith("$"):
-                raise FilterError(
-                    f"Unknown logical operator {key!r}. Allowed here: a metadata key, {', '.join(LOGICAL)}; "
-                    f"an operator such as $gte goes inside: {{'year': {{'$gte': 2020}}}}."
-                )
-            else:
-                self._field(key, value, depth + 1)
-
-    def _field(self, key: str, value: Any, depth: int) -> None:
-        self._count(depth)
-        if not isinstance(value, Mapping):
-            _check_scalar(key, "$eq", value)
-        elif not value:
+        elif not (conditions := conditions_of(value)):
             raise FilterError(
                 f"The condition on {key!r} is empty. Give a value or one of {', '.join(OPERATORS)}."
             )
         else:
-            for operator, operand in value.items():
-                self._count(depth, 1 + (len(operand) if isinstance(operand, _MANY) else 0))
+            for operator, operand in conditions.items():
                 _check_operand(key, operator, operand)
+                nodes += 1 + (len(operand) if isinstance(operand, MANY) else 0)
+    return inner, nodes
+
+
+def conditions_of(value: Any) -> Mapping[str, Any]:
+    """What a filter asks of a key, as operators and operands; a plain value asks for what is equal to it."""
+    return value if isinstance(value, Mapping) else {"$eq": value}
 
 
 def _check_operand(key: str, operator: Any, operand: Any) -> None:
@@ -168,23 +177,18 @@ def _check_operand(key: str, operator: Any, operand: Any) -> None:
             f"Unknown operator {operator!r} for {key!r}. Allowed: {', '.join(OPERATORS)} ($contains asks whether a "
             "list holds a value, $startswith how a string begins)."
         )
-    needs: dict[str, tuple[Any, str]] = {
-        "$in": (_MANY, "a list of values"),
-        "$exists": (bool, "true or false"),
-        "$startswith": (str, "a string"),
-    }
-    kind, what = needs.get("$in" if operator == "$nin" else operator, (object, ""))
+    kind, what = _NEEDS.get(operator, (object, ""))
     if not isinstance(operand, kind):
         raise FilterError(f"{operator} on {key!r} needs {what}, not {_short(operand)}.")
     for item in operand if operator in ("$in", "$nin") else [operand]:
         _check_scalar(key, operator, item)
-    if operator in _ORDER and isinstance(operand, bool):
+    if operator in ORDER and isinstance(operand, bool):
         raise FilterError(f"{operator} on {key!r} needs a number or a string, not a boolean.")
 
 
 def _check_scalar(key: str, operator: str, value: Any) -> None:
-    plain = _scalar(value)
-    if plain is _MISSING:
+    plain = scalar(value)
+    if plain is MISSING:
         hint = " Ask for a missing key with {'$exists': false}." if value is None else ""
         hint = " Use {'$in': [...]} for one of several values." if isinstance(value, (list, tuple)) else hint
         raise FilterError(
@@ -195,8 +199,13 @@ def _check_scalar(key: str, operator: str, value: Any) -> None:
         raise FilterError(f"{operator} on {key!r} needs a finite number, not {plain}.")
 
 
-def _scalar(value: Any) -> Any:
-    """The plain scalar behind a value (numpy scalars and dates too), or ``_MISSING`` if it is none."""
+def _short(value: Any) -> str:
+    text = repr(to_plain(value))
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def scalar(value: Any) -> Any:
+    """The plain scalar behind a value (numpy scalars and dates too), or ``MISSING`` if it is none."""
     # numpy's float64 and str_ are floats and texts, yet compare with a tuple item by item
     if isinstance(value, (str, bool, int, float)) and not hasattr(value, "dtype"):
         return value
@@ -204,64 +213,107 @@ def _scalar(value: Any) -> Any:
         return value.isoformat()
     if hasattr(value, "dtype") and getattr(value, "shape", None) == ():
         item = value.item()
-        return item if isinstance(item, (str, bool, int, float)) else _MISSING
-    return _MISSING
+        return item if isinstance(item, (str, bool, int, float)) else MISSING
+    return MISSING
 
 
-def _compile(where: Filter) -> Predicate:
-    parts: list[Predicate] = []
+def translate(where: Filter | None, leaf: Leaf, join: Join) -> Clause:
+    """Translate a filter condition by condition: into a store's language, a function, a mask of rows.
+
+    Negations are pushed down to the conditions, ``$ne`` and ``$nin`` become negated ``$eq`` and ``$in``, operands plain
+    scalars, and what always or never holds is folded away.
+
+    Args:
+        where: The filter.
+        leaf: Gives the condition for key, operator, operand, negated; or ``ALWAYS`` or ``NEVER``.
+        join: Joins at least two conditions with ``"and"`` or ``"or"``.
+
+    Returns:
+        The translated filter, ``ALWAYS`` or ``NEVER``.
+
+    Raises:
+        FilterError: As ``validate_filter``, and what ``leaf`` raises.
+
+    Example:
+        >>> leaf = lambda key, operator, operand, negated: f"{'not ' * negated}{key}{operator}{operand}"
+        >>> translate({"$not": {"a": 1, "b": {"$gt": 2}}}, leaf, lambda word, parts: f" {word} ".join(parts))
+        'not a$eq1 or not b$gt2'
+    """
+    validate_filter(where)
+    return _translated(where or {}, False, leaf, join)
+
+
+def _translated(where: Filter, negate: bool, leaf: Leaf, join: Join) -> Clause:
+    parts: list[Clause] = []
     for key, value in where.items():
         if key in ("$and", "$or"):
-            parts.append(_joined([_compile(part) for part in value], all if key == "$and" else any))
+            inner = [_translated(part, negate, leaf, join) for part in value]
+            parts.append(joined("and" if (key == "$and") != negate else "or", inner, join))
         elif key == "$not":
-            parts.append(_not(_compile(value)))
+            parts.append(_translated(value, not negate, leaf, join))
         else:
-            conditions = value if isinstance(value, Mapping) else {"$eq": value}
-            parts += [_on(key, value_test(operator, operand)) for operator, operand in conditions.items()]
-    return parts[0] if len(parts) == 1 else _joined(parts, all)
+            for operator, operand in conditions_of(value).items():
+                parts.append(_condition(key, operator, operand, negate, leaf))
+    return joined("or" if negate else "and", parts, join)
 
 
-def _joined(parts: Sequence[Predicate], which: Callable[[Iterable[bool]], bool]) -> Predicate:
+def _condition(key: str, operator: str, operand: Any, negate: bool, leaf: Leaf) -> Clause:
+    if operator in ("$ne", "$nin"):
+        operator, negate = ("$eq" if operator == "$ne" else "$in"), not negate
+    if operator == "$in":
+        items = [scalar(item) for item in operand]
+        return leaf(key, operator, items, negate) if items else negate
+    return leaf(key, operator, scalar(operand), negate)
+
+
+def joined(word: str, parts: Sequence[Clause], join: Join) -> Clause:
+    """Join conditions; what decides nothing is left out, what decides all is the result."""
+    neutral = word == "and"
+    if any(part is (not neutral) for part in parts):
+        return not neutral
+    kept = [part for part in parts if not isinstance(part, bool)]
+    if not kept:
+        return neutral
+    return kept[0] if len(kept) == 1 else join(word, kept)
+
+
+def _predicate(key: str, operator: str, operand: Any, negated: bool) -> Predicate:
+    test = value_test(operator, operand)
+    return lambda metadata: test(metadata.get(key)) is not negated
+
+
+def _joined_predicates(word: str, parts: list[Predicate]) -> Predicate:
+    which = all if word == "and" else any
     return lambda metadata: which(part(metadata) for part in parts)
 
 
-def _not(part: Predicate) -> Predicate:
-    return lambda metadata: not part(metadata)
-
-
-def _on(key: str, test: Callable[[Any], bool]) -> Predicate:
-    return lambda metadata: test(metadata.get(key))
-
-
-def _typed(value: Any) -> Any:
+def typed(value: Any) -> Any:
     """A hashable that is equal exactly where the filter language says equal (booleans are no numbers)."""
     if isinstance(value, bool):
         return ("bool", value)
-    return value if isinstance(value, (str, int, float)) else _MISSING
+    return value if isinstance(value, (str, int, float)) else MISSING
 
 
 def value_test(operator: str, operand: Any) -> Callable[[Any], bool]:
-    """A function from a value (``None`` where there is none) to whether it passes one condition, which is right."""
+    """A function from a value (``None``: missing) to whether it passes a condition as `translate` gives it."""
     if operator == "$exists":
         return lambda found: (found is not None) is operand
     if operator == "$startswith":
         return lambda found: isinstance(found, str) and found.startswith(operand)
-    if operator in _ORDER:
-        value, compare = _scalar(operand), _ORDER[operator]
-        kinds = (str,) if isinstance(value, str) else (int, float)
+    if operator in ORDER:
+        compare, kinds = ORDER[operator], (str,) if isinstance(operand, str) else (int, float)
 
         def compares(found: Any) -> bool:
-            plain = _scalar(found)
-            return isinstance(plain, kinds) and not isinstance(plain, bool) and bool(compare(plain, value))
+            plain = scalar(found)
+            return isinstance(plain, kinds) and not isinstance(plain, bool) and bool(compare(plain, operand))
 
         return compares
-    wanted = {_typed(_scalar(item)) for item in (operand if operator in ("$in", "$nin") else [operand])}
+    wanted = {typed(item) for item in (operand if operator == "$in" else [operand])}
     if operator == "$contains":
-        return lambda found: isinstance(found, _MANY) and any(_typed(_scalar(one)) in wanted for one in found)
-    among = operator in ("$eq", "$in")
-    return lambda found: (_typed(_scalar(found)) in wanted) is among
+        return lambda found: isinstance(found, MANY) and any(typed(scalar(one)) in wanted for one in found)
+    return lambda found: typed(scalar(found)) in wanted
 
 
-def _short(value: Any) -> str:
-    text = repr(to_plain(value))
-    return text if len(text) <= 80 else text[:77] + "..."
+def refused(store: str, key: str, operator: str) -> FilterError:
+    """The error for an operator that a store does not have."""
+    return FilterError(f"{store} cannot ask {operator} of {key!r}. Leave it out, or filter the results.")

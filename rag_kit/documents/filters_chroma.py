@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from rag_kit.documents.filters import Filter
-from rag_kit.documents.filters_leaves import ALWAYS, Clause, joined, translate
+from rag_kit.documents.filters import ALWAYS, Clause, Filter, joined, refused, translate
 from rag_kit.errors import FilterError
 
-_NEGATED = {"$eq": "$ne", "$ne": "$eq", "$in": "$nin", "$nin": "$in", "$contains": "$not_contains"}
 _IMPOSSIBLE: dict[str, Any] = {"$and": [{"rag_kit": {"$eq": 0}}, {"rag_kit": {"$ne": 0}}]}
 
 
@@ -48,25 +45,27 @@ def _leaf(key: str, operator: str, operand: Any, negated: bool) -> Clause:
     if key.startswith(("#", "chroma:")):
         raise FilterError(f"Chroma keeps the key {key!r} for itself. Filter by another metadata key.")
     if operator in ("$startswith", "$exists"):
-        raise FilterError(f"Chroma cannot ask {operator} of {key!r}. Leave it out, or filter the results.")
-    if negated:
-        if operator not in _NEGATED:
-            raise FilterError(
-                f"Chroma cannot negate {operator} on {key!r}, since rows without it would have to pass too. "
-                "Write the opposite comparison without $not."
-            )
-        operator = _NEGATED[operator]
-    if operator in ("$in", "$nin"):
-        return _membership(key, operator, [_plain(key, item) for item in operand])
-    value = _plain(key, operand)
-    if operator in ("$gt", "$gte", "$lt", "$lte") and isinstance(value, str):
+        raise refused("Chroma", key, operator)
+    values = operand if operator == "$in" else [operand]
+    if any(type(value) is int and not -(2**63) <= value < 2**63 for value in values):
+        raise FilterError(f"Chroma holds integers of 64 bits; {key!r} was compared with {operand}.")
+    word = "and" if negated else "or"
+    if operator in ("$eq", "$in"):
+        return joined(word, _memberships(key, values, negated), _join)
+    if operator == "$contains":
+        operator = "$not_contains" if negated else operator
+        return joined(word, [{key: {operator: item}} for item in _both_kinds(operand)], _join)
+    if isinstance(operand, str):
         raise FilterError(
-            f"Chroma compares only numbers with {operator}; {key!r} was compared with {value[:40]!r}. "
+            f"Chroma compares only numbers with {operator}; {key!r} was compared with {operand[:40]!r}. "
             "Store the value as a number (a date as a timestamp or as 20260131)."
         )
-    if operator in ("$contains", "$not_contains"):
-        return _list_membership(key, operator, value)
-    return _comparison(key, operator, value)
+    if negated:
+        raise FilterError(
+            f"Chroma cannot negate {operator} on {key!r}, since rows without it would have to pass too. "
+            "Write the opposite comparison without $not."
+        )
+    return _comparison(key, operator, operand)
 
 
 def _comparison(key: str, operator: str, value: Any) -> Clause:
@@ -85,33 +84,26 @@ def _comparison(key: str, operator: str, value: Any) -> Clause:
     return clause
 
 
-def _membership(key: str, operator: str, values: Sequence[Any]) -> Clause:
-    """Chroma wants one type a list, and no empty list."""
+def _memberships(key: str, values: list[Any], negated: bool) -> list[Clause]:
+    """Chroma wants one type a list."""
+    operator = "$nin" if negated else "$in"
+    single = "$ne" if negated else "$eq"
+    if len(values) == 1:
+        return [_comparison(key, single, values[0])]
     by_type: dict[type, list[Any]] = {}
-    single = "$eq" if operator == "$in" else "$ne"
     clauses: list[Clause] = []
     for value in values:
         if isinstance(value, float) and not value.is_integer():
             clauses.append(_comparison(key, single, value))
         else:
             by_type.setdefault(type(value), []).append(value)
-    clauses.extend({key: {operator: group}} for group in by_type.values())
-    return joined("or" if operator == "$in" else "and", clauses, _join)
+    return [*clauses, *({key: {operator: group}} for group in by_type.values())]
 
 
-def _list_membership(key: str, operator: str, value: Any) -> Clause:
+def _both_kinds(value: Any) -> list[Any]:
     """In Chroma a list of integers does not contain 1.0, nor a list of floats 1: ask for both."""
-    values = [value]
-    if isinstance(value, int) and not isinstance(value, bool):
-        values.append(float(value))
-    elif isinstance(value, float) and value.is_integer() and abs(value) < 2**63:
-        values.append(int(value))
-    word = "or" if operator == "$contains" else "and"
-    return joined(word, [{key: {operator: item}} for item in values], _join)
-
-
-def _plain(key: str, value: Any) -> Any:
-    plain = value.item() if hasattr(value, "dtype") else value
-    if isinstance(plain, int) and not -(2**63) <= plain < 2**63:
-        raise FilterError(f"Chroma holds integers of 64 bits; {key!r} was compared with {plain}.")
-    return plain
+    if type(value) is int:
+        return [value, float(value)]
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**63:
+        return [value, int(value)]
+    return [value]

@@ -7,8 +7,7 @@ from datetime import date, datetime
 from functools import partial
 from typing import Any
 
-from rag_kit.documents.filters import Filter, _scalar
-from rag_kit.documents.filters_leaves import ALWAYS, NEVER, Clause, joined, translate
+from rag_kit.documents.filters import ALWAYS, NEVER, Clause, Filter, joined, refused, translate
 from rag_kit.errors import FilterError
 
 _KINDS = {
@@ -66,35 +65,33 @@ def _join(word: str, parts: list[Any]) -> dict[str, Any]:
 def _leaf(columns: Mapping[str, str], key: str, operator: str, operand: Any, negated: bool) -> Clause:
     kind, type_ = _column(columns, key)
     if operator == "$exists":
-        return {key: {"$exists": bool(operand) != negated}}
+        return {key: {"$exists": operand != negated}}
     if operator in ("$startswith", "$contains"):
-        raise FilterError(
-            f"PGVectorStore cannot ask {operator} of {key!r}. Leave it out, or filter the results."
-        )
-    if operator in ("$ne", "$nin"):
-        operator, negated = ("$eq" if operator == "$ne" else "$in"), not negated
-    items = list(operand) if operator == "$in" else [operand]
+        raise refused("PGVectorStore", key, operator)
     if operator in ("$eq", "$in"):
+        items = operand if operator == "$in" else [operand]
         fitted = [value for value in (_equal(kind, type_, item) for item in items) if value is not None]
         return _member(key, fitted, negated)
-    return _ordered(key, kind, operator, _scalar(operand), negated)
+    return _ordered(key, kind, operator, operand, negated)
 
 
 def _member(key: str, values: list[Any], negated: bool) -> Clause:
-    missing = {key: {"$exists": False}}
     if not values:
-        return ALWAYS if negated else NEVER
+        return negated
     # the store's $in takes neither booleans nor dates
     if len(values) == 1 or any(isinstance(value, (bool, date)) for value in values):
         word = "$ne" if negated else "$eq"
-        single: Clause = joined("and" if negated else "or", [{key: {word: value}} for value in values], _join)
+        found: Clause = joined("and" if negated else "or", [{key: {word: value}} for value in values], _join)
     else:
-        single = {key: {"$nin" if negated else "$in": values}}
-    return _join("or", [single, missing]) if negated else single
+        found = {key: {"$nin" if negated else "$in": values}}
+    return _or_missing(key, found) if negated else found
+
+
+def _or_missing(key: str, found: Clause) -> Clause:
+    return _join("or", [found, {key: {"$exists": False}}])
 
 
 def _ordered(key: str, kind: str, operator: str, value: Any, negated: bool) -> Clause:
-    missing = {key: {"$exists": False}}
     text = isinstance(value, str)
     if kind == "text" and text:
         raise FilterError(
@@ -102,25 +99,20 @@ def _ordered(key: str, kind: str, operator: str, value: Any, negated: bool) -> C
             "column of numbers or dates."
         )
     if kind == "date" and text:
-        day = _day(value)
-        if day is None:
+        value = _day(value)
+        if value is None:
             raise FilterError(f"{key!r} is a column of dates; {operator} needs a day such as '2026-01-31'.")
-        value = day
     elif text or kind not in ("int", "float"):
         return ALWAYS if negated else NEVER
-    if not negated:
-        return {key: {operator: value}}
-    return _join("or", [{key: {_OPPOSITE[operator]: value}}, missing])
+    return _or_missing(key, {key: {_OPPOSITE[operator]: value}}) if negated else {key: {operator: value}}
 
 
-def _equal(kind: str, type_: str, operand: Any) -> Any:
+def _equal(kind: str, type_: str, value: Any) -> Any:
     """The operand as the column holds it; ``None`` if no row can equal it."""
-    value = _scalar(operand)
     if kind == "bool" or isinstance(value, bool):
         return value if kind == "bool" and isinstance(value, bool) else None
     if kind == "int" and isinstance(value, (int, float)):
-        whole = int(value) if value == int(value) else None
-        return whole if whole is not None and -_RANGES[type_] <= whole < _RANGES[type_] else None
+        return int(value) if value == int(value) and -_RANGES[type_] <= value < _RANGES[type_] else None
     if kind == "float":
         return float(value) if isinstance(value, (int, float)) else None
     if kind == "date":

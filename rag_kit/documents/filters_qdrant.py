@@ -6,13 +6,11 @@ import re
 from functools import partial
 from typing import Any
 
-from rag_kit.documents.filters import Filter, _scalar
-from rag_kit.documents.filters_leaves import ALWAYS, Clause, joined, translate
+from rag_kit.documents.filters import ALWAYS, Clause, Filter, joined, refused, translate
 from rag_kit.errors import FilterError, MissingExtraError
 
 _PLAIN_KEY = re.compile(r"[^\W\d][\w-]*")
 _EXACT = 2**53
-_ORDER = {"$gt": "gt", "$gte": "gte", "$lt": "lt", "$lte": "lte"}
 
 
 def to_qdrant(where: Filter | None, *, metadata_key: str = "metadata") -> Any | None:
@@ -54,37 +52,31 @@ def _join(models: Any, word: str, parts: list[Any]) -> Any:
 
 
 def _leaf(models: Any, prefix: str, key: str, operator: str, operand: Any, negated: bool) -> Clause:
-    if operator in ("$ne", "$nin"):
-        operator, negated = ("$eq" if operator == "$ne" else "$in"), not negated
-    clause = _positive(models, _path(prefix, key), key, operator, operand)
-    if not negated:
-        return clause
-    return (not clause) if isinstance(clause, bool) else models.Filter(must_not=[clause])
+    clause = _condition(models, _path(prefix, key), key, operator, operand)
+    return models.Filter(must_not=[clause]) if negated else clause
 
 
-def _positive(models: Any, path: str, key: str, operator: str, operand: Any) -> Clause:
+def _condition(models: Any, path: str, key: str, operator: str, operand: Any) -> Any:
     if operator in ("$exists", "$startswith"):  # an empty list counts as missing there
-        raise FilterError(f"Qdrant cannot ask {operator} of {key!r}. Leave it out, or filter the results.")
+        raise refused("Qdrant", key, operator)
     if operator == "$contains":
         return _equal(models, f"{path}[]", key, operand)
-    no_list = models.IsEmptyCondition(is_empty=models.PayloadField(key=f"{path}[]"))
-    if operator == "$in":
-        found = joined("or", [_equal(models, path, key, item) for item in operand], partial(_join, models))
-        return found if isinstance(found, bool) else models.Filter(must=[found, no_list])
-    if operator == "$eq":
-        return models.Filter(must=[_equal(models, path, key, operand), no_list])
-    value = _scalar(operand)
-    if isinstance(value, str):
+    if operator in ("$eq", "$in"):
+        values = operand if operator == "$in" else [operand]
+        found = joined("or", [_equal(models, path, key, each) for each in values], partial(_join, models))
+    elif isinstance(operand, str):
         raise FilterError(
-            f"Qdrant compares only numbers with {operator}; {key!r} was compared with {value[:40]!r}. Store the "
+            f"Qdrant compares only numbers with {operator}; {key!r} was compared with {operand[:40]!r}. Store the "
             "value as a number (a date as a timestamp or as 20260131)."
         )
-    bounds = models.Range(**{_ORDER[operator]: _exact(key, value)})
-    return models.Filter(must=[models.FieldCondition(key=path, range=bounds), no_list])
+    else:
+        bounds = models.Range(**{operator[1:]: _exact(key, operand)})
+        found = models.FieldCondition(key=path, range=bounds)
+    no_list = models.IsEmptyCondition(is_empty=models.PayloadField(key=f"{path}[]"))
+    return models.Filter(must=[found, no_list])
 
 
-def _equal(models: Any, path: str, key: str, operand: Any) -> Any:
-    value = _scalar(operand)
+def _equal(models: Any, path: str, key: str, value: Any) -> Any:
     if isinstance(value, (str, bool)):
         return models.FieldCondition(key=path, match=models.MatchValue(value=value))
     number = _exact(key, value)

@@ -10,8 +10,7 @@ import json
 from typing import Any
 
 from rag_kit.documents import Filter
-from rag_kit.documents.filters import _scalar
-from rag_kit.documents.filters_leaves import translate
+from rag_kit.documents.filters import translate
 from rag_kit.errors import FilterError
 
 _FIELD = "(c.fields -> %s::text)"
@@ -57,16 +56,15 @@ def _condition(operator: str, operand: Any) -> Condition:
     """The condition on a field, whose key comes before the values."""
     if operator == "$exists":
         return f"coalesce(jsonb_typeof({_FIELD}), 'null') {'<>' if operand else '='} 'null'", []
-    if operator in ("$in", "$nin"):
-        found = f"coalesce({_FIELD} = ANY (%s::jsonb[]), false)"
-        return found if operator == "$in" else f"NOT {found}", [[_json(item) for item in operand]]
+    if operator == "$in":
+        return f"coalesce({_FIELD} = ANY (%s::jsonb[]), false)", [[_json(item) for item in operand]]
     if operator == "$startswith":
         return f"coalesce(starts_with(typed({_FIELD}, 'string') #>> '{{}}', %s), false)", [_text(operand)]
     value = _json(operand)
     if operator == "$contains":
         return f"coalesce({_FIELD} @> %s::jsonb, false)", [f"[{value}]"]
-    if operator in ("$eq", "$ne"):
-        return f"{_FIELD} IS {'NOT ' * (operator == '$eq')}DISTINCT FROM %s::jsonb", [value]
+    if operator == "$eq":
+        return f"{_FIELD} IS NOT DISTINCT FROM %s::jsonb", [value]
     order = _ORDER[operator]
     if value.startswith('"'):  # jsonb has the database's order of texts, Python that of code points
         text = f"typed({_FIELD}, 'string') #>> '{{}}' COLLATE \"C\""
@@ -74,9 +72,8 @@ def _condition(operator: str, operand: Any) -> Condition:
     return f"coalesce(typed({_FIELD}, 'number') {order} %s::jsonb, false)", [value]
 
 
-def _json(operand: Any) -> str:
+def _json(value: Any) -> str:
     """A value as JSON, as the schema's ``fields_of`` writes it."""
-    value = _scalar(operand)
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
