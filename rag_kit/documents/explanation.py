@@ -64,8 +64,7 @@ class Explanation:
         lines.extend(_cut(f"! {note}", self._width) for note in self._notes)
         return "\n".join(lines)
 
-    def __repr__(self) -> str:
-        return str(self)
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         names = ("rank", "score", "document", "how it was found", "text")

@@ -6,7 +6,7 @@ import re
 import threading
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, Self
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.text._patterns import ASCII_RUNS, FIRST_UNSPACED, SPECIAL, unicode_runs
@@ -15,7 +15,6 @@ from rag_kit.text.segment import load_segmenter, prepare_segmenter
 from rag_kit.text.stop_words import CHINESE_EVIDENCE, ENGLISH, ENGLISH_EVIDENCE
 
 _LANGUAGES = ("auto", "en", "zh")
-_SETTINGS_VERSION = 1
 _CACHE_LIMIT = 200_000  # distinct words remembered per analyzer, about 40 MB at most
 _MAX_TERM = 128  # longer runs (encoded blobs) are cut: nobody types them whole
 _PARTS = re.compile(r"[.\-_]+")
@@ -74,7 +73,62 @@ class _Terms(dict[str, tuple[str, ...]]):
         return [word]
 
 
-class Analyzer:
+class StoredAnalyzer:
+    """Base of what turns a text into terms: its settings can be stored, and stand for it in comparisons and copies."""
+
+    _fixed: ClassVar[dict[str, Any]] = {"version": 1}
+    _names: ClassVar[tuple[str, ...]] = ()
+
+    def settings(self) -> dict[str, Any]:
+        """The settings as plain JSON, to be stored with an index.
+
+        Example:
+            >>> Analyzer("en").settings()
+            {'version': 1, 'language': 'en', 'stem': True, 'stop_words': True}
+        """
+        values = {name: getattr(self, name) for name in self._names}
+        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+        return {**self._fixed, **plain}
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any]) -> Self:
+        """Make the analyzer that :meth:`settings` described.
+
+        Args:
+            settings: What :meth:`settings` returned, possibly after a trip through JSON.
+
+        Raises:
+            InvalidInputError: The settings are of a newer version, or not settings at all.
+
+        Example:
+            >>> Analyzer.from_settings(Analyzer("en", stem=False).settings())("cats")
+            ['cats']
+        """
+        if not isinstance(settings, Mapping) or any(settings.get(k) != v for k, v in cls._fixed.items()):
+            raise InvalidInputError(
+                f"analyzer settings {settings!r} are not those of version {cls._fixed['version']}; "
+                "rebuild the index, or use the rag_kit version that wrote it."
+            )
+        if unknown := set(settings) - {*cls._fixed, *cls._names}:
+            raise InvalidInputError(f"analyzer settings hold unknown keys: {', '.join(sorted(unknown))}.")
+        return cls(**{name: settings[name] for name in cls._names if name in settings})
+
+    def __reduce__(self) -> Any:
+        """For copies in other processes: the settings; what is remembered of words is found out again."""
+        return type(self).from_settings, (self.settings(),)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, type(self)) and self.settings() == other.settings()
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._names)
+        return f"{type(self).__name__}({given})"
+
+
+class Analyzer(StoredAnalyzer):
     """Turns a text into the terms that keyword search counts, the same way for documents and queries.
 
     One string may mix scripts. English words are stemmed (Porter2) and lose Lucene's 33 stop words; Chinese runs
@@ -100,6 +154,8 @@ class Analyzer:
         >>> Analyzer()("The GPT-4o models of 北京大学")
         ['gpt-4o', 'gpt', '4o', 'model', '北', '京', '大', '学', '北京', '京大', '大学', '北京大学']
     """
+
+    _names = ("language", "stem", "stop_words")
 
     def __init__(
         self,
@@ -168,62 +224,6 @@ class Analyzer:
             if self.language != "en" and len(run) > 2:
                 terms += [word for word in load_segmenter()(run) if 2 < len(word) <= _MAX_TERM]
         return [term for term in terms if term not in self._own_stops] if self._own_stops else terms
-
-    def __reduce__(self) -> Any:
-        """For copies in other processes: the settings; what is remembered of words is found out again."""
-        return Analyzer.from_settings, (self.settings(),)
-
-    def settings(self) -> dict[str, Any]:
-        """The settings as plain JSON, to be stored with an index.
-
-        Example:
-            >>> Analyzer("en").settings()
-            {'version': 1, 'language': 'en', 'stem': True, 'stop_words': True}
-        """
-        words = self.stop_words if isinstance(self.stop_words, bool) else list(self.stop_words)
-        return {
-            "version": _SETTINGS_VERSION,
-            "language": self.language,
-            "stem": self.stem,
-            "stop_words": words,
-        }
-
-    @classmethod
-    def from_settings(cls, settings: Mapping[str, Any]) -> Analyzer:
-        """Make the analyzer that :meth:`settings` described.
-
-        Args:
-            settings: What :meth:`settings` returned, possibly after a trip through JSON.
-
-        Raises:
-            InvalidInputError: The settings are of a newer version, or not settings at all.
-
-        Example:
-            >>> Analyzer.from_settings(Analyzer("en", stem=False).settings())("cats")
-            ['cats']
-        """
-        if not isinstance(settings, Mapping) or settings.get("version") != _SETTINGS_VERSION:
-            raise InvalidInputError(
-                f"analyzer settings {settings!r} are not of version {_SETTINGS_VERSION}; "
-                "rebuild the index, or use the rag_kit version that wrote it."
-            )
-        unknown = set(settings) - {"version", "language", "stem", "stop_words"}
-        if unknown:
-            raise InvalidInputError(f"analyzer settings hold unknown keys: {', '.join(sorted(unknown))}.")
-        return cls(
-            settings.get("language", "auto"),
-            stem=settings.get("stem", True),
-            stop_words=settings.get("stop_words", True),
-        )
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Analyzer) and self.settings() == other.settings()
-
-    def __hash__(self) -> int:
-        return hash((self.language, self.stem, self.stop_words))
-
-    def __repr__(self) -> str:
-        return f"Analyzer({self.language!r}, stem={self.stem}, stop_words={self.stop_words})"
 
 
 class _ContentAnalyzer(Analyzer):

@@ -8,7 +8,7 @@ first clause that is neither description nor courtesy says that something is lac
 from __future__ import annotations
 
 import re
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from rag_kit.text.language import fold
 from rag_kit.text.sentences import sentences
@@ -24,6 +24,32 @@ _STATED = 1 / 3
 _HAN = re.compile(r"[\u4e00-\u9fff]")
 _MARK = re.compile(r"[\[［【]\s*\d[^\]］】]{0,40}[\]］】]")
 _EDGES = "*_`\"'“”「」 "
+
+
+class _Rules(NamedTuple):
+    """The patterns of a language: what names the sources, what each kind of clause holds, what parts clauses."""
+
+    source: re.Pattern[str]
+    absent: re.Pattern[str]
+    absent_named: re.Pattern[str]
+    absent_they: re.Pattern[str]
+    courtesy: re.Pattern[str]
+    about: re.Pattern[str]
+    concludes: re.Pattern[str]
+    clause: re.Pattern[str]
+
+    def kind(self, clause: str, named: bool, about: bool) -> Kind:
+        """What a clause is, where the sources were named, or a clause before was about them."""
+        if (
+            self.absent.search(clause)
+            or (named and self.absent_named.search(clause))
+            or (about and self.absent_they.search(clause))
+        ):
+            return "absent"
+        if self.courtesy.search(clause):
+            return "courtesy"
+        return "about" if self.about.search(clause) else "other"
+
 
 # The sources as an answer names them: "the provided documents", "these passages [1]", "the text that you shared".
 _GIVEN = (
@@ -80,70 +106,70 @@ _FIND = (
     r"|identify|"
     r"know|offer|have|tell|work out|conclude|judge)\b"
 )
-_ABSENT_EN = re.compile(
-    rf"{_SRC} ?{_DO_NOT}{_ADVERBS}{_SAY}|{_SRC}{_LACKS}"
-    rf"|{_SRC}(?:(?! that )[^.!?]){{0,60}}? (?:and|but),?(?: \w+ly,?)?(?: {_DO_NOT}{_ADVERBS}{_SAY}|{_LACKS})"
-    rf"|\banswer\b[^.!?]{{0,40}}? {_NOT} (?:in|within) {_SRC}|\b(?:none|neither"
-    rf"|nothing)\b[^.!?]{{0,9}}? {_SRC}{_ADVERBS}{_SAY}|\b(?:no|neither) (?:{_NOUN}){_SAY}"
-    rf"|{_NOT}{_ADVERBS}(?:{_TOLD}|{_FOUND})[^.!?]{{0,60}}?\b(?:in|by|from|within|using|with) {_SRC}"
-    rf"|{_NO}[^.!?]{{0,25}}?{_LACK}[^.!?]*?{_SRC}|\bthere(?: is|'s| are| was) nothing\b[^.!?]*?{_SRC}"
-    rf"|{_I}{_CANNOT}{_ADVERBS}{_FIND}[^.!?]*?(?:{_SRC}|\bquestion\b|\brequested\b|{_LACK})"
-    rf"|\b(?:impossible|not possible|unclear|not clear)\b[^.!?]*?{_SRC}"
-    rf"|\b(?:this|your|the) question\b[^.!?]{{0,60}}? (?:cannot|can't|could not|is not"
-    rf"|isn't) (?:be )?(?:answered|covered)\b(?! with one)"
-    rf"|^(?:i (?:do not|don't) know|unable to answer|insufficient (?:information|context)|not{_TOLD})"
-    rf"|^i (?:cannot|can't|am unable to|'m unable to|am not able to) (?:\w+ly )?(?:answer|determine|provide"
-    rf"|confirm|say)"
-    rf"|\b(?:requested|relevant|needed) (?:information|answer|details?)\b[^.!?]{{0,15}}? (?:not|n't)\b"
-    rf"|\bwe are not told\b|\bquestion\b[^.!?]{{0,40}}? (?:remains?|unanswered|left open)\b"
-    rf"|^no (?:relevant )?information\b[^.!?]{{0,40}}?(?:found|available|provided)"
-)
-# What says the same where the sources were named before: "Based on the documents, there is no mention ...".
-_ABSENT_NAMED = re.compile(
-    rf"\bthere(?: is|'s| are| was| were)(?: \w+ly)? ?{_NO}[^.!?]{{0,25}}?{_LACK}"
-    rf"|{_NOT}{_ADVERBS}{_TOLD}(?:(?<!given)(?<!told)(?<!answered)|(?= in (?:any|it|them)\b))"
-    rf"|{_I}{_CANNOT}{_ADVERBS}{_FIND}|(?:\b(?:not possible|impossible|unclear|not clear)|n't possible)\b"
-    rf"|\bnone of (?:them|these)\b"
-    rf"|^which {_DO_NOT}{_ADVERBS}{_SAY}"
-)
-# ... and where a clause before was about the sources: "It covers the first season, but does not name the actor".
-_ABSENT_THEY = re.compile(
-    rf"^(?:(?:but|however|and|although|though|nor|so|yet|while)\b,? ?)*(?:it|they|these|this|both"
-    rf"|which)?(?: \w+ly)? ?"
-    rf"(?:{_DO_NOT}{_ADVERBS}{_SAY}|{_LACKS}|{_NOT}(?: of| about| its| in| on| the)\b)"
-)
-_ABOUT_EN = re.compile(
-    rf"{_SRC}|\b(?:it|they|these|this|which|section)\b[^.!?]{{0,25}}? (?:mention|discuss|describe|focus"
-    rf"|cover|contain|"
-    r"provide|include|list|refer|concentrat|talk|deal|explain|report|address|present|uses?\b(?! (?:in|of))"
-    r"|name|compare|speak|relate|limit|end with|ends with|stop|do\b"
-    r"|does\b|are about|"
-    r"is about|limited|note|know)|(?<!\bthe )\bonly\b"
-    r"|\b(?:the only (?:mention|reference|information|details?)|merely|instead|mainly|primarily)\b"
-)
-_COURTESY_EN = re.compile(
-    r"^(?:(?:but|however|and|so|therefore|as|alternatively)\b,? ?)*(?:please|you\b|i(?:'d| would| suggest"
-    r"| recommend| apologi|"
-    r" looked| searched| have| regret|'m sorry|'m afraid| am sorry)|if you|it (?:would|is|may"
-    r"|might) (?:be )?(?:best|advisable|"
-    r"recommended)|consider|would you like|to (?:find|answer|get|obtain)|for (?:more|accurate|further|the|this)|further"
-    r"|hello|thank|sorry|"
-    r"unfortunately|regrettably|sadly|as an ai|my knowledge|after|based on [^,]*$|according to [^,]*$"
-    r"|from [^,]*$|given [^,]*$|"
-    r"in the [^,]*$|the question|your question|without|always|feel free|contact|try|consult|check|\w+$)"
-    r"|\bwould be (?:needed|required|necessary|a better|able)\b|\bneed(?:ed)?\b|\b(?:recommend|suggest) "
-    r"|\bconsult\b"
-)
-_CONCLUDES_EN = re.compile(
-    r"\b(?:infer(?:red)?|suggest(?:s|ing)? that|impl(?:y|ies|ied)|likely|probably|presumably|the answer is"
-    r"|so (?:he|she) |"
-    r"(?<!only )(?<!merely )(?<!just )(?:states?|says?|indicates?|shows?) that|makes? (?:it )?clear that"
-    r"|concluded? that|do(?:es)? (?:give|say|state|tell|show|specify))\b"
-)
-_CLAUSE_EN = re.compile(
-    r"[;:]\s|(?<! not)(?<! not,),?\s(?=(?:but|yet|although|though|whereas|however|so|therefore|since|because"
-    r"|as the|and they|and it)\b)"
-    r"|,\s(?=(?:i|we|it|they|there|the|this|these|which|while|none|nothing|no|and \w+ly|and none)\b)"
+
+_EN = _Rules(
+    source=re.compile(_SRC),
+    absent=re.compile(
+        rf"{_SRC} ?{_DO_NOT}{_ADVERBS}{_SAY}|{_SRC}{_LACKS}"
+        rf"|{_SRC}(?:(?! that )[^.!?]){{0,60}}? (?:and|but),?(?: \w+ly,?)?(?: {_DO_NOT}{_ADVERBS}{_SAY}|{_LACKS})"
+        rf"|\banswer\b[^.!?]{{0,40}}? {_NOT} (?:in|within) {_SRC}"
+        rf"|\b(?:none|neither|nothing)\b[^.!?]{{0,9}}? {_SRC}{_ADVERBS}{_SAY}"
+        rf"|{_NOT}{_ADVERBS}(?:{_TOLD}|{_FOUND})[^.!?]{{0,60}}?\b(?:in|by|from|within|using|with) {_SRC}"
+        rf"|{_NO}[^.!?]{{0,25}}?{_LACK}[^.!?]*?{_SRC}|\bthere(?: is|'s| are| was) nothing\b[^.!?]*?{_SRC}"
+        rf"|{_I}{_CANNOT}{_ADVERBS}{_FIND}[^.!?]*?(?:{_SRC}|\bquestion\b|\brequested\b|{_LACK})"
+        rf"|\b(?:this|your|the) question\b[^.!?]{{0,60}}? (?:cannot|can't|could not|is not"
+        rf"|isn't) (?:be )?(?:answered|covered)\b(?! with one)"
+        rf"|^(?:i (?:do not|don't) know|unable to answer|insufficient (?:information|context)|not{_TOLD})"
+        rf"|^i (?:cannot|can't|am unable to|'m unable to|am not able to) (?:\w+ly )?(?:answer|determine|provide"
+        rf"|confirm|say)"
+        r"|\bquestion\b[^.!?]{0,40}? (?:remains?|unanswered|left open)\b"
+    ),
+    # What says the same where the sources were named before: "Based on the documents, there is no mention ...".
+    absent_named=re.compile(
+        rf"\bthere(?: is|'s| are| was| were)(?: \w+ly)? ?{_NO}[^.!?]{{0,25}}?{_LACK}"
+        rf"|{_NOT}{_ADVERBS}{_TOLD}(?:(?<!given)(?<!told)(?<!answered)|(?= in (?:any|it|them)\b))"
+        rf"|{_I}{_CANNOT}{_ADVERBS}{_FIND}|(?:\b(?:not possible|impossible|unclear|not clear)|n't possible)\b"
+        rf"|\bnone of (?:them|these)\b"
+        rf"|^which {_DO_NOT}{_ADVERBS}{_SAY}"
+    ),
+    # ... and where a clause before was about the sources: "It covers the first season, but does not name the actor".
+    absent_they=re.compile(
+        rf"^(?:(?:but|however|and|although|though|nor|so|yet|while)\b,? ?)*(?:it|they|these|this|both"
+        rf"|which)?(?: \w+ly)? ?"
+        rf"(?:{_DO_NOT}{_ADVERBS}{_SAY}|{_LACKS}|{_NOT}(?: of| about| its| in| on| the)\b)"
+    ),
+    courtesy=re.compile(
+        r"^(?:(?:but|however|and|so|therefore|as|alternatively)\b,? ?)*(?:please|you\b|i(?:'d| would| suggest"
+        r"| recommend| apologi|"
+        r" looked| searched| have| regret|'m sorry|'m afraid| am sorry)|if you|it (?:would|is|may"
+        r"|might) (?:be )?(?:best|advisable|"
+        r"recommended)|consider|would you like|to (?:find|answer|get|obtain)|for (?:more|accurate|further|the|this)"
+        r"|further|hello|thank|sorry|unfortunately|regrettably|sadly|as an ai|my knowledge|after|based on [^,]*$"
+        r"|according to [^,]*$|from [^,]*$|given [^,]*$|in the [^,]*$"
+        r"|the question|your question|without|always|feel free|contact|try|consult|check|\w+$)"
+        r"|\bwould be (?:needed|required|necessary|a better|able)\b|\bneed(?:ed)?\b|\b(?:recommend|suggest) "
+        r"|\bconsult\b"
+    ),
+    about=re.compile(
+        rf"{_SRC}|\b(?:it|they|these|this|which|section)\b[^.!?]{{0,25}}? (?:mention|discuss|describe|focus"
+        rf"|cover|contain|"
+        r"provide|include|list|refer|concentrat|talk|deal|explain|report|address|present|uses?\b(?! (?:in|of))"
+        r"|name|compare|speak|relate|limit|end with|ends with|stop|do\b"
+        r"|does\b|are about|"
+        r"is about|limited|note|know)|(?<!\bthe )\bonly\b"
+        r"|\b(?:the only (?:mention|reference|information|details?)|merely|instead|mainly|primarily)\b"
+    ),
+    concludes=re.compile(
+        r"\b(?:infer(?:red)?|suggest(?:s|ing)? that|impl(?:y|ies|ied)|likely|probably|presumably|the answer is"
+        r"|so (?:he|she) |"
+        r"(?<!only )(?<!merely )(?<!just )(?:states?|says?|indicates?|shows?) that|makes? (?:it )?clear that"
+        r"|concluded? that|do(?:es)? (?:give|say|state|tell|show|specify))\b"
+    ),
+    clause=re.compile(
+        r"[;:]\s|(?<! not)(?<! not,),?\s(?=(?:but|yet|although|though|whereas|however|so|therefore|since|because"
+        r"|as the|and they|and it)\b)"
+        r"|,\s(?=(?:i|we|it|they|there|the|this|these|which|while|none|nothing|no|and \w+ly|and none)\b)"
+    ),
 )
 
 _SRC_ZH = (
@@ -156,27 +182,32 @@ _SAY_ZH = (
     r"内容|答案|数据|细节|规定|足够|直接|明确|具体|关于|有关|相关|写明|解释|含有?|任何|指导|谈到|谈及|报告|告诉|看到|说)"
 )
 _CANNOT_ZH = r"(?:无法|不能|没法|难以|无从|还不能|并不能)"
-_ABSENT_ZH = re.compile(
-    rf"{_SRC_ZH}[^因由被]{{0,10}}?{_NOT_ZH}.{{0,6}}?{_SAY_ZH}|{_SRC_ZH}.{{0,6}}(?:不足以|无关|看不出|{_CANNOT_ZH})"
-    rf"|与.{{0,6}}问题.{{0,4}}无关|超出.{{0,12}}范围|(?:没有|[未没]能?)(?:检索到|查到|找到|足够的?|相关的?).{{0,24}}?(?:答案|信息|内容|说明|记载|所需)"
-    rf"|问题.{{0,6}}?(?:得不到|没有|未)(?:回答|答案|解答)|(?:不在|不属于)(?:其中|其内|文中)"
-    rf"|^(?:因此|所以|暂时|目前|我|还|也)*{_CANNOT_ZH}.{{0,16}}?(?:回答|作答|得知|确定|判断|确认|得出|给出|提供|说明)|我不知道"
+
+_ZH = _Rules(
+    source=re.compile(_SRC_ZH),
+    absent=re.compile(
+        rf"{_SRC_ZH}[^因由被]{{0,10}}?{_NOT_ZH}.{{0,6}}?{_SAY_ZH}|{_SRC_ZH}.{{0,6}}(?:不足以|无关|看不出|{_CANNOT_ZH})"
+        rf"|与.{{0,6}}问题.{{0,4}}无关|超出.{{0,12}}范围|(?:没有|[未没]能?)(?:检索到|查到|找到|足够的?|相关的?).{{0,24}}?(?:答案|信息|内容|说明|记载|所需)"
+        rf"|问题.{{0,6}}?(?:得不到|没有|未)(?:回答|答案|解答)|(?:不在|不属于)(?:其中|其内|文中)"
+        rf"|^(?:因此|所以|暂时|目前|我|还|也)*{_CANNOT_ZH}.{{0,16}}?(?:回答|作答|得知|确定|判断|确认|得出|给出|提供|说明)|我不知道"
+    ),
+    absent_named=re.compile(
+        rf"^(?:因此|因而)?[^因由被]{{0,8}}?{_CANNOT_ZH}.{{0,16}}?(?:回答|作答|得知|确定|判断|确认|得|找到|给出|提供|知|计算)|不清楚|不明确|"
+        rf"^[^因由被]{{0,8}}?(?:没有|未|没)(?:明确|具体|直接|详细)?(?:包含.*(?:信息|内容|数据|说明)|提到|提及|说明|给出|提供|指出|披露|透露|交代|列出|记载|谈到|谈及|定义|解释|报告|告诉|看到|写明|关于"
+        rf"|有关|涉及|对)|^不(?:包含|包括|涉及).*(?:信息|内容|数据|说明)"
+    ),
+    absent_they=re.compile("(?!)"),
+    courtesy=re.compile(
+        r"抱歉|对不起|遗憾|(?<!而是)建议|请|您(?!的)|如果|感谢|问题|查阅|查询|咨询|需要知道|要得出|例如|^(?:根据|依据|从|对于|由于|仅凭|鉴于)|^在.{0,12}[中里内]$"
+    ),
+    about=re.compile(
+        rf"{_SRC_ZH}|^(?:它们?|其)?(?:只|仅|而(?!是)|并|主要|虽然|尽管|不过|但|方法部分)|只是|主要|仅|多次|提到|提及|介绍|讨论|描述|涉及|涵盖|记载|关注|讲"
+    ),
+    concludes=re.compile(
+        r"推断|推测|推知|(?:因此|所以).{0,8}是|可能是|应该是|(?<!只)(?<!仅)(?:指出|表明|显示|(?<!有)(?<!未)写明|清楚地写着)(?!的)"
+    ),
+    clause=re.compile(r"[，,；;：:]"),
 )
-_ABSENT_NAMED_ZH = re.compile(
-    rf"^(?:因此|因而)?[^因由被]{{0,8}}?{_CANNOT_ZH}.{{0,16}}?(?:回答|作答|得知|确定|判断|确认|得|找到|给出|提供|知|计算)|不清楚|不明确|"
-    rf"^[^因由被]{{0,8}}?(?:没有|未|没)(?:明确|具体|直接|详细)?(?:包含.*(?:信息|内容|数据|说明)|提到|提及|说明|给出|提供|指出|披露|透露|交代|列出|记载|谈到|谈及|定义|解释|报告|告诉|看到|写明|关于"
-    rf"|有关|涉及|对)|^不(?:包含|包括|涉及).*(?:信息|内容|数据|说明)"
-)
-_ABOUT_ZH = re.compile(
-    rf"{_SRC_ZH}|^(?:它们?|其)?(?:只|仅|而(?!是)|并|主要|虽然|尽管|不过|但|方法部分)|只是|主要|仅|多次|提到|提及|介绍|讨论|描述|涉及|涵盖|记载|关注|讲"
-)
-_COURTESY_ZH = re.compile(
-    r"抱歉|对不起|遗憾|(?<!而是)建议|请|您(?!的)|如果|感谢|问题|查阅|查询|咨询|需要知道|要得出|例如|^(?:根据|依据|从|对于|由于|仅凭|鉴于)|^在.{0,12}[中里内]$"
-)
-_CONCLUDES_ZH = re.compile(
-    r"推断|推测|推知|(?:因此|所以).{0,8}是|可能是|应该是|(?<!只)(?<!仅)(?:指出|表明|显示|(?<!有)(?<!未)写明|清楚地写着)(?!的)"
-)
-_CLAUSE_ZH = re.compile(r"[，,；;：:]")
 
 
 def is_declined(answer: str) -> bool:
@@ -221,39 +252,8 @@ def _clauses(answer: str) -> list[tuple[Kind, str, bool]]:
         for part in rules.clause.split(text):
             clause = part.strip(" ，,。.!！")
             if clause:
-                kind = rules.kind(clause, named, about)
                 named = named or rules.source.search(clause) is not None
+                kind = rules.kind(clause, named, about)
                 about = about or (kind in ("about", "absent") and named)
                 found.append((kind, clause, rules.concludes.search(clause) is not None))
     return found
-
-
-class _Rules:
-    """The patterns of a language."""
-
-    def __init__(self, source: str, clause: re.Pattern[str], concludes: re.Pattern[str]) -> None:
-        self.source, self.clause, self.concludes = re.compile(source), clause, concludes
-
-    def patterns(self, *patterns: re.Pattern[str]) -> _Rules:
-        self.absent, self.absent_named, self.absent_they, self.courtesy, self.about = patterns
-        return self
-
-    def kind(self, clause: str, named: bool, about: bool) -> Kind:
-        named = named or self.source.search(clause) is not None
-        if (
-            self.absent.search(clause)
-            or (named and self.absent_named.search(clause))
-            or (about and self.absent_they.search(clause))
-        ):
-            return "absent"
-        if self.courtesy.search(clause):
-            return "courtesy"
-        return "about" if self.about.search(clause) else "other"
-
-
-_EN = _Rules(_SRC, _CLAUSE_EN, _CONCLUDES_EN).patterns(
-    _ABSENT_EN, _ABSENT_NAMED, _ABSENT_THEY, _COURTESY_EN, _ABOUT_EN
-)
-_ZH = _Rules(_SRC_ZH, _CLAUSE_ZH, _CONCLUDES_ZH).patterns(
-    _ABSENT_ZH, _ABSENT_NAMED_ZH, _ABSENT_NAMED_ZH, _COURTESY_ZH, _ABOUT_ZH
-)
