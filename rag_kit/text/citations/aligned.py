@@ -9,10 +9,8 @@ from difflib import SequenceMatcher
 from rag_kit.text.citations.contrast import is_negation, opposites
 from rag_kit.text.citations.statements import Token
 
-_FLANK = 2
-"""Words around a part that must be the same for what stands there to stand in the same place."""
 _LONG = 4
-"""The same for a part at the beginning or the end, which has words on one side only."""
+"""Words beside a part at the beginning or the end that must be the same for it to stand in the same place."""
 _KEPT = 0.6
 """Share of a statement that must be word for word for its other words to stand in the place of others for sure."""
 _TIGHT = 2
@@ -20,7 +18,6 @@ _TIGHT = 2
 _PREFIX = 4
 
 _VOICE = frozenset(["by", "被", "由", "把", "将"])
-_AND = frozenset(["and", "or", "the", "a", "an", "和", "与", "及", "或", "跟", "以及"])
 
 
 def alike(a: str, b: str) -> bool:
@@ -35,11 +32,8 @@ def alike(a: str, b: str) -> bool:
     if a.isascii() and b.isascii():
         shorter = min(len(a), len(b))
         needed = max(_PREFIX, round(0.7 * shorter))
-        if shorter < needed or a[:needed] != b[:needed] or a[0].isdigit():
-            return False
-    elif a not in b and b not in a:
-        return False
-    return not opposites(a, b) and is_negation(a) == is_negation(b)
+        return shorter >= needed and a[:needed] == b[:needed] and not a[0].isdigit()
+    return a in b or b in a
 
 
 def replaced(cited: list[Token], said: list[Token], passage: Set[str]) -> str:
@@ -66,7 +60,7 @@ def replaced(cited: list[Token], said: list[Token], passage: Set[str]) -> str:
     )
     for index, (kind, a, b, c, d) in enumerate(codes):
         before, after = _flanks(codes, index)
-        if kind == "equal" or not (alone or before + after >= (_FLANK if before and after else _LONG)):
+        if kind == "equal" or not (alone or (before and after) or before + after >= _LONG):
             continue
         old, new = cited[a:b], said[c:d]
         if negates and max(b - a, d - c) <= _TIGHT and any(is_negation(one.key) for one in (*old, *new)):
@@ -116,8 +110,7 @@ def _differs(
     # what the statement says more often than the sentence was brought from elsewhere, or repeated
     brought = [one for one in came if spare[one.key] < 0]
     things = [one for one in gone if one.thing]
-    number_gone = any(one.number for one in gone)
-    if number_gone and any(one.number for one in brought):
+    if any(one.number for one in gone) and any(one.number for one in brought):
         return "number"
     if any(one.name for one in brought) and any(one.name for one in gone):
         return "name"
@@ -127,8 +120,6 @@ def _differs(
         return "number"
     if any(opposites(x.key, y.key) for x in came for y in gone):
         return "opposite"
-    if number_gone and any(one.name for one in brought):
-        return "name"
     if things and (any(one.key in passage for one in brought) or (tight and not brought)):
         return "changed"
     return "other" if tight and sole and all(one.thing for one in came) else ""
@@ -145,19 +136,17 @@ def _exchanged(cited: list[Token], said: list[Token]) -> bool:
     strict = {one.key for one in said if one.number or one.name}
     ours, theirs = _beside(said), _beside(cited)
     beside: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for key, (left, right, _) in theirs.items():
+    for key, (left, right) in theirs.items():
         beside["left", left].append(key)
         beside["right", right].append(key)
-    for a, (left, right, joined) in ours.items():
+    for a, (left, right) in ours.items():
         if a not in theirs:
             continue
         others = (beside["left", left] if left else []) + (beside["right", right] if right else [])
         for b in others:
             if b == a or b not in ours or a[0].isdigit() != b[0].isdigit():
                 continue
-            if b in (joined, theirs[a][2]) or a in (ours[b][2], theirs[b][2]):
-                continue
-            if a not in strict and b in theirs[a][:2]:
+            if a not in strict and b in theirs[a]:
                 continue
             # equal on the right for both: not they, but what follows them changed places
             if ours[b][0] and ours[b][0] == theirs[a][0]:
@@ -165,19 +154,9 @@ def _exchanged(cited: list[Token], said: list[Token]) -> bool:
     return False
 
 
-def _beside(found: list[Token]) -> dict[str, tuple[str, str, str]]:
-    """Content word that occurs once -> the content words before and after it, and the one that "and" joins to it."""
-    places = [place for place, one in enumerate(found) if one.content]
-    count = Counter(found[place].key for place in places)
-    beside = {}
-    for number, place in enumerate(places):
-        if count[found[place].key] > 1:
-            continue
-        before = places[number - 1] if number else -1
-        after = places[number + 1] if number + 1 < len(places) else -1
-        joined = ""
-        if after >= 0 and all(one.key in _AND for one in found[place + 1 : after]) and after > place + 1:
-            joined = found[after].key
-        left, right = (found[i].key if i >= 0 else "" for i in (before, after))
-        beside[found[place].key] = (left, right, joined)
-    return beside
+def _beside(found: list[Token]) -> dict[str, tuple[str, str]]:
+    """Content word that occurs once -> the content words before and after it."""
+    words = [one.key for one in found if one.content]
+    count = Counter(words)
+    around = zip(["", *words], words, [*words[1:], ""], strict=False)
+    return {word: (left, right) for left, word, right in around if count[word] == 1}

@@ -74,7 +74,7 @@ class Source:
             gain = [
                 (sum(1 + (key in strong) for key in (self.keys[i] & keys) - covered), -i) for i in options
             ]
-            if not options or max(gain)[0] < max(2, len(keys) // 6):
+            if not options or max(gain)[0] < 2:
                 break
             chosen = -max(gain)[1]
             covered |= self.keys[chosen] & keys
@@ -184,7 +184,7 @@ def _compared(said: list[Token], cited: list[Token], opening: Set[str] = frozens
         return "number", score
     if any(one.name and one not in back for one in missing):
         return "name", score
-    if not content or 1 - (len(missing) - len(back)) / len(content) < _COVERED or score < _COVERED / 2:
+    if not content or len(missing) - len(back) > _COVERED * len(content):
         return "thin", score
     lost = cited_keys - {one.key for one in said}
     if any(opposites(one.key, key) for one in said if one.key not in cited_keys for key in lost):
