@@ -28,6 +28,7 @@ _PAGE_NUMBER = re.compile(
 )
 _ENDED = re.compile(r"[.:!?。：]\s*$")
 _LONGEST = 150  # characters of a running line; a longer one is text
+_TOP = 0.75  # of the page's height; below it the file's order stands
 _MOST_LINES = 3_000  # of a page; more are none that people read, and are not searched for tables
 
 
@@ -76,7 +77,7 @@ def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
     mono = sum(len(line.text) for lines in pages for line in lines if line.mono)
     for number, lines in enumerate(pages):
         if len(lines) <= _MOST_LINES:
-            lines = with_tables(lines, rules[number])
+            lines = with_tables(_letterhead_first(lines), rules[number])
         # where most of a document is set in a font of fixed width, that is no sign of code
         pages[number] = _with_code(lines) if mono < 0.9 * characters else lines
     layout = Layout(pages)
@@ -156,6 +157,34 @@ def running_lines(edges: Sequence[Mapping[int, str]]) -> list[set[int]]:
 
 def _without_digits(text: str) -> str:
     return " ".join(re.sub(r"\d+", "0", text).split())
+
+
+def _letterhead_first(lines: Sequence[Line]) -> list[Line]:
+    """The lines of a page, blocks at its top that the file draws after what stands below them moved there."""
+    blocks: list[list[Line]] = []
+    for line in lines:
+        before = blocks[-1][-1] if blocks else None
+        if before is not None and 0 <= before.end_bottom - line.bottom < 2.5 * line.size:
+            blocks[-1].append(line)
+        else:
+            blocks.append([line])
+    ordered: list[list[Line]] = []
+    for block in blocks:
+        left, right, foot = (
+            min(line.left for line in block),
+            max(line.right for line in block),
+            block[-1].bottom,
+        )
+        at = len(ordered)
+        while (
+            block[-1].place > _TOP and at and all(line.bottom < foot - line.size for line in ordered[at - 1])
+        ):
+            at -= 1
+        passed = [line for other in ordered[at:] for line in other]
+        if at and not any(line.left < right and left < line.right for line in passed):
+            at = len(ordered)  # the head of a column that stands beside them
+        ordered.insert(at, block)
+    return [line for block in ordered for line in block]
 
 
 def _with_code(lines: Sequence[Line]) -> list[Line]:

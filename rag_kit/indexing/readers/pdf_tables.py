@@ -26,7 +26,7 @@ def with_tables(lines: Sequence[Line], rules: Sequence[Rule]) -> list[Line]:
     for grid in _grids(rules):
         inside = [line for line in left if grid.holds(line)]
         rows = grid.rows([word for line in inside for word in line.words]) if inside else []
-        if rows:
+        if rows and not _is_finer(_vertical_groups(inside), rows):
             left = _replaced(left, inside, markdown_table(rows))
     for run in _runs(left):
         for group in _vertical_groups(run):
@@ -35,6 +35,12 @@ def with_tables(lines: Sequence[Line], rules: Sequence[Rule]) -> list[Line]:
                 inside = [line for line in run if any(line is one.line for row in group for one in row)]
                 left = _replaced(left, inside, _written(rows))
     return left
+
+
+def _is_finer(groups: list[list[_Row]], rows: list[list[str]]) -> bool:
+    """Whether words stand in more columns than the rules show, or rows have no rules between them."""
+    found = _aligned(groups[0]) if len(groups) == 1 else []
+    return len(found) > len(rows) and (len(found[0]) > len(rows[0]) or len(found) > 4 * len(rows))
 
 
 def _replaced(lines: list[Line], inside: list[Line], text: str) -> list[Line]:
@@ -206,9 +212,16 @@ def _vertical_groups(run: list[Line]) -> list[list[_Row]]:
     for group in groups:
         while group and len(group[-1]) == 1:
             group.pop()
-        while group and len(group[0]) == 1:
+        while group and len(group[0]) == 1 and not _is_over_second(group):
             del group[0]
     return [group for group in groups if group]
+
+
+def _is_over_second(group: list[_Row]) -> bool:
+    """Whether the first row is one cell that stands over the second column of the next row."""
+    below = group[1] if len(group) > 1 else []
+    near = bool(below) and group[0][0].line.bottom - below[0].line.bottom < 2 * below[0].line.size
+    return near and len(below) > 1 and group[0][0].left > min(below, key=lambda cell: cell.left).right
 
 
 def _aligned(rows: list[_Row]) -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""Tables, key-value lists and source code of PDFs."""
+"""Tables, letterheads, key-value lists and source code of PDFs."""
 
 from __future__ import annotations
 
@@ -142,6 +142,19 @@ def test_keys_and_values_are_lines(tmp_path, reader):
     assert page.page_content == "\n".join(f"{key} {value}" for key, value in pairs)
 
 
+def test_a_letterhead_that_the_file_draws_last_is_read_first(tmp_path, reader):
+    """What stands above all other text at the head of a page comes first; columns keep their order."""
+    body = make.wrapped(
+        "Thank you for your order. It left our house on Monday and is on its way.", width=40, x=60, top=600
+    )
+    head = [(330.0, 790.0, 12.0, "Halvorsen Marine Supplies"), (330.0, 776.0, 12.0, "14 Quayside Road")]
+    (page,) = reader.read(put(tmp_path, [*body, *head]))
+    assert page.page_content.startswith(
+        "Halvorsen Marine Supplies\n14 Quayside Road"
+    ) or page.page_content.startswith("# Halvorsen Marine Supplies")
+    assert page.page_content.endswith("on its way.")
+
+
 @pytest.mark.parametrize(
     "texts",
     [
@@ -172,6 +185,17 @@ def test_a_paragraph_beside_a_table_is_whole(tmp_path, reader):
     (page,) = reader.read(put(tmp_path, [*table, *beside, *below]))
     assert "| July | 9,415 |" in page.page_content
     assert " ".join(line[3].strip() for line in beside) in page.page_content
+
+
+def test_the_head_of_a_second_column_is_read_after_the_first(tmp_path, reader):
+    """A short paragraph at the top of a column is no letterhead."""
+    first = make.wrapped(
+        "Each mooring carried a chain of sensors to the anchor. " * 4, width=40, x=60, top=715
+    )
+    lines = [(60.0, 790.0, 10.0, "Tides"), (60.0, 750.0, 10.0, "Moorings"), *first]
+    lines += [(320.0, 770.0, 10.0, "The drift stayed small."), (320.0, 700.0, 10.0, "It is shown below.")]
+    (page,) = reader.read(put(tmp_path, lines))
+    assert page.page_content.index("the anchor.") < page.page_content.index("The drift")
 
 
 def test_a_table_in_the_second_of_two_narrow_columns_is_found(tmp_path, reader):
