@@ -17,7 +17,6 @@ from rag_kit.prompts.wording import for_model
 
 from .json_schema import UnreadableError, validate_json
 
-_MOST_CHARS = 200_000
 _TRUE = frozenset({"yes", "true", "y", "是", "对", "相关", "正确", "真"})
 _FALSE = frozenset({"no", "false", "n", "否", "不", "不是", "不对", "不相关", "错误", "假"})
 _WRAPPERS = frozenset(
@@ -47,7 +46,7 @@ class Target:
             self._sent = for_model(schema, language, description)
             self.json_schema: dict[str, Any] = self._sent.model_json_schema()
         elif isinstance(schema, Mapping):
-            if (problem := schema_problem(dict(schema), most_chars=_MOST_CHARS)) is not None:
+            if (problem := schema_problem(dict(schema))) is not None:
                 raise InvalidInputError(f"The JSON schema for a structured call is wrong: {problem}.")
             self.model = None
             self.json_schema = {

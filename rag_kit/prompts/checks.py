@@ -1,24 +1,13 @@
-"""Checks over all prompt files: both languages there, in agreement, and written in their language."""
+"""Checks over all prompt files: both languages there, and in agreement."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.prompts.format import LANGUAGES, Problem, PromptFile, file_name_rule
 from rag_kit.prompts.front_matter import NAME
 from rag_kit.prompts.library import SUFFIX, PromptLibrary, mismatches, split_name
-from rag_kit.prompts.rendering import TAG
-
-MIN_CHINESE = 0.6
-"""At least this share of the letters of a Chinese body must be Chinese."""
-MAX_CHINESE = 0.3
-"""At most this share of the letters of an English body may be Chinese."""
-
-_CJK = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
-# Not prose in either language: variables, code, quoted ASCII words (field names), URLs, citations.
-_NO_PROSE = re.compile(r"\{\{.*?\}\}|`[^`\n]*`|\"[ -!#-~]*\"|https?://\S+|\[\d+\]|<task>.*?</task>")
 
 
 def check_library(library: PromptLibrary, language: str | None = None) -> list[Problem]:
@@ -58,7 +47,7 @@ def _check_name(library: PromptLibrary, name: str) -> list[Problem]:
             found += problems
             if parsed is not None:
                 good.append(parsed)
-                found += _check_text(parsed, original)
+                found += _check_task(parsed, original)
         elif original is not None:  # a prompt of one's own may exist in one language
             file = library.packaged / f"{name}.{tongue}{SUFFIX}"
             found.append(Problem(str(file), 1, f"the file is missing; {name!r} exists in {there[0]}"))
@@ -67,24 +56,14 @@ def _check_name(library: PromptLibrary, name: str) -> list[Problem]:
     return found
 
 
-def _check_text(prompt: PromptFile, original: PromptFile | None) -> list[Problem]:
-    """The task line, by which the extractive model knows what is asked of it, and the language of the body."""
-    problems = []
+def _check_task(prompt: PromptFile, original: PromptFile | None) -> list[Problem]:
+    """The task line, by which the extractive model knows what is asked of it."""
     first = prompt.sections[0]
     task = f"<task>{prompt.name}</task>"
     wanted = original is not None and "system" in (first.role, original.sections[0].role)
-    if wanted and (first.role != "system" or task not in first.text.splitlines()):
-        problems.append(
-            Problem(prompt.file, first.line, f"there must be a system section with the line {task}")
-        )
-    share = chinese_share("\n".join(section.text for section in prompt.sections))
-    low, high = (MIN_CHINESE, 1.0) if prompt.language == "zh" else (0.0, MAX_CHINESE)
-    if share is not None and not low <= share <= high:
-        message = (
-            f"{share:.0%} of the letters of the body are Chinese; from {low:.0%} to {high:.0%} are allowed"
-        )
-        problems.append(Problem(prompt.file, first.line, message))
-    return problems
+    if not wanted or (first.role == "system" and task in first.text.splitlines()):
+        return []
+    return [Problem(prompt.file, first.line, f"there must be a system section with the line {task}")]
 
 
 def _disagreements(first: PromptFile, second: PromptFile) -> list[Problem]:
@@ -98,21 +77,3 @@ def _disagreements(first: PromptFile, second: PromptFile) -> list[Problem]:
         message = f"version is {second.version}, but {first.version} in {first.language}; make them equal"
         problems.append(second.problem("version", message))
     return problems
-
-
-def chinese_share(text: str) -> float | None:
-    """Share of Chinese characters among the letters of the prose in a prompt body.
-
-    Args:
-        text: The body; variables, tags, code, quoted ASCII words, JSON keys and citations are left out first.
-
-    Returns:
-        From 0 to 1; None when there is no prose.
-
-    Example:
-        >>> chinese_share('<question>{{question}}</question> 请把 JSON 写入字段 "query"。')
-        0.6
-    """
-    prose = TAG.sub(" ", _NO_PROSE.sub(" ", text))
-    letters = sum(map(str.isalpha, prose))
-    return len(_CJK.findall(prose)) / letters if letters else None

@@ -1,4 +1,4 @@
-"""Fields of the forms that models fill in: texts and lists within bounds.
+"""Fields of the forms that models fill in: what they say to a model in both languages, texts and lists within bounds.
 
 Lengths and counts are checked and stand in no JSON schema: several providers refuse one with ``minLength`` or
 ``maxLength`` in their strict mode, and every field is required for the same reason.
@@ -6,18 +6,13 @@ Lengths and counts are checked and stand in no JSON schema: several providers re
 
 from typing import Annotated, Any
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    StringConstraints,
-    WithJsonSchema,
-)
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, WithJsonSchema
 
-MAX_REASON = 4_000
 MAX_LINE = 500
+_TEXTS = WithJsonSchema({"type": "array", "items": {"type": "string"}})
+
+#: What a field says to a model in English -> the same in Chinese.
+CHINESE: dict[str, str] = {}
 
 
 class Form(BaseModel):
@@ -26,21 +21,16 @@ class Form(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+def said(english: str, chinese: str) -> Any:
+    """A field that is described to a model in the language of the prompt."""
+    CHINESE[english] = chinese
+    return Field(description=english)
+
+
 def text(limit: int, *, empty: bool = False) -> Any:
     """A text without blanks around it, of at most ``limit`` characters."""
     length = StringConstraints(strip_whitespace=True, min_length=0 if empty else 1, max_length=limit)
     return Annotated[str, length, WithJsonSchema({"type": "string"})]
-
-
-def listed(item: Any, most: int, least: int = 0) -> Any:
-    """A list of ``least`` to ``most`` texts of a kind that `text` makes."""
-    schema = {"type": "array", "items": {"type": "string"}}
-    return Annotated[list[item], Field(min_length=least, max_length=most), WithJsonSchema(schema)]
-
-
-def one_line(value: Any) -> str:
-    """A text on one line, cut to MAX_LINE characters; a missing one is empty."""
-    return "" if value is None else " ".join(str(value).split())[:MAX_LINE]
 
 
 def bounded(most: int, least: int = 0) -> Any:
@@ -50,31 +40,31 @@ def bounded(most: int, least: int = 0) -> Any:
         if not isinstance(value, list):
             raise ValueError("must be a list")
         if not least <= len(value) <= most:
-            allowed = f"{least} to {most}" if least else f"at most {most}"
-            raise ValueError(f"has {len(value)} entries; {allowed} are allowed")
+            raise ValueError(f"has {len(value)} entries; {least} to {most} are allowed")
         return value
 
     return check
 
 
-def texts(most: int) -> Any:
-    """At most ``most`` texts; one text is a list of its lines, empty ones are left out."""
-    check = bounded(most)
+def lines(value: Any) -> Any:
+    """A text as a list of its lines, a missing list as an empty one, and whatever else as it is."""
+    if isinstance(value, str):
+        return [line for line in (each.strip(" -*\t") for each in value.splitlines()) if line]
+    return [] if value is None else value
+
+
+def texts(most: int, least: int = 0) -> Any:
+    """From ``least`` to ``most`` texts; one text is a list of its lines, empty ones are left out."""
+    check = bounded(most, least)
 
     def read(value: Any) -> list[str]:
-        if value is None:
-            return []
-        if isinstance(value, str):
-            value = [line.strip(" -*\t") for line in value.splitlines()]
+        value = lines(value)
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise ValueError("must be a list of texts")
-        return [item.strip() for item in check(value) if item.strip()]
+        found: list[str] = check([item.strip() for item in value if item.strip()])
+        return found
 
-    return Annotated[
-        list[str],
-        BeforeValidator(read),
-        WithJsonSchema({"type": "array", "items": {"type": "string"}}),
-    ]
+    return Annotated[list[str], BeforeValidator(read), _TEXTS]
 
 
 def rows(most: int, **kinds: Any) -> Any:
@@ -87,15 +77,14 @@ def rows(most: int, **kinds: Any) -> Any:
         "required": list(kinds),
         "additionalProperties": False,
     }
-    return Annotated[
-        list[Any], BeforeValidator(bounded(most)), WithJsonSchema({"type": "array", "items": row})
-    ]
+    schema = WithJsonSchema({"type": "array", "items": row})
+    return Annotated[list[Any], BeforeValidator(bounded(most)), schema]
 
 
-def cut_text(value: str) -> str:
-    """A reason: stripped, and cut where it is too long."""
-    return value.strip()[:MAX_REASON]
+def one_line(value: Any) -> str:
+    """A text on one line, cut to MAX_LINE characters; a missing one is empty."""
+    return "" if value is None else " ".join(str(value).split())[:MAX_LINE]
 
 
-Reason = Annotated[str, AfterValidator(cut_text)]
-"""A reason that may be empty; a long one is cut."""
+Line = Annotated[str, BeforeValidator(one_line), WithJsonSchema({"type": "string"})]
+"""One line, such as a reason; it may be empty, and a long one is cut."""

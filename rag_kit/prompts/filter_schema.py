@@ -7,7 +7,9 @@ does not lose the others. Other shapes that models use for filters are read too.
 from collections.abc import Mapping
 from typing import Any, Union
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import field_validator, model_validator
+
+from rag_kit.prompts.fields import Form, said
 
 MAX_DEPTH = 8
 UNREADABLE = "unreadable"
@@ -23,33 +25,34 @@ Scalar = str | int | float | bool
 Value = Union[str, int, float, bool, list[Scalar], None]  # noqa: UP007 - read at run time
 
 
-class FilterCondition(BaseModel):
-    """One comparison of a metadata field with a value.
+class FilterCondition(Form):
+    """One comparison of a metadata field with a value."""
 
-    Example:
-        >>> FilterCondition(field="year", operator="gte", value=2010).value
-        2010
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    field: str = Field(description="The name of a metadata field, exactly as listed.")
-    operator: str = Field(description="eq, ne, gt, gte, lt, lte, in, nin or contain.")
-    value: Value = Field(
-        description="The value; a list for in and nin; null asks for documents without the field."
+    field: str = said(
+        "The name of a metadata field, exactly as listed.", "元数据字段的名称，与列出的完全一致。"
+    )
+    operator: str = said(
+        "eq, ne, gt, gte, lt, lte, in, nin or contain.", "eq、ne、gt、gte、lt、lte、in、nin 或 contain 之一。"
+    )
+    value: Value = said(
+        "The value; a list for in and nin; null asks for documents without the field.",
+        "用来比较的值；in 和 nin 用列表；null 表示要找没有该字段的文档。",
     )
 
 
-class FilterGroup(BaseModel):
+class FilterGroup(Form):
     """Conditions joined by and, or, not."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    join: str = said(
+        '"and": all hold; "or": at least one holds; "not": none holds.',
+        '"and"：全部成立；"or"：至少一个成立；"not"：一个都不成立。',
+    )
+    conditions: list["FilterCondition | FilterGroup"] = said(
+        "Conditions, or further groups.", "若干条件，或者嵌套的条件组。"
+    )
 
-    join: str = Field(description='"and": all hold; "or": at least one holds; "not": none holds.')
-    conditions: list["FilterCondition | FilterGroup"] = Field(description="Conditions, or further groups.")
 
-
-class SelfQuery(BaseModel):
+class SelfQuery(Form):
     """A question as a text to search for and a filter.
 
     Example:
@@ -57,17 +60,21 @@ class SelfQuery(BaseModel):
         '$gte'
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    query: str = Field(
-        description="What to look for in the texts, without what the filter says; may be empty."
+    query: str = said(
+        "What to look for in the texts, without what the filter says; may be empty.",
+        "要在正文中查找的内容，不含过滤条件已经表达的部分；可以为空。",
     )
-    filter: FilterCondition | FilterGroup | None = Field(
-        description="The filter; null where none is asked for."
+    filter: FilterCondition | FilterGroup | None = said(
+        "The filter; null where none is asked for.", "过滤条件；问题没有提出条件时为 null。"
     )
-    sort_by: str | None = Field(description="The field to sort by, for the latest or largest; else null.")
-    descending: bool = Field(description="True for the latest or largest first.")
-    limit: int | None = Field(description="How many documents are asked for; null where not said.")
+    sort_by: str | None = said(
+        "The field to sort by, for the latest or largest; else null.",
+        "要求最新、最大等时用来排序的字段；否则为 null。",
+    )
+    descending: bool = said("True for the latest or largest first.", "最新或最大的排在最前时为 true。")
+    limit: int | None = said(
+        "How many documents are asked for; null where not said.", "要求返回多少篇文档；没有说明时为 null。"
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -130,9 +137,9 @@ def _read(value: Any, depth: int) -> list[dict[str, Any]]:
     field, operator = _first(value, _FIELD_KEYS), _first(value, _OPERATOR_KEYS)
     inner = next((value[key] for key in _GROUP_KEYS if isinstance(value.get(key), (list, Mapping))), None)
     if inner is not None and not isinstance(field, str):
-        said = str(value.get("join") or operator or "and").lower().lstrip("$")
+        join = str(value.get("join") or operator or "and").lower().lstrip("$")
         # what joins nothing is mended, and noted, where conditions are checked
-        group = _group(_JOINS.get(said, said[:20]), _read(inner, depth + 1))
+        group = _group(_JOINS.get(join, join[:20]), _read(inner, depth + 1))
         return [group] if group else []
     if isinstance(field, str) and (operator is not None or any(key in value for key in _VALUE_KEYS)):
         operand = _operand(_first(value, _VALUE_KEYS))

@@ -3,13 +3,16 @@
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from rag_kit.prompts.fields import MAX_REASON, Form, Reason, bounded, rows, text
+from rag_kit.prompts.fields import Form, Line, bounded, rows, said
 
 MAX_NUMBERS = 1_000
 MAX_LABELS = 100
 _SAID = "'full' if the passages say all of {}, 'partial' for a part of it, else 'none'."
+_SAID_ZH = "段落说出了整条论断为 'full'，只说出一部分为 'partial'，否则为 'none'。"
+_Grades: Any = rows(MAX_NUMBERS, id="integer", relevant="boolean", score="number", reason="string")
+_PassageTexts: Any = rows(MAX_NUMBERS, id="integer", texts={"type": "array", "items": {"type": "string"}})
 
 
 def _word(value: Any) -> Any:
@@ -22,11 +25,9 @@ def _word(value: Any) -> Any:
 def _support(value: Any) -> Any:
     """A validator: the wordings of the paper are read too."""
     word = _word(value)
-    if not isinstance(word, str):
-        return word
-    return next(
-        (label for label in ("full", "partial") if word.startswith(label)), "none" if word in _NONE else word
-    )
+    if word in _NONE:
+        return "none"
+    return next((label for label in ("full", "partial") if str(word).startswith(label)), word)
 
 
 _NONE = ("no", "no support", "none", "unsupported", "contradictory", "no support / contradictory")
@@ -43,47 +44,38 @@ Rating = Annotated[
     Field(ge=1, le=5),
     WithJsonSchema({"type": "integer", "enum": [1, 2, 3, 4, 5]}),
 ]
-_USEFUL = "How useful the statement is for the question: from 1 (not at all) to 5 (fully)."
+_USEFUL: Any = said(
+    "How useful the statement is for the question: from 1 (not at all) to 5 (fully).",
+    "这句话对回答问题有多大用处：从 1（毫无用处）到 5（完全有用）。",
+)
 
 
 class Grade(Form):
-    """The verdict of a grader.
+    """The verdict of a grader."""
 
-    Example:
-        >>> Grade(relevant=True, score=0.9, reason="Names the year.").relevant
-        True
-    """
-
-    relevant: bool = Field(description="True if it passes, false if not.")
-    score: Annotated[float, Field(ge=0, le=1), WithJsonSchema({"type": "number"})] = Field(
-        description="How sure that it passes: from 0 (surely not) to 1 (surely)."
+    relevant: bool = said("True if it passes, false if not.", "通过为 true，不通过为 false。")
+    score: Annotated[float, Field(ge=0, le=1), WithJsonSchema({"type": "number"})] = said(
+        "How sure that it passes: from 0 (surely not) to 1 (surely).",
+        "有多大把握认为通过：从 0（肯定不通过）到 1（肯定通过）。",
     )
-    reason: text(MAX_REASON) = Field(description="Why, in one short sentence.")  # type: ignore[valid-type]
+    reason: Line = said("Why, in one short sentence.", "理由，用一个短句说明。")
 
 
 class PassageGrades(Form):
-    """Verdicts on several passages; one bad entry does not lose the others.
+    """Verdicts on several passages; one bad entry does not lose the others."""
 
-    Example:
-        >>> PassageGrades(grades=[{"id": 1, "relevant": True, "score": 0.9, "reason": "Names it."}]).grades[0]["id"]
-        1
-    """
-
-    grades: rows(MAX_NUMBERS, id="integer", relevant="boolean", score="number", reason="string") = Field(  # type: ignore[valid-type]
-        description="One entry a passage: its id, whether it is relevant, a score from 0 to 1, and why."
+    grades: _Grades = said(
+        "One entry a passage: its id, whether it is relevant, a score from 0 to 1, and why.",
+        "每个段落一项：段落编号、是否相关、0 到 1 的分数和理由。",
     )
 
 
 class PassageTexts(Form):
-    """Texts that stand for passages in an index; one bad entry does not lose the others.
+    """Texts that stand for passages in an index; one bad entry does not lose the others."""
 
-    Example:
-        >>> PassageTexts(passages=[{"id": 1, "texts": ["Who built it?"]}]).passages[0]["texts"]
-        ['Who built it?']
-    """
-
-    passages: rows(MAX_NUMBERS, id="integer", texts={"type": "array", "items": {"type": "string"}}) = Field(  # type: ignore[valid-type]
-        description="One entry a passage: its id, and the texts written for it."
+    passages: _PassageTexts = said(
+        "One entry a passage: its id, and the texts written for it.",
+        "每个段落一项：它的编号，以及为它写的文字。",
     )
 
 
@@ -91,8 +83,6 @@ def _numbers(value: Any) -> Any:
     """A validator: a list as it is, a text such as ``[2] > [1]`` as its numbers; the caller checks the entries."""
     if isinstance(value, str):
         value = re.findall(r"[+-]?\d+", value)
-    if not isinstance(value, list):
-        raise ValueError("must be a list of numbers")
     return bounded(MAX_NUMBERS)(value)
 
 
@@ -105,25 +95,20 @@ _Numbers = Annotated[
 
 
 class RankedPassages(Form):
-    """Numbers of passages, the most relevant first.
+    """Numbers of passages, the most relevant first."""
 
-    Example:
-        >>> RankedPassages(ranking=[2, 1]).ranking
-        [2, 1]
-    """
-
-    ranking: _Numbers = Field(description="The numbers of all passages, the most relevant first.")
+    ranking: _Numbers = said(
+        "The numbers of all passages, the most relevant first.", "全部段落的编号，最相关的排在最前。"
+    )
 
 
 class ChosenSentences(Form):
-    """Numbers of the sentences that matter; none if none does.
+    """Numbers of the sentences that matter; none if none does."""
 
-    Example:
-        >>> ChosenSentences(sentences=[1, 4]).sentences
-        [1, 4]
-    """
-
-    sentences: _Numbers = Field(description="The numbers of the sentences that matter; empty if none does.")
+    sentences: _Numbers = said(
+        "The numbers of the sentences that matter; empty if none does.",
+        "有用的句子的编号；一句都没有时为空列表。",
+    )
 
 
 class CitedSupport(Form):
@@ -134,8 +119,8 @@ class CitedSupport(Form):
         'none'
     """
 
-    reason: Reason = Field(description="Why, in one short sentence.")
-    support: Support = Field(description=_SAID.format("the statement"))
+    reason: Line = said("Why, in one short sentence.", "理由，用一个短句说明。")
+    support: Support = said(_SAID.format("the statement"), _SAID_ZH)
 
 
 class SupportLabel(Form):
@@ -146,8 +131,8 @@ class SupportLabel(Form):
         'partial'
     """
 
-    id: int = Field(description="The number of the statement.")
-    support: Support = Field(description=_SAID.format("it"))
+    id: int = said("The number of the statement.", "这条论断的编号。")
+    support: Support = said(_SAID.format("it"), _SAID_ZH)
 
 
 class SupportLabels(Form):
@@ -158,8 +143,9 @@ class SupportLabels(Form):
         'none'
     """
 
-    labels: Annotated[list[SupportLabel], AfterValidator(bounded(MAX_LABELS))] = Field(
-        description="One entry a statement: its number, and how far it is supported."
+    labels: Annotated[list[SupportLabel], BeforeValidator(bounded(MAX_LABELS))] = said(
+        "One entry a statement: its number, and how far it is supported.",
+        "每条论断一项：它的编号，以及它得到多少支持。",
     )
 
 
@@ -171,7 +157,10 @@ class RetrieveNeeded(Form):
         'yes'
     """
 
-    retrieve: YesNo = Field(description="yes if the next sentence needs a look into the documents, else no.")
+    retrieve: YesNo = said(
+        "yes if the next sentence needs a look into the documents, else no.",
+        "写下一句话需要查阅文档为 yes，否则为 no。",
+    )
 
 
 class Critique(Form):
@@ -182,19 +171,17 @@ class Critique(Form):
         'full'
     """
 
-    relevance: Relevance = Field(description="Whether the passage helps to answer the question.")
-    support: Support = Field(
-        description="How much of the statement the passage supports: full, partial or none."
+    relevance: Relevance = said(
+        "Whether the passage helps to answer the question.", "段落是否有助于回答问题。"
     )
-    usefulness: Rating = Field(description=_USEFUL)
+    support: Support = said(
+        "How much of the statement the passage supports: full, partial or none.",
+        "段落在多大程度上支持这句话：full 为完全，partial 为部分，none 为不支持。",
+    )
+    usefulness: Rating = _USEFUL
 
 
 class Usefulness(Form):
-    """The one label of a part of an answer that rests on no passage (Self-RAG's *IsUse*).
+    """The one label of a part of an answer that rests on no passage (Self-RAG's *IsUse*)."""
 
-    Example:
-        >>> Usefulness(usefulness=4).usefulness
-        4
-    """
-
-    usefulness: Rating = Field(description=_USEFUL)
+    usefulness: Rating = _USEFUL

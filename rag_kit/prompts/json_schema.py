@@ -7,10 +7,10 @@ import re
 from typing import Any
 
 _NESTED_MAPS = ("properties", "$defs", "definitions")
-_MOST_CHARS = 20_000
+_MOST_CHARS = 200_000
 
 
-def schema_problem(schema: Any, *, most_chars: int = _MOST_CHARS) -> str | None:
+def schema_problem(schema: Any) -> str | None:
     """Say in one line what is wrong with an inline JSON schema; None when a model can be asked to fill it in."""
     if not isinstance(schema, dict):
         return f"it is {type(schema).__name__}; write the name of a class, or a mapping with 'type: object'"
@@ -22,8 +22,8 @@ def schema_problem(schema: Any, *, most_chars: int = _MOST_CHARS) -> str | None:
         text = json.dumps(schema)
     except (TypeError, ValueError, RecursionError) as error:
         return f"it is no JSON ({error})"
-    if len(text) > most_chars:
-        return f"it has more than {most_chars:,} characters"
+    if len(text) > _MOST_CHARS:
+        return f"it has more than {_MOST_CHARS:,} characters"
     if json.loads(text) != schema:
         return "its keys are text, in quotes where they look like numbers"
     from jsonschema import Draft202012Validator, SchemaError  # 0.13 s, needed for inline schemas alone

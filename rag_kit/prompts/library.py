@@ -9,14 +9,7 @@ from typing import TYPE_CHECKING
 
 from rag_kit.documents.fields import did_you_mean
 from rag_kit.errors import InvalidInputError
-from rag_kit.prompts.format import (
-    LANGUAGES,
-    MAX_BYTES,
-    Problem,
-    PromptFile,
-    inspect_prompt,
-    parse_prompt,
-)
+from rag_kit.prompts.format import LANGUAGES, Problem, PromptFile, inspect_prompt, parse_prompt
 from rag_kit.prompts.front_matter import NAME
 from rag_kit.prompts.json_schema import without_wording
 
@@ -55,9 +48,6 @@ class PromptLibrary:
     def __init__(self, folder: Path | str | None = None) -> None:
         self.packaged = packaged_folder()
         self.folder = _own_folder(folder)
-
-    def __repr__(self) -> str:
-        return f"PromptLibrary(folder={str(self.folder)!r})" if self.folder else "PromptLibrary()"
 
     def files(self) -> list[Path]:
         """All prompt files, packaged and own, sorted."""
@@ -107,36 +97,30 @@ class PromptLibrary:
             InvalidInputError: There is no such prompt.
         """
         self._check_asked(name, language)
-        path = None if self.folder is None else _find(self.folder, name, language)
-        if path is None or self.folder is None:
+        own = None if self.folder is None else _find(self.folder, name, language)
+        if own is None:
             packaged = _find(self.packaged, name, language)
             if packaged is None:
                 raise InvalidInputError(self._unknown(name, language))
-            return _read(packaged, self.packaged)
-        own, problems = _read(path, self.folder)
+            return _read(packaged)
+        parsed, problems = _read(own)
         original = self.original(name, language)
-        if own is not None and original is not None:
-            problems = mismatches(own, original, f"the packaged prompt {name!r}")
-        return (None, problems) if problems else (own, [])
+        if parsed is not None and original is not None:
+            problems = mismatches(parsed, original, f"the packaged prompt {name!r}")
+        return (None, problems) if problems else (parsed, [])
 
     def original(self, name: str, language: str) -> PromptFile | None:
         """The packaged prompt that an own file of this name must fit; None if the name is new."""
         paths = (_find(self.packaged, name, tongue) for tongue in (language, *LANGUAGES))
         path = next(filter(None, paths), None)
-        return None if path is None else _read(path, self.packaged)[0]
+        return None if path is None else _read(path)[0]
 
     def _check_asked(self, name: str, language: str) -> None:
         """Name and language become part of a path: only plain ones pass."""
-        if not isinstance(language, str) or language not in LANGUAGES:
-            hint = (
-                " ('auto' must be resolved first: rag_kit.text.detect_language)" if language == "auto" else ""
-            )
-            raise InvalidInputError(f"language is {language!r}; allowed: {', '.join(LANGUAGES)}{hint}.")
+        if language not in LANGUAGES:
+            raise InvalidInputError(f"language is {language!r}; allowed: {', '.join(LANGUAGES)}.")
         if not isinstance(name, str) or not NAME.fullmatch(name):
-            raise InvalidInputError(
-                f"{name!r} is no prompt name; allowed: lower-case letters, digits and _, a letter first. "
-                f"There are: {', '.join(self.names())}."
-            )
+            raise InvalidInputError(f"{name!r} is no prompt name. There are: {', '.join(self.names())}.")
 
     def _unknown(self, name: str, language: str) -> str:
         names = self.names()
@@ -166,9 +150,9 @@ def _own_folder(folder: Path | str | None) -> Path | None:
         return None
     path = Path(given).expanduser()
     if not path.is_dir():
+        name = FOLDER_VARIABLE if folder is None else "folder"
         raise InvalidInputError(
-            f"{FOLDER_VARIABLE if folder is None else 'folder'} is {str(path)!r}, which is no folder; name the folder "
-            "that holds your prompts."
+            f"{name} is {str(path)!r}, which is no folder; name the one that holds your prompts."
         )
     return path
 
@@ -184,22 +168,15 @@ def _find(folder: Path, name: str, language: str) -> Path | None:
     return path if path.is_symlink() or path.exists() else None
 
 
-def _read(path: Path, folder: Path) -> tuple[PromptFile | None, list[Problem]]:
-    """Read a file that lies in a folder; a link must not lead out of it."""
+def _read(path: Path) -> tuple[PromptFile | None, list[Problem]]:
+    """Read a file; a pipe is not opened, which would wait for ever."""
     name, language = split_name(path)
     try:
-        real = path.resolve(strict=True)
-        if not real.is_relative_to(folder.resolve()):
-            return None, [
-                Problem(str(path), 1, f"a link that leads out of {folder}; put the file itself there")
-            ]
-        if not real.is_file():  # opening a pipe would wait for ever
+        if path.exists() and not path.is_file():
             return None, [Problem(str(path), 1, "not a regular file; a prompt must be a text file")]
-        with real.open("rb") as stream:
-            data = stream.read(MAX_BYTES + 1)
-    except (OSError, RuntimeError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        return None, [Problem(str(path), 1, f"cannot be read ({reason})")]
+        data = path.read_bytes()
+    except OSError as error:
+        return None, [Problem(str(path), 1, f"cannot be read ({error.strerror or error})")]
     return _parsed(data, name, language, str(path))
 
 

@@ -13,7 +13,6 @@ from rag_kit.errors import InvalidInputError
 
 _MAX_ATTRIBUTE = 200
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
-_TURN_ROLES = {"human": "user", "user": "user", **dict.fromkeys(("ai", "assistant", "model"), "assistant")}
 
 
 def render_passages(documents: Iterable[Any], *, max_chars: int | None = None) -> Markup:
@@ -44,7 +43,7 @@ def render_passages(documents: Iterable[Any], *, max_chars: int | None = None) -
             "render_passages takes a list of documents or texts; put the single one into a list."
         )
     blocks = [_passage(number, item) for number, item in enumerate(documents, start=1)]
-    return Markup("\n".join(_fitted(blocks, _limit(max_chars), "</passage>")))
+    return Markup("\n".join(_fitted(blocks, max_chars, "</passage>")))
 
 
 def render_history(messages: Iterable[Any], *, max_chars: int | None = None) -> Markup:
@@ -67,23 +66,24 @@ def render_history(messages: Iterable[Any], *, max_chars: int | None = None) -> 
         <turn role="user">What is BM25?</turn>
         <turn role="assistant">A ranking function.</turn>
     """
+    from langchain_core.messages import AIMessage, HumanMessage, convert_to_messages
+
     if isinstance(messages, str | bytes | Mapping):
         raise InvalidInputError("render_history takes a list of messages; put the single one into a list.")
+    try:
+        said = [each for each in convert_to_messages(list(messages)) if each.text.strip()]
+    except (ValueError, TypeError, NotImplementedError) as error:
+        why = str(error).partition("\n")[0]
+        raise InvalidInputError(
+            f"{why}; allowed as messages: LangChain's own, (role, text) pairs, or dicts with 'role' and 'content'."
+        ) from error
     turns = [
-        (f'<turn role="{_TURN_ROLES[role]}">', text.strip())
-        for role, text in map(_turn, messages)
-        if role in _TURN_ROLES and text.strip()
+        (f'<turn role="{"user" if isinstance(each, HumanMessage) else "assistant"}">', each.text.strip())
+        for each in said
+        if isinstance(each, HumanMessage | AIMessage)
     ]
     # The newest turns matter most: fill from the end, then restore the order.
-    return Markup("\n".join(reversed(_fitted(reversed(turns), _limit(max_chars), "</turn>"))))
-
-
-def _limit(max_chars: int | None) -> int | None:
-    if max_chars is not None and (type(max_chars) is not int or max_chars < 1):
-        raise InvalidInputError(
-            f"max_chars is {max_chars!r}; allowed: a whole number from 1, or None for no bound."
-        )
-    return max_chars
+    return Markup("\n".join(reversed(_fitted(reversed(turns), max_chars, "</turn>"))))
 
 
 def _passage(number: int, item: Any) -> tuple[str, str]:
@@ -112,6 +112,10 @@ def _attribute(value: Any) -> str:
 
 def _fitted(blocks: Iterable[tuple[str, str]], limit: int | None, closing: str) -> list[str]:
     """The blocks, escaped, that are within `limit` characters with line ends; the one that crosses it is cut."""
+    if limit is not None and (type(limit) is not int or limit < 1):
+        raise InvalidInputError(
+            f"max_chars is {limit!r}; allowed: a whole number from 1, or None for no bound."
+        )
     lines: list[str] = []
     room = math.inf if limit is None else limit + 1
     for opening, text in blocks:
@@ -125,44 +129,16 @@ def _fitted(blocks: Iterable[tuple[str, str]], limit: int | None, closing: str) 
 
 
 def _fitting(text: str, space: int) -> str:
-    """The longest beginning of a text that, once escaped, has at most `space` characters."""
-    best, low, high = "", 1, min(space, len(text))
-    while low <= high:  # escapes lengthen the text, so the right place to cut is searched for
-        middle = (low + high) // 2
-        escaped = escape_tags(text[:middle].rstrip())
-        if len(escaped) <= space:
-            best, low = escaped, middle + 1
-        else:
-            high = middle - 1
-    return best
-
-
-def _turn(item: Any) -> tuple[str, str]:
-    """Role and text of a message in any of its usual shapes."""
-    if isinstance(item, tuple | list) and len(item) == 2:
-        role, content = item
-    elif isinstance(item, Mapping) and "role" in item and "content" in item:
-        role, content = item["role"], item["content"]
-    elif isinstance(getattr(item, "type", None), str) and hasattr(item, "content"):
-        role, content = item.type.removesuffix("MessageChunk").lower(), item.content
-    else:
-        raise InvalidInputError(
-            f"{type(item).__name__} is no message; allowed: LangChain messages, (role, text) pairs, "
-            "or dicts with 'role' and 'content'."
-        )
-    if isinstance(content, list):  # content blocks: keep the texts
-        blocks = [
-            b if isinstance(b, str) else b.get("text", "") if isinstance(b, Mapping) else "" for b in content
-        ]
-        content = "\n".join(str(block) for block in blocks if block)
-    return str(role), str(content)
+    """A beginning of a text that, once escaped, has at most `space` characters."""
+    text = text[: max(0, space)]
+    while text and (over := len(escape_tags(text)) - space) > 0:
+        text = text[: max(0, len(text) - over)].rstrip()
+    return escape_tags(text)
 
 
 RESERVED_TAGS = frozenset(
-    (
-        *("answer", "error", "history", "passage", "passages", "query", "queries"),
-        *("question", "reply", "schema", "statement", "task", "turn"),
-    )
+    {"answer", "error", "history", "passage", "passages", "query", "queries"}
+    | {"question", "reply", "schema", "statement", "task", "turn"}
 )
 """Tags escaped in every value. A prompt file's own further tags are added when that file is filled in."""
 

@@ -3,13 +3,16 @@
 from functools import lru_cache
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, create_model
+from pydantic import BeforeValidator, WithJsonSchema, create_model
 
-from rag_kit.prompts.fields import Form, bounded, one_line
+from rag_kit.prompts.fields import Form, Line, bounded, lines, one_line, said
 
 MAX_CHOICES = 100
-_NAME = "The name of the source, exactly as it is listed."
-_CHOICES = "The sources that fit the question, the best first; an empty list if none fits."
+_NAME: Any = said("The name of the source, exactly as it is listed.", "来源的名称，与列出的完全一致。")
+_CHOICES: Any = said(
+    "The sources that fit the question, the best first; an empty list if none fits.",
+    "适合这个问题的来源，最合适的排在最前；都不合适时为空列表。",
+)
 
 
 def _choice(*names: str) -> Any:
@@ -21,6 +24,10 @@ def _choice(*names: str) -> Any:
     ]
 
 
+_Intent: Any = _choice("question", "chat", "unclear")
+_Complexity: Any = _choice("none", "single", "multi")
+
+
 class Classification(Form):
     """What a question needs.
 
@@ -29,13 +36,15 @@ class Classification(Form):
         'multi'
     """
 
-    intent: _choice("question", "chat", "unclear") = Field(  # type: ignore[valid-type]
-        description="'question', 'chat' for talk, or 'unclear' if the meaning is unclear."
+    intent: _Intent = said(
+        "'question', 'chat' for talk, or 'unclear' if the meaning is unclear.",
+        "'question' 为提问，'chat' 为闲聊，看不出想问什么则为 'unclear'。",
     )
-    complexity: _choice("none", "single", "multi") = Field(  # type: ignore[valid-type]
-        description="'none' if nothing has to be looked up, 'single' for one search, 'multi' for several steps."
+    complexity: _Complexity = said(
+        "'none' if nothing has to be looked up, 'single' for one search, 'multi' for several steps.",
+        "什么都不用查为 'none'，查一次就够为 'single'，需要分几步查为 'multi'。",
     )
-    reason: Annotated[str, BeforeValidator(one_line)] = Field(description="Why, in one short sentence.")
+    reason: Line = said("Why, in one short sentence.", "理由，用一个短句说明。")
 
 
 class NextHop(Form):
@@ -46,9 +55,12 @@ class NextHop(Form):
         ''
     """
 
-    done: bool = Field(description="True if what was found is enough, or nothing more can be found.")
-    query: Annotated[str, BeforeValidator(one_line), WithJsonSchema({"type": "string"})] = Field(
-        description="The next question, complete in itself; empty if done."
+    done: bool = said(
+        "True if what was found is enough, or nothing more can be found.",
+        "已找到的内容足够，或者再也找不到更多时为 true。",
+    )
+    query: Line = said(
+        "The next question, complete in itself; empty if done.", "下一个问题，能独立看懂；已经完成时为空。"
     )
 
 
@@ -60,27 +72,19 @@ class RouteChoice(Form):
         'manuals'
     """
 
-    name: str = Field(description=_NAME)
-    reason: Annotated[str, BeforeValidator(one_line)] = Field(
-        description="Why it fits, in one short sentence."
-    )
+    name: str = _NAME
+    reason: Line = said("Why it fits, in one short sentence.", "为什么合适，用一个短句说明。")
 
 
 def _choices(value: Any) -> Any:
     """A validator: names alone, one name, or a mapping of name to reason are read too; who asked judges names."""
-    if value is None:
-        return []
-    if isinstance(value, str):
-        value = [line.strip(" -*\t") for line in value.splitlines() if line.strip(" -*\t")]
     if isinstance(value, dict):
         value = [value] if "name" in value else [{"name": name, "reason": why} for name, why in value.items()]
+    found = bounded(MAX_CHOICES)(lines(value))
+    named = [{"name": item} if isinstance(item, str) else item for item in found]
     return [
-        {"name": item, "reason": ""}
-        if isinstance(item, str)
-        else {"name": item.get("name"), "reason": item.get("reason")}
-        if isinstance(item, dict)
-        else item
-        for item in bounded(MAX_CHOICES)(value)
+        {"name": item.get("name"), "reason": item.get("reason")} if isinstance(item, dict) else item
+        for item in named
     ]
 
 
@@ -92,7 +96,7 @@ class Routes(Form):
         'manuals'
     """
 
-    choices: Annotated[list[RouteChoice], BeforeValidator(_choices)] = Field(description=_CHOICES)
+    choices: Annotated[list[RouteChoice], BeforeValidator(_choices)] = _CHOICES
 
 
 @lru_cache(maxsize=128)
@@ -113,10 +117,10 @@ def routes_among(names: tuple[str, ...]) -> type[Routes]:
         >>> schema["$defs"]["RouteChoice"]["properties"]["name"]["enum"]
         ['manuals', 'laws']
     """
-    listed = WithJsonSchema({"type": "string", "enum": list(names), "description": _NAME})
+    listed = WithJsonSchema({"type": "string", "enum": list(names), "description": _NAME.description})
     choice: Any = create_model("RouteChoice", __base__=RouteChoice, name=(Annotated[str, listed], ...))
     return create_model(
         "Routes",
         __base__=Routes,
-        choices=(Annotated[list[choice], BeforeValidator(_choices)], Field(description=_CHOICES)),
+        choices=(Annotated[list[choice], BeforeValidator(_choices)], _CHOICES),
     )

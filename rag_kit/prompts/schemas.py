@@ -3,35 +3,25 @@
 import re
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator
 
-from rag_kit.prompts.fields import Form, Reason, listed, text, texts
+from rag_kit.prompts import grading
+from rag_kit.prompts.fields import Form, Line, bounded, said, text, texts
 from rag_kit.prompts.filter_schema import SelfQuery
-from rag_kit.prompts.generating import GeneratedQuestions, QuestionCheck
-from rag_kit.prompts.grading import (
-    ChosenSentences,
-    CitedSupport,
-    Critique,
-    Grade,
-    PassageGrades,
-    PassageTexts,
-    RankedPassages,
-    RetrieveNeeded,
-    SupportLabels,
-    Usefulness,
-)
 from rag_kit.prompts.routing import Classification, NextHop, Routes
 
 MAX_QUERY = 2_000
-MAX_PASSAGE = 8_000
 MAX_ITEMS = 32
 MAX_LISTED = 64
 MAX_KEYWORDS = 3
 MAX_KEYWORD = 120
 MAX_STATEMENT = 20_000
+MAX_SHORT = 4_000
 _Query: Any = text(MAX_QUERY)
-_Passage: Any = text(MAX_PASSAGE)
+_Some: Any = texts(MAX_ITEMS, 1)
+_Any: Any = texts(MAX_LISTED)
 _Statement: Any = text(MAX_STATEMENT, empty=True)
+_Short: Any = text(MAX_SHORT, empty=True)
 _BREAKS = re.compile(r"[,，、;；\r\n]+")
 
 
@@ -43,46 +33,36 @@ class Query(Form):
         'What is BM25?'
     """
 
-    query: _Query = Field(description="One question or search query, complete in itself.")
+    query: _Query = said(
+        "One question or search query, complete in itself.", "一个问题或检索词，脱离上下文也能看懂。"
+    )
 
 
 class Queries(Form):
-    """Several search queries, the most useful first.
+    """Several search queries, the most useful first."""
 
-    Example:
-        >>> Queries(queries=["What is BM25?", "How does BM25 rank?"]).queries[1]
-        'How does BM25 rank?'
-    """
-
-    queries: listed(_Query, MAX_ITEMS, 1) = Field(  # type: ignore[valid-type]
-        description="Questions or search queries, each complete in itself, the most useful first."
+    queries: _Some = said(
+        "Questions or search queries, each complete in itself, the most useful first.",
+        "若干问题或检索词，每个都能独立看懂，最有用的排在最前。",
     )
 
 
 class SubQuestions(Form):
-    """The parts of a question that are to be answered first; empty if there is nothing to ask.
+    """The parts of a question that are to be answered first; empty if there is nothing to ask."""
 
-    Example:
-        >>> SubQuestions(queries=[]).queries
-        []
-    """
-
-    queries: listed(_Query, MAX_ITEMS) = Field(  # type: ignore[valid-type]
-        description="Questions, each about one thing and complete in itself, in the order in which they are "
-        "to be answered; an empty list if no question is needed."
+    queries: _Any = said(
+        "Questions, each about one thing and complete in itself, in the order in which they are "
+        "to be answered; an empty list if no question is needed.",
+        "若干子问题，每个只问一件事、能独立看懂，按应当回答的顺序排列；不需要子问题时为空列表。",
     )
 
 
 class Passages(Form):
-    """Hypothetical passages: text as a document that answers the question might hold it.
+    """Hypothetical passages: text as a document that answers the question might hold it."""
 
-    Example:
-        >>> len(Passages(passages=["BM25 ranks by term frequency and rarity."]).passages)
-        1
-    """
-
-    passages: listed(_Passage, MAX_ITEMS, 1) = Field(  # type: ignore[valid-type]
-        description="Short passages, each written as a document that answers the question might put it."
+    passages: _Some = said(
+        "Short passages, each written as a document that answers the question might put it.",
+        "若干短段落，写法如同能够回答这个问题的文档。",
     )
 
 
@@ -107,11 +87,10 @@ class Keywords(Form):
         ['Henry Feilden', 'occupation', 'England']
     """
 
-    keywords: Annotated[
-        list[str],
-        BeforeValidator(_keywords),
-        WithJsonSchema({"type": "array", "items": {"type": "string"}}),
-    ] = Field(description="One to three keywords or names, the most important first.")
+    keywords: Annotated[_Some, BeforeValidator(_keywords)] = said(
+        "One to three keywords or names, the most important first.",
+        "一到三个关键词或名称，最重要的排在最前。",
+    )
 
 
 class UserFacts(Form):
@@ -122,21 +101,18 @@ class UserFacts(Form):
         ['The user lives in Bonn.']
     """
 
-    facts: texts(MAX_LISTED) = Field(  # type: ignore[valid-type]
-        description="Short sentences, each one lasting fact that the user stated; an empty list if there is none."
+    facts: _Any = said(
+        "Short sentences, each one lasting fact that the user stated; an empty list if there is none.",
+        "若干短句，每句一个用户说过、长期有效的事实；没有时为空列表。",
     )
 
 
 class RelatedQuestions(Form):
-    """Questions that the user might ask next; empty if the passages answer no other.
+    """Questions that the user might ask next; empty if the passages answer no other."""
 
-    Example:
-        >>> RelatedQuestions(queries=["How hot is the tea?"]).queries
-        ['How hot is the tea?']
-    """
-
-    queries: texts(MAX_LISTED) = Field(  # type: ignore[valid-type]
-        description="Questions that the passages answer, each complete in itself; an empty list if there is none."
+    queries: _Any = said(
+        "Questions that the passages answer, each complete in itself; an empty list if there is none.",
+        "这些段落能够回答的问题，每个都能独立看懂；没有时为空列表。",
     )
 
 
@@ -153,41 +129,69 @@ class DatabaseStatement(Form):
         'SELECT count(*) FROM Track'
     """
 
-    reason: Reason = Field(
-        description="Which tables or labels answer the question and how, or why none can; one short sentence."
+    reason: Line = said(
+        "Which tables or labels answer the question and how, or why none can; one short sentence.",
+        "用哪些表或标签、怎样回答问题，或者为什么无法回答；用一个短句说明。",
     )
-    statement: Annotated[_Statement, AfterValidator(_without_fence), AfterValidator(str.strip)] = Field(
-        description="One statement that reads; empty if the database cannot answer the question."
+    statement: Annotated[_Statement, AfterValidator(_without_fence), AfterValidator(str.strip)] = said(
+        "One statement that reads; empty if the database cannot answer the question.",
+        "一条只读取数据的语句；数据库无法回答问题时为空。",
     )
 
 
-SCHEMAS: dict[str, type[BaseModel]] = {
-    cls.__name__: cls
-    for cls in (
-        Query,
-        Queries,
-        SubQuestions,
-        Passages,
-        Grade,
-        PassageGrades,
-        PassageTexts,
-        RankedPassages,
-        ChosenSentences,
-        SelfQuery,
-        Routes,
-        Classification,
-        NextHop,
-        UserFacts,
-        RelatedQuestions,
-        RetrieveNeeded,
-        Critique,
-        Usefulness,
-        Keywords,
-        CitedSupport,
-        SupportLabels,
-        GeneratedQuestions,
-        QuestionCheck,
-        DatabaseStatement,
+class GeneratedQuestion(Form):
+    """A question with its answer, and the words of the passages that it rests on.
+
+    Example:
+        >>> GeneratedQuestion(question="Who built it?", answers="Ada", reference="Ada did.", quotes=["by Ada"]).answers
+        ['Ada']
+    """
+
+    question: _Short = said("The question, complete in itself.", "问题，能独立看懂。")
+    answers: _Any = said(
+        "The short answer, copied from the passage; one entry a part of the answer.",
+        "简短的答案，照抄段落中的原文；答案有几部分就写几项。",
     )
-}
+    reference: _Short = said("The full answer in one or two sentences.", "完整的答案，用一两句话写成。")
+    quotes: _Any = said(
+        "The sentence that holds the answer, word for word; one for each passage used.",
+        "包含答案的句子，一字不改地照抄；用到的每个段落一句。",
+    )
+
+
+class GeneratedQuestions(Form):
+    """Questions that passages answer; empty if they answer none."""
+
+    questions: Annotated[list[GeneratedQuestion], BeforeValidator(bounded(MAX_ITEMS))] = said(
+        "Questions with their answers; an empty list if the passages are good for none.",
+        "各个问题及其答案；这些段落不适合出题时为空列表。",
+    )
+
+
+class QuestionCheck(Form):
+    """What somebody says of a question who sees it for the first time."""
+
+    answerable: bool = said(
+        "True if the passages answer the question completely.", "段落完整地回答了问题时为 true。"
+    )
+    answer: _Short = said(
+        "The answer that the passages give; empty if there is none.", "段落给出的答案；没有则为空。"
+    )
+    stands_alone: bool = said(
+        "True if the question is understood without seeing the passages.", "不看段落也能看懂问题时为 true。"
+    )
+    needs_all: bool = said(
+        "True if every passage is needed for the answer.", "回答问题需要用到每一个段落时为 true。"
+    )
+    reason: Line = said("Why, in one short sentence.", "理由，用一个短句说明。")
+
+
+_FORMS: tuple[type[BaseModel], ...] = (
+    Query, Queries, SubQuestions, Passages, grading.Grade, grading.PassageGrades, grading.PassageTexts,
+    grading.RankedPassages, grading.ChosenSentences, SelfQuery, Routes, Classification, NextHop, UserFacts,
+    RelatedQuestions, grading.RetrieveNeeded, grading.Critique, grading.Usefulness, Keywords, grading.CitedSupport,
+    grading.SupportLabels, GeneratedQuestions, QuestionCheck, DatabaseStatement,
+)  # fmt: skip
+
+SCHEMAS: dict[str, type[BaseModel]] = {form.__name__: form for form in _FORMS}
 """Every class that a prompt file may name under ``output.schema``."""

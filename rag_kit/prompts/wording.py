@@ -14,9 +14,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from rag_kit.prompts.wording_zh import WORDING
+from rag_kit.prompts.fields import CHINESE
 
-_WORDINGS = {"zh": WORDING}
 _ANSWER = {"en": "The answer.", "zh": "答案。"}
 _FOR_PROGRAMMERS = re.compile(
     r"^[ \t]*(?:>>>|(?:Args|Arguments|Attributes|Examples?|Notes?|Parameters|Raises|Returns|See Also|Yields):[ \t]*$)",
@@ -31,7 +30,7 @@ def for_model(schema: type[BaseModel], language: str, description: str = "") -> 
     `description` takes the place of the docstring of a class of this kit.
 
     Returns:
-        The class itself where nothing differs, else a class derived from it, of the same name.
+        A class derived from it, of the same name.
 
     Example:
         >>> from rag_kit.prompts.schemas import Query
@@ -39,10 +38,17 @@ def for_model(schema: type[BaseModel], language: str, description: str = "") -> 
         >>> said["description"], said["properties"]["query"]["description"]
         ('把问题改写成检索词。', '一个问题或检索词，脱离上下文也能看懂。')
     """
-    before = schema.model_json_schema()
-    said = _reworded(before, schema, _WORDINGS.get(language, {}), description or _ANSWER.get(language, ""))
-    if said == before:
-        return schema
+    said = schema.model_json_schema()
+    ours = schema.__module__.partition(".")[0] == "rag_kit"
+    for node in (said, *said.get("$defs", {}).values()):
+        words = _FOR_PROGRAMMERS.split(str(node.pop("description", "")), maxsplit=1)[0].strip()
+        if ours:
+            words = (description or _ANSWER.get(language, "")) if node is said else ""
+        if words:
+            node["description"] = words
+        for field in node.get("properties", {}).values():
+            if language == "zh" and field.get("description") in CHINESE:
+                field["description"] = CHINESE[field["description"]]
 
     def model_json_schema(cls: type[BaseModel], *args: Any, **kwargs: Any) -> dict[str, Any]:
         return copy.deepcopy(said)
@@ -55,25 +61,3 @@ def for_model(schema: type[BaseModel], language: str, description: str = "") -> 
     kind: Any = type(schema)  # Pydantic's metaclass
     made: type[BaseModel] = kind(schema.__name__, (schema,), body)
     return made
-
-
-def _reworded(
-    before: dict[str, Any], schema: type[BaseModel], wording: dict[str, dict[str, str]], description: str
-) -> dict[str, Any]:
-    """A copy of a class's JSON schema without what is for programmers; fields of ours say the words of the table."""
-    said = copy.deepcopy(before)
-    ours, made_from_ours = _is_ours(schema), any(map(_is_ours, schema.__mro__))
-    for node in (said, *said.get("$defs", {}).values()):
-        words = _FOR_PROGRAMMERS.split(str(node.pop("description", "")), maxsplit=1)[0].strip()
-        if ours:
-            words = description if node is said else ""
-        if words:
-            node["description"] = words
-        table = wording.get(str(node.get("title")), {}) if made_from_ours else {}
-        for name in table.keys() & node.get("properties", {}).keys():
-            node["properties"][name]["description"] = table[name]
-    return said
-
-
-def _is_ours(kind: type) -> bool:
-    return kind.__module__.partition(".")[0] == "rag_kit"

@@ -14,7 +14,8 @@ from rag_kit.models.json_schema import UnreadableError
 from rag_kit.models.json_text import is_truncated, json_values
 from rag_kit.models.parsing import parse_text
 from rag_kit.models.schema import Target
-from rag_kit.prompts.schemas import Grade, Passages, Queries, Query
+from rag_kit.prompts.grading import Grade
+from rag_kit.prompts.schemas import Passages, Queries, Query
 
 QUERIES = Target(Queries)
 QUERY = Target(Query)

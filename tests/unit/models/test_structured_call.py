@@ -31,8 +31,9 @@ from rag_kit.models import astructured_call, atext_call, chat_model, structured_
 from rag_kit.models.runnables import first_method, forget_methods
 from rag_kit.models.schema import target_of
 from rag_kit.prompts import load_prompt
+from rag_kit.prompts.grading import Grade
 from rag_kit.prompts.rendering import render_history
-from rag_kit.prompts.schemas import Grade, Queries, Query
+from rag_kit.prompts.schemas import Queries, Query
 
 PROMPT = ChatPromptTemplate([("system", "You rewrite questions."), ("user", "{q}")])
 VALUES = {"q": "What is BM25?"}

@@ -154,10 +154,9 @@ def test_a_name_is_no_path(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("language", ["de", "EN", "", "../en", "auto"])
 def test_a_wrong_language_names_the_right_ones(language: str) -> None:
-    """en and zh are allowed; 'auto' says who resolves it."""
-    with pytest.raises(InvalidInputError, match="allowed: en, zh") as caught:
+    """en and zh are allowed; 'auto' is resolved before."""
+    with pytest.raises(InvalidInputError, match="allowed: en, zh"):
         load_prompt("answer", language=language)
-    assert ("detect_language" in str(caught.value)) == (language == "auto")
 
 
 def test_an_unknown_name_suggests_a_known_one() -> None:
@@ -168,15 +167,10 @@ def test_an_unknown_name_suggests_a_known_one() -> None:
         load_prompt("awnser")
 
 
-def test_a_link_out_of_the_folder_is_refused(tmp_path: Path) -> None:
-    """A symbolic link may stay inside the folder, not leave it; a dangling one is named."""
-    outside, folder = tmp_path / "outside", tmp_path / "folder"
-    outside.mkdir()
+def test_a_link_is_followed(tmp_path: Path) -> None:
+    """What a symbolic link leads to is judged by the link's own name; a dangling one is named."""
+    folder = tmp_path / "folder"
     folder.mkdir()
-    (folder / "mine.en.prompt").symlink_to(own(outside))
-    with pytest.raises(InvalidInputError, match="leads out of"):
-        load_prompt("mine", folder=folder)
-    (folder / "mine.en.prompt").unlink()
     (folder / "mine.en.prompt").symlink_to(own(folder, "real").rename(folder / "shared.txt"))
     with pytest.raises(InvalidInputError, match="name is 'real'"):  # read, and judged by its own name
         load_prompt("mine", folder=folder)
