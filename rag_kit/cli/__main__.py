@@ -7,15 +7,7 @@ import gc
 import os
 import signal
 import sys
-from types import FrameType
 from typing import NoReturn
-
-
-def _terminated(signum: int, frame: FrameType | None) -> None:
-    """SIGTERM ends a command as Ctrl-C does, so that files are closed and locks are given back."""
-    from rag_kit.cli.exits import Terminated
-
-    raise Terminated
 
 
 def _leave(code: int) -> NoReturn:
@@ -29,7 +21,9 @@ def _leave(code: int) -> NoReturn:
 def entry() -> int:
     """Import and run the command line."""
     try:
-        signal.signal(signal.SIGTERM, _terminated)
+        from rag_kit.cli.exits import INTERRUPTED, terminate
+
+        signal.signal(signal.SIGTERM, terminate)
         gc.set_threshold(
             100_000, 20, 100
         )  # imports leave no garbage; looking for it was a tenth of the start
@@ -45,7 +39,7 @@ def entry() -> int:
         os.write(sys.stderr.fileno(), b"\nrag-kit: interrupted\n")
         return 130
     else:
-        if code == 130:
+        if code == INTERRUPTED:
             _leave(code)
         return code
     finally:

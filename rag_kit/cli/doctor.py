@@ -187,6 +187,10 @@ def _abilities(name: str, **settings: Any) -> list[Finding]:
     return [*findings, _examined("embedding model", partial(_embedding, network=True))]
 
 
+def _found(there: Any, detail: str = "yes") -> tuple[str, str]:
+    return ("ok", detail) if there else ("off", "not there")
+
+
 def _text(model: Any) -> tuple[str, str]:
     from rag_kit.models.chat import describe_model
 
@@ -196,8 +200,7 @@ def _text(model: Any) -> tuple[str, str]:
 
 def _object(model: Any, method: str) -> tuple[str, str]:
     answer = model.with_structured_output(_SCHEMA, method=method).invoke(_QUESTION)
-    there = isinstance(answer, dict) and isinstance(answer.get("city"), str)
-    return ("ok", "yes") if there else ("off", "not there")
+    return _found(isinstance(answer, dict) and isinstance(answer.get("city"), str))
 
 
 def _structured_call(model: Any) -> tuple[str, str]:
@@ -214,10 +217,9 @@ def _structured_call(model: Any) -> tuple[str, str]:
 
 def _stream(model: Any) -> tuple[str, str]:
     pieces = sum(1 for chunk in model.stream("Count from one to ten in words.") if chunk.text)
-    return ("ok", f"in {pieces} pieces") if pieces > 1 else ("off", "not there")
+    return _found(pieces > 1, f"in {pieces} pieces")
 
 
 def _log_probabilities(model: Any) -> tuple[str, str]:
     reply = model.bind(logprobs=True, top_logprobs=2).invoke("Answer with yes or no: is water wet?")
-    there = (reply.response_metadata.get("logprobs") or {}).get("content")
-    return ("ok", "yes") if there else ("off", "not there")
+    return _found((reply.response_metadata.get("logprobs") or {}).get("content"))

@@ -65,13 +65,14 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         InvalidInputError: If the set, the pipeline, a metric or a setting is wrong.
     """
-    from rag_kit.evaluation import evaluate
+    from rag_kit.evaluation import EvaluationSet, evaluate
     from rag_kit.evaluation.runs.evaluating import take_examples
     from rag_kit.evaluation.scorers import get_metrics
 
     minima = _minima(arguments.minima)
     named = None if arguments.metric is None else get_metrics(arguments.metric)
-    examples = take_examples(_dataset(arguments))
+    columns = _pairs(arguments.column, "--column FIELD=NAME, such as answers=Solution")
+    examples = take_examples(EvaluationSet.load(arguments.dataset, columns=columns or None))
     metrics = named or _default_metrics(examples, arguments)
     if unknown := sorted(set(minima) - {metric.name for metric in metrics}):
         raise InvalidInputError(f"--min names {unknown[0]!r}, which is no --metric of this run")
@@ -118,14 +119,6 @@ def _minima(texts: list[str]) -> dict[str, float]:
     if not all(map(math.isfinite, found.values())):
         raise InvalidInputError(f"{' '.join(texts)!r:.80} is not finite; give {form}")
     return found
-
-
-def _dataset(arguments: argparse.Namespace) -> Any:
-    """The set, with the columns that were named."""
-    from rag_kit.evaluation import EvaluationSet
-
-    columns = _pairs(arguments.column, "--column FIELD=NAME, such as answers=Solution")
-    return EvaluationSet.load(arguments.dataset, columns=columns or None)
 
 
 def _check_folder(out: Path | None, ids: set[str]) -> None:

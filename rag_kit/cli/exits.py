@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import FrameType
+from typing import NoReturn
+
 from rag_kit import errors
 
 OK = 0
@@ -34,6 +37,11 @@ _BY_ERROR: tuple[tuple[type[BaseException], int], ...] = (
 
 class Terminated(KeyboardInterrupt):
     """SIGTERM: ends a command as Ctrl-C does, and a session too, which Ctrl-C does not end."""
+
+
+def terminate(number: int, frame: FrameType | None) -> NoReturn:
+    """Handle a signal as Ctrl-C is handled, so that files are closed and locks are given back."""
+    raise Terminated
 
 
 def exit_code(error: BaseException) -> int:

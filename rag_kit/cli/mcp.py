@@ -6,9 +6,9 @@ import argparse
 import asyncio
 import signal
 import socket
-from typing import Any, NoReturn
+from typing import Any
 
-from rag_kit.cli.exits import Terminated
+from rag_kit.cli.exits import terminate
 from rag_kit.cli.opening import open_graph, run_context
 from rag_kit.cli.options import ANSWER, PIPELINE, add_options, parse_filter
 from rag_kit.cli.output import STATUS, hint
@@ -51,14 +51,10 @@ def run(arguments: argparse.Namespace) -> None:
             runner.run(_over_stdio(server) if arguments.http is None else _over_http(server, arguments.http))
 
 
-def _leave(number: int, frame: object) -> NoReturn:
-    raise Terminated
-
-
 async def _over_stdio(server: Any) -> None:
     from mcp.server.stdio import stdio_server
 
-    signal.signal(signal.SIGINT, _leave)  # asyncio's own waits for the thread that reads standard input
+    signal.signal(signal.SIGINT, terminate)  # asyncio's own waits for the thread that reads standard input
     async with stdio_server() as (incoming, outgoing):
         await server.run(incoming, outgoing, server.create_initialization_options())
 
