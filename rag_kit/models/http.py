@@ -1,7 +1,6 @@
 """HTTP clients for the OpenAI-compatible endpoints of chat and embedding models.
 
-They follow no redirect to another host, raise where a stream ends without its end mark, and accept a plain JSON answer
-to a request for a stream.
+They follow no redirect, and raise where a stream ends without its end mark.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ import openai
 
 from .redact import origin_of
 
-_MOST_REDIRECTS = 5
 _MOST_CLIENTS = 64
 # In content the quotes and line ends of such a mark are escaped, so only the marks themselves fit.
 _END = re.compile(
@@ -49,68 +47,51 @@ def _clients(base_url: str | None, proxy: str | None) -> dict[str, Any]:
 
 class _Client(openai.DefaultHttpxClient):
     def send(self, request: httpx2.Request, *, stream: bool = False, **options: Any) -> httpx2.Response:
-        options["follow_redirects"] = False  # the loop below follows them
-        streams = stream and _asks_for_stream(request)  # a redirected request cannot be read
-        for _ in range(_MOST_REDIRECTS):
-            response = super().send(request, stream=stream, **options)
-            if (following := response.next_request) is None:
-                break
-            response.read()
-            if _leaves(request.url, following.url):
-                return _refused(request, response.status_code, following.url)
-            request = following
-        whole = not streams or response.status_code != 200
-        return response if whole else _rebuilt(request, response, _Stream(response))
+        streams = stream and _asks_for_stream(request)
+        response = super().send(request, stream=stream, **{**options, "follow_redirects": False})
+        if response.next_request is not None:
+            response.close()
+            return _refused(request, response)
+        return _rebuilt(request, response, _Stream(response)) if streams and response.is_success else response
 
 
 class _AsyncClient(openai.DefaultAsyncHttpxClient):
     async def send(self, request: httpx2.Request, *, stream: bool = False, **options: Any) -> httpx2.Response:
-        options["follow_redirects"] = False
         streams = stream and _asks_for_stream(request)
-        for _ in range(_MOST_REDIRECTS):
-            response = await super().send(request, stream=stream, **options)
-            if (following := response.next_request) is None:
-                break
-            await response.aread()
-            if _leaves(request.url, following.url):
-                return _refused(request, response.status_code, following.url)
-            request = following
-        whole = not streams or response.status_code != 200
-        return response if whole else _rebuilt(request, response, _AsyncStream(response))
+        response = await super().send(request, stream=stream, **{**options, "follow_redirects": False})
+        if response.next_request is not None:
+            await response.aclose()
+            return _refused(request, response)
+        return (
+            _rebuilt(request, response, _AsyncStream(response))
+            if streams and response.is_success
+            else response
+        )
 
 
-class _Body:
-    """Reads the body of a streamed response: raises where the end mark is missing, makes events of plain JSON."""
+class _EndMark:
+    """Looks for the end mark in the pieces of a streamed response."""
 
-    def __init__(self, response: httpx2.Response) -> None:
-        self._request = response.request
-        self._json: list[bytes] = []
-        self._tail = b""
+    def __init__(self, request: httpx2.Request) -> None:
+        self._request = request
+        self._tail = b"\n"
         self._seen = False
 
     def read(self, piece: bytes) -> bytes:
-        """What to hand on for a piece."""
-        if self._json or (
-            not self._tail and piece.lstrip()[:1] in (b"{", b"[")
-        ):  # no line of a stream begins so
-            self._json.append(piece)
-            return b""
-        if not self._seen and (self._tail or piece.strip()):
-            text = (self._tail or b"\n") + piece
+        """The piece itself."""
+        if not self._seen:
+            text = self._tail + piece
             self._seen = _END.search(text) is not None
             self._tail = text[-_LONGEST_MARK:]
         return piece
 
-    def end(self) -> bytes:
-        """What to hand on at the end."""
-        if self._json:
-            return _events_of(b"".join(self._json))
+    def check(self) -> None:
+        """See that the mark came."""
         if not self._seen:
             raise httpx2.RemoteProtocolError(
                 "the stream broke off: neither a finish_reason nor [DONE] came, so the answer is not whole",
                 request=self._request,
             )
-        return b""
 
 
 class _Stream(httpx2.SyncByteStream):
@@ -118,9 +99,9 @@ class _Stream(httpx2.SyncByteStream):
         self._response = response
 
     def __iter__(self) -> Iterator[bytes]:
-        body = _Body(self._response)
-        yield from map(body.read, self._response.iter_bytes())
-        yield body.end()
+        mark = _EndMark(self._response.request)
+        yield from map(mark.read, self._response.iter_bytes())
+        mark.check()
 
     def close(self) -> None:
         self._response.close()
@@ -131,31 +112,25 @@ class _AsyncStream(httpx2.AsyncByteStream):
         self._response = response
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        body = _Body(self._response)
+        mark = _EndMark(self._response.request)
         async for piece in self._response.aiter_bytes():
-            yield body.read(piece)
-        yield body.end()
+            yield mark.read(piece)
+        mark.check()
 
     async def aclose(self) -> None:
         await self._response.aclose()
 
 
-def _leaves(before: httpx2.URL, after: httpx2.URL) -> bool:
-    """Whether a redirect goes to another host or port, or from https to http."""
-    same = (before.scheme, before.host, before.port) == (after.scheme, after.host, after.port)
-    upgraded = (after.scheme, after.host, before.port, after.port) == ("https", before.host, None, None)
-    return not same and not upgraded
-
-
-def _refused(request: httpx2.Request, status: int, target: httpx2.URL) -> httpx2.Response:
+def _refused(request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
     """The redirect itself as the answer, with what to do in the place where servers put their messages."""
+    target = response.next_request.url if response.next_request else request.url
     message = (
-        f"{origin_of(str(request.url))} redirects to {origin_of(str(target))}, which is not followed: it would get "
-        "questions, passages and the key. If that endpoint is meant, set its address (base_url, RAG_KIT_BASE_URL or "
-        "RAG_KIT_EMBEDDING_BASE_URL)"
+        f"{origin_of(str(request.url))} redirects to {origin_of(str(target))}{target.path}, which is not followed: it "
+        "would get questions, passages and the key. If that endpoint is meant, set its address (base_url, "
+        "RAG_KIT_BASE_URL or RAG_KIT_EMBEDDING_BASE_URL)"
     )
     error = {"message": message, "type": "redirect", "code": "redirect", "param": None}
-    return httpx2.Response(status, json={"error": error}, request=request)
+    return httpx2.Response(response.status_code, json={"error": error}, request=request)
 
 
 def _asks_for_stream(request: httpx2.Request) -> bool:
@@ -170,19 +145,3 @@ def _rebuilt(request: httpx2.Request, response: httpx2.Response, stream: Any) ->
         (name, value) for name, value in response.headers.multi_items() if name.lower() not in _DROPPED
     ]
     return httpx2.Response(200, headers=headers, request=request, stream=stream)
-
-
-def _events_of(body: bytes) -> bytes:
-    """A whole answer, or a failure, as the events of a stream."""
-    try:
-        answer = json.loads(body)
-        for choice in () if "error" in answer else answer["choices"]:
-            message = choice.pop("message")
-            calls = [{"index": number, **call} for number, call in enumerate(message.get("tool_calls") or ())]
-            choice["delta"] = {**message, **({"tool_calls": calls} if calls else {})}
-        answer["object"] = "chat.completion.chunk"
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        answer = {
-            "error": {"message": "the endpoint answered a request for a stream with JSON that is no answer"}
-        }
-    return b"data: " + json.dumps(answer).encode() + b"\n\ndata: [DONE]\n\n"

@@ -1,4 +1,4 @@
-"""JsonCache: JSON in SQLite, for its owner alone, bounded, shared, refused or begun anew when damaged."""
+"""JsonCache: JSON in SQLite, for its owner alone, bounded, shared, refused when damaged."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import ConfigurableField, RunnableLambda
@@ -59,38 +57,15 @@ def test_only_the_owner_may_read_it(path: Path) -> None:
         os.umask(old)
 
 
-def test_least_recently_used_go_first(path: Path) -> None:
-    """Beyond max_entries the entry goes that was neither written nor read for longest."""
+def test_the_oldest_go_first(path: Path) -> None:
+    """Beyond max_entries the entry goes that was written first; one that is written again is new."""
     cache = JsonCache(path, max_entries=3)
-    for name in "abc":
+    for name in "abca":
         cache.put({name: name})
-    assert cache.get(["a"])
     cache.put({"d": "d"})
     assert set(cache.get(list("abcd"))) == {"a", "c", "d"} and len(cache) == 3
     cache.put({str(n): n for n in range(50)})
     assert len(cache) == 3 and set(cache.get([str(n) for n in range(50)])) == {"47", "48", "49"}
-
-
-@settings(deadline=None, max_examples=30)
-@given(st.lists(st.tuples(st.sampled_from(["put", "get"]), st.sampled_from("abcdefg")), max_size=40))
-def test_it_is_an_lru_cache(steps: list[tuple[str, str]]) -> None:
-    """Any sequence of reads and writes gives what a plain LRU dictionary gives."""
-    import tempfile
-
-    with tempfile.TemporaryDirectory() as folder:
-        cache, model = JsonCache(Path(folder) / "c", max_entries=4), {}
-        for what, key in steps:
-            if what == "put":
-                cache.put({key: key})
-                model.pop(key, None)
-                model[key] = key
-                while len(model) > 4:
-                    del model[next(iter(model))]
-            else:
-                assert cache.get([key]) == ({key: key} if key in model else {})
-                if key in model:
-                    model[key] = model.pop(key)
-        cache.close()
 
 
 def test_endless_answers_are_not_kept(path: Path) -> None:
@@ -104,7 +79,7 @@ def test_a_file_of_something_else_is_left_alone(path: Path) -> None:
     """Notes, another program's database, a folder and a link are refused by name, unchanged."""
     path.write_text("my notes\n" * 100)
     path.chmod(0o644)
-    with pytest.raises(InvalidInputError, match="no cache of rag_kit wrote"):
+    with pytest.raises(InvalidInputError, match="No cache of this version of rag_kit wrote"):
         JsonCache(path)
     assert path.read_text().startswith("my notes")
     other = path.with_name("other.db")
@@ -128,9 +103,9 @@ def test_a_file_of_something_else_is_left_alone(path: Path) -> None:
         JsonCache(None)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("damage", ["middle", "cut", "version", "table", "names"])
-def test_a_damaged_cache_is_begun_anew(path: Path, damage: str, caplog: pytest.LogCaptureFixture) -> None:
-    """A cache of ours that is damaged is put aside and begun anew, and the log says so."""
+@pytest.mark.parametrize("damage", ["middle", "cut", "version", "names"])
+def test_a_damaged_cache_is_refused(path: Path, damage: str) -> None:
+    """A damaged cache, or one of another version, is refused by name and left alone."""
     cache = JsonCache(path)
     cache.put({str(n): "x" * 500 for n in range(200)})
     cache.close()
@@ -143,15 +118,13 @@ def test_a_damaged_cache_is_begun_anew(path: Path, damage: str, caplog: pytest.L
         data[data.index(b"answer TEXT")] = 0xF2  # the name of a column is no UTF-8
     if damage in ("middle", "cut", "names"):
         path.write_bytes(data)
-        path.with_name("cache.sqlite-journal").write_bytes(b"left behind")
     else:
         with sqlite3.connect(path) as connection:
-            connection.execute("PRAGMA user_version=99" if damage == "version" else "DROP TABLE answers")
-    fresh = JsonCache(path)
-    assert len(fresh) == 0 and "begun anew" in caplog.text
-    assert path.with_name("cache.sqlite.damaged").exists()
-    fresh.put({"a": 1})
-    assert JsonCache(path).get(["a"]) == {"a": 1}
+            connection.execute("PRAGMA user_version=99")
+    before = path.read_bytes()
+    with pytest.raises((InvalidInputError, ConfigurationError), match=r"cache\.sqlite.*delete"):
+        JsonCache(path).get(["1"])
+    assert path.read_bytes() == before
 
 
 def test_damage_while_open_is_told(path: Path) -> None:
@@ -164,13 +137,15 @@ def test_damage_while_open_is_told(path: Path) -> None:
 
 
 def test_what_is_in_it_is_never_executed(path: Path) -> None:
-    """An entry that is no JSON counts as not there."""
+    """An entry that is no JSON is an error that names the file."""
     cache = JsonCache(path)
     cache.put({"a": 1})
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE answers SET answer = ?", ("cos\nsystem\n(S'true'\ntR.",))
         connection.execute("INSERT INTO answers VALUES ('deep', ?, 1)", ("[" * 200_000,))
-    assert cache.get(["a", "deep"]) == {}
+    for key in ("a", "deep"):
+        with pytest.raises(ConfigurationError, match=r"cache\.sqlite"):
+            cache.get([key])
 
 
 def test_threads_share_one(path: Path) -> None:
@@ -216,10 +191,11 @@ def test_processes_share_one(path: Path) -> None:
 
 
 def test_copies_are_the_same_cache(path: Path) -> None:
-    """A deep copy is the cache itself; what comes out of a pickle opens the file again."""
+    """A deep copy and what comes out of a pickle open the file again."""
     cache = JsonCache(path)
     cache.put({"a": 1})
-    assert copy.deepcopy(cache) is cache and pickle.loads(pickle.dumps(cache)).get(["a"]) == {"a": 1}
+    for copied in (copy.deepcopy(cache), pickle.loads(pickle.dumps(cache))):
+        assert copied.get(["a"]) == {"a": 1}
 
 
 PROMPT = ChatPromptTemplate([("user", "{question}")])
@@ -271,12 +247,3 @@ def test_an_identity_holds_no_key() -> None:
     """Neither API key nor password is in what is hashed."""
     told = json.dumps(model_identity(gpt()), default=lambda other: type(other).__name__)
     assert "canary" not in told and "h/v1" in told
-
-
-@pytest.mark.parametrize("path", [":memory:", Path(":memory:"), "", "file:x?mode=memory"])
-def test_a_cache_needs_a_file(path: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What SQLite takes for a database without a file is refused, and no file of that name is made."""
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(InvalidInputError, match="give a path such as"):
-        JsonCache(path)
-    assert list(tmp_path.iterdir()) == []
