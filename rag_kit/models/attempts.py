@@ -231,18 +231,6 @@ def refusal_of(message: Any) -> str | None:
     return None
 
 
-def salvage(error: Exception) -> str:
-    """The text that an SDK's own parser threw away with its exception (an answer cut at the length limit)."""
-    completion = getattr(error, "completion", None)
-    choices = getattr(completion, "choices", None) or []
-    message = getattr(choices[0], "message", None) if choices else None
-    text = getattr(message, "content", None) or getattr(error, "llm_output", None)
-    if not isinstance(text, str):
-        return ""
-    check_size(text)
-    return text
-
-
 def has_raw(value: Any) -> bool:
     """Whether it is LangChain's answer with the raw message beside the parsed value."""
     return isinstance(value, dict) and {"raw", "parsed"} <= value.keys()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import email.utils
 import json
 import re
-import time
 from collections.abc import Iterator
 from enum import Enum
 from typing import Any
@@ -142,19 +140,11 @@ def _final_code(error: BaseException) -> str | None:
 
 
 def retry_after(error: BaseException) -> float | None:
-    """Seconds that the server asks to wait (``Retry-After``: seconds or a date), if it does."""
+    """Seconds that the server asks to wait (``Retry-After``), if it does."""
     for each in _chain(error):
         headers = getattr(getattr(each, "response", None), "headers", None) or {}
-        try:
-            if "retry-after-ms" in headers:
-                return max(0.0, float(headers["retry-after-ms"]) / 1000)
-            if (value := headers.get("retry-after")) is None:
-                continue
-            if re.fullmatch(r"[\d.]+", value):
-                return float(value)
-            return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
-        except (ValueError, TypeError):
-            return None
+        if re.fullmatch(r"\d+(\.\d+)?", value := headers.get("retry-after", "")):
+            return float(value)
     return None
 
 

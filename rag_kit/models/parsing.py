@@ -1,4 +1,4 @@
-"""A model's text -> a validated value: JSON first, then tags, labelled lines, a list of lines."""
+"""A model's text -> a validated value: JSON first, then tags, then a list of lines."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def parse_text(text: str, target: Target, *, lines: bool = True) -> Any:
 
 
 def _values(text: str, body: str, target: Target) -> Iterator[Any]:
-    """What a text may hold, the likeliest first: an order of passages, JSON, tags, labelled lines."""
+    """What a text may hold, the likeliest first: an order of passages, JSON, tags."""
     if (chain := _chain(body, target)) is not None:
         yield chain
     if text.lstrip()[:1] in ("{", "["):  # most replies are JSON and nothing else
@@ -92,7 +92,8 @@ def _values(text: str, body: str, target: Target) -> Iterator[Any]:
     for source in dict.fromkeys((text.strip(), body)):
         if source is body or source.startswith(("{", "[", "｛")):
             yield from json_values(source)
-    yield from filter(None, (_tagged(body, target), _labelled(body, target)))
+    if tagged := _tagged(body, target):
+        yield tagged
 
 
 def _first_fitting(values: Iterable[Any], target: Target) -> Any:
@@ -173,20 +174,6 @@ def _singular(name: str) -> list[str]:
     if name.endswith("ies"):
         return [name[:-3] + "y"]
     return [name[:-1]] if name.endswith("s") else [f"{name}_item"]
-
-
-def _labelled(text: str, target: Target) -> dict[str, Any]:
-    """``relevant: yes`` lines, for schemas of plain values."""
-    if len(target.fields) < 2:
-        return {}
-    found: dict[str, Any] = {}
-    for line in text.splitlines():
-        for name in target.fields:
-            spaced = re.escape(name).replace("_", r"[\s_-]")
-            match = re.match(rf"^[\s*\-#>]*{spaced}\**\s*[:：=]\**\s*(.+)$", line, re.IGNORECASE)
-            if match and name not in found and target.kind(name) not in ("strings", "other"):
-                found[name] = _unquoted(match.group(1))
-    return found if all(name in found for name in target.required) else {}
 
 
 def _plain(text: str, target: Target, lines: bool) -> dict[str, Any] | None:

@@ -6,6 +6,7 @@ import copy
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -113,7 +114,7 @@ class Target:
         """Validate a parsed value, forgiving its form but never its content.
 
         Forgiven: case and dashes in names, fields that the schema does not know, a wrapper around the object, a
-        bare list or string for the only field, "yes" for true, "80%" for 0.8.
+        bare list or string for the only field, "yes" for true, "8" for 8.
 
         Args:
             value: What came out of JSON, a tool call or tags.
@@ -185,14 +186,12 @@ class Target:
                 ]
         elif kind == "string" and isinstance(value, dict | list):
             return _bare(value[0] if isinstance(value, list) and len(value) == 1 else value)
-        elif isinstance(value, str):
+        elif isinstance(value, str) and kind == "boolean":
             word = value.strip().strip("。.！!*\"'").lower()
-            if kind == "boolean":
-                return True if word in _TRUE else False if word in _FALSE else value
-            if kind in ("number", "integer") and (percent := re.fullmatch(r"(\d+(?:\.\d+)?)\s*[%％]", word)):
-                return float(percent.group(1)) / 100
-            if kind in ("number", "integer") and re.fullmatch(r"[+-]?\d+(\.\d+)?", word):
-                return float(word) if "." in word else int(word)
+            return True if word in _TRUE else False if word in _FALSE else value
+        elif isinstance(value, str) and kind in ("number", "integer") and self.model is None:
+            with suppress(ValueError):  # a class converts it by itself
+                return int(value) if value.strip().isdecimal() else float(value)
         return value
 
     def _validate(self, value: dict[str, Any]) -> Any:

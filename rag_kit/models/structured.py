@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import inspect
 import logging
-import re
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
@@ -14,9 +13,8 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableParallel, RunnableSequence
 from pydantic import BaseModel
 
-from rag_kit.concurrency.budget import charge_tokens
 from rag_kit.errors import BudgetExceededError, InvalidInputError, ModelError, ModelOutputError
-from rag_kit.models.attempts import Reply, ask, estimate_tokens, refusal_of, salvage, text_of, written
+from rag_kit.models.attempts import Reply, ask, refusal_of, text_of, written
 from rag_kit.models.calls import MAX_RETRIES, ModelCall, formatted, rendered
 from rag_kit.models.failures import Failure, map_model_error
 from rag_kit.models.json_schema import UnreadableError, strict_schema
@@ -96,10 +94,8 @@ class Ladder:
     async def _repair(self, text: str, problem: UnreadableError) -> Any:
         if not text.strip():
             raise ModelOutputError(f"The model gave no usable answer: {problem}.")
-        language = self.call.language
-        explained = _in_chinese(str(problem)) if language == "zh" else str(problem)
-        values = {"reply": text[:_MAX_REPLY], "schema": self.target.text, "error": explained}
-        messages = await rendered("repair_json", language, values)
+        values = {"reply": text[:_MAX_REPLY], "schema": self.target.text, "error": str(problem)}
+        messages = await rendered("repair_json", self.call.language, values)
         value, still, _ = self._read(await self._ask(self.call.bare_model, messages, last=True))
         if still is not None:
             raise ModelOutputError(
@@ -119,14 +115,8 @@ class Ladder:
 
     def _read(self, reply: Reply, native_method: bool = False) -> tuple[Any, UnreadableError | None, str]:
         """Value, problem, text of an answer; a refusal of the model itself is final."""
-        text = ""
         try:
-            if reply.error is not None:
-                # The client gave up on the answer; its tokens were paid for all the same.
-                text = salvage(reply.error)
-                charge_tokens(estimate_tokens(text))
-                if text:
-                    return parse_text(text, self.target, lines=False), None, text
+            if reply.error is not None:  # the client gave up on the answer
                 refused = "Filter" in type(reply.error).__name__
                 raise UnreadableError(self._redacted(reply.error), refused=refused)
             if native_method:
@@ -138,7 +128,7 @@ class Ladder:
             problem = error
         if problem.refused:
             raise ModelOutputError(f"The model did not answer: {self._redacted(problem)}.")
-        return None, problem, text if reply.error is not None else written(reply.value)
+        return None, problem, written(reply.value)
 
     async def _with_instructions(self, messages: list[BaseMessage]) -> list[BaseMessage]:
         added = await rendered("structured_output", self.call.language, {"schema": self.target.text})
@@ -151,13 +141,6 @@ class Ladder:
 
     def _redacted(self, error: Exception) -> str:
         return short(str(error) or type(error).__name__, secrets_of(self.call.model)).rstrip(".")
-
-
-def _in_chinese(problem: str) -> str:
-    """Which fields are wrong, without an English sentence; what is allowed is in the schema."""
-    places = (re.match(r"([\w.\[\]-]+): ", part) for part in problem.split("; "))
-    named = "；".join(dict.fromkeys(f"{place[1]}：不符合模式的要求" for place in places if place))
-    return named or "不符合模式的要求"
 
 
 def _bound(model: Any, method: str, target: Target) -> Runnable[Any, Any] | None:

@@ -10,7 +10,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 
 from rag_kit.errors import ModelOutputError
 
-from .attempts import ask, refusal_of, salvage, text_of, without_thinking
+from .attempts import ask, refusal_of, text_of, without_thinking
 from .calls import MAX_RETRIES, ModelCall, formatted
 from .failures import map_model_error
 from .redact import secrets_of, short
@@ -83,10 +83,7 @@ async def atext_call(
 async def _text(call: ModelCall) -> str:
     reply = await ask(call, call.bare_model, await formatted())
     if reply.error is not None:
-        text = salvage(reply.error)
-        if not text:
-            raise map_model_error(reply.error, model=call.model)
-        return text
+        raise map_model_error(reply.error, model=call.model)
     if refusal := refusal_of(reply.value):
         raise ModelOutputError(f"The model refused to answer: {short(refusal, secrets_of(call.model))}")
     text = without_thinking(text_of(reply.value))

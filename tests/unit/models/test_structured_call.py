@@ -150,10 +150,17 @@ def test_thinking_and_a_fence_need_no_second_request(call: Any) -> None:
     assert result.value.queries == ["a"] and result.calls == 1
 
 
-@pytest.mark.parametrize("first", [truncated('{"queries": ["a", "b'), text('{"queries": ["a", "b')])
-def test_truncated_json_gets_one_repair(call: Any, first: Any) -> None:
+def test_an_answer_cut_at_the_length_limit_is_asked_for_as_text(call: Any) -> None:
+    """The client keeps what was written to itself."""
+    with OpenAIServer([truncated('{"queries": ["a", "b'), GOOD]) as server:
+        result = call(server)
+        assert result.calls == 2 and result.value.queries == ["a", "b"]
+        assert server.asked == ["json_schema", "text"]
+
+
+def test_truncated_json_gets_one_repair(call: Any) -> None:
     """Broken-off JSON is never completed by guessing: the model mends it, seeing what it wrote."""
-    with OpenAIServer([first, GOOD]) as server:
+    with OpenAIServer([text('{"queries": ["a", "b'), GOOD]) as server:
         result = call(server)
         assert result.repaired and result.calls == 2 and result.value.queries == ["a", "b"]
         assert '{"queries": ["a", "b' in server.chats[1].prompt

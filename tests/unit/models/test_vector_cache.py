@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-
 import numpy as np
 import pytest
 from langchain_core.embeddings import Embeddings
@@ -49,18 +47,8 @@ async def test_known_texts_are_not_asked_for_again_and_queries_are():
     assert cached.embed_query("a") == [1.0, 2.0] == await cached.aembed_query("a")
 
 
-@pytest.mark.parametrize("damage", ['"AAAA"', '"no base64"', "[1, 2]", '"AACAfw=="'])
-def test_a_damaged_vector_counts_as_missing(tmp_path, damage):
-    """What is cut, foreign or not finite is made anew."""
-    good = CachedEmbeddings(Counting(), tmp_path).vectors(["a", "bb"])
-    with sqlite3.connect(tmp_path / "vectors.sqlite") as connection:
-        connection.execute("UPDATE answers SET answer = ?", (damage,))
-    model = Counting()
-    assert np.array_equal(CachedEmbeddings(model, tmp_path).vectors(["a", "bb"]), good) and model.texts == 2
-
-
 def test_the_file_is_bounded(tmp_path):
-    """Past the limit the vectors unused for longest go."""
+    """Past the limit the oldest vectors go."""
     CachedEmbeddings(Counting(), tmp_path, max_entries=3).vectors(list("abcde"))
     model = Counting()
     CachedEmbeddings(model, tmp_path, max_entries=3).vectors(["e"])
