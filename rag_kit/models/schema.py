@@ -219,26 +219,17 @@ class Target:
 _target_of_class = lru_cache(maxsize=256)(Target)
 
 
-@lru_cache(maxsize=64)
-def _target_of_json(text: str, language: str) -> Target:
-    return Target(json.loads(text), language)
-
-
 def target_of(
     schema: type[BaseModel] | Mapping[str, Any], language: str = "en", description: str = ""
 ) -> Target:
-    """The target of a schema; that of a class or a plain JSON schema is made once, for calls are made per passage.
+    """The target of a schema; that of a class is made once, for calls are made per passage.
 
     Raises:
         InvalidInputError: As ``Target``.
     """
     if isinstance(schema, type):
         return _target_of_class(schema, language, description)
-    try:
-        text = json.dumps(schema, ensure_ascii=False)
-    except (TypeError, ValueError, RecursionError):
-        return Target(schema, language)  # says what is wrong with it
-    return _target_of_json(text, language)
+    return Target(schema, language)
 
 
 def _plain(name: Any) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 from langchain_core.embeddings import Embeddings
 from numpy.typing import NDArray
 
+from rag_kit.concurrency.budget import check_count
 from rag_kit.errors import ConfigurationError, InvalidInputError
 from rag_kit.models.minilm import files
 
@@ -20,6 +21,9 @@ from .graph import HIDDEN, ensure_graph
 MAX_TOKENS = 256
 #: Texts tokenised and sorted at a time: bounds the memory for token lists.
 WINDOW = 4096
+#: Most tokens of a forward pass, padding included. Short texts share a pass, long ones run alone: what a pass computes
+#: then stays in the processor's cache.
+BATCH_TOKENS = 512
 
 
 class MiniLMEmbeddings(Embeddings):
@@ -31,9 +35,6 @@ class MiniLMEmbeddings(Embeddings):
     values in the seventh digit. Thread-safe: one session serves all threads.
 
     Args:
-        batch_size: Most texts per forward pass.
-        batch_tokens: Most tokens per forward pass, padding included; at least one text goes in. Short texts
-            share a pass, long ones run alone: what a pass computes then stays in the processor's cache.
         threads: Threads that onnxruntime may use; 0 leaves the choice to it.
         cache: The cache folder; default ``RAG_KIT_CACHE``, else the user's cache.
 
@@ -56,18 +57,10 @@ class MiniLMEmbeddings(Embeddings):
     def __init__(
         self,
         *,
-        batch_size: int = 32,
-        batch_tokens: int = 512,
         threads: int = 0,
         cache: Path | None = None,
     ) -> None:
-        if batch_size < 1 or batch_tokens < 1 or threads < 0:
-            raise InvalidInputError(
-                f"batch_size={batch_size!r}, batch_tokens={batch_tokens!r}, threads={threads!r} were given; the first "
-                "two are 1 or more, threads 0 (automatic) or more"
-            )
-        self.batch_size = batch_size
-        self.batch_tokens = batch_tokens
+        check_count("threads", threads)
         self.threads = threads
         self._cache = cache
         self._folder = files.require(cache)
@@ -76,11 +69,7 @@ class MiniLMEmbeddings(Embeddings):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy elsewhere loads the weights that are there."""
-        settings = {name: getattr(self, name) for name in ("batch_size", "batch_tokens", "threads")}
-        return partial(MiniLMEmbeddings, **settings, cache=self._cache), ()
-
-    def __repr__(self) -> str:
-        return f"MiniLMEmbeddings(batch_size={self.batch_size})"
+        return partial(MiniLMEmbeddings, threads=self.threads, cache=self._cache), ()
 
     def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
         """One vector of 384 floats and length 1 for each text, in order."""
@@ -107,7 +96,7 @@ class MiniLMEmbeddings(Embeddings):
         clean = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
         tokens = [encoding.ids for encoding in tokenizer.encode_batch_fast(clean)]
         order = sorted(range(len(tokens)), key=lambda i: -len(tokens[i]))
-        for rows in self._batches(order, [len(ids) for ids in tokens]):
+        for rows in batches(order, [len(ids) for ids in tokens]):
             width = max(len(tokens[row]) for row in rows)
             ids = np.zeros((len(rows), width), np.int64)
             mask = np.zeros((len(rows), width), np.int64)
@@ -116,25 +105,23 @@ class MiniLMEmbeddings(Embeddings):
                 mask[line, : len(tokens[row])] = 1
             yield rows, session.run(["embedding"], {"input_ids": ids, "attention_mask": mask})[0]
 
-    def _batches(self, order: Sequence[int], lengths: Sequence[int]) -> Iterator[list[int]]:
-        """Rows in this order, cut where a batch would hold too many texts or, padded, too many tokens."""
-        rows: list[int] = []
-        width = 0
-        for row in order:
-            wider = max(width, lengths[row])
-            if rows and (len(rows) == self.batch_size or wider * (len(rows) + 1) > self.batch_tokens):
-                yield rows
-                rows, wider = [], lengths[row]
-            rows.append(row)
-            width = wider
-        if rows:
-            yield rows
-
     def _load(self) -> tuple[Any, Any]:
         with self._lock:
             if self._engine is None:
                 self._engine = (load_tokenizer(self._folder), load_session(self._folder, self.threads))
             return self._engine
+
+
+def batches(order: Sequence[int], lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Rows in this order, the longest first, cut where a batch, padded, would hold too many tokens."""
+    rows: list[int] = []
+    for row in order:
+        if rows and lengths[rows[0]] * (len(rows) + 1) > BATCH_TOKENS:
+            yield rows
+            rows = []
+        rows.append(row)
+    if rows:
+        yield rows
 
 
 def load_tokenizer(folder: Path) -> Any:

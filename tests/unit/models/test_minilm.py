@@ -19,7 +19,7 @@ from rag_kit.cli import models as command
 from rag_kit.errors import ConfigurationError, InvalidInputError, MissingExtraError
 from rag_kit.models.minilm import fetching as install_module
 from rag_kit.models.minilm import files
-from rag_kit.models.minilm.embeddings import MiniLMEmbeddings
+from rag_kit.models.minilm.embeddings import MiniLMEmbeddings, batches
 from rag_kit.models.minilm.graph import ensure_graph
 
 REFERENCE = Path(__file__).parent / "data" / "minilm_reference.json"
@@ -61,23 +61,18 @@ def test_order_batches_and_queries_agree(
     """Vectors come in the order of the texts, whatever the batch; a query is embedded like a document."""
     texts, expected = reference
     shuffled = texts[::-1] * 2
-    found = MiniLMEmbeddings(batch_size=3).embed_array(shuffled)
+    found = embeddings.embed_array(shuffled)
     assert np.allclose(found, np.concatenate([expected[::-1]] * 2), atol=1e-4)
     assert np.allclose(embeddings.embed_query(texts[0]), expected[0], atol=1e-4)
 
 
-@needs_weights
-def test_batches_are_bounded_in_texts_and_tokens() -> None:
-    """Each text is in one batch; no batch is over a bound unless it is a single long text."""
-    model = MiniLMEmbeddings(batch_size=4, batch_tokens=100)
-    lengths = [256, 60, 50, 40, 40, 30, 3, 3, 3, 3, 3, 2]
-    batches = list(model._batches(range(len(lengths)), lengths))
-    assert [row for rows in batches for row in rows] == list(range(len(lengths)))
-    assert all(
-        len(rows) == 1 or (len(rows) <= 4 and len(rows) * max(lengths[row] for row in rows) <= 100)
-        for rows in batches
-    )
-    assert len(batches) == 6
+def test_batches_are_bounded_in_tokens() -> None:
+    """Each text is in one batch; no batch is over the bound unless it is a single long text."""
+    lengths = [600, 256, 256, 200, 60, 50, 40, 40, 30, 3, 3, 3, 3, 3, 2]
+    found = list(batches(range(len(lengths)), lengths))
+    assert [row for rows in found for row in rows] == list(range(len(lengths)))
+    assert all(len(rows) == 1 or len(rows) * lengths[rows[0]] <= 512 for rows in found)
+    assert len(found) == 4
 
 
 @needs_weights
@@ -117,9 +112,8 @@ def test_odd_input(embeddings: MiniLMEmbeddings) -> None:
     for wrong in ("a string", [1], [None]):
         with pytest.raises(InvalidInputError):
             embeddings.embed_documents(wrong)  # type: ignore[arg-type]
-    for options in ({"batch_size": 0}, {"batch_tokens": 0}, {"threads": -1}):
-        with pytest.raises(InvalidInputError):
-            MiniLMEmbeddings(**options)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match="threads"):
+        MiniLMEmbeddings(threads=-1)
 
 
 @needs_weights
