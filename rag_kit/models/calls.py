@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, TypedDict, TypeVar, Unpack
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models import BaseChatModel
@@ -60,6 +61,16 @@ class TokenWatch(BaseCallbackHandler):
         self.started = self.started or bool(token)
 
 
+class Limits(TypedDict, total=False):
+    """What bounds a call: requests, tokens and seconds of the whole, seconds of a request, and retries."""
+
+    max_calls: int | None
+    max_tokens: int | None
+    deadline: float | None
+    timeout: float | None
+    max_retries: int
+
+
 class ModelCall:
     """A model, a prompt and its values, with the limits of the call; the context of each of its steps.
 
@@ -79,13 +90,11 @@ class ModelCall:
         prompt: Runnable[Any, Any],
         values: Mapping[str, Any],
         config: RunnableConfig | None = None,
-        max_calls: int | None = None,
-        max_tokens: int | None = None,
-        deadline: float | None = None,
-        timeout: float | None = None,
-        max_retries: int = MAX_RETRIES,
+        **limits: Unpack[Limits],
     ) -> None:
+        timeout, max_retries = limits.pop("timeout", None), limits.pop("max_retries", MAX_RETRIES)
         check_limits(timeout, max_retries)
+        self._budget = partial(Budget, **limits)  # type: ignore[misc] # the two above are taken out
         _check_parts(model, prompt, values)
         self.model: Any = model
         self.bare_model = without_retries(model, timeout)
@@ -95,7 +104,6 @@ class ModelCall:
         self.retries_left = max_retries
         self.tokens = TokenWatch()
         self.config = _config(config, model, prompt, self.tokens)
-        self._caps: dict[str, Any] = {"max_calls": max_calls, "max_tokens": max_tokens, "deadline": deadline}
 
     @property
     def language(self) -> str:
@@ -104,12 +112,12 @@ class ModelCall:
 
     def run(self, logic: Callable[[], Logic[T]]) -> T:
         """Carry out the logic within the caps, blocking."""
-        with use_budget(Budget(**self._caps)):
+        with use_budget(self._budget()):
             return run(logic(), self)
 
     async def arun(self, logic: Callable[[], Logic[T]]) -> T:
         """As `run`, on an event loop."""
-        with use_budget(Budget(**self._caps)):
+        with use_budget(self._budget()):
             return await arun(logic(), self)
 
 

@@ -122,12 +122,7 @@ def recorded_embedding_model(recorded: str, **settings: Any) -> Embeddings | Non
     match = _RECORDED.fullmatch(recorded)
     assert match is not None, "the pattern fits every text"
     dimensions = {"dimensions": int(match["size"])} if match["size"] else {}
-    made = embedding_model(match["name"], **dimensions, **settings)
-    if embedding_name(made) == recorded or not match["host"]:
-        return made
-    # some models have an @ in their own name
-    whole = embedding_model(f"{match['name']}@{match['host']}", **dimensions, **settings)
-    return whole if embedding_name(whole) == recorded else made
+    return embedding_model(match["name"], **dimensions, **settings)
 
 
 _RECORDED = re.compile(r"(?P<name>.+?)(?:\[(?P<size>\d+)\])?(?:@(?P<host>[^@]*))?", re.DOTALL)

@@ -6,7 +6,7 @@ import copy
 import inspect
 import logging
 from collections.abc import Mapping
-from typing import Any, Final, cast
+from typing import Any, Final, Unpack, cast
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, HumanMessage
@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from rag_kit.errors import BudgetExceededError, InvalidInputError, ModelError, ModelOutputError
 from rag_kit.models.attempts import Reply, ask, refusal_of, text_of, written
-from rag_kit.models.calls import MAX_RETRIES, ModelCall, formatted, rendered
+from rag_kit.models.calls import Limits, ModelCall, formatted, rendered
 from rag_kit.models.failures import Failure, map_model_error
 from rag_kit.models.json_schema import UnreadableError, strict_schema
 from rag_kit.models.parsing import parse_text, read_bound
@@ -190,12 +190,8 @@ def structured_call(
     schema: type[BaseModel] | Mapping[str, Any] | None = None,
     *,
     fallback: Any = RAISE,
-    max_calls: int | None = None,
-    max_tokens: int | None = None,
-    deadline: float | None = None,
-    timeout: float | None = None,
-    max_retries: int = MAX_RETRIES,
     config: RunnableConfig | None = None,
+    **limits: Unpack[Limits],
 ) -> Any:
     """Ask a model for an object of a given form.
 
@@ -235,8 +231,7 @@ def structured_call(
         >>> structured_call(model, load_prompt("condense"), values).query
         'What is BM25?'
     """
-    limits = (max_calls, max_tokens, deadline, timeout, max_retries)
-    call = ModelCall(model, prompt, values, config, *limits)
+    call = ModelCall(model, prompt, values, config, **limits)
     return call.run(Ladder(call, schema, fallback).answer)
 
 
@@ -247,14 +242,9 @@ async def astructured_call(
     schema: type[BaseModel] | Mapping[str, Any] | None = None,
     *,
     fallback: Any = RAISE,
-    max_calls: int | None = None,
-    max_tokens: int | None = None,
-    deadline: float | None = None,
-    timeout: float | None = None,
-    max_retries: int = MAX_RETRIES,
     config: RunnableConfig | None = None,
+    **limits: Unpack[Limits],
 ) -> Any:
     """``structured_call`` without blocking; a cancelled task stops at once and is never retried."""
-    limits = (max_calls, max_tokens, deadline, timeout, max_retries)
-    call = ModelCall(model, prompt, values, config, *limits)
+    call = ModelCall(model, prompt, values, config, **limits)
     return await call.arun(Ladder(call, schema, fallback).answer)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from rag_kit.errors import ModelOutputError
 
 from .attempts import ask, refusal_of, text_of, without_thinking
-from .calls import MAX_RETRIES, ModelCall, formatted
+from .calls import Limits, ModelCall, formatted
 from .failures import map_model_error
 from .redact import secrets_of, short
 
@@ -22,11 +22,7 @@ def text_call(
     values: Mapping[str, Any],
     *,
     config: RunnableConfig | None = None,
-    max_calls: int | None = None,
-    max_tokens: int | None = None,
-    deadline: float | None = None,
-    timeout: float | None = None,
-    max_retries: int = MAX_RETRIES,
+    **limits: Unpack[Limits],
 ) -> str:
     """Ask a model for text.
 
@@ -57,8 +53,7 @@ def text_call(
         >>> text_call(FakeListChatModel(responses=["Hello."]), ChatPromptTemplate([("user", "{q}")]), {"q": "Hi"})
         'Hello.'
     """
-    limits = (max_calls, max_tokens, deadline, timeout, max_retries)
-    call = ModelCall(model, prompt, values, config, *limits)
+    call = ModelCall(model, prompt, values, config, **limits)
     return call.run(partial(_text, call))
 
 
@@ -68,15 +63,10 @@ async def atext_call(
     values: Mapping[str, Any],
     *,
     config: RunnableConfig | None = None,
-    max_calls: int | None = None,
-    max_tokens: int | None = None,
-    deadline: float | None = None,
-    timeout: float | None = None,
-    max_retries: int = MAX_RETRIES,
+    **limits: Unpack[Limits],
 ) -> str:
     """``text_call`` without blocking; a cancelled task stops at once and is never retried."""
-    limits = (max_calls, max_tokens, deadline, timeout, max_retries)
-    call = ModelCall(model, prompt, values, config, *limits)
+    call = ModelCall(model, prompt, values, config, **limits)
     return await call.arun(partial(_text, call))
 
 

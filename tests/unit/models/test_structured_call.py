@@ -538,11 +538,10 @@ async def test_wrong_parts_of_a_call_are_named(parts: tuple[Any, Any, Any], says
             await asyncio.to_thread(call)
 
 
-def test_the_target_of_a_json_schema_is_made_once_and_belongs_to_nobody() -> None:
-    """The same schema gives the same target; changing the schema, or what a client was given, changes no other call."""
+def test_the_target_of_a_json_schema_belongs_to_nobody() -> None:
+    """Changing the schema, or what a client was given, changes no other call."""
     schema = {"type": "object", "properties": {"year": {"type": "integer"}}, "required": ["year"]}
     first = target_of(schema)
-    assert target_of(dict(schema)) is first and target_of(schema, "zh") is not first
     first.native["properties"].clear()
     schema["required"] = []
     assert first.accept({"year": 1999}) == {"year": 1999} and first.required == ["year"]
