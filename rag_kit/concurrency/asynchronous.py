@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from contextvars import Context
 from functools import partial
 from typing import Any, Literal, TypeVar
 
@@ -98,13 +97,8 @@ async def _branch(
     return outcome
 
 
-async def in_time(
-    func: Callable[[], Awaitable[T]],
-    seconds: float,
-    late: Callable[[], Exception],
-    context: Context | None = None,
-) -> T:
-    """Await a function in a task of its own; what is late is cancelled, and ``late()`` is raised.
+async def in_time(func: Callable[[], Awaitable[T]], seconds: float, late: Callable[[], Exception]) -> T:
+    """Await a function in a task and a branch of its own; what is late is cancelled, and ``late()`` is raised.
 
     The clock runs outside the task, so that one which swallows cancellation cannot stop it.
     """
@@ -112,7 +106,7 @@ async def in_time(
     async def body() -> T:
         return await func()
 
-    task = asyncio.create_task(body(), context=context)
+    task = asyncio.create_task(body(), context=Branch().context())
     try:
         done, _ = await asyncio.wait({task}, timeout=seconds)
     finally:

@@ -7,6 +7,7 @@ import re
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from queue import Empty, SimpleQueue
@@ -256,10 +257,9 @@ class _Run(Generic[T]):
             with self._pool.waiting():
                 while len(self._outcomes) < len(self._tasks):
                     self._start()
-                    try:
+                    with suppress(Empty):
                         self._take(self._ended.get(timeout=self._patience()))
-                    except Empty:
-                        self._give_up_late()
+                    self._give_up_late()
         finally:  # on success nothing is left; on an error or Ctrl-C the rest is given up
             for call in self._running.values():
                 call.give_up()
@@ -299,9 +299,11 @@ class _Run(Generic[T]):
         """Settle the branches that were not done in time."""
         now, timeout = time.monotonic(), self._plan.timeout
         over = self._ends is not None and now >= self._ends
+        if timeout is None and not over:
+            return
         for index, call in list(self._running.items()):
             late = timeout is not None and call.started is not None and now - call.started >= timeout
-            if over or late:
+            if (over or late) and not call.future.done():
                 call.give_up()
                 del self._running[index]
                 error = self._plan.over() if over else self._plan.late(self._plan.names[index])

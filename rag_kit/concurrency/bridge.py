@@ -28,8 +28,6 @@ P = ParamSpec("P")
 
 _CANCEL_SECONDS = 30.0
 _SIGNS = ("Event loop is closed", "attached to a different loop", "bound to a different event loop")
-
-
 # Each client's event loop: the one that its connections belong to.
 _loops: weakref.WeakKeyDictionary[Any, Callable[[], asyncio.AbstractEventLoop | None]] = (
     weakref.WeakKeyDictionary()
@@ -169,7 +167,7 @@ async def call_client(
     """Call a model, a retriever or a graph by its async or its blocking side, whichever works on this event loop.
 
     On a `BridgeLoop` that is the blocking side, on a thread. On a loop of the user's it is the async side, unless
-    its connections are of another loop that runs still, or ended without closing them: then, too, the blocking one.
+    its connections are of another loop: then, too, the blocking one.
 
     Args:
         native: Calls the async side.
@@ -229,8 +227,6 @@ def of_another_loop(error: BaseException) -> bool:
 
 def is_async(func: Any) -> bool:
     """Whether a function, or the ``__call__`` of an object, is a coroutine function."""
-    while isinstance(func, partial):
-        func = func.func
     return inspect.iscoroutinefunction(func) or inspect.iscoroutinefunction(getattr(func, "__call__", None))  # noqa: B004
 
 

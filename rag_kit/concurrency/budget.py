@@ -76,7 +76,8 @@ class Budget:
                 raise BudgetExceededError("calls", self.max_calls)
             if self.max_tokens is not None and self.tokens >= self.max_tokens:
                 raise BudgetExceededError("tokens", self.max_tokens)
-            self._check_deadline()
+            if self.remaining_seconds() == 0:
+                raise BudgetExceededError("deadline", self.deadline or 0)
             self.calls += 1
 
     def charge_tokens(self, n: int) -> None:
@@ -84,20 +85,6 @@ class Budget:
         check_count("n", n)
         with self._lock:
             self.tokens += n
-
-    def check(self) -> None:
-        """See whether work may go on.
-
-        Raises:
-            BudgetExceededError: If the deadline has passed, or more tokens were used than allowed.
-        """
-        if self.max_tokens is not None and self.tokens > self.max_tokens:
-            raise BudgetExceededError("tokens", self.max_tokens)
-        self._check_deadline()
-
-    def _check_deadline(self) -> None:
-        if self.remaining_seconds() == 0:
-            raise BudgetExceededError("deadline", self.deadline or 0)
 
     def _refund_call(self) -> None:
         with self._lock:
@@ -150,18 +137,6 @@ def charge_tokens(n: int) -> None:
     """Count tokens in every active budget."""
     for budget in _active.get():
         budget.charge_tokens(n)
-
-
-def check_budget() -> None:
-    """See whether every active budget lets work go on.
-
-    Raises:
-        BudgetExceededError: If a deadline has passed, or more tokens were used than allowed.
-        BranchTimeoutError: If this code runs in a branch that was abandoned.
-    """
-    check_abandoned()
-    for budget in _active.get():
-        budget.check()
 
 
 def remaining_seconds() -> float | None:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from rag_kit.concurrency.asynchronous import in_time
-from rag_kit.concurrency.budget import Branch, check_abandoned, time_left
+from rag_kit.concurrency.budget import check_abandoned, time_left
 from rag_kit.concurrency.pool import shared_pool
 from rag_kit.errors import BranchTimeoutError, BudgetExceededError, InvalidInputError
 
@@ -154,7 +154,7 @@ async def acall_in_time(func: Callable[[], Awaitable[T]], timeout: float | None 
     if limit is None:
         return await func()
     seconds, late = limit
-    return await in_time(func, seconds, late, Branch().context())
+    return await in_time(func, seconds, late)
 
 
 def _limit(timeout: float | None) -> tuple[float, Callable[[], Exception]] | None:

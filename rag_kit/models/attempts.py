@@ -18,7 +18,7 @@ from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable
 from pydantic import BaseModel
 
-from rag_kit.concurrency.budget import charge_call, charge_tokens, check_budget, remaining_seconds
+from rag_kit.concurrency.budget import charge_call, charge_tokens, remaining_seconds, time_left
 from rag_kit.concurrency.steps import Step, call_in_time
 from rag_kit.errors import BranchTimeoutError, BudgetExceededError, ModelOutputError, ModelUnreachableError
 from rag_kit.models.calls import ModelCall
@@ -64,7 +64,7 @@ async def ask(call: ModelCall, runnable: Runnable[Any, Any], messages: list[Base
         left = remaining_seconds()
         if left is not None and left <= _GRACE and kind is not Failure.RATE_LIMITED:
             await _pause(left)
-            check_budget()
+            time_left()  # raises the error of the budget
         mapped = map_model_error(reply.error, model=call.model)
         if kind not in RETRYABLE or call.retries_left < 1 or call.tokens.started:
             raise mapped

@@ -14,7 +14,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from rag_kit.concurrency.bridge import run_in_thread
-from rag_kit.concurrency.budget import check_budget, remaining_seconds
+from rag_kit.concurrency.budget import time_left
 from rag_kit.errors import ConfigurationError, InvalidInputError, ModelOutputError
 from rag_kit.models.attempts import FIRST_PAUSE, LONGEST_PAUSE
 from rag_kit.models.clients import aembed_bare
@@ -173,8 +173,7 @@ class Vectors:
     async def _request(self, batch: list[str]) -> Any:
         """Vectors of one batch; a failure that may pass is retried after a pause that doubles."""
         for attempt in count():
-            check_budget()
-            limits = [each for each in (self._judge.timeout, remaining_seconds()) if each is not None]
+            limits = [each for each in (self._judge.timeout, time_left()[0]) if each is not None]
             async with self._judge.slots.current():
                 try:
                     async with asyncio.timeout(min(limits, default=None)):

@@ -9,7 +9,6 @@ from rag_kit.concurrency import Budget, use_budget
 from rag_kit.concurrency.budget import (
     charge_call,
     charge_tokens,
-    check_budget,
     remaining_seconds,
 )
 from rag_kit.errors import BudgetExceededError, InvalidInputError
@@ -23,7 +22,6 @@ def test_calls_are_refused_before_they_are_made() -> None:
     with pytest.raises(BudgetExceededError, match="max_calls=2"):
         budget.charge_call()
     assert budget.calls == 2
-    budget.check()
     with pytest.raises(BudgetExceededError):
         Budget(max_calls=0).charge_call()
 
@@ -33,24 +31,18 @@ def test_tokens_stop_the_next_call() -> None:
     budget = Budget(max_tokens=10)
     budget.charge_call()
     budget.charge_tokens(10)
-    budget.check()
     with pytest.raises(BudgetExceededError, match="max_tokens=10"):
         budget.charge_call()
-    budget.charge_tokens(1)
-    with pytest.raises(BudgetExceededError):
-        budget.check()
 
 
 def test_deadline() -> None:
-    """After the deadline neither calls nor checks pass; the remaining time never falls below 0."""
+    """After the deadline no call passes; the remaining time never falls below 0."""
     budget = Budget(deadline=0.05)
     assert 0 < (budget.remaining_seconds() or 0) <= 0.05
-    budget.check()
     time.sleep(0.08)
     assert budget.remaining_seconds() == 0
-    for refused in (budget.check, budget.charge_call):
-        with pytest.raises(BudgetExceededError, match="deadline"):
-            refused()
+    with pytest.raises(BudgetExceededError, match="deadline"):
+        budget.charge_call()
 
 
 def test_nested_budgets_are_all_charged_or_none() -> None:
@@ -73,7 +65,6 @@ def test_outside_a_budget_everything_is_allowed() -> None:
     """Without an active budget the functions do nothing."""
     charge_call()
     charge_tokens(5)
-    check_budget()
     assert remaining_seconds() is None
 
 

@@ -402,3 +402,10 @@ def test_a_system_without_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threading.Thread, "start", refuse)
     with pytest.raises(BranchError, match="no thread"):
         fan_out([lambda: 1, lambda: 2])
+
+
+def test_many_quick_branches_do_not_outrun_the_deadline() -> None:
+    """The clock is watched between them too."""
+    with use_budget(Budget(deadline=0.5)):
+        result = fan_out([lambda: wait(0.001, 1)] * 5000, on_error="skip", max_concurrency=2)
+    assert 0 < len(result.values) < 2500

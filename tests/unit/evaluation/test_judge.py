@@ -319,7 +319,7 @@ async def test_a_text_is_sent_as_it_is() -> None:
     [
         ({"language": "fr"}, "language"), ({"max_concurrency": 0}, "max_concurrency"), ({"timeout": -1}, "timeout"),
         ({"max_retries": 99}, "max_retries"), ({"max_calls": -1}, "max_calls"), ({"llm": 7}, "llm"),
-        ({"embeddings": 7}, "embeddings"), ({"cache": ""}, "path"),
+        ({"embeddings": 7}, "embeddings"), ({"cache": ""}, "cannot be opened"),
     ],
 )  # fmt: skip
 def test_bad_arguments_are_refused(given: dict[str, Any], named: str) -> None:

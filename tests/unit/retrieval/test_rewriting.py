@@ -249,7 +249,7 @@ async def test_a_broken_cache_is_no_failure(make: Make, tmp_path: Path) -> None:
     found = await both(retriever, QUESTION)
     assert ids(found) == ids(make().invoke(QUESTION))
     assert any("cache failed" in note for note in notes(found))
-    with pytest.raises(InvalidInputError, match="no cache of rag_kit wrote"):
+    with pytest.raises(InvalidInputError, match="No cache of this version"):
         make(cache=tmp_path / "cache.sqlite")
     with pytest.raises(InvalidInputError, match="no identity of its own"):
         type(make()).from_llm(RunnableLambda(lambda messages: ""), Words(docs=[]), cache=tmp_path / "new")
