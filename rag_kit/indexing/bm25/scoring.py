@@ -47,11 +47,6 @@ class Formula(NamedTuple):
     variant: Variant
 
 
-def score_type(variant: Variant) -> type[np.floating[Any]]:
-    """Type of the scores: okapi in double precision, for parity with its reference within 1e-9."""
-    return np.float64 if variant == "okapi" else np.float32
-
-
 def inverse_frequencies(
     frequency: NDArray[np.int64], documents: int, variant: Variant
 ) -> NDArray[np.float64]:
@@ -89,7 +84,8 @@ def weights(postings: Postings, lengths: NDArray[np.int64], formula: Formula) ->
     idf = inverse_frequencies(postings.frequencies(), len(lengths), variant)
     if variant == "okapi":
         idf *= k1 + 1
-    kind = np.dtype(score_type(variant))
+    # okapi in double precision, for parity with its reference within 1e-9
+    kind = np.dtype(np.float64 if variant == "okapi" else np.float32)
 
     def of(term: int) -> NDArray[np.floating[Any]]:
         part = slice(postings.pointers[term], postings.pointers[term + 1])

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.backend import Backend
-from rag_kit.indexing.document_index.embedding import name_of
-from rag_kit.indexing.document_index.filling import fill_vectors
+from rag_kit.indexing.document_index.embedding import fill_vectors, name_of
 from rag_kit.indexing.document_index.folder_backend import FolderBackend
 from rag_kit.indexing.document_index.report import IndexReport
 from rag_kit.indexing.document_index.verifying import rebuild

@@ -9,10 +9,15 @@ from contextlib import AbstractContextManager, closing
 from typing import TYPE_CHECKING, Any, cast
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.document_index.embedding import check_model, check_vectors, embed_ahead, name_of
+from rag_kit.indexing.document_index.embedding import (
+    check_model,
+    check_vectors,
+    embed_ahead,
+    fill_vectors,
+    name_of,
+)
 from rag_kit.indexing.document_index.families import Family
 from rag_kit.indexing.document_index.family_rows import family_rows
-from rag_kit.indexing.document_index.filling import fill_vectors
 from rag_kit.indexing.document_index.reading import ReadableIndex
 from rag_kit.indexing.document_index.rows import Row, make_rows, text_hash
 from rag_kit.indexing.document_index.sql import chosen

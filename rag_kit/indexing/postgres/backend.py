@@ -87,7 +87,7 @@ class PostgresBackend(Backend):
     def _check_version(self) -> None:
         """Refuse what is no index, or one of another version."""
         with self.store.reading() as connection:
-            found = version(connection.native, self.location.index)  # type: ignore[attr-defined]
+            found = version(connection.native, self.location.index)
         if found < 0:
             raise IndexMissingError(
                 f"There is no index in {self.location}. Make one: rag-kit ingest PATH --index '{self.location}'"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from langchain_core.documents import Document
     from psycopg import Connection
 
-    from rag_kit.indexing.document_index.store import Store
+    from rag_kit.indexing.postgres.store import PostgresStore
 
 Slots = NDArray[np.int64]
 
@@ -31,19 +30,14 @@ Slots = NDArray[np.int64]
 class PostgresKeywordView(KeywordView):
     """See ``KeywordView``; each method reads one committed state, the newest."""
 
-    def __init__(self, store: Store, analyzer: Callable[[str], list[str]]) -> None:
+    def __init__(self, store: PostgresStore, analyzer: Callable[[str], list[str]]) -> None:
         self._store = store
         self._analyzer = analyzer
         self._derived = store.state().derived
 
-    @contextmanager
-    def _reading(self) -> Iterator[Connection[Any]]:
-        with self._store.reading() as connection:
-            yield connection.native  # type: ignore[attr-defined]
-
     def __len__(self) -> int:
-        with self._reading() as native:
-            return counts(native).documents
+        with self._store.reading() as connection:
+            return counts(connection.native).documents
 
     def __contains__(self, key: object) -> bool:
         with self._store.reading() as connection:
@@ -58,8 +52,8 @@ class PostgresKeywordView(KeywordView):
     ) -> list[tuple[Document, float]]:
         terms = self.analyzer(query) if isinstance(query, str) else check.check_weights(query)
         with self._store.reading() as connection:
-            native: Connection[Any] = connection.native  # type: ignore[attr-defined]
-            hits = keyword_scores.best(native, keyword_scores.scores(native, terms), k, where)
+            table = keyword_scores.scores(connection.native, terms)
+            hits = keyword_scores.best(connection.native, table, k, where)
             found = documents(connection, [key for key, _, _ in hits])
         return [(found[key], score) for key, _, score in hits]
 
@@ -68,7 +62,8 @@ class PostgresKeywordView(KeywordView):
     ) -> list[tuple[dict[str, int], float]]:
         """See ``KeywordView``."""
         terms, k, where = self.analyzer(check.check_query(query)), check.check_k(k), self._where(filter)
-        with self._reading() as native:
+        with self._store.reading() as connection:
+            native = connection.native
             hits = keyword_scores.best(native, keyword_scores.scores(native, terms), k, where)
             counted = counted_terms(native, [slot for _, slot, _ in hits])
             occurring = {term for one in counted.values() for term in one}
@@ -83,8 +78,7 @@ class PostgresKeywordView(KeywordView):
         """See ``KeywordView``."""
         settings = {"damping": 0.5, "max_df": 100, **settings}
         with self._store.reading() as connection:
-            native: Connection[Any] = connection.native  # type: ignore[attr-defined]
-            hits = spread(native, seeds, check.check_k(k), self._where(filter), **settings)
+            hits = spread(connection.native, seeds, check.check_k(k), self._where(filter), **settings)
             found = documents(connection, [key for key, _, _ in hits])
         return [(found[key], mass, terms) for key, mass, terms in hits]
 
@@ -95,8 +89,8 @@ class PostgresKeywordView(KeywordView):
             if isinstance(query, Mapping)
             else self.analyzer(check.check_query(query))
         )
-        with self._reading() as native:
-            return keyword_scores.maximum(native, terms)
+        with self._store.reading() as connection:
+            return keyword_scores.maximum(connection.native, terms)
 
 
 def spread(

@@ -138,7 +138,7 @@ class PostgresStore(Store):
             self._pool.putconn(native)
 
     @contextmanager
-    def reading(self) -> Iterator[Connection]:
+    def reading(self) -> Iterator[PostgresConnection]:
         """See `Store`; inside another one of the same thread, the same."""
         with self.explained():
             if (outer := getattr(self._views, "open", None)) is not None:

@@ -18,7 +18,6 @@ from support.embedding import WordEmbeddings
 from support.openai_server import OpenAIServer, Recorded
 
 import rag_kit.indexing.document_index.embedding as embedding
-import rag_kit.indexing.document_index.filling as filling
 import rag_kit.indexing.ingestion.converting as converting
 import rag_kit.indexing.ingestion.listing as listing
 from rag_kit.errors import (
@@ -372,7 +371,6 @@ def test_an_endpoint_gets_several_requests_at_once(
 
     monkeypatch.setattr(run, "_GROUP", 1)
     monkeypatch.setattr(embedding, "EMBED_BATCH", 10)
-    monkeypatch.setattr(filling, "EMBED_BATCH", 10)
     lock, now, most, first = threading.Lock(), [0], [0], threading.Semaphore(0)
     meeting = threading.Barrier(2)
 
