@@ -103,7 +103,7 @@ class KeywordLeg(FileLeg):
         key = json.dumps(where, sort_keys=True, default=repr)
         with self._lock:
             since, mask = self._masks.pop(key, (-1, None))
-            if mask is None:
+            if mask is None or since > state.generation:  # new, or an older store was put in its place
                 mask = self._new_mask(connection, state, where)
             elif since < state.generation:
                 passes = compile_filter(where)
