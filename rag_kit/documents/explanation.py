@@ -17,8 +17,7 @@ from rag_kit.errors import InvalidInputError
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
-_WHERE = ("file", "source", "title", "page", "sheet", "slide", "heading")
-_MAX_STAGES = 50
+_WHERE = ("page", "sheet", "slide", "heading")
 #: Metadata key of a sentence, made by a model, that is searched with a chunk and says where it stands in its document.
 SITUATION = "situating_sentence"
 #: Metadata field of a chunk whose text somebody corrected.
@@ -133,10 +132,7 @@ def _check_documents(documents: Any) -> None:
 
 def _row(doc: Document, record: dict[str, Any], position: int, shared: Sequence[str]) -> _Row:
     """One document of the explanation; notes that all documents share are left out."""
-    stages = record.get("stages", [])
-    lines = [_stage(stage) for stage in stages[:_MAX_STAGES]]
-    if len(stages) > _MAX_STAGES:
-        lines.append(f"... and {len(stages) - _MAX_STAGES} more")
+    lines = [_stage(stage) for stage in record.get("stages", [])]
     if isinstance(sentence := doc.metadata.get(SITUATION), str):
         lines.append(_line(f'searched with "{sentence}"'))
     rank = record.get("rank")
@@ -155,13 +151,11 @@ def _row(doc: Document, record: dict[str, Any], position: int, shared: Sequence[
 
 def _place(doc: Document) -> str:
     metadata = doc.metadata
-    named = "file" if metadata.get("file") else "source"
     parts = [
-        str(metadata[key]) if key in ("file", "source", "title") else f"{key} {metadata[key]}"
-        for key in _WHERE
-        if metadata.get(key) not in (None, "") and (key not in ("file", "source") or key == named)
+        str(name) for name in (metadata.get("file") or metadata.get("source"), metadata.get("title")) if name
     ]
-    return _line(", ".join(parts) if parts else document_key(doc)[:40])
+    parts += [f"{key} {metadata[key]}" for key in _WHERE if metadata.get(key) not in (None, "")]
+    return _line(", ".join(parts) or document_key(doc)[:40])
 
 
 def _stage(stage: dict[str, Any]) -> str:
@@ -182,8 +176,8 @@ def _number(value: Any) -> str:
 
 
 def _line(text: str) -> str:
-    """One safe line: runs of white space become a blank, then everything hostile an escape."""
-    return clean_text(" ".join(text.split(" ")).replace("\n", " ").replace("\t", " ").strip())
+    """One safe line: newlines and tabs become blanks, then everything hostile an escape."""
+    return clean_text(text.replace("\n", " ").replace("\t", " ").strip())
 
 
 def _cut(text: str, width: int) -> str:

@@ -49,14 +49,10 @@ def peek_provenance(doc: Document) -> Mapping[str, Any]:
     found = _record(doc)
     if not found:
         return {}
-    stages, notes = found.get("stages"), found.get("notes")
-    return {
-        **found,
-        "stages": [each for each in stages if isinstance(each, Mapping)]
-        if isinstance(stages, (list, tuple))
-        else [],
-        "notes": list(notes) if isinstance(notes, (list, tuple)) else [],
-    }
+    stages, notes = (
+        each if isinstance(each, (list, tuple)) else () for each in (found.get("stages"), found.get("notes"))
+    )
+    return {**found, "stages": [each for each in stages if isinstance(each, Mapping)], "notes": list(notes)}
 
 
 def with_provenance(
@@ -98,17 +94,8 @@ def with_provenance(
         [{'stage': 'bm25', 'retriever': 'bm25', 'query': 'q', 'rank': 1, 'score': 1.5, 'weight': None}]
     """
     before = peek_provenance(doc)
-    entry = to_plain(
-        {
-            "stage": stage,
-            "retriever": retriever,
-            "query": query,
-            "rank": rank,
-            "score": score,
-            "weight": weight,
-            **extra,
-        }
-    )
+    named = {"stage": stage, "retriever": retriever, "query": query}
+    entry = to_plain({**named, "rank": rank, "score": score, "weight": weight, **extra})
     kept = before.get("notes", []) if notes is None else list(dict.fromkeys(notes))[:_MAX_NOTES]
     return _replace(
         doc,
@@ -171,15 +158,8 @@ def first_stage(
         >>> get_provenance(found)["score"]
         2.5
     """
-    entry = {
-        "stage": stage,
-        "retriever": name,
-        "query": query,
-        "rank": 0,
-        "score": 0,
-        "weight": None,
-        **extra,
-    }
+    named = {"stage": stage, "retriever": name, "query": query}
+    entry = {**named, "rank": 0, "score": 0, "weight": None, **extra}
     outermost = retriever_depth.get() < 2
     # The results differ in score and rank alone, so the string is made once.
     text = encode_provenance({"score": 0, "rank": 0, "stages": [entry], "notes": []}) if outermost else ""

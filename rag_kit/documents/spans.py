@@ -56,8 +56,7 @@ def new_part(document: Document, others: Iterable[Document]) -> Document | None:
     span = span_of(document)
     if span is None:
         return document
-    text, whole = document.page_content, [(span.start, span.end)]
-    pieces = whole
+    text, pieces = document.page_content, [(span.start, span.end)]
     for other in others:
         there = span_of(other)
         if there is None or there.source != span.source:
@@ -71,7 +70,7 @@ def new_part(document: Document, others: Iterable[Document]) -> Document | None:
                 for piece in ((start, min(end, low)), (max(start, high), end))
                 if piece[0] < piece[1]
             ]
-    if pieces == whole:
+    if pieces == [(span.start, span.end)]:
         return document
     start, end = max(pieces, key=lambda piece: piece[1] - piece[0], default=(0, 0))
     new = text[start - span.start : end - span.start] if pieces else ""

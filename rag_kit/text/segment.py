@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable
 from importlib.util import find_spec
+from typing import Any
 
 from rag_kit.errors import ConfigurationError
 
@@ -14,21 +15,19 @@ _cut: Callable[[str], list[str]] | None = None
 _name = ""
 
 
-def _load_rjieba() -> Callable[[str], list[str]]:
+def _rjieba() -> Any:
     import rjieba
 
     rjieba.cut("预热")
-    cut: Callable[[str], list[str]] = rjieba.cut
-    return cut
+    return rjieba.cut
 
 
-def _load_jieba() -> Callable[[str], list[str]]:
+def _jieba() -> Any:
     import jieba
 
     jieba.setLogLevel(logging.ERROR)
     jieba.initialize()
-    cut: Callable[[str], list[str]] = jieba.lcut
-    return cut
+    return jieba.lcut
 
 
 def load_segmenter() -> Callable[[str], list[str]]:
@@ -53,7 +52,7 @@ def load_segmenter() -> Callable[[str], list[str]]:
     with _lock:
         if _cut is None:
             problems = []
-            for name, load in (("rjieba", _load_rjieba), ("jieba", _load_jieba)):
+            for name, load in (("rjieba", _rjieba), ("jieba", _jieba)):
                 try:
                     _cut, _name = load(), name
                     break
@@ -67,13 +66,11 @@ def load_segmenter() -> Callable[[str], list[str]]:
     return _cut
 
 
-def tagged_words(run: str, *, guess: bool = False) -> list[tuple[str, str]]:
+def tagged_words(run: str) -> list[tuple[str, str]]:
     """The words of a run of Chinese characters with their part of speech, in jieba's letters.
 
-    Args:
-        run: Chinese characters.
-        guess: Guess words that are in no dictionary, as most names. Without it these come character by
-            character, and words depend little on what stands beside them, so that two texts can be aligned.
+    What is in no dictionary, as most names, comes character by character: words then depend little on what stands
+    beside them, so that two texts can be aligned.
 
     Example:
         >>> tagged_words("在北京大学")
@@ -82,10 +79,10 @@ def tagged_words(run: str, *, guess: bool = False) -> list[tuple[str, str]]:
     if segmenter_name() == "rjieba":
         import rjieba
 
-        return list(rjieba.tag(run, guess))
+        return list(rjieba.tag(run, False))
     import jieba.posseg
 
-    return [(one.word, one.flag) for one in jieba.posseg.lcut(run, HMM=guess)]
+    return [(one.word, one.flag) for one in jieba.posseg.lcut(run, HMM=False)]
 
 
 def prepare_segmenter() -> None:

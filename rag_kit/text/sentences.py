@@ -64,18 +64,12 @@ def _blocks(text: str) -> Iterator[tuple[int, int]]:
     start = previous_start = previous_end = -1
     for match in _LINE.finditer(text):
         a, b = match.start(), match.end()
-        if a == b:
-            continue
         line = text[a:b]
-        if not line.strip():
-            if start >= 0:
-                yield start, previous_end
-            start = -1
-            continue
-        if start >= 0 and not joins_next_line(text[previous_start:previous_end], line):
+        blank = not line.strip()
+        if start >= 0 and (blank or not joins_next_line(text[previous_start:previous_end], line)):
             yield start, previous_end
             start = -1
-        if start < 0:
+        if start < 0 and not blank:
             start = a
         previous_start, previous_end = a, b
     if start >= 0:
@@ -98,10 +92,7 @@ def _cut_block(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 def _bounded(text: str, start: int, end: int, limit: int) -> Iterator[tuple[int, int]]:
     """Trim white space, then cut what is too long where it hurts least."""
     while True:
-        while start < end and text[start].isspace():
-            start += 1
-        while end > start and text[end - 1].isspace():
-            end -= 1
+        start, end = _trimmed(text, start, end)
         if start >= end:
             return
         if end - start <= limit:
@@ -113,11 +104,7 @@ def _bounded(text: str, start: int, end: int, limit: int) -> Iterator[tuple[int,
             if places:
                 cut = places[-1]
                 break
-        stop = cut
-        while stop > start and text[stop - 1].isspace():
-            stop -= 1
-        if stop > start:
-            yield start, stop
+        yield start, _trimmed(text, start, cut)[1]
         start = cut
 
 
@@ -125,15 +112,22 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+    """A span without the white space at its ends."""
+    inner = text[start:end].strip()
+    start += text[start:end].find(inner)
+    return start, start + len(inner)
+
+
 _HAN = re.compile(f"[{HAN}]")
 _OPEN_TITLE = 60  # how far back an opening 《 is looked for
 
+_MONTHS = _words("jan feb mar apr jun jul aug sep sept oct nov dec")
 # Never the end, whatever follows.
 TITLES = _words(
     "mr mrs ms mx dr prof st mt ft gen col lt sgt capt maj rep sen gov pres rev hon fr messrs mme mlle "
-    "fig figs eq eqs eqn sec secs ch chap vol vols pp ref refs tab art cf viz vs e.g i.e eg ie ca approx resp "
-    "jan feb mar apr jun jul aug sep sept oct nov dec"
-)
+    "fig figs eq eqs eqn sec secs ch chap vol vols pp ref refs tab art cf viz vs e.g i.e eg ie ca approx resp"
+).union(_MONTHS)
 # The end only where the next word begins a sentence.
 MAYBE_ABBREVIATIONS = _words(
     "etc inc ltd co corp bros jr sr al no nos p op ed eds dept univ assn ave blvd rd est ext max min avg "
@@ -207,9 +201,9 @@ def ends_sentence(text: str, begin: int, end: int, match: re.Match[str]) -> int:
     word = following.split(None, 1)[0] if following.strip() else ""
     opening = word.lstrip("\"'“‘«([（「『*_")
     first = opening[:1]
-    if stop == ".":
-        return 0 if _is_abbreviation(text, begin, match, opening) else (0 if first.islower() else after)
-    return 0 if first.islower() else after
+    if first.islower() or (stop == "." and _is_abbreviation(text, begin, match, opening)):
+        return 0
+    return after
 
 
 def _wide_stop(text: str, begin: int, match: re.Match[str], following: str, wide: bool) -> int:
@@ -217,11 +211,8 @@ def _wide_stop(text: str, begin: int, match: re.Match[str], following: str, wide
     before = text[match.start() - 1 : match.start()]
     if stop in {".", "．"}:
         # "v2.0版" and "3．5": a dot between word characters; "……模型.接着" is a stop typed in ASCII.
-        return (
-            after
-            if (_HAN.match(before) or close) and _HAN.match(following[0]) and not before.isdigit()
-            else 0
-        )
+        typed_in_ascii = (_HAN.match(before) or close) and not before.isdigit()
+        return after if typed_in_ascii and _HAN.match(following[0]) else 0
     if not wide and set(stop) <= {"…", "."}:
         return after if close or (len(stop) > 1 and match.start() - begin >= 8) else 0
     if not wide and not _HAN.match(before) and not close:
@@ -256,10 +247,7 @@ def _is_abbreviation(text: str, begin: int, match: re.Match[str], following: str
         return word != "i" and found[1].isupper() and not starts
     if word in TITLES:
         # "May", "Sat" and the like are left out above; a month at an end is followed by a starter.
-        return not (
-            starts
-            and word in {"jan", "feb", "mar", "apr", "jun", "jul", "aug", "sep", "sept", "oct", "nov", "dec"}
-        )
+        return not (starts and word in _MONTHS)
     if word in MAYBE_ABBREVIATIONS:
         return word not in {"no", "p", "ed", "max", "min"} and not starts
     return "." in word and all(len(part) == 1 for part in word.split(".")) and not starts

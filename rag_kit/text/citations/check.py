@@ -157,39 +157,29 @@ def _cited(
         if number not in sources:
             sources[number] = Source(passages[number - 1])
     verdicts = judge(statement.text, [sources[number] for number in known])
-    by_number: dict[int, Verdict] = dict(zip(known, verdicts, strict=True))
+    by_number = dict(zip(known, verdicts, strict=True))
     said = judged.get(statement.text)
-    result = []
-    for number in statement.numbers:
-        verdict = by_number.get(number)
-        if verdict is None:
-            result.append(
-                Citation(
-                    number,
-                    statement.text,
-                    None,
-                    None,
-                    None,
-                    "missing_passage",
-                    0.0,
-                    reasons["missing_passage"],
-                )
-            )
-            continue
-        start, end = verdict.start, verdict.end
-        result.append(
-            Citation(
-                number,
-                statement.text,
-                passages[number - 1][start:end],
-                start,
-                end,
-                said or verdict.status,
-                round(verdict.score, 3),
-                reasons[said or verdict.reason],
-            )
-        )
-    return result
+    return [
+        _citation(number, statement, passages, by_number.get(number), said, reasons)
+        for number in statement.numbers
+    ]
+
+
+def _citation(
+    number: int,
+    statement: Statement,
+    passages: Sequence[str],
+    verdict: Verdict | None,
+    said: CitationStatus | None,
+    reasons: dict[str, str],
+) -> Citation:
+    if verdict is None:
+        reason = reasons["missing_passage"]
+        return Citation(number, statement.text, None, None, None, "missing_passage", 0.0, reason)
+    start, end = verdict.start, verdict.end
+    quote = passages[number - 1][start:end]
+    status, reason = said or verdict.status, reasons[said or verdict.reason]
+    return Citation(number, statement.text, quote, start, end, status, round(verdict.score, 3), reason)
 
 
 _REASONS = {
