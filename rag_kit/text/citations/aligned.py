@@ -110,7 +110,8 @@ def _differs(
     # what the statement says more often than the sentence was brought from elsewhere, or repeated
     brought = [one for one in came if spare[one.key] < 0]
     things = [one for one in gone if one.thing]
-    if any(one.number for one in gone) and any(one.number for one in brought):
+    number_gone = any(one.number for one in gone)
+    if number_gone and any(one.number for one in brought):
         return "number"
     if any(one.name for one in brought) and any(one.name for one in gone):
         return "name"
@@ -120,6 +121,8 @@ def _differs(
         return "number"
     if any(opposites(x.key, y.key) for x in came for y in gone):
         return "opposite"
+    if number_gone and any(one.name for one in brought):
+        return "name"
     if things and (any(one.key in passage for one in brought) or (tight and not brought)):
         return "changed"
     return "other" if tight and sole and all(one.thing for one in came) else ""
