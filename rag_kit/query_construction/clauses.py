@@ -96,10 +96,8 @@ def _beyond_bounds(where: Clause | None) -> str | None:
 def relaxed(where: Filter | None, order: bool | Sequence[str]) -> Iterator[tuple[Clause | None, str]]:
     """Weaker and weaker filters, at most eight: the last one drops all that may go.
 
-    Args:
-        where: The conditions; those that are ANDed at the top are dropped one by one, never parts of them.
-        order: True: the last one named goes first. Names of fields: only conditions on these go, in that order.
-            False: none go.
+    Conditions that are ANDed at the top are dropped one by one, the last one first, never parts of them; where `order`
+    names fields, only conditions on these, in that order; where it is False, none.
 
     Yields:
         What is left, and a text that says what was dropped.

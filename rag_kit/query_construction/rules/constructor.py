@@ -14,9 +14,8 @@ from rag_kit.query_construction.fields import Schema
 from rag_kit.query_construction.rules.atoms import Atom
 from rag_kit.query_construction.rules.joining import beside_unknown, join
 from rag_kit.query_construction.rules.reading import Reading
-from rag_kit.query_construction.rules.remainder import remainder
 from rag_kit.query_construction.rules.values import ValueIndex
-from rag_kit.query_construction.words import simplified
+from rag_kit.query_construction.words import remainder, simplified
 from rag_kit.text import content_words
 
 _MAX_QUESTION = 2_000

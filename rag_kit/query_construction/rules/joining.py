@@ -24,10 +24,6 @@ def join(text: str, atoms: Sequence[Atom]) -> Clause | None:
 
     Conditions on one field that stand in one list ("A, B or C") belong together most closely, then what stands
     side by side or is joined by "and", then what is joined by "or".
-
-    Args:
-        text: The question.
-        atoms: The conditions, in the order of the text.
     """
     groups: list[list[Atom]] = []
     for atom in atoms:
@@ -153,12 +149,7 @@ _BEFORE = re.compile(rf"(?P<arm>{_ARM})\s*,?\s*{_OR}{_LIGHT}\ue000", re.IGNORECA
 
 
 def beside_unknown(text: str, atoms: Sequence[Atom]) -> dict[Atom, str]:
-    """Values in an or-list with a word that is no known value ("Stroke or insomnia"), each with that word.
-
-    Args:
-        text: The question.
-        atoms: Its conditions, in the order of the text.
-    """
+    """Values in an or-list with a word that is no known value ("Stroke or insomnia"), each with that word."""
     found: dict[Atom, str] = {}
     for place, atom in enumerate(atoms):
         if atom.negated or atom.measured:

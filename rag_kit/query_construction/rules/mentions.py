@@ -11,9 +11,8 @@ from rag_kit.query_construction.fields import Schema
 from rag_kit.query_construction.rules import cues
 from rag_kit.query_construction.rules.atoms import Atom
 from rag_kit.query_construction.rules.joining import carries_on
-from rag_kit.query_construction.rules.remainder import remainder
 from rag_kit.query_construction.rules.values import Named
-from rag_kit.query_construction.words import simplified
+from rag_kit.query_construction.words import remainder, simplified
 from rag_kit.text import content_words
 
 _DOCUMENTS = re.compile(
@@ -42,12 +41,6 @@ def purpose(text: str, understood: Sequence[tuple[int, int]], schema: Schema, me
     condition. "topic": an answer about little else, or about a time ("what is known about stroke since 2010?"), so
     that entries of lists count if it is plainly about them. "answer": any other answer, or a statement.
 
-    Args:
-        text: The question.
-        understood: Where its conditions and the values that it names stand.
-        schema: The fields; their names say nothing more.
-        measured: Whether a date or number is compared.
-
     Example:
         >>> texts = ("Sleep papers", "Sleep, please", "Sleep disorders: a new scale")
         >>> [purpose(text, [(0, 5)], Schema(), False) for text in texts]
@@ -65,14 +58,7 @@ def purpose(text: str, understood: Sequence[tuple[int, int]], schema: Schema, me
 
 
 class Mentions:
-    """The values that a text names, each as the condition that it would be.
-
-    Args:
-        text: The question.
-        schema: The fields.
-        named: The values, in the order of the text.
-        places: Where its comparisons stand.
-    """
+    """The values that a text names, each as the condition that it would be; `places` are those of its comparisons."""
 
     def __init__(
         self, text: str, schema: Schema, named: Sequence[Named], places: Sequence[tuple[int, int]]

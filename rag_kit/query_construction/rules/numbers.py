@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from rag_kit.query_construction.dates import NUMBERS, chinese_number
@@ -64,13 +65,9 @@ _OR_MORE = re.compile(r"\s*(?P<more>or\s+(?:more|fewer|less|higher|lower)\b|\+|-
 def find_numbers(
     text: str, schema: Schema, taken: Sequence[tuple[int, int]], years: Sequence[tuple[int, int]] = ()
 ) -> list[Span]:
-    """Numbers that say of which numeric field they are.
+    """Numbers that say of which numeric field they are, outside of what is `taken`.
 
-    Args:
-        text: The question.
-        schema: The fields.
-        taken: Places of what is something else.
-        years: Places of what may be a year: a number only where its field stands before it, or its currency.
+    What may be one of the `years` is a number only where its field stands before it, or its currency.
     """
     fields = [
         field for field in schema if field.type in ("int", "float") and not field.many and not field.is_year
@@ -98,12 +95,11 @@ def find_numbers(
     return found
 
 
-def _matches(text: str, taken: Sequence[tuple[int, int]]) -> list[re.Match[str]]:
-    free: list[re.Match[str]] = []
-    for match in _NUMBER.finditer(text):
-        if len(free) < _MOST and not any(a < match.end() and match.start() < b for a, b in taken):
-            free.append(match)
-    return free
+def _matches(text: str, taken: Sequence[tuple[int, int]]) -> Iterator[re.Match[str]]:
+    found = _NUMBER.finditer(text)
+    return islice(
+        (one for one in found if not any(a < one.end() and one.start() < b for a, b in taken)), _MOST
+    )
 
 
 class _Owner(NamedTuple):
@@ -128,9 +124,6 @@ def _owner(text: str, match: re.Match[str], fields: Sequence[MetadataField], yea
         for name in map(_name_pattern, field.all_names):
             if named := re.search(rf"(?<![a-z0-9]){name}{_LINK}$", left, re.IGNORECASE):
                 return _Owner(field, None, skipped + named.start(), stop)
-            after = rf"\s*(?P<more>or\s+more\s+|or\s+fewer\s+|\+\s*|-)?{name}(?![a-z0-9])"
-            if not year and (named := re.compile(after, re.IGNORECASE).match(text, end)):
-                return _Owner(field, None, begin, end if named["more"] else named.end())
     if found := _by_word(left, fields):
         return _Owner(found[0], None, skipped + found[2], stop)
     return _Owner(unit[0], None, begin, stop) if unit else None

@@ -32,16 +32,16 @@ _TIMES = [
     )
 ]
 _SIZE = re.compile(
-    rf"\b(?:the\s+)?(?:(?P<n1>{_N})\s+)?(?<!\bat\s)(?P<word>highest|largest|biggest|greatest|longest|most|top|lowest|smallest|shortest|fewest|least)"
+    rf"\b(?:the\s+)?(?:(?P<n1>{_N})\s+)?(?<!\bat\s)(?P<word>best|worst|highest|largest|biggest|greatest|longest|most|top|lowest|smallest|shortest|fewest|least)"
     rf"(?:\s+(?P<n2>{_N}))?[\s-]+(?P<name>[\w-]+)",
     re.IGNORECASE,
 )
-_UP = ("oldest", "earliest", "最早", "最旧", "最老", "lowest", "smallest", "shortest", "fewest",
+_UP = ("oldest", "earliest", "worst", "最早", "最旧", "最老", "lowest", "smallest", "shortest", "fewest",
        "least", "最低", "最少", "最小", "最短")  # fmt: skip
 _ZH_MOST = rf"(?P<word>最高|最多|最大|最长|最低|最少|最小|最短){_COUNTED}"
 
 
-def _most(words: str, zh: str = r"(?!)") -> re.Pattern[str]:
+def _most(words: str, zh: str) -> re.Pattern[str]:
     english = rf"\b(?:the\s+)?(?:(?P<n1>{_N})\s+)?(?:{words})(?:\s+(?P<n2>{_N}))?(?!\s+than)\b"
     return re.compile(rf"{english}|(?:{zh}){_COUNTED}", re.IGNORECASE)
 
@@ -49,8 +49,6 @@ def _most(words: str, zh: str = r"(?!)") -> re.Pattern[str]:
 _KINDS = (
     (KINDS[0], True, _most(r"cheapest|least\s+expensive", "最便宜")),
     (KINDS[0], False, _most(r"most\s+expensive|priciest|dearest|costliest", "最贵")),
-    (KINDS[1], False, _most(r"(?:best|highest|top)[\s-]+rated", "最受好评")),
-    (KINDS[1], True, _most(r"(?:worst|lowest)[\s-]+rated")),
 )
 
 

@@ -42,13 +42,7 @@ class Compared:
 
 
 def compare(text: str, spans: Sequence[Span], barriers: Sequence[tuple[int, int]] = ()) -> Iterator[Compared]:
-    """Read how each date or number is compared.
-
-    Args:
-        text: The question.
-        spans: The dates or numbers in it, in order, without overlap.
-        barriers: Other things named in the text, over which no cue reaches.
-    """
+    """Read how each date or number is compared; no cue reaches over `barriers`, other things named in the text."""
     position = last = 0
     previous: Compared | None = None
     while position < len(spans):
@@ -61,11 +55,9 @@ def compare(text: str, spans: Sequence[Span], barriers: Sequence[tuple[int, int]
             item = _range(text, left, span, following)
         else:
             item = _single(text, left, span, following)
-        denied = previous and previous.negated and previous.operator == item.operator == "$eq"
-        if (
-            previous and denied and _LISTED.fullmatch(text[previous.end : item.begin])
-        ):  # "not in 2010 or 2012"
-            item = replace(item, negated=True)
+        if previous and previous.negated and previous.operator == item.operator == "$eq":
+            listed = _LISTED.fullmatch(text[previous.end : item.begin])  # "not in 2010 or 2012"
+            item = replace(item, negated=item.negated or listed is not None)
         last, previous = item.end, item
         yield item
         position += 1

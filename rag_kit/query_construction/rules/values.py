@@ -48,11 +48,7 @@ class Named:
 
 
 class ValueIndex:
-    """Finds the values of a schema in texts; the longest one at each place.
-
-    Args:
-        schema: Fields with values.
-    """
+    """Finds the values of a schema in texts; the longest one at each place."""
 
     def __init__(self, schema: Schema) -> None:
         self._first: dict[str, list[tuple[tuple[str, ...], str, Any]]] = {}
@@ -142,23 +138,19 @@ def _named(
     capitals = written[:1].isupper() and value[:1].isupper() and not initial
     # a field of one value sorts documents into kinds: its names are meant, however they are written
     exact = ((same or capitals) and not (initial and alone)) or (not many and not frame)
-    # "RESULTS" and "results" are not the same word; neither are "AIDS" and "aids"
+    # "AIDS" and "aids" are not the same word, nor are "financial" and the sector "Financials"
     other = value.isupper() and len(value) > 1 and not same
-    # "financial" is another word than the sector "Financials"; "reports" is the plural of "Report"
-    if alone and written.islower() and not value.islower() and len(written) < len(value):
-        other = True
-    generic = frame or (alone and len(words[0]) < 3)
-    is_name = _is_name(text, begin, end, value)
-    return Named(begin, end, field, value, exact, not other and (exact or not generic), is_name)
+    other |= alone and written.islower() and not value.islower() and len(written) < len(value)
+    sure = not other and (exact or not (frame or (alone and len(words[0]) < 3)))
+    return Named(begin, end, field, value, exact, sure, _is_name(text, begin, end, value))
 
 
 def _is_name(text: str, begin: int, end: int, value: str) -> bool:
     """Whether a text names a value as names are written: "Acme" and "ACME" for "Acme", but not "financial" for
     "Financials", and not the "Norman" of "player Josh Norman"."""
     written = text[begin:end]
-    if any(form == form.lower() and not _DIGIT.search(form) for form in (written, value)):
-        return False
-    if value.isupper() and written != value:
+    plain = any(form == form.lower() and not _DIGIT.search(form) for form in (written, value))
+    if plain or (value.isupper() and written != value):
         return False
     words = _words(written)
     before = _CAPITAL_BEFORE.search(text, 0, begin) if len(words) == 1 else None

@@ -97,12 +97,7 @@ class QueryResult:
 
 
 def cut_cell(cell: Any, chars: int) -> Any:
-    """A number, a truth value or ``None`` as it is; anything else as a text of at most `chars` characters.
-
-    Example:
-        >>> [cut_cell(cell, 4) for cell in (1, "abcdef", b"abc", None)]
-        [1, 'abcd…', '3 bytes', None]
-    """
+    """A number, a truth value or ``None`` as it is; anything else as a text of at most `chars` characters."""
     if cell is None or isinstance(cell, (bool, int, float)):
         return cell
     if isinstance(cell, (bytes, memoryview)):
