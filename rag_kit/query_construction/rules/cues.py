@@ -162,13 +162,6 @@ RANGE_TO = re.compile(
     _I,
 )
 RANGE_AND = re.compile(r"\s*(?:\band\b|&|和|与|、)\s*(?:the\s+)?$", _I)
-RANGE_AFTER = re.compile(r"\s*(?:\(?inclusive\)?|之间|期间|年间|间)", _I)
-PLAIN_LEFT = re.compile(
-    r"(?:\b(?:published|dated|written|released|appearing|appeared|printed|issued|conducted|done)\s+)?"
-    r"(?:\b(?:in|from|of|during|within|for|throughout|over|on)\s+)?(?:\b(?:exactly|only|just)\s+)?(?:\bthe\s+)?"
-    r"(?:\b(?:publication\s+)?(?:years?|date)\s*)?(?:(?:\b(?:is|are|was|were|equals?|of)\b|(?<![!<>])[=:]+)\s*)?$",
-    _I,
-)
 NOT_YEARS = re.compile(
     r"\s*(?:%|(?:[a-z]+\s+)?(?:patients|participants|subjects|people|persons|women|men|children|cases|samples|adults|infants|"
     r"births|hospitals|users|words|dollars|euros|mg|ml|kg|km|cm|mm|hz|kcal|calories|iu|times|days|hours|minutes)\b"

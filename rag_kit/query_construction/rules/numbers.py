@@ -58,7 +58,6 @@ KINDS = (
     Kind("rating score star 评分 得分 分数", r"stars?\b|points?\b|[星分](?!钟)", r"\b(?:rated|scored)"),
     Kind("age 年龄", r"(?:years?|yrs?)[\s-]+(?:old|of\s+age)\b|周?岁", r"\baged", "older", "younger"),
 )
-_MONEY = re.compile(r"[$€£¥]")
 _OR_MORE = re.compile(r"\s*(?P<more>or\s+(?:more|fewer|less|higher|lower)\b|\+|-)?\s*", re.IGNORECASE)
 
 
@@ -147,7 +146,7 @@ def _by_unit(
         for kind in KINDS if not length else ():
             if kind.fits(field) and (unit := re.match(kind.units, after, re.IGNORECASE)):
                 length = unit.end()
-            elif kind is KINDS[0] and kind.fits(field) and _MONEY.match(text, begin):
+            elif kind is KINDS[0] and kind.fits(field) and text[begin] in "$€£¥":
                 found.append((field, end))
         if length:
             # the words of "20 or more pages" say how it is compared

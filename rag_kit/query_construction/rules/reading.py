@@ -69,11 +69,10 @@ class Reading:
         """Whether a value counts as named; "2010" is a year before it is the value of a text field."""
         if overlaps(item.begin, item.end, self.used):
             return False
-        if not self.text[item.begin : item.end].isdecimal():
-            return True
         left = self.text[max(0, item.begin - 40) : item.begin]
         field = self.schema.get(item.field)
-        return left[-1:] in (*cues.OPENING,) or (field and name_before(left, field.all_names)) is not None
+        said = left[-1:] in (*cues.OPENING,) or (field and name_before(left, field.all_names))
+        return bool(said) or not self.text[item.begin : item.end].isdecimal()
 
     def _periods(self, named: Sequence[Named]) -> list[Span]:
         """The dates and years in the text that are no part of a value, each with the field that it is about."""

@@ -76,12 +76,9 @@ def _is_range(text: str, left: str, first: Span, second: Span) -> bool:
 
 
 def _range(text: str, left: str, first: Span, second: Span) -> Compared:
-    end = second.end
-    if after := cues.RANGE_AFTER.match(text, end):
-        end = after.end()
-    opening = cues.BETWEEN.search(left) or cues.FROM.search(left) or cues.PLAIN_LEFT.search(left)
+    opening = cues.BETWEEN.search(left) or cues.FROM.search(left)
     start = _with_name(first, left, opening.start() if opening else len(left))
-    begin, end, negated = _negation(text, first.begin - len(left), left, start, end)
+    begin, end, negated = _negation(text, first.begin - len(left), left, start, second.end)
     return Compared(begin, end, first.field, "$eq", first.value, second.value, negated=negated)
 
 
@@ -101,11 +98,8 @@ def _single(text: str, left: str, span: Span, following: Span | None) -> Compare
     else:
         if cues.FROM.search(left) and (match := cues.ONWARD.match(text, span.end)):
             operator, end = "$gte", match.end()
-    if not cues.NEGATED.search(left[:start]):
-        if plain := cues.PLAIN_LEFT.search(left[:start]):
-            start = plain.start()
-        if operator == "$gte" and (opening := cues.FROM.search(left)):
-            start = min(start, opening.start())
+    if operator == "$gte" and (opening := cues.FROM.search(left)) and not cues.NEGATED.search(left[:start]):
+        start = min(start, opening.start())
     begin, end, negated = _negation(text, span.begin - len(left), left, start, end)
     return Compared(begin, end, span.field, operator, span.value, negated=negated)
 
