@@ -2,36 +2,27 @@
 
 from __future__ import annotations
 
+import threading
 import time
 import uuid
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from langchain_core.embeddings import Embeddings
 
 from rag_kit._redact import error_text
 from rag_kit.concurrency.budget import check_abandoned
-from rag_kit.errors import ConfigurationError, RagKitError, ReadError
+from rag_kit.errors import ConfigurationError, RagKitError
 from rag_kit.indexing.cluster import worker
-from rag_kit.indexing.readers.parts import Unreadable
 from rag_kit.models.embedding import embedding_name
-
-if TYPE_CHECKING:
-    from langchain_core.documents import Document
-
-    from rag_kit.indexing.files import SourceFile
-    from rag_kit.indexing.ingestion.listing import Sight
 
 _ATTEMPTS = 5
 _DEATHS_OF_A_CALL = 10
 _LOOK_SECONDS = 5.0
+_MOST_CALLS = 1_000
 _WITHOUT_WORKERS = 300.0
-_WINDOW = 64  # files submitted at a time, at least
-_AHEAD = 8  # and at least so many for each thread of the workers
-_MOST_DEATHS = 3  # of workers that a file ends
 
 
 @contextmanager
@@ -91,6 +82,7 @@ class Cluster:
         self._address = getattr(client.scheduler, "address", "?")
         self._numbers = count()
         self._threads, self._looked, self._seen = 0, 0.0, time.monotonic()
+        self._calls = threading.Semaphore(_MOST_CALLS)
 
     @property
     def threads(self) -> int:
@@ -151,59 +143,27 @@ class Cluster:
             RagKitError: What the task gave.
             ConfigurationError: Its worker died ten times.
         """
-        for _ in range(_DEATHS_OF_A_CALL):
-            found = self.result(self.submit(task, *arguments, priority=10))
-            if isinstance(found, RagKitError):
-                raise found
-            if found is not None:
-                return found
+        with self._calls:
+            for _ in range(_DEATHS_OF_A_CALL):
+                found = self.result(self.submit(task, *arguments, priority=10))
+                if isinstance(found, RagKitError):
+                    raise found
+                if found is not None:
+                    return found
         raise ConfigurationError(
             f"{_DEATHS_OF_A_CALL} workers died while they embedded. Do they have memory enough for the model?"
         )
 
-
-class ClusterConverter:
-    """As `Converter`, on workers: a bounded number of files is submitted ahead of the one that is asked for.
-
-    When a worker dies, Dask blames all its tasks. What is blamed is tried again when its turn comes; a file that ends
-    three workers is given up.
-
-    Args:
-        cluster: Where to convert.
-    """
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._coming: Iterator[SourceFile] = iter(())
-        self._waiting: deque[tuple[SourceFile, Any]] = deque()
-
-    def close(self) -> None:
-        """Let go of the tasks: Dask drops those whose futures are gone."""
-        self._waiting.clear()
-
-    def expect(self, files: Iterable[SourceFile]) -> None:
-        """Take the files that will be asked for, in their order."""
-        self._coming = iter(files)
-
-    def convert(self, file: SourceFile) -> tuple[list[Document], Sight, str, bytes]:
-        """As `Converter.convert`, of the next file that was expected."""
-        window = max(_WINDOW, _AHEAD * self._cluster.threads)
-        while len(self._waiting) < window and (following := next(self._coming, None)) is not None:
-            self._waiting.append((following, self._cluster.submit(worker.convert, following)))
-        expected, future = self._waiting.popleft()
-        assert expected == file, "files are converted in the order in which they were expected"
-        deaths = 0
-        while (outcome := self._cluster.result(future)) is None:
-            deaths += int(future.exception().allowed_failures) + 1
-            if deaths >= _MOST_DEATHS:
-                reason = f"the worker that read it died {deaths} times"
-                cause = Unreadable(reason, "Mend its reader, or give workers more memory")
-                raise ReadError(f"{file.file}: {cause.reason}. {cause.advice}.") from cause
-            future = self._cluster.submit(worker.convert, file, priority=10)
-        first, *rest = outcome
-        if isinstance(first, Exception):
-            raise first from rest[0]
-        return outcome  # type: ignore[no-any-return]
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """A time without calls of models, so that a worker that dies can be blamed on one task."""
+        taken = 0
+        try:
+            for taken in range(1, _MOST_CALLS + 1):  # noqa: B007 - released below
+                self._calls.acquire()
+            yield
+        finally:
+            self._calls.release(taken)
 
 
 class ClusterEmbeddings(Embeddings):
