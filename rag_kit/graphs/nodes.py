@@ -28,9 +28,6 @@ from rag_kit.text import check_question, detect_language
 from rag_kit.text.analysis import warm_up
 from rag_kit.text.citations.decline import DECLINED, is_declined
 
-#: The note where a rewriting cannot be used.
-NOT_REWRITTEN = "condense: the model gave no usable rewriting; searched for the question as asked"
-
 
 class RagNodes:
     """Base of the nodes of a graph. Prompt files and dictionaries are read here, so that no node blocks on a file.
@@ -116,18 +113,31 @@ class RagNodes:
         if isinstance(update, Command):
             return update
         if history := state.get("history"):
-            seen = str(update["asked"])
-            values = {"question": seen, "history": rendered(history, self.max_history)}
-            query = await self.ask("condense", update, context, values)
-            whole = None if query is None else await self.guards.check_completed(query.query, seen)
-            if isinstance(whole, Refusal):
-                return self.turned_away(whole, language=update["language"])
-            if whole is None:
-                update["notes"] = Overwrite([NOT_REWRITTEN])
-            else:
-                update["search_query"] = whole
-                report("condensed", search_query=whole)
+            found = await self.condensed(update, context, rendered(history, self.max_history))
+            if isinstance(found, Command):
+                return found
+            update |= {**found, "notes": Overwrite(found.get("notes", []))}
         return Command(update=update, goto=self.after_begin)
+
+    async def condensed(
+        self,
+        state: Mapping[str, Any],
+        context: RagContext,
+        history: Markup,
+        name: str = "condense",
+        **more: Any,
+    ) -> Update | Command[Any]:
+        """Make the question stand alone, by the prompt `name`; a command where the guards refuse what it becomes."""
+        values = {"question": state["asked"], "history": history, **more}
+        query = await self.ask(name, state, context, values)
+        if query is None:
+            note = "condense: the model gave no usable rewriting; searched for the question as asked"
+            return {"notes": [note]}
+        whole = await self.guards.check_completed(query.query, state["asked"])
+        if isinstance(whole, Refusal):
+            return self.turned_away(whole, language=state["language"])
+        report("condensed", search_query=whole)
+        return {"search_query": whole}
 
     def fetch(self, query: str, context: RagContext) -> Step[Any]:
         """Call the retriever; a call that hangs is abandoned at the run's deadline."""
@@ -235,11 +245,9 @@ class RagNodes:
 
 def rendered(history: Sequence[Turn] | None, max_chars: int | None = None) -> Markup:
     """A thread's turns for a prompt; nothing where there are none."""
-    turns = [
-        message
-        for turn in history or []
-        for message in (("user", turn["question"]), ("assistant", turn["answer"]))
-    ]
+    turns = []
+    for turn in history or []:
+        turns += [("user", turn["question"]), ("assistant", turn["answer"])]
     return render_history(turns, max_chars=max_chars) if turns else Markup("")
 
 

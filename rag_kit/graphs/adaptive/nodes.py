@@ -122,17 +122,14 @@ class AdaptiveNodes(RagNodes):
         if isinstance(verdict, Refusal):
             return self.ended(state, verdict)
         # the reply alone may be harmless, and so may the question alone
-        whole: dict[str, Any] = {}
-        for key in ("asked", "search_query"):
-            joined = _joined(str(state[key]), verdict, state["language"])
-            checked = whole.get(joined) or await self.guards.check_question(joined)
-            if isinstance(checked, Refusal):
-                return self.ended(state, checked)
-            whole |= {joined: checked, key: checked}
+        whole = _joined(state["search_query"], verdict, state["language"])
+        checked = await self.guards.check_question(whole)
+        if isinstance(checked, Refusal):
+            return self.ended(state, checked)
         report("clarified", reply=verdict)
         answered = Clarification(question=state["question_back"], reply=verdict)
-        update = {key: whole[key] for key in ("asked", "search_query")}
-        update["clarifications"] = [*state["clarifications"], answered]
+        asked = [*state["clarifications"], answered]
+        update = {"asked": checked, "search_query": checked, "clarifications": asked}
         return Command(update=update, goto="classify")
 
     async def next_hop(self, state: AdaptiveState, context: AdaptiveContext) -> Command[Any]:

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from langchain_core.documents import Document
 from langgraph.graph import END
 from langgraph.runtime import get_runtime
 from langgraph.types import Command, Overwrite
 
 from rag_kit.errors import BudgetExceededError, ModelError
 from rag_kit.graphs.conversational import facts as store_of
-from rag_kit.graphs.conversational.related import worth_asking
 from rag_kit.graphs.conversational.state import ConversationalContext, ConversationalState
 from rag_kit.graphs.guards import Refusal
-from rag_kit.graphs.nodes import NOT_REWRITTEN, RagNodes, rendered
+from rag_kit.graphs.nodes import RagNodes, rendered
 from rag_kit.graphs.running import OnCap, attempt, report
 from rag_kit.graphs.state import Turn, Update
 from rag_kit.models.structured import RAISE
 from rag_kit.prompts.rendering import Markup
 from rag_kit.retrieval.conversational import MAX_SUMMARISED, summary_turn
+from rag_kit.text.evidence.passages import PassageText, analyse, found_names
+from rag_kit.text.evidence.terms import terms
 
 _MAX_HISTORY = 8_000
+_MAX_QUESTION = 300
 
 
 class ConversationalNodes(RagNodes):
@@ -84,20 +87,10 @@ class ConversationalNodes(RagNodes):
     async def condense(self, state: ConversationalState, context: ConversationalContext) -> Command[Any]:
         """Make the question stand alone: without the conversation, and without knowing who asks."""
         history, summary, most = state.get("history"), state.get("summary") or "", context.max_history_chars
-        values: dict[str, Any] = {
-            "question": state["asked"],
-            "history": shown_turns(history or [], summary, most),
-            **_facts(state),
-        }
         name = "condense_for_user" if state["facts"] else "condense"
-        query = await self.ask(name, state, context, values)
-        if query is None:
-            return Command(update={"notes": [NOT_REWRITTEN]}, goto="retrieve")
-        whole = await self.guards.check_completed(query.query, state["asked"])
-        if isinstance(whole, Refusal):
-            return self.turned_away(whole)
-        report("condensed", search_query=whole)
-        return Command(update={"search_query": whole}, goto="retrieve")
+        shown = shown_turns(history or [], summary, most)
+        found = await self.condensed(state, context, shown, name, **_facts(state))
+        return found if isinstance(found, Command) else Command(update=found, goto="retrieve")
 
     async def answer(self, state: ConversationalState, context: ConversationalContext) -> Update:
         """Answer from the passages alone; what is known about the user only says what matters to them."""
@@ -208,3 +201,36 @@ def _facts(state: ConversationalState) -> dict[str, Any]:
 
 def _unusable(what: str, error: Exception) -> Update:
     return {"notes": [f"{what}: left out, the model gave nothing usable ({type(error).__name__})"]}
+
+
+def worth_asking(
+    offered: Iterable[str], documents: Sequence[Document], asked: Iterable[str], most: int
+) -> list[str]:
+    """Leave out what was asked before, what repeats, and what the passages cannot answer.
+
+    The passages can answer, as far as words tell: they hold each name of the question, and one of them holds at
+    least half of its words by weight.
+    """
+    passages = [PassageText(i, d.page_content, _title(d)) for i, d in enumerate(documents, start=1)]
+    terms_of = [set(terms(f"{one.title}\n{one.text}")) for one in passages]
+    before = [set(terms(text)) for text in asked]
+    kept: list[str] = []
+    for text in (" ".join(item.split()) for item in offered):
+        keys = set(terms(text))
+        if len(kept) >= most or not keys or len(text) > _MAX_QUESTION:
+            continue
+        if any(len(keys & other) >= 0.8 * len(keys | other) for other in before):
+            continue
+        question = analyse(text)
+        total = sum(term.salience for term in question.terms) or 1.0
+        best = max((sum(t.salience for t in question.terms if t.key in bag) for bag in terms_of), default=0.0)
+        if best >= 0.5 * total and found_names(question, passages) == 1.0:
+            kept.append(text)
+            before.append(keys)
+    return kept
+
+
+def _title(document: Document) -> str:
+    return "\n".join(
+        str(document.metadata[key]) for key in ("title", "heading") if document.metadata.get(key)
+    )

@@ -44,20 +44,13 @@ class SelfRagNodes(RagNodes):
         """Finish with the best so far, where there is something."""
         if not (state["drafts"] or has_answer(state)):
             return None
-        note = f"finished early: {cap_of(error, context)} was reached; the answer is the best so far"
+        note = f"finished early: the answer is the best so far. {error}"
         return Command(update={"notes": [note]}, goto="finish")
 
 
 def has_answer(state: SelfRagState) -> bool:
     """Whether any beam has said something."""
     return any(beam["segments"] for beam in state["beams"])
-
-
-def cap_of(error: BudgetExceededError, context: SelfRagContext) -> str:
-    """Which cap was reached, as the caller gave it."""
-    if error.what == "deadline":
-        return f"deadline={context.deadline:g} s" if context.deadline is not None else str(error)
-    return f"max_{error.what}={getattr(context, f'max_{error.what}')}"
 
 
 def unreadable(error: Exception) -> None:

@@ -166,7 +166,7 @@ async def test_the_best_so_far_at_a_cap_of_tokens() -> None:
         await graph.ainvoke({"question": "Which facts hold?"}, context={"max_tokens": 130}),
     ):
         assert result["answer"].startswith("Fact number")
-        assert any("max_tokens=130 was reached" in note for note in result["notes"])
+        assert any("max_tokens=130" in note for note in result["notes"])
     with pytest.raises(BudgetExceededError, match="max_tokens=1"):
         graph.invoke({"question": "Which facts hold?"}, context={"max_tokens": 1})
 
@@ -189,7 +189,7 @@ async def test_the_best_so_far_at_the_deadline() -> None:
     context = {"deadline": 1.0, "beam_width": 1, "k": 1}
     result = graph.invoke({"question": "Which facts hold?"}, context=context)
     assert result["answer"] == "Fact number 0 holds here.[1]"
-    assert any("deadline=1 s was reached" in note for note in result["notes"])
+    assert any("deadline=1 s" in note for note in result["notes"])
     slow.seconds = 5.0
     with pytest.raises(BudgetExceededError, match="deadline"):
         await graph.ainvoke({"question": "Which facts hold?"}, context={"deadline": 0.2})
@@ -216,7 +216,7 @@ def test_reflect_gives_the_best_so_far_at_any_cap(max_calls: int) -> None:
     result = graph.invoke({"question": "Which facts hold?"}, context=context)
     assert result["answer"].startswith("Fact number")
     assert result["usage"]["calls"] <= max_calls
-    assert any(f"max_calls={max_calls} was reached" in note for note in result["notes"])
+    assert any(f"max_calls={max_calls}" in note for note in result["notes"])
 
 
 def test_settings_have_bounds() -> None:
