@@ -51,11 +51,9 @@ def as_tool(
 ) -> BaseTool:
     """Make any graph of this package a tool for ``langchain.agents.create_agent`` and other agents.
 
-    The tool takes one question, and gives the answer's text with its sources as data for the agent; what the
-    documents say can neither call another tool nor change this one. Each call is a run of its own, also of a graph that
-    has a checkpointer. The run's status, citations and notes are the
-    tool message's ``artifact``. A question that cannot be asked (empty, too long) is explained to the agent's model,
-    which may ask again; other errors end the agent's run.
+    The tool takes one question, and gives the answer's text with its sources as data for the agent. Each call is a run
+    of its own. The run's status, citations and notes are the tool message's ``artifact``. A question that cannot be
+    asked is explained to the agent's model, which may ask again; other errors end the agent's run.
 
     Args:
         graph: A compiled graph with ``question`` in and ``answer`` out.

@@ -135,16 +135,7 @@ def nodes_of_settings(*, language: str, retrieve: str, asks: Sequence[str]) -> d
 
 
 class PlainRagContext(RagContext):
-    """Settings of one run of the plain graph; each has a default.
-
-    Example:
-        >>> PlainRagContext(k=3).k
-        3
-        >>> PlainRagContext(langage="en")
-        Traceback (most recent call last):
-        ...
-        rag_kit.errors.InvalidInputError: context is not valid: 'langage' is no setting (did you mean 'language'?)...
-    """
+    """Settings of one run of the plain graph; each has a default."""
 
     common_nodes = nodes_of_settings(language="condense", retrieve="retrieve", asks=("condense", "answer"))
 

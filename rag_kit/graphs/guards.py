@@ -47,11 +47,9 @@ PassagesGuard = Callable[
 class Guards:
     """Content policy and access rights, plugged into a graph; each may be a function or a coroutine function.
 
-    They run in the order given, each on what the one before it left, and on every path: the question before
-    anything is searched or asked, passages wherever they come from (retriever, web, neighbours), the answer before
-    it leaves the graph. With an answer guard the answer is not streamed token by token, for it is not yet allowed.
-    A guard that raises ends the run with its exception, and one that hangs ends it at the run's deadline: nothing
-    slips past a broken guard.
+    They run in the order given, each on what the one before it left, and on every path. With an answer guard the
+    answer is not streamed token by token, for it is not yet allowed. A guard that raises ends the run with its
+    exception, and one that hangs ends it at the run's deadline: nothing slips past a broken guard.
 
     Attributes:
         question: See each question, each reply of the user to a question of the graph's, and the question again

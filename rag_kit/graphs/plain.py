@@ -24,11 +24,9 @@ def build_plain_rag(
 ) -> PlainRag:
     """Build plain RAG: retrieve, answer from the passages, check each citation.
 
-    What comes back holds ``answer``, ``citations`` (each with a verbatim quote and whether it holds),
-    ``status`` (``grounded``, ``flagged``, ``undecided``, ``uncited`` or ``declined``), ``documents`` with their
-    provenance, ``notes`` (anything that was degraded) and ``usage``. With a checkpointer the turns of a
-    thread are remembered and a follow-up question is made to stand alone before it is searched for; ``question``
-    itself is never changed. Retrieved text is handed to the model as escaped data between tags.
+    What comes back is `RagOutput`: the answer, its citations with verbatim quotes, a status, the documents, notes and
+    usage. With a checkpointer the turns of a thread are remembered and a follow-up question is made to stand alone
+    before it is searched for; ``question`` itself is never changed.
 
     Args:
         retriever: Any LangChain retriever.

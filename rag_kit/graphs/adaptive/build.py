@@ -48,10 +48,7 @@ def build_adaptive_rag(
       ``Command(resume="...")``; else the question back is the answer (status ``clarify``).
 
     What the classifier gives beside these is looked up in one step, and ``notes`` say so. It sees the user's own
-    words alone, so no passage can change the way.
-
-    Paper: Jeong et al., Adaptive-RAG, arXiv 2403.14403. The paper trains a classifier (T5) on labels that come from
-    trying all three ways; here a prompt or a rule judges, or a function of yours. The question back is ours.
+    words alone. Paper: Jeong et al., Adaptive-RAG, arXiv 2403.14403; the question back is ours.
 
     Args:
         retriever: Any LangChain retriever.
@@ -66,8 +63,7 @@ def build_adaptive_rag(
         A compiled graph. Per-run settings are `AdaptiveContext`.
 
     Raises:
-        InvalidInputError: A prompt file is wrong.
-        InvalidInputError: A part is of the wrong kind.
+        InvalidInputError: A part is of the wrong kind, or a prompt file is wrong.
 
     Example:
         >>> from rag_kit.models import chat_model
@@ -112,12 +108,10 @@ def build_adaptive_rag(
 
 
 def single_node(graph: CompiledStateGraph[Any, Any, Any, Any]) -> RunnableLambda[Any, Any]:
-    """A node that runs a compiled graph on the question.
+    """A node that runs a compiled graph on the question, with what is left of the caps as its own context.
 
-    The graph gets the whole configuration, so that tokens, events, tracing and interrupts pass through, and what
-    is left of the caps as its own context. It is called, and not added as it stands, since its settings are another
-    class and its first node would forget the usage so far. LangGraph finds it in the function all the same: drawings
-    with ``xray`` and ``get_state(..., subgraphs=True)`` show it.
+    It is called, and not added as it stands, since its settings are another class and its first node would forget
+    the usage so far. LangGraph finds it in the function all the same: drawings with ``xray`` show it.
     """
 
     def sync(state: AdaptiveState, config: RunnableConfig) -> Update:

@@ -31,9 +31,8 @@ def build_conversational_rag(
 
     As in `build_plain_rag`, and besides:
 
-    - A thread that outgrows ``max_history_turns`` or ``max_history_chars`` is summarised under a cap: the older
-      half joins what was summarised before (``summary``), the newer turns stay word for word. Below the caps no
-      call is made for it.
+    - A thread that outgrows ``max_history_turns`` or ``max_history_chars`` is summarised: the older half joins what
+      was summarised before (``summary``), the newer turns stay word for word.
     - With ``remember=True``, a store, and ``user_id`` in the run's context, lasting facts that the user states are
       kept across threads, and help to understand and to answer later questions. They are no source.
     - With ``related_questions`` in the context, up to five questions are offered that the passages answer.
@@ -49,8 +48,7 @@ def build_conversational_rag(
         A compiled graph. Per-run settings are `ConversationalContext`.
 
     Raises:
-        InvalidInputError: A prompt file is wrong.
-        InvalidInputError: A part is of the wrong kind, or ``max_facts`` out of range.
+        InvalidInputError: A part is of the wrong kind, ``max_facts`` out of range, or a prompt file wrong.
 
     Example:
         >>> from langgraph.checkpoint.memory import InMemorySaver

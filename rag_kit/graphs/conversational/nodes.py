@@ -20,7 +20,7 @@ from rag_kit.graphs.state import Turn, Update
 from rag_kit.models.structured import RAISE
 from rag_kit.prompts.rendering import Markup
 from rag_kit.retrieval.conversational import MAX_SUMMARISED, summary_turn
-from rag_kit.text.evidence.passages import PassageText, analyse, found_names
+from rag_kit.text.evidence.passages import analyse, found_names, passage_text
 from rag_kit.text.evidence.terms import terms
 
 _MAX_HISTORY = 8_000
@@ -211,7 +211,7 @@ def worth_asking(
     The passages can answer, as far as words tell: they hold each name of the question, and one of them holds at
     least half of its words by weight.
     """
-    passages = [PassageText(i, d.page_content, _title(d)) for i, d in enumerate(documents, start=1)]
+    passages = [passage_text(at, one.page_content, one.metadata) for at, one in enumerate(documents, start=1)]
     terms_of = [set(terms(f"{one.title}\n{one.text}")) for one in passages]
     before = [set(terms(text)) for text in asked]
     kept: list[str] = []
@@ -228,9 +228,3 @@ def worth_asking(
             kept.append(text)
             before.append(keys)
     return kept
-
-
-def _title(document: Document) -> str:
-    return "\n".join(
-        str(document.metadata[key]) for key in ("title", "heading") if document.metadata.get(key)
-    )

@@ -54,8 +54,7 @@ def build_crag(
         ``graph.invoke({"question": ...}, context={"upper": 0.4})``.
 
     Raises:
-        InvalidInputError: A prompt file is wrong.
-        InvalidInputError: A part is of the wrong kind.
+        InvalidInputError: A part is of the wrong kind, or a prompt file is wrong.
 
     Example:
         >>> from rag_kit.models import chat_model

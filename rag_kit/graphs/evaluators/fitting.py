@@ -25,9 +25,6 @@ Pair = tuple[str, "Document | str", bool]
 class Fitted:
     """Thresholds and what they are worth on the pairs they were fitted on, which flatters them.
 
-    CRAG decides by the highest confidence of all passages: to fit thresholds for that decision give the highest
-    confidence of each question, and whether an answer is among its passages.
-
     Attributes:
         thresholds: For the evaluator whose confidences these were.
         cut: The one threshold with the best accuracy; a confidence above it says relevant.

@@ -33,15 +33,13 @@ _WORDS = {"yes": True, "true": True, "是": True, "no": False, "false": False, "
 
 
 class FunctionEvaluator(Evaluator):
-    """Judge passages by a function or chain of your own.
+    """Judge passages by a function or chain of your own, side by side.
 
     A function takes the question and all passages (its second parameter is named in the plural, or annotated as a
     list) and returns a list, or it takes the question and one passage (a ``Document``, or its text where the parameter
-    is annotated ``str``). A chain is asked about one passage: its input is a dict with ``question`` and the passage's
-    text as ``passage``, ``document`` and ``context``. Passages are judged side by side.
-
-    What may be returned for a passage: true or false, a number, a ``Grading``, or a dict or object with ``relevant``
-    (true, false, "yes", "no"; ``binary_score`` is read too), ``score``, or both, and ``reason``.
+    is annotated ``str``). A chain gets a dict with ``question`` and one passage's text as ``passage``, ``document`` and
+    ``context``. For a passage they give true or false, a number, a ``Grading``, or a dict or object with ``relevant``
+    (or ``binary_score``), ``score``, or both, and ``reason``.
 
     Args:
         func: The function or chain; also an ``async`` one. A plain one runs on a thread under ``ainvoke``.
@@ -204,9 +202,7 @@ def as_evaluator(value: Any = None) -> Evaluator:
 
     Args:
         value: An ``Evaluator``; an embedding model (evidence of words and vectors); a LangChain cross-encoder; a
-            chat model, which is asked about each passage; a function of the question and one passage or all of
-            them, or a chain such as ``prompt | llm.with_structured_output(Grade)`` (see ``FunctionEvaluator``); or
-            ``None``: evidence of words alone.
+            chat model; a function or a chain (see ``FunctionEvaluator``); or ``None``: evidence of words alone.
 
     Raises:
         InvalidInputError: It is something else.

@@ -24,9 +24,8 @@ _LONGEST_REASON = 200
 class LLMEvaluator(Evaluator):
     """Ask a chat model whether each passage states the answer or a part of it.
 
-    The paper measured ChatGPT as a grader (58 to 65% right) well below its small trained model (84%): an LLM is not
-    the better evaluator because it is the larger model. Its thresholds here are those of the prompt's own scale:
-    above 0.3 lies what the prompt calls stating a part of the answer, below 0 what it calls not relevant.
+    Its thresholds are those of the prompt's own scale: above 0.3 lies what the prompt calls stating a part of the
+    answer, below 0 what it calls not relevant.
 
     Args:
         llm: A chat model.
@@ -38,8 +37,7 @@ class LLMEvaluator(Evaluator):
         thresholds: Where its confidence is enough, if you fitted them.
 
     Raises:
-        InvalidInputError: An argument is not allowed.
-        InvalidInputError: A prompt file is wrong.
+        InvalidInputError: An argument is not allowed, or a prompt file is wrong.
 
     Example:
         >>> from langchain_core.language_models import FakeListChatModel

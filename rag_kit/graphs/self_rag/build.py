@@ -68,9 +68,8 @@ def build_self_rag(
     an answer without support is written again, one that does not resolve the question leads to another search.
 
     Text competes in both modes, so no tokens are streamed: what is decided is sent as custom events
-    (``{"event": "segment", "text": ...}``), which joined are the answer. The state's ``trace`` holds every candidate
-    or verdict and why it lost. Loops are bounded by counters in the state; a cap that is reached on the way gives the
-    best so far, with a note, and an error only where there is nothing yet.
+    (``{"event": "segment", "text": ...}``). The state's ``trace`` holds every candidate or verdict and why it lost. A
+    cap that is reached on the way gives the best so far, with a note, and an error only where there is nothing yet.
 
     Args:
         retriever: Any LangChain retriever.
@@ -87,8 +86,7 @@ def build_self_rag(
         A compiled graph. Per-run settings are `SelfRagContext`.
 
     Raises:
-        InvalidInputError: A prompt file is wrong.
-        InvalidInputError: A part or an option is something else.
+        InvalidInputError: A part or an option is something else, or a prompt file is wrong.
 
     Example:
         >>> from rag_kit.models import chat_model

@@ -27,8 +27,13 @@ from rag_kit.graphs.self_rag.beams import (
     shared_segments,
     used_passages,
 )
-from rag_kit.graphs.self_rag.candidates import CandidateWriter, new_candidate, probabilities
-from rag_kit.graphs.self_rag.logprobs import Reply, may_have_logprobs
+from rag_kit.graphs.self_rag.candidates import (
+    CandidateWriter,
+    Reply,
+    may_have_logprobs,
+    new_candidate,
+    probabilities,
+)
 from rag_kit.graphs.self_rag.nodes import has_answer
 from rag_kit.graphs.self_rag.state import Beam, Candidate, SelfRagContext, SelfRagState
 from rag_kit.graphs.state import Update
