@@ -195,7 +195,6 @@ def _length(history: Sequence[Turn]) -> int:
 
 
 def _facts(state: ConversationalState) -> dict[str, Any]:
-    """What is known about the user, for a prompt that takes it."""
     return {"facts": store_of.rendered(state["facts"])} if state["facts"] else {}
 
 

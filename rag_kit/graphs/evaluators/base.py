@@ -102,9 +102,6 @@ class Evaluator(ABC):
 
         Returns:
             One grading a passage, in order. A passage that could not be judged gets one too (``ungraded``).
-
-        Raises:
-            BudgetExceededError: A cap of the run is reached.
         """
 
     def ungraded(self, error: BaseException | str) -> Grading:

@@ -96,7 +96,11 @@ class LexicalEvaluator(Evaluator):
 def _reason(found: Usefulness) -> str:
     """What decided, in one line."""
     measures = found.measures
-    terms = f"{measures['own']:.0%} of the question's terms in its best sentence"
-    time = ", its dates lie outside the time asked for" if measures["timed"] and measures["outside"] else ""
-    cosine = f", cosine {measures['cosine']:.2f}" if "cosine" in measures else ""
-    return f"{terms}{time}{cosine}"
+    parts = [f"{measures['own']:.0%} of the question's terms in its best sentence"]
+    if measures["timed"]:
+        outside = "its dates lie outside the time asked for" if measures["outside"] else ""
+        undated = "no date, though a time is asked for" if measures["undated"] else ""
+        parts.append(outside or undated or "its dates touch the time asked for")
+    if "cosine" in measures:
+        parts.append(f"cosine {measures['cosine']:.2f}")
+    return ", ".join(parts)

@@ -44,13 +44,19 @@ class SelfRagNodes(RagNodes):
         """Finish with the best so far, where there is something."""
         if not (state["drafts"] or has_answer(state)):
             return None
-        note = f"finished early: the answer is the best so far. {error}"
+        note = f"finished early: {cap_of(error, context)} was reached; the answer is the best so far"
         return Command(update={"notes": [note]}, goto="finish")
 
 
 def has_answer(state: SelfRagState) -> bool:
     """Whether any beam has said something."""
     return any(beam["segments"] for beam in state["beams"])
+
+
+def cap_of(error: BudgetExceededError, context: SelfRagContext) -> str:
+    """Which cap was reached, as the caller gave it."""
+    name = "deadline" if error.what == "deadline" else f"max_{error.what}"
+    return f"{name}={getattr(context, name)}"
 
 
 def unreadable(error: Exception) -> None:

@@ -34,7 +34,7 @@ from rag_kit.graphs.self_rag.candidates import (
     new_candidate,
     probabilities,
 )
-from rag_kit.graphs.self_rag.nodes import has_answer
+from rag_kit.graphs.self_rag.nodes import cap_of, has_answer
 from rag_kit.graphs.self_rag.state import Beam, Candidate, SelfRagContext, SelfRagState
 from rag_kit.graphs.state import Update
 from rag_kit.text.citations.decline import DECLINED
@@ -144,7 +144,7 @@ class Paper(CandidateWriter):
         if errors and nothing and (caps or len(errors) == len(candidates)):
             raise (caps or errors)[0]
         if caps:
-            notes.append(f"{here} the answer is the best so far. {caps[0]}")
+            notes.append(f"{here} {cap_of(caps[0], context)} was reached; the answer is the best so far")
         if failed := len(errors) - len(caps):
             notes.append(f"{here} {failed} candidates failed")
         if unusable := sum("critique" in one["labels"] for one in candidates):

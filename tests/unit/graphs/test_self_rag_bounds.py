@@ -189,7 +189,7 @@ async def test_the_best_so_far_at_the_deadline() -> None:
     context = {"deadline": 1.0, "beam_width": 1, "k": 1}
     result = graph.invoke({"question": "Which facts hold?"}, context=context)
     assert result["answer"] == "Fact number 0 holds here.[1]"
-    assert any("deadline=1 s" in note for note in result["notes"])
+    assert any("deadline=1" in note for note in result["notes"])
     slow.seconds = 5.0
     with pytest.raises(BudgetExceededError, match="deadline"):
         await graph.ainvoke({"question": "Which facts hold?"}, context={"deadline": 0.2})
