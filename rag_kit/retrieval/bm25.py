@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -17,7 +16,6 @@ from rag_kit.indexing.bm25.scoring import Variant
 from rag_kit.retrieval.arguments import unknown_arguments
 from rag_kit.retrieval.base import RagKitRetriever, Request
 
-_EPSILON = 0.25  # of rank_bm25, and of the variant "okapi"
 LONG = 20_000  # characters; analysing a longer query would hold up an event loop
 
 
@@ -95,64 +93,6 @@ class BM25Retriever(RagKitRetriever):
     ) -> BM25Retriever:
         """Index texts, with the metadata of each, and search them; arguments as for :meth:`from_documents`."""
         return cls.from_documents(documents_of_texts(texts, metadatas), **settings)
-
-    @classmethod
-    def from_rank_bm25(
-        cls, bm25: Any, documents: Iterable[Document], analyzer: Callable[[str], list[str]], **fields: Any
-    ) -> BM25Retriever:
-        """Take over an index of the package rank_bm25, with its scores.
-
-        Args:
-            bm25: The ``BM25Okapi``.
-            documents: The documents that it was built from, in the same order.
-            analyzer: What turned their texts into terms; queries go through it as well.
-            **fields: ``k``, ``filter``, ``name``, ``tags``...
-
-        Raises:
-            InvalidInputError: Another class or another ``epsilon``, or the documents have other terms than the index.
-
-        Example:
-            >>> from rank_bm25 import BM25Okapi
-            >>> notes = [Document("a cat"), Document("a dog"), Document("a bird")]
-            >>> theirs = BM25Okapi([note.page_content.split() for note in notes])
-            >>> [note.page_content for note in BM25Retriever.from_rank_bm25(theirs, notes, str.split).invoke("dog")]
-            ['a dog']
-        """
-        if type(bm25).__name__ != "BM25Okapi" or bm25.epsilon != _EPSILON:
-            raise InvalidInputError(
-                f"bm25 is a {type(bm25).__name__}, epsilon {getattr(bm25, 'epsilon', None)}; its scores are kept for "
-                f"a BM25Okapi with epsilon {_EPSILON}. Else build anew: BM25Retriever.from_documents(documents)."
-            )
-        documents = list(documents)
-        found = [Counter(analyzer(document.page_content)) for document in documents]
-        if found != bm25.doc_freqs:
-            raise InvalidInputError(
-                f"The terms of the {len(found)} documents are not those of the {len(bm25.doc_freqs)} in bm25; give "
-                "the documents in the same order, and the function that split them."
-            )
-        index = BM25Index.from_documents(documents, k1=bm25.k1, b=bm25.b, variant="okapi", analyzer=analyzer)
-        return cls(index=index, **fields)
-
-    @classmethod
-    def from_langchain(cls, retriever: Any, **fields: Any) -> BM25Retriever:
-        """Take over a ``BM25Retriever`` of langchain_community: its documents, ``k``, parameters and scores.
-
-        Args:
-            retriever: The retriever.
-            **fields: ``k``, ``filter``, ``name``, ``tags``...
-
-        Raises:
-            InvalidInputError: Something else was given, or as ``from_rank_bm25``.
-        """
-        if lacking := [
-            name for name in ("vectorizer", "docs", "preprocess_func") if not hasattr(retriever, name)
-        ]:
-            raise InvalidInputError(
-                f"retriever is a {type(retriever).__name__} without {', '.join(lacking)}; give the BM25Retriever of "
-                "langchain_community."
-            )
-        fields = {"k": retriever.k, **fields}
-        return cls.from_rank_bm25(retriever.vectorizer, retriever.docs, retriever.preprocess_func, **fields)
 
     def _retrieve(self, query: str, request: Request) -> list[Document]:
         hits = self.index.search(query, request.k, request.filter)

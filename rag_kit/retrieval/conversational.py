@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
-from pydantic import BaseModel, Field, PrivateAttr, model_validator
+from pydantic import BaseModel, Field
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.prompts.rendering import Markup, escape_tags, render_history
+from rag_kit.prompts.rendering import render_history
 from rag_kit.prompts.schemas import Passages, Query
 from rag_kit.retrieval.fusion import Search
 from rag_kit.retrieval.prompting import LanguagePrompts, folded, texts_of
@@ -20,12 +19,6 @@ from rag_kit.retrieval.rewriting import RewritingRetriever
 
 _MAX_QUESTION = 1_000
 _MAX_DRAFT = 2_000
-_QUESTION_KEYS = ("question", "input")
-_HISTORY_KEYS = ("history", "chat_history")
-# Turns leave for the summary in groups, so that several questions in a row share one (cached) summary.
-_GROUP = 4
-_SUMMARY_SHARE = 4
-MAX_SUMMARISED = 64_000
 
 
 class ConversationalRetriever(RewritingRetriever):
@@ -36,8 +29,7 @@ class ConversationalRetriever(RewritingRetriever):
     the question is searched for as it is and no model is called. If the model fails, the question is searched
     for as it is, and the provenance says so.
 
-    A history longer than ``max_history_chars`` is shortened first: a model summarises the older turns in at most
-    a quarter of that length, the newest are kept word for word. If that fails, the newest turns are used alone.
+    Of a history longer than ``max_history_chars`` the newest turns are used.
 
     Args:
         mode: ``"condense"`` searches for the complete question, ``"answer"`` for a draft answer to it, which
@@ -46,7 +38,6 @@ class ConversationalRetriever(RewritingRetriever):
         include_original: Search for the question as it was asked, too.
         prompt: As for ``RewritingRetriever``; in place of ``condense`` or ``draft_answer``. It takes ``question``,
             and ``history`` if it is to see it.
-        summary_prompt: In place of ``summarise_history``; it takes ``history``, and may take ``max_chars``.
 
     All other arguments are those of ``RewritingRetriever``.
 
@@ -72,15 +63,6 @@ class ConversationalRetriever(RewritingRetriever):
     mode: Literal["condense", "answer"] = "condense"
     max_history_chars: int = Field(default=8_000, ge=200)
     include_original: bool = False
-    summary_prompt: Any = None
-
-    _summary_prompts: LanguagePrompts = PrivateAttr()
-
-    @model_validator(mode="after")
-    def _summaries_can_be_written(self) -> ConversationalRetriever:
-        name, needs = "summarise_history", "history"
-        self._summary_prompts = super()._load_prompts(self.summary_prompt, name, needs=needs)
-        return self
 
     def _load_prompts(self, given: Any, name: str, *, needs: str = "question") -> LanguagePrompts:
         return super()._load_prompts(given, "draft_answer" if self.mode == "answer" else name, needs=needs)
@@ -110,12 +92,14 @@ class ConversationalRetriever(RewritingRetriever):
         return RunnableLambda(find, afunc=afind, name=f"{self.get_name()}.chain")
 
     async def _rewrite(self, question: str, call: QueryCall) -> list[Search]:
-        history = History.of(call.request.extra.get("history"), question, self.max_history_chars)
-        if not history.turns:
+        messages = earlier_messages(call.request.extra.get("history"), question)
+        history = render_history(messages, max_chars=self.max_history_chars)
+        if not history:
             call.settled = True
             return []
-        summary = (await self._summary(question, history, call)) if history.is_long else None
-        values = {"history": history.text(summary), "question": question}
+        if len(history) < len(render_history(messages)):
+            call.note("the oldest turns of the history were left out")
+        values = {"history": history, "question": question}
         drafts = self.mode == "answer"
         most, role = (_MAX_DRAFT, "draft_answer") if drafts else (_MAX_QUESTION, "condensed")
         if drafts:
@@ -133,111 +117,31 @@ class ConversationalRetriever(RewritingRetriever):
             return []
         return [Search(usable[0], role)] if usable else []
 
-    async def _summary(self, question: str, history: History, call: QueryCall) -> str | None:
-        older, is_cut = history.older()
-        if is_cut:
-            call.note("the oldest turns of the history were left out of its summary")
-        prompt = self._summary_prompts.choose(question)
-        values = {"history": older, "max_chars": history.summary_chars}
-        written = await self._ask([values], call, prompt=prompt, form=str, name="summarise_history")
-        if not written:
-            return None
-        call.note("the older turns of the history were summarised")
-        return str(written[0])[: history.summary_chars]
-
 
 def _inputs(values: Any) -> tuple[Any, Any]:
     """Question and history out of a chain's dict."""
-    keys = [key for key in _QUESTION_KEYS if isinstance(values, Mapping) and key in values]
-    if not keys:
+    if not isinstance(values, Mapping) or not {"question", "input"} & values.keys():
         got = sorted(map(str, values)) if isinstance(values, Mapping) else type(values).__name__
         raise InvalidInputError(
-            f"The chain was given {got}; it takes a dict with {' or '.join(map(repr, _QUESTION_KEYS))}, and "
-            f"{' or '.join(map(repr, _HISTORY_KEYS))}."
+            f"The chain was given {got}; it takes a dict with 'question' or 'input', and 'history' or 'chat_history'."
         )
-    return values[keys[0]], next((values[key] for key in _HISTORY_KEYS if values.get(key) is not None), None)
+    question = values["question"] if "question" in values else values["input"]
+    return question, values.get("history") or values.get("chat_history")
 
 
-@dataclass(frozen=True)
-class History:
-    """What was said before a question: each turn of user and assistant as a tagged block, oldest first."""
+def earlier_messages(given: Any, question: str) -> list[Any]:
+    """The messages before a question, which may stand at their end itself.
 
-    turns: tuple[str, ...]
-    max_chars: int
-
-    @classmethod
-    def of(cls, messages: Any, question: str, max_chars: int) -> History:
-        """Read messages in any usual form; the question itself at their end is no part of the history.
-
-        Raises:
-            InvalidInputError: If they are no list of messages.
-        """
-        messages = getattr(messages, "messages", messages)  # a ChatMessageHistory
-        if messages is None:
-            messages = []
-        if isinstance(messages, (str, bytes)) or not isinstance(messages, Sequence):
-            raise InvalidInputError(
-                f"history is {type(messages).__name__}; it must be a list of messages, oldest first: LangChain "
-                "messages, (role, text) pairs, or dicts with 'role' and 'content'."
-            )
-        turns = [block for item in messages if (block := str(render_history([item])))]
-        if turns and turns[-1] == str(render_history([("user", question)])):
-            turns.pop()
-        return cls(tuple(turns), max_chars)
-
-    @property
-    def summary_chars(self) -> int:
-        """Most characters of a summary."""
-        return max(1, self.max_chars // _SUMMARY_SHARE)
-
-    @property
-    def is_long(self) -> bool:
-        """Whether it does not fit as it is."""
-        return _length(self.turns) > self.max_chars
-
-    def parts(self) -> tuple[Sequence[str], Sequence[str]]:
-        """The turns to summarise, and the newest ones, which fit beside the summary."""
-        room = self.max_chars - self.summary_chars - len(summary_turn("")) - 1
-        first = len(self.turns)
-        while first and _length(self.turns[first - 1 :]) <= room:
-            first -= 1
-        grouped = -(-first // _GROUP) * _GROUP
-        first = grouped if grouped < len(self.turns) else first
-        return self.turns[:first], self.turns[first:]
-
-    def text(self, summary: str | None = None) -> Markup:
-        """The text for the prompt: a summary and the newest turns; without a summary the newest that fit."""
-        if not self.is_long:
-            return Markup("\n".join(self.turns))
-        if summary:
-            return Markup("\n".join([summary_turn(summary), *self.parts()[1]]))
-        return _newest(self.turns, self.max_chars)
-
-    def older(self) -> tuple[Markup, bool]:
-        """What is to be summarised, and whether the oldest of it had to be left out."""
-        older, _ = self.parts()
-        text = _newest(older, MAX_SUMMARISED)
-        return text, len(text) < _length(older)
-
-
-def summary_turn(summary: str) -> str:
-    """A summary as the first turn of what is left."""
-    return f'<turn role="summary">{escape_tags(summary)}</turn>'
-
-
-def _newest(turns: Sequence[str], room: int) -> Markup:
-    """The newest turns that fit; of a newest one that is too long itself, the beginning."""
-    kept: list[str] = []
-    for turn in reversed(turns):
-        room -= len(turn) + (1 if kept else 0)
-        if room < 0:
-            if not kept:
-                closing = "</turn>"
-                kept.append(turn[: max(0, len(turn) + room - len(closing))] + closing)
-            break
-        kept.append(turn)
-    return Markup("\n".join(reversed(kept)))
-
-
-def _length(turns: Sequence[str]) -> int:
-    return sum(map(len, turns)) + max(0, len(turns) - 1)
+    Raises:
+        InvalidInputError: If they are no list of messages.
+    """
+    messages = getattr(given, "messages", given)  # a ChatMessageHistory
+    if messages is None:
+        return []
+    if isinstance(messages, (str, bytes)) or not isinstance(messages, Sequence):
+        raise InvalidInputError(
+            f"history is {type(messages).__name__}; it must be a list of messages, oldest first: LangChain "
+            "messages, (role, text) pairs, or dicts with 'role' and 'content'."
+        )
+    asked = render_history([("user", question)])
+    return [*(messages[:-1] if messages and render_history(messages[-1:]) == asked else messages)]

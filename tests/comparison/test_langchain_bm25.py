@@ -9,7 +9,6 @@ import pytest
 from langchain_core.documents import Document
 
 from rag_kit.documents import get_provenance
-from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval import BM25Retriever
 
 with warnings.catch_warnings():
@@ -88,34 +87,3 @@ def test_same_scores_with_the_same_words() -> None:
         assert ours.index.scores(query) == pytest.approx(
             theirs.vectorizer.get_scores(query.split()), abs=1e-9
         )
-
-
-def test_a_retriever_of_theirs_is_taken_over_with_its_scores() -> None:
-    """from_langchain keeps documents, k, parameters, tokeniser and every score."""
-    documents = [Document(f"word{n % 3} and word{n % 5} of page {n}", id=str(n)) for n in range(20)]
-    theirs = LangChainBM25.from_documents(documents, bm25_params={"k1": 1.1, "b": 0.3}, k=7)
-    ours = BM25Retriever.from_langchain(theirs)
-    for query in ("word1", "word2 page 7", "zebra"):
-        scores = theirs.vectorizer.get_scores(query.split())
-        found = ours.invoke(query, k=20)
-        assert len(found) == (scores > 0).sum()
-        for document in found:
-            assert get_provenance(document)["score"] == pytest.approx(
-                scores[int(document.id or "")], abs=1e-9
-            )
-    assert len(ours.invoke("word1")) == 7
-    assert len(BM25Retriever.from_langchain(theirs, k=2).invoke("word1")) == 2
-
-
-def test_what_would_change_the_scores_is_not_taken_over() -> None:
-    """Other documents, another tokeniser, another epsilon or another class are refused with what to do."""
-    documents = [Document("a cat"), Document("a dog"), Document("birds fly")]
-    theirs = LangChainBM25.from_documents(documents)
-    with pytest.raises(InvalidInputError, match="same order"):
-        BM25Retriever.from_rank_bm25(theirs.vectorizer, documents[:2], str.split)
-    with pytest.raises(InvalidInputError, match="split them"):
-        BM25Retriever.from_rank_bm25(theirs.vectorizer, documents, list)
-    with pytest.raises(InvalidInputError, match="epsilon"):
-        BM25Retriever.from_langchain(LangChainBM25.from_documents(documents, bm25_params={"epsilon": 1.0}))
-    with pytest.raises(InvalidInputError, match="langchain_community"):
-        BM25Retriever.from_langchain(BM25Retriever.from_documents(documents))

@@ -18,13 +18,13 @@ from rag_kit.graphs.nodes import RagNodes, rendered
 from rag_kit.graphs.running import OnCap, attempt, report
 from rag_kit.graphs.state import Turn, Update
 from rag_kit.models.structured import RAISE
-from rag_kit.prompts.rendering import Markup
-from rag_kit.retrieval.conversational import MAX_SUMMARISED, summary_turn
+from rag_kit.prompts.rendering import Markup, escape_tags
 from rag_kit.text.evidence.passages import analyse, found_names, passage_text
 from rag_kit.text.evidence.terms import terms
 
 _MAX_HISTORY = 8_000
 _MAX_QUESTION = 300
+MAX_SUMMARISED = 64_000  # characters of turns that a summary is made of
 
 
 class ConversationalNodes(RagNodes):
@@ -187,7 +187,8 @@ def split(history: Sequence[Turn], max_turns: int, max_chars: int) -> tuple[list
 def shown_turns(history: Sequence[Turn], summary: str, max_chars: int = MAX_SUMMARISED) -> Markup:
     """Summary and turns for a prompt; where they do not fit, the newest turns do."""
     written = rendered(history, max_chars)
-    return Markup("\n".join([summary_turn(summary), written])) if summary else written
+    turn = f'<turn role="summary">{escape_tags(summary)}</turn>'
+    return Markup("\n".join([turn, written])) if summary else written
 
 
 def _length(history: Sequence[Turn]) -> int:

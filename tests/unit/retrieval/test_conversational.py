@@ -7,8 +7,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda
@@ -19,7 +17,6 @@ from rag_kit.documents import get_provenance
 from rag_kit.errors import InvalidInputError
 from rag_kit.models import chat_model
 from rag_kit.retrieval import BM25Retriever, ConversationalRetriever, EnsembleRetriever
-from rag_kit.retrieval.conversational import MAX_SUMMARISED, History
 
 QUESTION = "When did she die?"
 COMPLETE = "When did Jane Austen die?"
@@ -124,74 +121,13 @@ def long(turns: int) -> list[tuple[str, str]]:
     return [("user" if n % 2 == 0 else "assistant", f"turn {n} " + "word " * 30) for n in range(turns)]
 
 
-def summarising(prompt: str) -> str:
-    if "<task>summarise_history</task>" in prompt:
-        return "It was about Jane Austen. </turn> " + "x" * 5000
-    return json.dumps({"query": COMPLETE})
-
-
-async def test_a_long_history_is_summarised_under_a_cap() -> None:
-    """The older turns are summarised in a quarter of the cap, the newest kept; the prompt stays under the cap."""
-    retriever = made(summarising, max_history_chars=2000)
+async def test_of_a_long_history_the_newest_turns_are_used() -> None:
+    """The prompt gets at most max_history_chars of history, the newest turns, and the notes say so."""
+    retriever = made(max_history_chars=2000)
     found = await ask(retriever, QUESTION, history=long(40))
-    first, second = prompts(retriever)[:2]
-    assert "<task>summarise_history</task>" in first and "<max_chars>500</max_chars>" in first
-    assert "turn 0 " in first and "turn 39 " not in first
-    history = second.split("<history>")[-1].split("</history>")[0]
+    history = prompts(retriever)[0].split("<history>")[-1].split("</history>")[0]
     assert len(history) <= 2002 and "turn 39 " in history and "turn 0 " not in history
-    assert '<turn role="summary">It was about Jane Austen. &lt;/turn>' in history
-    assert "the older turns of the history were summarised" in notes(found)
-    assert sent(found) == [COMPLETE] and "model: 2 calls" in notes(found)[-1]
-
-
-async def test_a_short_history_costs_one_call() -> None:
-    """A history within the cap is not summarised."""
-    retriever = made(summarising)
-    await ask(retriever, QUESTION, history=long(10))
-    assert len(prompts(retriever)) == 2  # one for each of the two calls
-
-
-async def test_a_summary_that_fails() -> None:
-    """Without a summary the newest turns alone are used, and the notes say so."""
-
-    def script(prompt: str) -> Any:
-        return ConnectionError("down") if "summarise_history" in prompt else summarising(prompt)
-
-    retriever = made(script, max_history_chars=2000)
-    found = await ask(retriever, QUESTION, history=long(40))
-    assert sent(found) == [COMPLETE] and any("summarise_history failed" in note for note in notes(found))
-    condense = next(p for p in prompts(retriever) if "<task>condense</task>" in p)
-    assert "turn 39 " in condense and len(condense.split("<history>")[-1].split("</history>")[0]) <= 2002
-
-
-async def test_a_huge_history() -> None:
-    """What the summary is made from is bounded too; what is left out is told."""
-    retriever = made(summarising)
-    found = await ask(retriever, QUESTION, history=long(2000))
-    assert len(prompts(retriever)[0]) < MAX_SUMMARISED + 5000
-    assert any("left out of its summary" in note for note in notes(found))
-
-
-def test_turns_leave_in_groups() -> None:
-    """Several questions in a row summarise the same turns, so that a cache can serve the summary."""
-    sizes = {len(History.of(long(n), QUESTION, 2000).parts()[0]) for n in range(40, 44)}
-    assert len(sizes) <= 2 and all(size % 4 == 0 for size in sizes)
-
-
-@settings(deadline=None, max_examples=60)
-@given(
-    st.lists(st.tuples(st.sampled_from(["user", "assistant"]), st.text(max_size=400)), max_size=30),
-    st.integers(200, 3000),
-    st.text(max_size=50),
-)
-def test_the_text_never_exceeds_the_cap(messages: Any, cap: int, summary: str) -> None:
-    """With or without a summary, whatever the turns hold, the prompt gets at most the cap."""
-    history = History.of(messages, QUESTION, cap)
-    cut = summary[: history.summary_chars // 6]
-    assert len(history.text()) <= cap and len(history.text(cut)) <= cap
-    older, newest = history.parts()
-    assert (*older, *newest) == history.turns
-    assert history.text().count("<turn ") == history.text().count("</turn>")
+    assert sent(found) == [COMPLETE] and "the oldest turns of the history were left out" in notes(found)
 
 
 async def test_chain() -> None:
@@ -258,7 +194,6 @@ def test_wrong_arguments() -> None:
     for options, says in (
         ({"max_history_chars": 100}, "max_history_chars: "),
         ({"mode": "both"}, "mode"),
-        ({"summary_prompt": ChatPromptTemplate([("user", "{text}")])}, "must take 'history'"),
         ({"prompt": ChatPromptTemplate([("user", "{history}")])}, "must take 'question'"),
     ):
         with pytest.raises(InvalidInputError, match=says):
