@@ -61,19 +61,15 @@ def represented(kinds: Sequence[str], weights: Mapping[str, float] | None = None
     return make
 
 
-def tree(mode: Any) -> Any:
+def tree(index: DocumentIndex, documents: Sequence[Document], pipeline: Any, k: int) -> Any:
     """Passages and summaries of a tree; a summary takes its place and holds no gold answer."""
-
-    def make(index: DocumentIndex, documents: Sequence[Document], pipeline: Any, k: int) -> Any:
-        new = not index.ids()
-        found = plain(index, documents, pipeline, k)
-        if pipeline == "bm25":
-            return found
-        if new:
-            build_raptor(index, chat_model("extractive"))
-        return RaptorRetriever(index=index, mode=mode, k=k) | _placed
-
-    return make
+    new = not index.ids()
+    found = plain(index, documents, pipeline, k)
+    if pipeline == "bm25":
+        return found
+    if new:
+        build_raptor(index, chat_model("extractive"))
+    return RaptorRetriever(index=index, k=k) | _placed
 
 
 def _placed(documents: list[Document]) -> list[Document]:
@@ -86,11 +82,10 @@ def _placed(documents: list[Document]) -> list[Document]:
 
 
 def arms(pipeline: str) -> list[Arm]:
-    trees = [Arm("tree", f"tree, {mode}", tree(mode), SIZE) for mode in ("collapsed", "traversal")]
     return [
         Arm("plain", "text alone", plain, SIZE),
         *(Arm("represented", f"text, {', '.join(kinds)}", represented(kinds), SIZE) for kinds in KINDS),
-        *(trees if pipeline == "dense" else ()),
+        *([Arm("tree", "tree", tree, SIZE)] if pipeline == "dense" else ()),
     ]
 
 

@@ -66,15 +66,14 @@ def measure() -> None:
     nowhere = RunnableLambda(lambda query: [])
     print("| way | examples | " + " | ".join(f"right / none at {t:g}" for t in THRESHOLDS) + " |")
     print("|---" * (len(THRESHOLDS) + 2) + "|")
-    for way in ("similarity, max", "similarity, mean", "keywords"):
-        how, _, pooling = way.partition(", ")
-        settings = {"embeddings": embeddings, "threshold": -1, "pooling": pooling} if pooling else {}
+    for way in ("similarity", "keywords"):
+        settings = {"embeddings": embeddings, "threshold": -1} if way == "similarity" else {}
         for count in (0, 5, 20):
             sources = {
                 name: (nowhere, text, asked[name][:count] if count else ())
                 for name, text in DESCRIPTIONS.items()
             }
-            router = RoutingRetriever(sources=sources, how=how, **settings)
+            router = RoutingRetriever(sources=sources, how=way, **settings)
             inside = [(name, router.route(q)) for name, texts in asked.items() for q in texts[20:]]
             outside = [router.route(question) for question in ELSEWHERE]
             cells = []

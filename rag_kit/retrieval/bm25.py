@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from langchain_core.documents import Document
 
@@ -16,10 +17,38 @@ from rag_kit.indexing.bm25.scoring import Variant
 from rag_kit.retrieval.arguments import unknown_arguments
 from rag_kit.retrieval.base import RagKitRetriever, Request
 
-LONG = 20_000  # characters; analysing a longer query would hold up an event loop
+_LONG = 20_000  # characters; analysing a longer query would hold up an event loop
 
 
-class BM25Retriever(RagKitRetriever):
+class MemoryIndexRetriever(RagKitRetriever):
+    """Base of the retrievers over an index in memory, which search in the event loop unless a query is long."""
+
+    index: Any
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Build the score arrays now rather than in the first, perhaps asynchronous, call."""
+        super().model_post_init(context)
+        self.index.prepare()
+
+    @classmethod
+    @abstractmethod
+    def from_documents(cls, documents: Iterable[Document], **settings: Any) -> Self:
+        """Index documents and search them."""
+
+    @classmethod
+    def from_texts(
+        cls, texts: Iterable[str], metadatas: Iterable[Mapping[str, Any]] | None = None, **settings: Any
+    ) -> Self:
+        """Index texts, with the metadata of each, and search them; arguments as for ``from_documents``."""
+        return cls.from_documents(documents_of_texts(texts, metadatas), **settings)
+
+    async def _aretrieve(self, query: str, request: Request) -> list[Document]:
+        if len(query) > _LONG:
+            return await run_in_thread(self._retrieve, query, request)
+        return self._retrieve(query, request)
+
+
+class BM25Retriever(MemoryIndexRetriever):
     """Find documents by their words, in English, Chinese and other languages.
 
     A document that shares no word with the query is never returned, so there may be fewer than ``k``. The results
@@ -49,11 +78,6 @@ class BM25Retriever(RagKitRetriever):
 
     index: BM25Index
 
-    def model_post_init(self, context: Any, /) -> None:
-        """Build the score arrays now rather than in the first, perhaps asynchronous, call."""
-        super().model_post_init(context)
-        self.index.prepare()
-
     @classmethod
     def from_documents(
         cls,
@@ -67,7 +91,7 @@ class BM25Retriever(RagKitRetriever):
         preprocess_func: Callable[[str], list[str]] | None = None,
         bm25_params: Mapping[str, Any] | None = None,
         **fields: Any,
-    ) -> BM25Retriever:
+    ) -> Self:
         """Index documents and search them.
 
         Args:
@@ -84,24 +108,9 @@ class BM25Retriever(RagKitRetriever):
         settings = _settings(k1, b, variant, analyzer, preprocess_func, bm25_params)
         return cls(index=BM25Index.from_documents(documents, ids=ids, **settings), **fields)
 
-    @classmethod
-    def from_texts(
-        cls,
-        texts: Iterable[str],
-        metadatas: Iterable[Mapping[str, Any]] | None = None,
-        **settings: Any,
-    ) -> BM25Retriever:
-        """Index texts, with the metadata of each, and search them; arguments as for :meth:`from_documents`."""
-        return cls.from_documents(documents_of_texts(texts, metadatas), **settings)
-
     def _retrieve(self, query: str, request: Request) -> list[Document]:
         hits = self.index.search(query, request.k, request.filter)
         return first_stage(hits, "bm25", self.get_name(), query, max_score=self.index.maximum(query))
-
-    async def _aretrieve(self, query: str, request: Request) -> list[Document]:
-        if len(query) > LONG:
-            return await run_in_thread(self._retrieve, query, request)
-        return self._retrieve(query, request)
 
 
 def _settings(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -37,12 +37,25 @@ from rag_kit.documents import Filter, combine_filters, compile_filter
 from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError
 from rag_kit.models.runnables import acall_runnable
 from rag_kit.retrieval.base import OptionalCount, RagKitRetriever, Request
+from rag_kit.retrieval.fusion import check_weights
 from rag_kit.retrieval.stores import native_async, native_filter
 
 T = TypeVar("T")
 _GROWTH = (4, 16, 64)
 _MAX_FETCH = 10_000
 
+
+def _list_of_weights(value: Any) -> list[float] | None:
+    if value is None:
+        return None
+    weights = list(value) if isinstance(value, Iterable) and not isinstance(value, (str, Mapping)) else []
+    if not weights:
+        raise InvalidInputError(f"weights={value!r} was given; give a list of numbers >= 0, or None.")
+    return check_weights(weights, len(weights))
+
+
+Weights = Annotated[list[float] | None, BeforeValidator(_list_of_weights)]
+"""A field for the weights of lists, >= 0; ``None`` for equal ones."""
 Seconds = Annotated[float | None, BeforeValidator(lambda v, info: check_seconds(info.field_name, v))]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -76,9 +75,7 @@ class DocumentCompressor(Part):
 
     @staticmethod
     def _call(method: Any, documents: Sequence[Document], call: QueryCall, *, threaded: bool = False) -> Any:
-        """Call a method of the compressor, with callbacks if it takes them."""
-        if "callbacks" not in inspect.signature(method).parameters:
-            return method(documents, call.query)
+        """Call a method of the compressor, with callbacks for what it runs."""
         manager = call.request.run_manager
         if threaded and isinstance(manager, AsyncCallbackManagerForRetrieverRun):
             manager = manager.get_sync()
@@ -87,19 +84,16 @@ class DocumentCompressor(Part):
     def _matched(
         self, found: Any, documents: Sequence[Document], call: QueryCall, name: str, retriever: str
     ) -> list[Document]:
-        if not isinstance(found, Sequence) or isinstance(found, (str, bytes)):
+        if not isinstance(found, Sequence) or not all(isinstance(doc, Document) for doc in found):
             raise ModelOutputError(
                 f"{self.name} gave {type(found).__name__}; it must give a list of documents."
             )
-        usable = [doc for doc in found if isinstance(doc, Document)]
-        if wrong := len(found) - len(usable):
-            call.note(f"{self.name} gave {wrong} of {len(found)} items that are no documents; left out")
-        places = [_place(doc, documents) for doc in usable]
+        places = [_place(doc, documents) for doc in found]
         times = Counter(places)
         if dropped := len(documents) - len(times.keys() - {None}):
             call.note(f"{self.name} kept {len(documents) - dropped} of {len(documents)} passages")
         results = []
-        for rank, (doc, place) in enumerate(zip(usable, places, strict=True), start=1):
+        for rank, (doc, place) in enumerate(zip(found, places, strict=True), start=1):
             before = None if place is None else documents[place]
             score_before = None if before is None else peek_score(before)
             score = _score(doc)

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from rag_kit.concurrency import afan_out, fan_out
 from rag_kit.concurrency.branches import FanOut, log_degraded
-from rag_kit.documents import add_note, document_keys
+from rag_kit.documents import document_keys
 from rag_kit.documents.provenance import peek_provenance, peek_score
-from rag_kit.documents.spans import new_part, span_of
-from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval.base import Request
-from rag_kit.retrieval.compose import BranchingRetriever, acall_retriever, call_retriever, raise_all_failed
+from rag_kit.retrieval.compose import (
+    BranchingRetriever,
+    Weights,
+    acall_retriever,
+    call_retriever,
+    raise_all_failed,
+)
 from rag_kit.retrieval.convex import Normalisation, RankedList, fuse
 from rag_kit.retrieval.fusion import (
     FusedList,
@@ -35,7 +39,6 @@ from rag_kit.retrieval.fusion import (
 
 _log = logging.getLogger(__name__)
 _DEPTH = 100
-Weights = Sequence[float] | Callable[[str], Sequence[float]]
 Retriever = Runnable[str, list[Document]]
 
 
@@ -46,14 +49,9 @@ class EnsembleRetriever(BranchingRetriever):
     find is recognised by ``id_key``, else ``Document.id``, else its text. Results are copies whose provenance
     holds each branch's rank, score and weight; a branch that failed is named in ``notes``.
 
-    Two chunkings of one document give no text twice: of a chunk that overlaps a better one, which another
-    retriever found, only the longest stretch that is new is returned, and nothing where none is (by metadata
-    ``source``, ``start`` and ``end``, as `split` and `ingest` write them).
-
     Args:
         retrievers: The retrievers, at least one.
-        weights: One number >= 0 a retriever, or a function from the query to such numbers; ``None`` for equal
-            weights. A retriever of weight 0 is not run.
+        weights: One number >= 0 a retriever; ``None`` for equal weights. A retriever of weight 0 is not run.
         fusion: ``"rrf"``: ``weight / (rrf_k + rank)``, ranks from 1, summed over the branches.
             ``"convex"``: the weighted mean of normalised scores.
             ``"auto"``: as ``"convex"`` over z-scores, with weights that follow each query's scores (see
@@ -82,34 +80,19 @@ class EnsembleRetriever(BranchingRetriever):
     """
 
     other_names: ClassVar[Mapping[str, str]] = {"c": "rrf_k"}
-    several_chunkings: ClassVar[bool] = True
     k_may_be_none: ClassVar[bool] = True
 
     k: int | None = 4  # type: ignore[assignment]
     retrievers: list[Retriever] = Field(min_length=1)
-    weights: Weights | None = None
+    weights: Weights = None
     fusion: str = "rrf"
     rrf_k: float = 60
     normalisation: Normalisation = "min-max"
 
-    @field_validator("weights", mode="before")
-    @classmethod
-    def _weights_are_plain(cls, value: Any) -> Any:
-        if value is None or callable(value):
-            return value
-        if isinstance(value, (str, bytes, Mapping)) or not hasattr(value, "__iter__"):
-            raise InvalidInputError(
-                f"weights={value!r} was given; it must be a list with one number >= 0 a retriever, a function from "
-                "the query to such a list, or None for equal weights."
-            )
-        weights = [*value]
-        return check_weights(weights, len(weights))
-
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
         check_fusion(self.fusion, self.rrf_k)
-        if not callable(self.weights):
-            check_weights(self.weights, len(self.retrievers))
+        check_weights(self.weights, len(self.retrievers))
         return self
 
     def _retrieve(self, query: str, request: Request) -> list[Document]:
@@ -128,8 +111,7 @@ class EnsembleRetriever(BranchingRetriever):
         return self._fuse(*arguments)
 
     def _branches(self, query: str) -> list[Search]:
-        given = self.weights(query) if callable(self.weights) else self.weights
-        weights = check_weights(given, len(self.retrievers))
+        weights = self.weights or [1.0] * len(self.retrievers)
         names = [retriever.get_name() for retriever in self.retrievers]
         repeated = {name for name, count in Counter(names).items() if count > 1}
         return [
@@ -179,49 +161,14 @@ class EnsembleRetriever(BranchingRetriever):
         answered += further
         notes += [f"{found.name} found nothing" for found in answered if not found.documents]
         keys, fused = self._ranking(answered, self._depth(request))
-        parts = self._new_parts(answered, keys, fused, request.k)
-        ranking = fused[: request.k] if parts is None else [pair for pair in fused if pair[0] in parts]
-        found = joined(
+        return joined(
             answered,
             [first_places(list_keys) for list_keys in keys],
-            ranking,
+            fused[: request.k],
             Merged(query, self.get_name(), [*notes, *remarks, *fused.notes], fused.extra),
             f"fusion:{self.fusion}",
             share=partial(_share, fused),
         )
-        if parts is None:
-            return found
-        return [_shortened(doc, parts[key]) for doc, (key, _) in zip(found, ranking, strict=True)]
-
-    def _new_parts(
-        self,
-        answered: Sequence[Search],
-        keys: Sequence[Sequence[str]],
-        fused: Sequence[tuple[str, float]],
-        k: int | None,
-    ) -> dict[str, Document] | None:
-        """The k best documents by key, without what a better one of another retriever has; ``None``: cut nothing."""
-        heads = [found.documents[0] for found in answered if found.documents]
-        placed = sum("start" in head.metadata and span_of(head) is not None for head in heads)
-        if not self.several_chunkings or placed < 2:
-            return None
-        documents: dict[str, Document] = {}
-        lists: dict[str, set[int]] = {}
-        for number, (found, of_one) in enumerate(zip(answered, keys, strict=True)):
-            for key, document in zip(of_one, found.documents, strict=True):
-                first = documents.setdefault(key, document)
-                if first is document or span_of(first) == span_of(document):
-                    lists.setdefault(key, set()).add(number)
-        parts: dict[str, Document] = {}
-        for key, _ in fused:
-            if k is not None and len(parts) >= k:
-                break
-            # what one retriever gives side by side is one chunking, whose overlap is meant
-            others = (part for other, part in parts.items() if lists[key].isdisjoint(lists[other]))
-            part = new_part(documents[key], others)
-            if part is not None:
-                parts[key] = part
-        return parts
 
     def _further(
         self, query: str, request: Request, answered: Sequence[Search]
@@ -243,15 +190,6 @@ class EnsembleRetriever(BranchingRetriever):
             known = depth if maximum else None
             ranked.append(RankedList(list_keys, scores, found.weight, found.name, maximum, known))
         return keys, fuse(self.fusion, ranked, self.normalisation)
-
-
-def _shortened(document: Document, part: Document) -> Document:
-    """A document cut to the part that no better document repeats."""
-    if len(part.page_content) == len(document.page_content):
-        return document
-    place = {name: part.metadata[name] for name in ("start", "end")}
-    update = {"page_content": part.page_content, "metadata": {**document.metadata, **place}}
-    return add_note(document.model_copy(update=update), "shortened: the rest stands in a passage above")
 
 
 def _maximum(found: Sequence[Document]) -> float | None:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from langchain_core.documents import Document
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from rag_kit.concurrency.branches import describe_failure
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.errors import DocumentIndexError, InvalidInputError, LockedError
 from rag_kit.retrieval.base import Request
-from rag_kit.retrieval.ensemble import EnsembleRetriever, Weights
+from rag_kit.retrieval.compose import Weights
+from rag_kit.retrieval.ensemble import EnsembleRetriever
 from rag_kit.retrieval.fusion import Search
 from rag_kit.text.language import detect_language
 
@@ -74,9 +75,8 @@ class HybridRetriever(EnsembleRetriever):
         ['pump']
     """
 
-    several_chunkings: ClassVar[bool] = False
     fusion: str = "auto"
-    weights: Weights | None = (1.0, 1 - _WEIGHT)
+    weights: Weights = Field(default_factory=lambda: [1.0, 1 - _WEIGHT])
 
     @model_validator(mode="after")
     def _second_searches_vectors(self) -> Self:

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 from pydantic import BaseModel, model_validator
 
-from rag_kit.errors import BranchError, InvalidInputError
+from rag_kit.errors import InvalidInputError
 from rag_kit.models.clients import aembed_documents, embed_documents
 from rag_kit.prompts.schemas import Passages
 from rag_kit.retrieval.fusion import Search
@@ -122,19 +121,6 @@ class HyDERetriever(RewritingRetriever):
 
     def _embeddings(self) -> Embeddings | None:
         return self.embeddings or self.retriever.vectorstore.embeddings  # type: ignore[attr-defined]
-
-    async def _steps(self, call: QueryCall) -> list[Document]:
-        try:
-            return await super()._steps(call)
-        except BranchError as error:
-            if self.mode == "text" or self.on_error == "raise" or not call.extra.pop("queries", None):
-                raise
-            # the vector does not fit the store, for example: what the question alone finds is better than nothing
-            model = type(self._embeddings()).__name__
-            call.note(f"degraded: {self.task}: the search with the vector of {model} failed: {error}")
-            call.note(f"degraded: {self.task}: searched with the question alone")
-            found = await self._search([Search(call.query, "original")], call)
-            return self._merge(call, found)
 
     async def _vectors(self, texts: list[str], call: QueryCall) -> NDArray[np.float64]:
         model: Any = self._embeddings()

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
@@ -21,8 +18,7 @@ from rag_kit.text import detect_language, fold
 
 # A number alone, or one within other words; there a sign would make it another number.
 _NUMBER = re.compile(r"([+-]?\d{1,6})|[^\d+-]*(\d{1,6})[^\d]*")
-
-_WINDOW = 2_000  # characters of a text that its script is read from
+_MOST_IN_LINE = 2_000  # characters; a longer text is a passage, whose lines stay
 
 
 class LanguagePrompts:
@@ -148,21 +144,20 @@ def usable_variants(
     """The first ``most`` texts that are worth a search, and for each dropped one a line that says why.
 
     Texts are the same if they differ only in case, width, punctuation, spacing, or simplified against
-    traditional characters. With ``latin``, texts in Latin letters suit every question (names, abbreviations).
+    traditional characters. A text is Chinese if the question is; with ``latin`` it need not be (names, abbreviations).
 
     Example:
-        >>> usable_variants(["What is BM25?", "what is bm25", "BM25 ranking", "БМ25?"], "What is BM25?",
+        >>> usable_variants(["What is BM25?", "what is bm25", "BM25 ranking", "什么是BM25？"], "What is BM25?",
         ...                 most=3, max_chars=200)
-        (['BM25 ranking'], ['repeats the question', 'repeats the question', 'another script'])
+        (['BM25 ranking'], ['repeats the question', 'repeats the question', 'another language'])
     """
     asked = folded(question)
     seen = {asked}
-    script = script_of(question)
-    scripts = {"", script, "LATIN" if latin else script}
+    languages = {detect_language(question), *(("en",) if latin else ())}
     kept: list[str] = []
     dropped: list[str] = []
     for text in written:
-        text = " ".join(text.split()) if max_chars <= _WINDOW else text.strip()
+        text = " ".join(text.split()) if max_chars <= _MOST_IN_LINE else text.strip()
         key = folded(text)
         if not key:
             dropped.append("empty")
@@ -170,8 +165,8 @@ def usable_variants(
             dropped.append("repeats the question" if key == asked else "repeats another")
         elif len(text) > max_chars:
             dropped.append(f"longer than {max_chars} characters")
-        elif script and script_of(text) not in scripts:
-            dropped.append("another script")
+        elif detect_language(text) not in languages:
+            dropped.append("another language")
         elif len(kept) == most:
             dropped.append("more than asked for")
         else:
@@ -187,32 +182,6 @@ def texts_of(answers: Sequence[Any], field: str) -> list[str]:
         value = field_of(answer, field)
         lists.append([value] if isinstance(value, str) else [str(item) for item in value or []])
     return [text for texts in zip_longest(*lists) for text in texts if text is not None]
-
-
-def script_of(text: str) -> str:
-    """The script of a text, by its sentences rather than by the names in it; ``""`` if there is no letter.
-
-    Example:
-        >>> script_of("Who wrote 红楼梦?"), script_of("GPT-4o 有什么区别？"), script_of("Кто?"), script_of("42")
-        ('LATIN', 'HAN', 'CYRILLIC', '')
-    """
-    if text.isascii():
-        return "LATIN" if any(char.isalpha() for char in text) else ""
-    if detect_language(text) == "zh":
-        return "HAN"
-    letters = Counter(_script(char) for char in text[:_WINDOW] if char.isalpha())
-    if letters.get("JAPANESE"):
-        return "JAPANESE"
-    han = letters.pop("HAN", 0)  # Chinese names in a sentence that is not Chinese
-    return max(letters, key=letters.__getitem__) if letters else "HAN" if han else ""
-
-
-@lru_cache(maxsize=4096)
-def _script(char: str) -> str:
-    word = unicodedata.name(char, "?").split()[0]
-    return {"HIRAGANA": "JAPANESE", "KATAKANA": "JAPANESE", "CJK": "HAN", "FULLWIDTH": "LATIN"}.get(
-        word, word
-    )
 
 
 _NOT_KEPT = {code: None for code in range(128) if not (chr(code).isalnum() or chr(code) in "+#")}

@@ -32,21 +32,19 @@ class Part:
     """
 
     def __repr__(self) -> str:
-        given = (f"{name}={_short(value)}" for name, value in vars(self).items() if _is_setting(name, value))
+        given = (
+            f"{name}={_short(value)}" for name, value in vars(self).items() if not _is_hidden(name, value)
+        )
         return redact(f"{type(self).__name__}({', '.join(given)})")
 
 
-def _is_setting(name: str, value: Any) -> bool:
-    private = name.startswith("_") or _SECRET.search(name) is not None
-    return not private and value is not None and name != "prompts"
+def _is_hidden(name: str, value: Any) -> bool:
+    return value is None or name.startswith("_") or name == "prompts" or _SECRET.search(name) is not None
 
 
 def _short(value: Any) -> str:
-    if isinstance(value, Runnable):
-        return value.get_name()
-    if isinstance(value, (str, int, float, bool, list, tuple, dict, set, frozenset, Part)):
-        text = repr(value)
-        return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    if isinstance(value, (str, int, float, list, tuple, dict)):
+        return f"{value!r:.{_LONGEST}}"
     return str(getattr(value, "__name__", type(value).__name__))
 
 

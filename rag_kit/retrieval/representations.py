@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from os import PathLike
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
@@ -128,7 +128,7 @@ class MultiRepresentationRetriever(SteppedRetriever, FamilyWriter, BranchingRetr
             raise InvalidInputError(
                 f"weights names {unknown}; the representations searched are {', '.join(kinds)}."
             )
-        fused = _Fused(
+        fused = EnsembleRetriever(
             retrievers=[
                 ParentDocumentRetriever(
                     index=self.index,
@@ -170,12 +170,6 @@ class MultiRepresentationRetriever(SteppedRetriever, FamilyWriter, BranchingRetr
 def _is_own(kind: str) -> bool:
     """Whether a kind of representation consists of the document's own words."""
     return kind.partition(":")[0] in (TEXT, "children")
-
-
-class _Fused(EnsembleRetriever):
-    """Fuses the representations; documents come back whole, so overlaps are not cut."""
-
-    several_chunkings: ClassVar[bool] = False
 
 
 class _OfKind(SteppedRetriever):

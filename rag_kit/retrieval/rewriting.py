@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -21,12 +21,12 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.models import JsonCache
 from rag_kit.models.identity import model_identity
 from rag_kit.retrieval.base import check_count
+from rag_kit.retrieval.compose import Weights
 from rag_kit.retrieval.convex import RankedList, fuse
 from rag_kit.retrieval.fusion import (
     Merged,
     Search,
     check_fusion,
-    check_weights,
     first_places,
     joined,
     reciprocal_rank_fusion,
@@ -99,7 +99,7 @@ class RewritingRetriever(WrappingRetriever):
     include_original: bool = True
     fusion: str = "rrf"
     rrf_k: float = 60
-    weights: Sequence[float] | None = None
+    weights: Weights = None
     cache: JsonCache | None = None
 
     _prompts: LanguagePrompts = PrivateAttr()
@@ -121,16 +121,6 @@ class RewritingRetriever(WrappingRetriever):
     @classmethod
     def _cache_is_open(cls, value: Any) -> Any:
         return JsonCache(value) if isinstance(value, (str, os.PathLike)) else value
-
-    @field_validator("weights", mode="before")
-    @classmethod
-    def _weights_are_allowed(cls, value: Any) -> Any:
-        if value is None:
-            return None
-        weights = list(value) if isinstance(value, Iterable) and not isinstance(value, str) else []
-        if not weights:
-            raise InvalidInputError(f"weights={value!r} was given; give a list of numbers, or None.")
-        return check_weights(weights, len(weights))
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:

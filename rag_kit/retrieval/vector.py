@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from langchain_core.documents import Document
 from langchain_core.structured_query import Visitor
@@ -14,8 +14,6 @@ from langchain_core.vectorstores import VectorStore
 from rag_kit.concurrency.bridge import call_client, run_in_thread
 from rag_kit.concurrency.steps import Step
 from rag_kit.documents import compile_filter, with_provenance
-from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.store_filters import is_chroma
 from rag_kit.models.runnables import connections_of
 from rag_kit.retrieval.base import Request
 from rag_kit.retrieval.batching import (
@@ -25,7 +23,7 @@ from rag_kit.retrieval.batching import (
     many_searcher,
     search_together,
 )
-from rag_kit.retrieval.stores import native_async, native_async_scores, native_filter
+from rag_kit.retrieval.stores import native_async_scores, native_filter
 
 _Scored = list[tuple[Document, float | None]]
 # A store whose filter language is unknown is searched deeper, and filtered here.
@@ -67,23 +65,6 @@ class VectorRetriever(SteppedRetriever):
     structured_query_translator: Visitor | None = None
 
     _searches_by_text: ClassVar[bool] = True
-
-    def __getstate__(self) -> dict[Any, Any]:
-        """What a copy is made of; none is made of a store that holds a live connection."""
-        self._check_copied()
-        return super().__getstate__()
-
-    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
-        """As ``__getstate__``."""
-        self._check_copied()
-        return super().__deepcopy__(memo)
-
-    def _check_copied(self) -> None:
-        if is_chroma(self.vectorstore):
-            raise InvalidInputError(
-                "A retriever over Chroma holds its connection and cannot be pickled or copied; give the other process "
-                "the folder, and make it there: VectorRetriever(vectorstore=Chroma(persist_directory=folder, ...))."
-            )
 
     async def _found(self, query: str, request: Request) -> list[Document]:
         many, one = partial(self._for_many, request=request), partial(self._for_one, query, request)
@@ -147,15 +128,10 @@ class VectorRetriever(SteppedRetriever):
 
     async def _asearch(self, query: str, fetch: int, kwargs: dict[str, Any]) -> _Scored:
         store = self.vectorstore
-        clients = connections_of(store)
         if native_async_scores(store):
             search = partial(store.asimilarity_search_with_score, query, k=fetch, **kwargs)
-            return list(await call_client(search, partial(self._search, query, fetch, kwargs), clients))
-        scored = type(store).similarity_search_with_score is not VectorStore.similarity_search_with_score
-        if not scored and native_async(store):
-            find = partial(store.asimilarity_search, query, k=fetch, **kwargs)
-            plain = partial(store.similarity_search, query, k=fetch, **kwargs)
-            return [(doc, None) for doc in await call_client(find, plain, clients)]
+            below = partial(self._search, query, fetch, kwargs)
+            return list(await call_client(search, below, connections_of(store)))
         return await run_in_thread(partial(self._search, query, fetch, kwargs))
 
     def _finish(self, query: str, request: Request, found: _Scored) -> list[Document]:
@@ -221,10 +197,4 @@ class VectorSearch(VectorRetriever):
                 return list(
                     await call_client(partial(getattr(store, f"a{name}"), vector, k=fetch, **kwargs), below)
                 )
-        scored = any(hasattr(store, name) for name in _SCORED)
-        native = type(store).asimilarity_search_by_vector is not VectorStore.asimilarity_search_by_vector
-        if native and not scored:
-            find = partial(store.asimilarity_search_by_vector, vector, k=fetch, **kwargs)
-            plain = partial(store.similarity_search_by_vector, vector, k=fetch, **kwargs)
-            return [(doc, None) for doc in await call_client(find, plain)]
         return await run_in_thread(below)

@@ -18,7 +18,6 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import InMemoryVectorStore
 
 import rag_kit.retrieval as kit
-from rag_kit.errors import InvalidInputError
 from rag_kit.indexing import DocumentIndex
 from rag_kit.indexing.raptor.build import build_raptor
 from rag_kit.models import chat_model
@@ -53,8 +52,8 @@ def model(answer: str = '{"queries": ["fan noise"]}') -> FakeListChatModel:
 def sources() -> dict[str, Any]:
     """Two sources to choose from."""
     return {
-        "a": {"retriever": words(), "description": "fans"},
-        "b": {"retriever": vectors(), "description": "noise"},
+        "a": (words(), "fans"),
+        "b": (vectors(), "noise"),
     }
 
 
@@ -150,28 +149,6 @@ def test_copies_over_an_index_open_it_again(tmp_path: Path) -> None:
             for copied in (copy.deepcopy(original), pickle.loads(pickle.dumps(original)))
         ]
     assert [ids_of(copied) for copied in copies] == [ids for ids in expected for _ in range(2)]
-
-
-@pytest.fixture
-def live(tmp_path: Path) -> list[Any]:
-    """Retrievers that hold a connection."""
-    from langchain_chroma import Chroma
-
-    chroma = Chroma.from_documents(DOCS, EMBEDDINGS, persist_directory=str(tmp_path / "chroma"))
-    return [
-        kit.VectorRetriever(vectorstore=chroma),
-    ]
-
-
-def test_a_live_connection_says_what_to_use_instead(live: list[Any]) -> None:
-    """One line, from pickle and from deepcopy, that names what to give the other process."""
-    for retriever in live:
-        for made in (pickle.dumps, copy.deepcopy):
-            with pytest.raises(
-                InvalidInputError, match="cannot be pickled or copied; give the other process"
-            ) as caught:
-                made(retriever)
-            assert "\n" not in str(caught.value)
 
 
 def test_the_package_loads_no_pickle() -> None:

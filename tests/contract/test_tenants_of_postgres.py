@@ -27,7 +27,6 @@ LEAVES: dict[str, Any] = {
     "dense": lambda index: retrieval.index_retriever(index, "dense", k=6),
     "hybrid": lambda index: retrieval.index_retriever(index, "hybrid", k=6),
     "raptor": lambda index: retrieval.RaptorRetriever(index=index, k=6),
-    "traversal": lambda index: retrieval.RaptorRetriever(index=index, mode="traversal", k=6),
     "feedback": lambda index: retrieval.ExpansionRetriever.from_feedback(index, k=6),
     "graph": lambda index: retrieval.GraphRetriever(index=index, k=6),
 }

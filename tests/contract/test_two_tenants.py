@@ -30,7 +30,6 @@ LEAVES = (
     "representations, summaries and questions alone",
     "raptor",
     "raptor, parted",
-    "raptor, parted, traversal",
     "sentence window",
     "expansion, feedback",
     "expansion, feedback, index",

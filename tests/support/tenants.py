@@ -162,9 +162,6 @@ def leaves(folder: Any) -> dict[str, Wrap]:
         ),
         "raptor": lambda **more: retrieval.RaptorRetriever(index=tree, **more),
         "raptor, parted": lambda **more: retrieval.RaptorRetriever(index=parted, **more),
-        "raptor, parted, traversal": lambda **more: retrieval.RaptorRetriever(
-            index=parted, mode="traversal", **more
-        ),
         "sentence window": lambda **more: retrieval.SentenceWindowRetriever.from_documents(
             documents(), **windows, **more
         ),

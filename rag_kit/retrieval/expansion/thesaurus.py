@@ -19,7 +19,6 @@ from rag_kit.text.language import HAN
 
 _CLOSE = HAN + KANA + HANGUL + UNSPACED
 _UNITS = re.compile(f"[{_CLOSE}]|[^\\W_{_CLOSE}]+")
-_MOST_BYTES = 64 << 20
 Entries = Mapping[str, str | Iterable[str]] | Iterable[Iterable[str]]
 
 
@@ -61,7 +60,7 @@ class Thesaurus:
         related terms.
 
         Raises:
-            InvalidInputError: The file is not there, too large or not of that form; the message names it.
+            InvalidInputError: The file is not there or not of that form; the message names it.
         """
         entries = _read_entries(path)
         try:
@@ -106,34 +105,23 @@ class Thesaurus:
 def _pairs(entries: Any) -> Iterator[tuple[str, list[str]]]:
     if isinstance(entries, Mapping):
         for term, related in entries.items():
-            yield _term(term), _terms(related, f"under {term!r}")
-    elif isinstance(entries, Iterable) and not isinstance(entries, (str, bytes)):
-        for number, group in enumerate(entries):
-            terms = _terms(group, f"in group {number + 1}")
-            for term in terms:
-                yield term, [other for other in terms if other != term]
-    else:
+            (one,) = _terms([term])
+            yield one, _terms([related] if isinstance(related, str) else related)
+        return
+    for group in entries if isinstance(entries, (list, tuple)) else [entries]:
+        terms = _terms(group)
+        for term in terms:
+            yield term, [other for other in terms if other != term]
+
+
+def _terms(value: Any) -> list[str]:
+    listed = isinstance(value, (list, tuple, set)) and len(value) > 0
+    if not listed or not all(isinstance(term, str) and term.strip() for term in value):
         raise InvalidInputError(
-            f"A thesaurus was given as {type(entries).__name__}; give a dict from a term to a list of terms, or a "
-            "list of lists."
+            f"{value!r:.80} ({type(value).__name__}) was given in a thesaurus; give a dict from a term to a list of "
+            "terms, or a list of lists of terms. A term is a text that is not empty, a list holds at least one."
         )
-
-
-def _terms(value: Any, where: str) -> list[str]:
-    if isinstance(value, str):
-        value = [value]
-    if isinstance(value, (bytes, Mapping)) or not isinstance(value, Iterable):
-        raise InvalidInputError(f"What stands {where} is {type(value).__name__}; give a list of terms (str).")
-    terms = [_term(item) for item in value]
-    if not terms:
-        raise InvalidInputError(f"There is no term {where}; give at least one, or leave the entry out.")
-    return terms
-
-
-def _term(value: Any) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise InvalidInputError(f"{value!r} is no term; terms are strings that are not empty.")
-    return " ".join(value.split())
+    return [" ".join(term.split()) for term in value]
 
 
 def _key(term: str) -> tuple[str, ...]:
@@ -151,16 +139,14 @@ def _stemmer() -> Analyzer:
 
 def _read_entries(path: str | PathLike[str]) -> Any:
     """What a file holds, as the constructor of ``Thesaurus`` takes it."""
+    file = Path(path)
     try:
-        file = Path(path)
-        if file.stat().st_size > _MOST_BYTES:
-            raise InvalidInputError(f"{file} has more than {_MOST_BYTES:,} bytes, which is too much.")
         text = file.read_text("utf-8-sig")
         if file.suffix.lower() == ".json":
             return json.loads(text)
         if file.suffix.lower() == ".csv":
             return _rows(text)
-    except (TypeError, OSError, ValueError, RecursionError, csv.Error) as error:
+    except (OSError, ValueError, RecursionError, csv.Error) as error:
         raise InvalidInputError(f"{path} cannot be read as a thesaurus: {error}") from error
     raise InvalidInputError(f"{file} is neither .json nor .csv; a thesaurus is one of these.")
 

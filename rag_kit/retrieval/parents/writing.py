@@ -7,7 +7,6 @@ import tempfile
 import weakref
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -22,16 +21,8 @@ from rag_kit.errors import IndexMissingError, InvalidInputError
 from rag_kit.indexing.bm25.parameters import documents_of
 from rag_kit.indexing.document_index.families import Family
 from rag_kit.indexing.document_index.index import DocumentIndex
-from rag_kit.indexing.document_index.writing import Changes, WriteReport
+from rag_kit.indexing.document_index.writing import Changes
 from rag_kit.retrieval.base import RagKitRetriever
-
-
-@dataclass
-class FamilyReport(Changes):
-    """What a write changed, in ids of documents and of children, and how many texts were embedded."""
-
-    children: Changes = field(default_factory=Changes)
-    embedded: int = 0
 
 
 class FamilyWriter(RagKitRetriever):
@@ -96,11 +87,11 @@ class FamilyWriter(RagKitRetriever):
         made._opened = opened
         return made
 
-    def upsert(self, documents: Sequence[Document], ids: Sequence[str] | None = None) -> FamilyReport:
+    def upsert(self, documents: Sequence[Document], ids: Sequence[str] | None = None) -> Changes:
         """Add documents with their children, or replace those with the same ids, in one transaction.
 
         Returns:
-            Which documents were added, updated, unchanged. Children that a document no longer has are gone.
+            Ids of documents that were added, updated, unchanged. Children that a document no longer has are gone.
 
         Raises:
             InvalidInputError: Ids that clash, or text that cannot be stored; nothing was changed.
@@ -109,9 +100,9 @@ class FamilyWriter(RagKitRetriever):
         """
         documents = documents_of(documents)
         families = self._families(documents)
-        return _report(self.index.upsert(families, self._ids(documents, ids)))
+        return self.index.upsert(families, self._ids(documents, ids)).parents
 
-    async def aupsert(self, documents: Sequence[Document], ids: Sequence[str] | None = None) -> FamilyReport:
+    async def aupsert(self, documents: Sequence[Document], ids: Sequence[str] | None = None) -> Changes:
         """As ``upsert``, on a thread."""
         return await run_in_thread(self.upsert, documents, ids)
 
@@ -122,7 +113,7 @@ class FamilyWriter(RagKitRetriever):
         ids: Sequence[str] | None = None,
         scope: str | Sequence[str] | None = None,
         prune: bool = False,
-    ) -> FamilyReport:
+    ) -> Changes:
         """Make the index hold exactly these documents of their sources (``metadata["source"]``).
 
         Args:
@@ -134,7 +125,7 @@ class FamilyWriter(RagKitRetriever):
         documents = documents_of(documents)
         families = self._families(documents)
         given = self._ids(documents, ids)
-        return _report(self.index.sync(families, ids=given, scope=scope, prune=prune))
+        return self.index.sync(families, ids=given, scope=scope, prune=prune).parents
 
     def delete(self, ids: Sequence[str]) -> int:
         """Remove documents with all their children, in one transaction; ids that are not there are passed over.
@@ -147,10 +138,6 @@ class FamilyWriter(RagKitRetriever):
     async def adelete(self, ids: Sequence[str]) -> int:
         """As ``delete``, on a thread."""
         return await run_in_thread(self.delete, ids)
-
-    def get(self, ids: Sequence[str]) -> list[Document]:
-        """Whole documents by id, in the order of the ids; those that are not there are left out."""
-        return self.index.get(ids)
 
     def close(self) -> None:
         """Close the index if ``from_documents`` opened it."""
@@ -167,14 +154,6 @@ class FamilyWriter(RagKitRetriever):
         if ids is not None or self.id_key is None:
             return ids
         return [document_key(document, self.id_key) for document in documents]
-
-
-def _report(report: WriteReport) -> FamilyReport:
-    parents = report.parents
-    children = Changes(report.added, report.updated, report.unchanged, report.removed)
-    return FamilyReport(
-        parents.added, parents.updated, parents.unchanged, parents.removed, children, report.embedded
-    )
 
 
 def _open_or_create(folder: Any, embeddings: Embeddings | None) -> DocumentIndex:

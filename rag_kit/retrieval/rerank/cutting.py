@@ -1,20 +1,13 @@
-"""Which of the ranked passages come back: up to a drop of the scores, with the passages around them, in what order."""
+"""Which of the ranked passages come back, up to a drop of the scores, and in what order."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from langchain_core.documents import Document
-
-from rag_kit.concurrency.branches import describe_failure
-from rag_kit.concurrency.bridge import acall_function, call_function
-from rag_kit.documents import Filter, compile_filter
 from rag_kit.errors import InvalidInputError
-from rag_kit.retrieval.base import check_count, check_number
-from rag_kit.retrieval.query_call import Call, QueryCall
+from rag_kit.retrieval.base import check_count
 
 T = TypeVar("T")
 _TIE = 1e-9
@@ -31,8 +24,6 @@ class ScoreGap:
     Args:
         min_k: Fewest passages, at least 1.
         max_k: Most passages; ``None`` for the retriever's ``k``, which is never exceeded.
-        min_share: A drop counts if it is at least this share (0 to 1) of the way from the first score to the one
-            after the last place looked at. 0 cuts at the largest drop whatever its size; 0.5 asks that it stands out.
 
     Example:
         >>> ScoreGap().cut([0.93, 0.90, 0.41, 0.40, 0.38], 4)
@@ -41,7 +32,6 @@ class ScoreGap:
 
     min_k: int = 1
     max_k: int | None = None
-    min_share: float = 0.0
 
     def __post_init__(self) -> None:
         check_count("min_k", self.min_k)
@@ -49,7 +39,6 @@ class ScoreGap:
             raise InvalidInputError(
                 f"min_k={self.min_k} and max_k={self.max_k} were given; max_k must be at least min_k."
             )
-        check_number("min_share", self.min_share, most=1.0)
 
     def cut(self, scores: Sequence[float], k: int) -> int:
         """How many passages to keep, 0 (of no scores) to ``k``, of those with these scores, best first."""
@@ -59,7 +48,7 @@ class ScoreGap:
         drops = {place: scores[place - 1] - scores[place] for place in places}
         largest = max(drops.values(), default=0.0)
         spread = scores[0] - scores[max(places)] if drops else 0.0
-        if largest <= 0 or largest < self.min_share * spread:
+        if largest <= 0:
             return most
         return max(place for place, drop in drops.items() if drop >= largest - _TIE * max(1.0, abs(spread)))
 
@@ -80,34 +69,3 @@ def lost_in_the_middle(items: Sequence[T]) -> list[T]:
         [1, 3, 5, 4, 2]
     """
     return [*items[::2], *reversed(items[1::2])]
-
-
-async def fetch_neighbours(
-    func: Callable[[Document], Sequence[Document]],
-    documents: Sequence[Document],
-    call: QueryCall,
-    where: Filter | None,
-) -> list[list[Document]]:
-    """The neighbours of each document that pass a filter; a failure is noted, or raised (``on_error="raise"``)."""
-    calls = []
-    for number, doc in enumerate(documents, start=1):
-        given = func, doc.model_copy(deep=True)
-        both = partial(call_function, *given), partial(acall_function, *given)
-        calls.append(Call(f"neighbours of passage {number}", *both))
-    outcomes = (await call.do_all(calls)).outcomes
-    failures = [outcome for outcome in outcomes if not outcome.ok]
-    if failures and call.owner.on_error == "raise":
-        call.value(failures[0])
-    if failures:
-        why = describe_failure(failures[0].name, failures[0].error)
-        call.note(f"degraded: neighbours of {len(failures)} of {len(documents)} passages: {why}")
-    passes = compile_filter(where) if where else None
-    return [_checked(outcome.value, passes) if outcome.ok else [] for outcome in outcomes]
-
-
-def _checked(given: Any, passes: Callable[[Mapping[str, Any]], bool] | None) -> list[Document]:
-    if not isinstance(given, (list, tuple)) or not all(isinstance(doc, Document) for doc in given):
-        raise InvalidInputError(
-            f"The function neighbours gave {type(given).__name__}; it must give a list of documents."
-        )
-    return [doc for doc in given if passes is None or passes(doc.metadata)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -23,7 +22,6 @@ from rag_kit.retrieval.base import check_count
 from rag_kit.retrieval.query_call import Call, QueryCall
 from rag_kit.retrieval.rerank.base import Ranking, Reranker, by_scores, check_scores
 
-_MOST_BYTES = 16_000_000
 _DIALECTS = {"common": ("documents", 100), "tei": ("texts", 32)}
 
 
@@ -142,18 +140,10 @@ class _Endpoint(Runnable[list[str], Any]):
         self.client, self.async_client = clients["http_client"], clients["http_async_client"]
 
     def invoke(self, input: list[str], config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        with self.client.stream("POST", self.base_url, **self._sent(input)) as response:
-            body = bytearray()
-            for piece in response.iter_bytes():
-                _add(body, piece)
-            return _parsed(response, body)
+        return _parsed(self.client.post(self.base_url, **self._sent(input)))
 
     async def ainvoke(self, input: list[str], config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        async with self.async_client.stream("POST", self.base_url, **self._sent(input)) as response:
-            body = bytearray()
-            async for piece in response.aiter_bytes():
-                _add(body, piece)
-            return _parsed(response, body)
+        return _parsed(await self.async_client.post(self.base_url, **self._sent(input)))
 
     def _sent(self, texts: list[str]) -> dict[str, Any]:
         key = self.key.get_secret_value()
@@ -161,14 +151,8 @@ class _Endpoint(Runnable[list[str], Any]):
         return {"json": {**self.body, "query": texts[0], self.field: texts[1:]}, "headers": headers}
 
 
-def _add(body: bytearray, piece: bytes) -> None:
-    body += piece
-    if len(body) > _MOST_BYTES:
-        raise ModelOutputError(f"The rerank endpoint's reply is longer than {_MOST_BYTES:,} bytes.")
-
-
-def _parsed(response: httpx2.Response, body: bytearray) -> Any:
+def _parsed(response: httpx2.Response) -> Any:
     if response.status_code != 200:
-        said = body[:1000].decode(errors="replace") or "no message"
+        said = response.text[:1000] or "no message"
         raise httpx2.HTTPStatusError(said, request=response.request, response=response)
-    return json.loads(body)
+    return response.json()

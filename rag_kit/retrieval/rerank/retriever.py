@@ -9,18 +9,16 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 from pydantic import field_validator, model_validator
 
-from rag_kit.documents import combine_filters, with_provenance
-from rag_kit.documents.identity import document_key
-from rag_kit.documents.provenance import peek_provenance, peek_score
+from rag_kit.documents import with_provenance
+from rag_kit.documents.provenance import peek_score
 from rag_kit.errors import InvalidInputError, ModelOutputError
 from rag_kit.models.attempts import estimate_tokens
 from rag_kit.retrieval.base import OptionalCount
 from rag_kit.retrieval.document_compressor import DocumentCompressor
-from rag_kit.retrieval.own_filter import own_filter
 from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.retrieval.refining import RefiningRetriever
 from rag_kit.retrieval.rerank.base import Ranking, Reranker
-from rag_kit.retrieval.rerank.cutting import ScoreGap, fetch_neighbours, lost_in_the_middle
+from rag_kit.retrieval.rerank.cutting import ScoreGap, lost_in_the_middle
 from rag_kit.retrieval.rerank.model import ListwiseReranker, PointwiseReranker
 from rag_kit.retrieval.rerank.scorers import as_rerankers
 
@@ -30,7 +28,7 @@ _FETCH_FACTOR, _LEAST_FETCHED, _MOST_FETCHED = 5, 20, 100
 class RerankRetriever(RefiningRetriever):
     """Ask a retriever for more than is needed, put the best first with one or more rerankers, and cut.
 
-    What happens, in this order: the rerankers, one after the other; ``score_threshold``; ``score_gap``; neighbours;
+    What happens, in this order: the rerankers, one after the other; ``score_threshold``; ``score_gap``;
     ``token_budget`` and ``k``; ``lost_in_the_middle``. Each reranker leaves a stage ``rerank:<name>`` in the
     provenance, with the rank and the score before. If one fails, the order stays as it was, threshold and gap
     (which would be applied to other scores) are not applied, and the notes say so ("degraded: ...").
@@ -40,7 +38,7 @@ class RerankRetriever(RefiningRetriever):
         reranker: A reranker of ``rag_kit.retrieval.rerank``, a LangChain cross-encoder or document compressor
             (Cohere's, Jina's...), an embedding model, a function of query and documents that gives scores, or a list
             of these, applied in turn. A document compressor may drop documents (``top_n``); the notes say so.
-        k: Most documents to return, neighbours included.
+        k: Most documents to return.
         fetch_k: How many candidates the inner retriever is asked for; ``None`` for five times ``k`` (20 to 100), so
             that a smaller ``k`` cuts the same order.
         score_threshold: Passages whose score of the last reranker is lower are left out. One that could not be
@@ -49,8 +47,6 @@ class RerankRetriever(RefiningRetriever):
         token_budget: Most tokens of all texts together. A passage that does not fit is left out, and the next ones
             are tried.
         count_tokens: Counts the tokens of a text; ``None`` for the kit's estimate.
-        neighbours: A function from a document to the documents around it. They follow their passage; those that
-            the filters do not let through, or that are there already, are left out.
         lost_in_the_middle: Put the best at both ends of the list and the weakest in the middle. The ranks in the
             provenance stay those of the reranking.
         **more: ``filter``, ``on_error``, ``timeout``, ``deadline``, ``max_calls``, ``max_tokens``,
@@ -79,7 +75,6 @@ class RerankRetriever(RefiningRetriever):
     score_gap: ScoreGap | bool | None = None
     token_budget: OptionalCount = None
     count_tokens: Callable[[str], int] | None = None
-    neighbours: Callable[[Document], Any] | None = None
     lost_in_the_middle: bool = False
 
     @classmethod
@@ -143,7 +138,7 @@ class RerankRetriever(RefiningRetriever):
             documents = self._cut(documents, cuttable, call)
         elif self.score_threshold is not None or self.score_gap is not None:
             call.note("score_threshold and score_gap were not applied: the reranking failed")
-        documents = await self._fill(documents, call)
+        documents = self._fitting(documents, call)
         if self.lost_in_the_middle and len(documents) > 2:
             call.note("order: the best passages first and last, the weakest in the middle")
             documents = lost_in_the_middle(documents)
@@ -220,45 +215,24 @@ class RerankRetriever(RefiningRetriever):
                 kept = within
         return [doc for _, doc, _ in kept]
 
-    async def _fill(self, documents: list[Document], call: QueryCall) -> list[Document]:
-        """Documents, each followed by its neighbours, as long as there is room."""
-        k = call.request.k
-        groups: list[list[Document]] = [[] for _ in documents]
-        if self.neighbours is not None and documents:
-            where = combine_filters(call.request.filter, own_filter(self.retriever, call.request.config))
-            groups[:k] = await fetch_neighbours(self.neighbours, documents[:k], call, where)
-        own = {document_key(doc, self.id_key): doc for doc in documents}
-        chosen: dict[str, Document] = {}
-        left: set[str] = set()
-        room = self.token_budget
-        for doc, around in zip(documents, groups, strict=True):
-            for item in (doc, *around):
-                key = document_key(item, self.id_key)
-                if key in chosen or key in left or len(chosen) >= k:
-                    continue
-                if room is not None:
-                    size = (self.count_tokens or estimate_tokens)(item.page_content)
-                    if size > room:
-                        left.add(key)
-                        continue
-                    room -= size
-                # A neighbour that was found by itself too keeps what is known of it.
-                chosen[key] = own[key] if key in own else self._neighbour(item, doc, call)
+    def _fitting(self, documents: list[Document], call: QueryCall) -> list[Document]:
+        """The first k that fit into the token budget."""
+        if (room := self.token_budget) is None:
+            return documents[: call.request.k]
+        chosen: list[Document] = []
+        left = 0
+        for doc in documents:
+            if len(chosen) == call.request.k:
+                break
+            size = (self.count_tokens or estimate_tokens)(doc.page_content)
+            if size > room:
+                left += 1
+                continue
+            room -= size
+            chosen.append(doc)
         if left:
-            call.note(f"{len(left)} passages left out that did not fit into token_budget={self.token_budget}")
-        return list(chosen.values())
-
-    def _neighbour(self, doc: Document, of: Document, call: QueryCall) -> Document:
-        """A copy of a neighbour that says whose neighbour it is."""
-        return with_provenance(
-            doc,
-            score=None,
-            rank=int(peek_provenance(of).get("rank") or 1),
-            stage="neighbour",
-            retriever=self.get_name(),
-            query=call.query,
-            neighbour_of=document_key(of, self.id_key),
-        )
+            call.note(f"{left} passages left out that did not fit into token_budget={self.token_budget}")
+        return chosen
 
     def _inner_parts(self) -> Iterator[Runnable[Any, Any]]:
         for reranker in self.reranker:

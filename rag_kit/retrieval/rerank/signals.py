@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -15,7 +15,7 @@ from rag_kit.documents.identity import document_key
 from rag_kit.documents.provenance import peek_score
 from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval.base import check_number
-from rag_kit.retrieval.convex import check_normalisation, normalise
+from rag_kit.retrieval.convex import normalise
 from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.retrieval.refining import Part
 from rag_kit.retrieval.rerank.base import Ranking, Reranker, by_scores
@@ -60,7 +60,7 @@ class Recency(Signal):
         half_life: Days after which the value is halved, above 0.
         weight: See ``Signal``.
         missing: What a document without a date counts.
-        now: The present moment, or a function that gives it; by default the clock.
+        now: The present moment; by default the clock.
 
     Example:
         >>> recency = Recency(field="year", half_life=365.25, now=datetime.date(2026, 1, 1))
@@ -81,22 +81,17 @@ class Recency(Signal):
     ) -> None:
         super().__init__(field=field, weight=weight, missing=missing)
         self.half_life = check_number("half_life", half_life, above=0.0)
-        if now is not None and not callable(now) and read_date(now) is None:
-            raise InvalidInputError(
-                f"now={now!r} was given; it must be a date, or a function that gives one."
-            )
-        self.now: Any = now
+        self.now = read_date(now)
+        if now is not None and self.now is None:
+            raise InvalidInputError(f"now={now!r} was given; it must be a date.")
 
     def value(self, doc: Document) -> float | None:
         """See ``Signal.value``."""
         found = read_date(doc.metadata.get(self.field))
         if found is None:
             return None
-        given = self.now() if callable(self.now) else self.now
-        now = datetime.datetime.now(_UTC) if given is None else read_date(given)
-        if now is None:
-            raise InvalidInputError(f"The function now gave {given!r}; it must give a date.")
-        days = max(datetime.timedelta(), now - found) / datetime.timedelta(days=1)
+        age = (self.now or datetime.datetime.now(_UTC)) - found
+        days = max(datetime.timedelta(), age) / datetime.timedelta(days=1)
         return float(0.5 ** (days / self.half_life))
 
 
@@ -104,8 +99,7 @@ class Authority(Signal):
     """How much the source of a document is trusted.
 
     Args:
-        values: Trust by value of the field, each 0 to 1: ``{"handbook": 1.0, "forum": 0.2}``; or a function from the
-            field's value to such a number, or ``None``.
+        values: Trust by value of the field, each 0 to 1: ``{"handbook": 1.0, "forum": 0.2}``.
         field: Metadata field that names the source.
         weight: See ``Signal``.
         missing: What a source that is not named counts.
@@ -120,33 +114,25 @@ class Authority(Signal):
 
     def __init__(
         self,
-        values: Mapping[Any, float] | Callable[[Any], float | None],
+        values: Mapping[Any, float],
         *,
         field: str = "source",
         weight: float = 0.5,
         missing: float = 0.5,
     ) -> None:
         super().__init__(field=field, weight=weight, missing=missing)
-        if isinstance(values, Mapping):
-            for name, value in values.items():
-                check_number(f"values[{name!r}]", value, most=1.0)
-        elif not callable(values):
+        if not isinstance(values, Mapping):
             raise InvalidInputError(
-                f"values is {type(values).__name__}; it must map sources to numbers from 0 to 1, or be a function."
+                f"values is {type(values).__name__}; it must map sources to numbers from 0 to 1."
             )
+        for name, value in values.items():
+            check_number(f"values[{name!r}]", value, most=1.0)
         self.values = values
 
     def value(self, doc: Document) -> float | None:
         """See ``Signal.value``."""
         source = doc.metadata.get(self.field)
-        if source is None:
-            return None
-        if not isinstance(self.values, Mapping):
-            found = self.values(source)
-            return None if found is None else check_number("the value of the function", found, most=1.0)
-        with suppress(TypeError):  # a list or dict is no key
-            return float(self.values[source]) if source in self.values else None
-        return None
+        return self.values.get(source) if isinstance(source, Hashable) else None
 
 
 def read_date(value: Any) -> datetime.datetime | None:
@@ -190,18 +176,15 @@ def _from_text(text: str) -> datetime.date:
 class MetadataReranker(Reranker):
     """Combine the score that passages come with and signals from their metadata; lower what was shown already.
 
-    The new score is the weighted mean of the normalised score (weight ``score_weight``) and the signals (each from 0
-    to 1, with its own weight), minus ``shown_penalty`` for a passage that was shown already. The parts stand
-    in the provenance.
+    The new score is the weighted mean of the score brought to 0 to 1 by min-max (weight ``score_weight``) and the
+    signals (each from 0 to 1, with its own weight), minus ``shown_penalty`` for a passage that was shown already.
+    The parts stand in the provenance. Passages without scores count by rank, and a note says so.
 
     Args:
         signals: ``Recency``, ``Authority`` or your own ``Signal``.
         score_weight: Weight of the normalised score, 0 or more.
-        normalisation: How the scores are brought to one scale: ``"min-max"`` (0 to 1), ``"z-score"`` or ``"maximum"``
-            (see ``rag_kit.retrieval.convex``). Passages without scores count by rank, and a note says so.
-        shown: Ids of passages that were shown already, or a function without arguments that gives them. Those of the
-            call, ``retriever.invoke(query, shown=[...])``, are added.
-        shown_penalty: What is taken off the new score of these, 0 or more; the new score is at most 1 with min-max.
+        shown_penalty: What is taken off the new score of a passage whose id the call names as shown already,
+            ``retriever.invoke(query, shown=[...])``; 0 or more.
         depth: See ``Reranker``.
 
     Example:
@@ -220,8 +203,6 @@ class MetadataReranker(Reranker):
         signals: Sequence[Signal] = (),
         *,
         score_weight: float = 1.0,
-        normalisation: str = "min-max",
-        shown: Iterable[str] | Callable[[], Iterable[str]] = (),
         shown_penalty: float = 0.5,
         depth: int | None = None,
     ) -> None:
@@ -237,15 +218,12 @@ class MetadataReranker(Reranker):
             raise InvalidInputError(
                 "score_weight is 0 and there is no signal, so there is nothing to rank by."
             )
-        self.normalisation = check_normalisation(normalisation)
-        self.shown = shown if callable(shown) else _ids(shown)
         self.shown_penalty = check_number("shown_penalty", shown_penalty)
 
     async def rank(self, query: str, documents: Sequence[Document], call: QueryCall) -> Ranking:
         """Order the documents; see ``Reranker.rank``."""
-        shown = _ids(self.shown() if callable(self.shown) else self.shown)
-        shown |= _ids(call.request.extra.get("shown") or ())
-        scaled = normalise([peek_score(doc) for doc in documents], self.normalisation)
+        shown = _ids(call.request.extra.get("shown") or ())
+        scaled = normalise([peek_score(doc) for doc in documents])
         names = [f"{signal.name}:{signal.field}" for signal in self.signals]
         weights = [self.score_weight, *(signal.weight for signal in self.signals)]
         scores: list[float] = []
@@ -255,8 +233,7 @@ class MetadataReranker(Reranker):
             mean = sum(weight * value for weight, value in zip(weights, values, strict=True)) / sum(weights)
             seen = document_key(doc, call.owner.id_key) in shown
             scores.append(mean - (self.shown_penalty if seen else 0.0))
-            parts = dict(zip(["score", *names], values, strict=True))
-            detail = {"parts": parts, "normalisation": self.normalisation}
+            detail = {"parts": dict(zip(["score", *names], values, strict=True))}
             details.append({**detail, "shown": True} if seen else detail)
         notes = [f"rerank:{self.name}: {scaled.note}"] if scaled.note and self.score_weight else []
         return by_scores(scores, details=details, notes=notes)
@@ -271,7 +248,4 @@ def _ids(value: Any) -> set[str]:
     """Ids of documents; one text alone is a likely slip."""
     if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__"):
         raise InvalidInputError(f"shown={value!r} was given; it must be a list of document ids.")
-    ids = set(value)
-    if bad := next((item for item in ids if not isinstance(item, str)), None):
-        raise InvalidInputError(f"shown holds {bad!r}; document ids are texts.")
-    return ids
+    return set(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -18,10 +18,6 @@ from rag_kit.retrieval.routing.retriever import RoutingRetriever
 from rag_kit.retrieval.routing.source import Route, Source
 from rag_kit.text import detect_language
 
-_SETTINGS = frozenset(
-    {"how", "llm", "embeddings", "prompt", "language", "pooling", "threshold", "margin", "fallback"}
-    | {"on_none", "on_error", "timeout", "deadline", "max_calls", "max_tokens"}
-)
 _MAX_DESCRIPTION = 4_000
 
 
@@ -30,7 +26,7 @@ class PromptRouter(RunnableLambda[Any, PromptValue]):
 
     Args:
         prompts: Names of prompt files (a list), or a mapping of name to template, to the name of a prompt file, to
-            ``{"en": ..., "zh": ...}``, or to ``(template, description)`` or ``(template, description, examples)``.
+            ``{"en": ..., "zh": ...}``, or to one of these in a tuple, before a description and examples.
         question_key: Where the question is in the input.
         name: Its name in traces.
         **settings: ``how``, ``llm``, ``embeddings``, ``threshold``, ``fallback``...: as for ``RoutingRetriever``, and
@@ -48,39 +44,31 @@ class PromptRouter(RunnableLambda[Any, PromptValue]):
     def __init__(
         self, prompts: Any, *, question_key: str = "question", name: str | None = None, **settings: Any
     ) -> None:
-        if unknown := sorted(set(settings) - _SETTINGS):
-            raise InvalidInputError(f"Unknown arguments {unknown}; allowed: {', '.join(sorted(_SETTINGS))}.")
-        if settings.get("on_none") == "all":
-            raise InvalidInputError(
-                "on_none='all' was given; only one prompt can be used: 'empty' or 'raise'."
-            )
+        if settings.get("on_none") == "all" or settings.get("most", 1) != 1:
+            raise InvalidInputError("Only one prompt can be used: on_none is 'empty' or 'raise', most is 1.")
         super().__init__(self._pick, afunc=self._apick, name=name or "PromptRouter")
         self.question_key = question_key
         self._templates, sources = _read(prompts)
         # A template is a runnable as a retriever is; the router is asked for routes alone.
         self._router = RoutingRetriever(sources=sources, **settings)
 
-    def route(
-        self, question: str, config: RunnableConfig | None = None, *, prompts: Sequence[str] | None = None
-    ) -> Route:
-        """Decide which prompt suits a question, of all or of those that ``prompts`` names; false if none does."""
-        return self._usable(self._router.route(question, config, sources=prompts))
+    def route(self, question: str, config: RunnableConfig | None = None) -> Route:
+        """Decide which prompt suits a question; false if none does."""
+        return self._usable(self._router.route(question, config))
 
-    async def aroute(
-        self, question: str, config: RunnableConfig | None = None, *, prompts: Sequence[str] | None = None
-    ) -> Route:
+    async def aroute(self, question: str, config: RunnableConfig | None = None) -> Route:
         """As ``route``, natively asynchronous."""
-        return self._usable(await self._router.aroute(question, config, sources=prompts))
+        return self._usable(await self._router.aroute(question, config))
 
-    def _pick(self, values: Any, config: RunnableConfig, **prompts: Any) -> Any:
-        return self._marked(self.route(self._question(values), config, **prompts))
+    def _pick(self, values: Any, config: RunnableConfig) -> Any:
+        return self._marked(self.route(self._question(values), config))
 
-    async def _apick(self, values: Any, config: RunnableConfig, **prompts: Any) -> Any:
-        return self._marked(await self.aroute(self._question(values), config, **prompts))
+    async def _apick(self, values: Any, config: RunnableConfig) -> Any:
+        return self._marked(await self.aroute(self._question(values), config))
 
     def _usable(self, route: Route) -> Route:
         """Of sources all can be asked where the decision failed; of prompts only one can be used."""
-        if not route.degraded:
+        if route.outcome != "degraded":
             return route
         text, fallback = route.notes[0].partition("; all")[0], self._router.fallback
         chosen = tuple(choice for choice in route.choices if choice.name == fallback)
@@ -145,14 +133,12 @@ async def aroute_prompt(
 
 def _read(given: Any) -> tuple[dict[str, Mapping[str, Any]], list[Source]]:
     """Templates by name and language, and each as something that can be routed to."""
-    if isinstance(given, (str, Runnable)) or not isinstance(given, Iterable):
+    named = given
+    if isinstance(given, Iterable) and not isinstance(given, (str, Runnable, Mapping)):
+        named = {name: name for name in given}
+    if not isinstance(named, Mapping) or not all(isinstance(name, str) for name in named):
         raise InvalidInputError(
             f"prompts is {type(given).__name__}; give a list of names of prompt files, or a mapping of name to prompt."
-        )
-    named = given if isinstance(given, Mapping) else {name: name for name in given if isinstance(name, str)}
-    if len(named) < len([*given]):
-        raise InvalidInputError(
-            "prompts is a list of names of prompt files; give templates in a mapping by name."
         )
     templates: dict[str, Mapping[str, Any]] = {}
     sources = []
@@ -180,12 +166,8 @@ def _by_language(name: str, prompt: Any) -> Mapping[str, Any]:
 
 
 def _description(template: Any) -> str:
-    """What a template says of itself."""
-    known = getattr(template, "description", "") or (template.metadata or {}).get("description", "")
-    if isinstance(known, str) and known.strip():
-        return known
-    parts = getattr(template, "messages", None) or [template]
-    texts = [
-        getattr(getattr(part, "prompt", part), "template", getattr(part, "content", "")) for part in parts
+    """What a template says of itself: its description, else its own text."""
+    known = getattr(template, "description", "") or (template.metadata or {}).get("description")
+    return str(known or " ".join(part.pretty_repr() for part in getattr(template, "messages", [template])))[
+        :_MAX_DESCRIPTION
     ]
-    return " ".join(text for text in texts if isinstance(text, str))[:_MAX_DESCRIPTION]

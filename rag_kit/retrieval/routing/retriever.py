@@ -48,8 +48,6 @@ class RoutingRetriever(CallRetriever):
         language: ``"en"`` or ``"zh"`` for the prompt; ``"auto"`` goes by the question.
         most: Most sources for one question; ``None`` for all that fit.
         threshold: Least score that fits: by default 0.1 for ``"similarity"``, any word for ``"keywords"``.
-        margin: How far a further source may be behind the best one; ``None`` for any distance.
-        pooling: For ``"similarity"``: ``"mean"`` or ``"max"`` over a source's description and examples.
         fallback: Name of the source to use if none fits.
         on_none: If none fits and there is no fallback: ``"empty"``, ``"all"`` sources, or ``"raise"``.
         allow: A function from the config to the list of names that may be used, empty for none.
@@ -84,8 +82,6 @@ class RoutingRetriever(CallRetriever):
     language: Literal["auto", "en", "zh"] = "auto"
     most: int | None = Field(default=1, ge=1)
     threshold: float | None = Field(default=None, ge=-1, le=1)
-    margin: float | None = Field(default=None, ge=0, le=1)
-    pooling: Literal["max", "mean"] = "mean"
     fallback: str | None = None
     on_none: OnNone = "empty"
     allow: Callable[[RunnableConfig], Any] | None = None

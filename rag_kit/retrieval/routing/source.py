@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from langchain_core.runnables import Runnable
 
-from rag_kit.documents.identity import to_plain
 from rag_kit.errors import InvalidInputError
 from rag_kit.prompts.format import LANGUAGES
 
@@ -89,7 +87,9 @@ def read_sources(given: Any) -> tuple[Source, ...]:
         ['Leaves', '']
     """
     if isinstance(given, Mapping):
-        sources = [_named(name, value) for name, value in given.items()]
+        sources = [
+            Source(name, *(value if isinstance(value, tuple) else (value,))) for name, value in given.items()
+        ]
     else:
         sources = [] if isinstance(given, (str, Runnable)) or not isinstance(given, Iterable) else list(given)
         if not sources or not all(isinstance(source, Source) for source in sources):
@@ -106,16 +106,6 @@ def read_sources(given: Any) -> tuple[Source, ...]:
     return tuple(sources)
 
 
-def _named(name: str, value: Any) -> Source:
-    if isinstance(value, Mapping) and {"retriever"} <= value.keys() <= {
-        "retriever",
-        "description",
-        "examples",
-    }:
-        return Source(name, **value)
-    return Source(name, *(value if isinstance(value, tuple) else (value,)))
-
-
 def allowed_among(sources: Sequence[Source], names: Any, what: str) -> list[Source]:
     """The sources that an allow-list names (``None``: all), in their own order; ``what`` names the list in messages."""
     if names is None:
@@ -130,13 +120,12 @@ def allowed_among(sources: Sequence[Source], names: Any, what: str) -> list[Sour
 
 
 def _check_name(name: Any) -> None:
-    if not isinstance(name, str) or not name.strip() or name != name.strip() or len(name) > _MAX_NAME:
+    usable = isinstance(name, str) and name.isprintable() and 1 <= len(name) <= _MAX_NAME
+    if not usable or name != name.strip():
         raise InvalidInputError(
             f"The name {str(name)[:80]!r} is not allowed; it must be a text of 1 to {_MAX_NAME} characters without "
-            "blanks at its ends."
+            "control or invisible ones, and without blanks at its ends."
         )
-    if any(unicodedata.category(character)[0] == "C" or character in "\u2028\u2029" for character in name):
-        raise InvalidInputError(f"The name {name!r} holds control or invisible characters; leave them out.")
 
 
 @dataclass(frozen=True)
@@ -164,8 +153,8 @@ class Route:
 
     Example:
         >>> route = Route("Why?", "keywords", "chosen", (Choice("manuals", 0.5, "shared words: fan"),))
-        >>> route.names, bool(route), route.fits
-        (('manuals',), True, True)
+        >>> route.names, bool(route)
+        (('manuals',), True)
     """
 
     question: str
@@ -180,25 +169,5 @@ class Route:
         """The names of the choices, best first."""
         return tuple(choice.name for choice in self.choices)
 
-    @property
-    def reasons(self) -> dict[str, str]:
-        """Why each choice was made."""
-        return {choice.name: choice.reason for choice in self.choices}
-
-    @property
-    def fits(self) -> bool:
-        """Whether the router found that the choices fit the question."""
-        return self.outcome == "chosen"
-
-    @property
-    def degraded(self) -> bool:
-        """Whether the router failed."""
-        return self.outcome == "degraded"
-
     def __bool__(self) -> bool:
         return bool(self.choices)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The route as plain JSON."""
-        plain: dict[str, Any] = to_plain(asdict(self))
-        return plain

@@ -41,8 +41,8 @@ class KeywordWay:
 
     name = "keywords"
 
-    def __init__(self, sources: Sequence[Source], threshold: float | None, margin: float | None) -> None:
-        self._limits = _ANY_WORD if threshold is None else threshold, margin
+    def __init__(self, sources: Sequence[Source], threshold: float | None) -> None:
+        self._threshold = _ANY_WORD if threshold is None else threshold
         self._likeness = WordLikeness([source.texts for source in sources])
         self._places = {source.name: place for place, source in enumerate(sources)}
 
@@ -53,7 +53,7 @@ class KeywordWay:
         scores = {name: round(score, 6) for name, score in zip(names, found, strict=True)}
         # No word in common is no sign of anything, whatever the threshold.
         fitting = {name: score for name, score in scores.items() if score > 0}
-        best = best_names(fitting, *self._limits, most)
+        best = best_names(fitting, self._threshold, most)
         return [Choice(name, scores[name], self._reason(call.query, name)) for name in best], scores
 
     def _reason(self, question: str, name: str) -> str:
@@ -73,13 +73,10 @@ class SimilarityWay:
         self,
         sources: Sequence[Source],
         embeddings: Any,
-        pooling: str,
         threshold: float | None,
-        margin: float | None,
     ) -> None:
         self._embeddings = check_embeddings(embeddings)
-        self._mean = pooling == "mean"
-        self._limits = SIMILARITY_THRESHOLD if threshold is None else threshold, margin
+        self._threshold = SIMILARITY_THRESHOLD if threshold is None else threshold
         self._texts = [text for source in sources for text in source.texts]
         self._rows: dict[str, range] = {}
         for source in sources:
@@ -119,9 +116,9 @@ class SimilarityWay:
             rows = self._rows[source.name]
             own = cosines[rows.start : rows.stop]
             # Rounded, so that equal texts give equal scores whatever the order of the sums.
-            scores[source.name] = round(float(own.mean() if self._mean else own.max()), 6)
+            scores[source.name] = round(float(own.mean()), 6)
             nearest[source.name] = " ".join(source.texts[int(np.argmax(own))].split())[:_REASON_CHARS]
-        best = best_names(scores, *self._limits, most)
+        best = best_names(scores, self._threshold, most)
         return [Choice(name, scores[name], f"similar to: {nearest[name]}") for name in best], scores
 
     def _vectors(self) -> np.ndarray:
@@ -133,14 +130,10 @@ class SimilarityWay:
             return self._matrix
 
 
-def best_names(scores: Mapping[str, float], threshold: float, margin: float | None, most: int) -> list[str]:
-    """The names whose scores reach a threshold and come near to the best one, best first."""
+def best_names(scores: Mapping[str, float], threshold: float, most: int) -> list[str]:
+    """The names whose scores reach a threshold, best first."""
     fitting = [name for name, score in scores.items() if score >= threshold and math.isfinite(score)]
-    fitting.sort(key=lambda name: -scores[name])
-    if margin is not None and fitting:
-        least = scores[fitting[0]] - margin - 1e-9
-        fitting = [name for name in fitting if scores[name] >= least]
-    return fitting[:most]
+    return sorted(fitting, key=lambda name: -scores[name])[:most]
 
 
 class ModelWay:
@@ -206,13 +199,13 @@ def make_way(how: Any, sources: Sequence[Source], settings: Mapping[str, Any]) -
     if how is None:
         usual = {"llm": "model", "embeddings": "similarity"}
         how = next((way for part, way in usual.items() if settings[part] is not None), "keywords")
-    limits = settings["threshold"], settings["margin"]
+    threshold = settings["threshold"]
     if how == "model":
         return ModelWay(settings["llm"], settings["prompt"], settings["language"])
     if how == "similarity":
-        return SimilarityWay(sources, settings["embeddings"], settings["pooling"], *limits)
+        return SimilarityWay(sources, settings["embeddings"], threshold)
     if how == "keywords":
-        return KeywordWay(sources, *limits)
+        return KeywordWay(sources, threshold)
     if callable(how) or isinstance(how, Runnable):
         return FunctionWay(how)
     raise InvalidInputError(

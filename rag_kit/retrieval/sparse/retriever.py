@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Self
 
 from langchain_core.documents import Document
 
 from rag_kit.documents.provenance import first_stage
-from rag_kit.indexing.bm25.parameters import documents_of_texts
 from rag_kit.indexing.sparse.encoding import SparseEncoder, Weights
 from rag_kit.indexing.sparse.index import SparseIndex
-from rag_kit.retrieval.base import RagKitRetriever, Request
+from rag_kit.retrieval.base import Request
+from rag_kit.retrieval.bm25 import MemoryIndexRetriever
 
 
-class SparseRetriever(RagKitRetriever):
+class SparseRetriever(MemoryIndexRetriever):
     """Find documents by the inner product of sparse vectors: SPLADE, bge-m3, or the built-in TF-IDF.
 
     An encoder is a function, async or not, from a list of texts to one dict of term -> weight for each; see
@@ -36,11 +36,6 @@ class SparseRetriever(RagKitRetriever):
     """
 
     index: SparseIndex
-
-    def model_post_init(self, context: Any, /) -> None:
-        """Build the score arrays now rather than in the first, perhaps asynchronous, call."""
-        super().model_post_init(context)
-        self.index.prepare()
 
     @classmethod
     def from_documents(
@@ -67,16 +62,6 @@ class SparseRetriever(RagKitRetriever):
             documents, ids=ids, encoder=encoder, query_encoder=query_encoder, batch_size=batch_size
         )
         return cls(index=index, **fields)
-
-    @classmethod
-    def from_texts(
-        cls,
-        texts: Iterable[str],
-        metadatas: Iterable[Mapping[str, Any]] | None = None,
-        **settings: Any,
-    ) -> Self:
-        """Encode texts and search them; arguments as for :meth:`from_documents`."""
-        return cls.from_documents(documents_of_texts(texts, metadatas), **settings)
 
     def _retrieve(self, query: str, request: Request) -> list[Document]:
         return self._find(query, self.index.encode_query(query), request)

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Self
 
 from langchain_core.documents import Document
 from pydantic import Field, field_validator
 
-from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.documents.provenance import first_stage
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25.index import BM25Index
-from rag_kit.indexing.bm25.parameters import documents_of_texts
-from rag_kit.retrieval.base import RagKitRetriever, Request
-from rag_kit.retrieval.bm25 import LONG
+from rag_kit.retrieval.base import Request
+from rag_kit.retrieval.bm25 import MemoryIndexRetriever
 from rag_kit.text.ngrams import CharacterNgrams
 
 SIZES = (3, 4)
 CLOSE_SIZES = (1, 2)
 
 
-class TrigramRetriever(RagKitRetriever):
+class TrigramRetriever(MemoryIndexRetriever):
     """Find documents by n-grams of characters, so that misspelled words and parts of words match too.
 
     BM25 over the trigrams and 4-grams of each word, and over single characters and pairs where a script has no
@@ -61,11 +59,6 @@ class TrigramRetriever(RagKitRetriever):
             )
         return value
 
-    def model_post_init(self, context: Any, /) -> None:
-        """Build the score arrays now rather than in the first, perhaps asynchronous, call."""
-        super().model_post_init(context)
-        self.index.prepare()
-
     @classmethod
     def from_documents(
         cls,
@@ -89,23 +82,8 @@ class TrigramRetriever(RagKitRetriever):
         index = BM25Index.from_documents(documents, ids=ids, analyzer=analyzer)
         return cls(index=index, **fields)
 
-    @classmethod
-    def from_texts(
-        cls,
-        texts: Iterable[str],
-        metadatas: Iterable[Mapping[str, Any]] | None = None,
-        **settings: Any,
-    ) -> Self:
-        """Index texts and search them; arguments as for :meth:`from_documents`."""
-        return cls.from_documents(documents_of_texts(texts, metadatas), **settings)
-
     def _retrieve(self, query: str, request: Request) -> list[Document]:
         highest = self.index.maximum(query)
         hits = self.index.search(query, request.k, request.filter)
         good = [hit for hit in hits if hit[1] >= self.min_match * highest]
         return first_stage(good, "trigram", self.get_name(), query, max_score=highest)
-
-    async def _aretrieve(self, query: str, request: Request) -> list[Document]:
-        if len(query) > LONG:
-            return await run_in_thread(self._retrieve, query, request)
-        return self._retrieve(query, request)

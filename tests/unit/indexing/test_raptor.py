@@ -28,7 +28,6 @@ from rag_kit.retrieval import RaptorRetriever, index_retriever
 
 pytestmark = pytest.mark.usefixtures("backend")
 
-MODES = ("collapsed", "traversal")
 SMALL = {"max_tokens": 150}
 
 
@@ -78,13 +77,12 @@ def test_what_only_a_summary_answers_is_found_both_ways(tmp_path):
         assert leaves(tree, tree.roots[0]) == tree.leaves.keys() == {doc.id for doc in documents()}
         again = build_raptor(index, model, **SMALL)
         assert (again.calls, again.changed, again.embedded, len(server.chats)) == (0, 0, 0, report.calls)
-    for mode in MODES:
-        retriever = RaptorRetriever(index=index, mode=mode, k=3)
-        for query, topic in (("overview moon", "moon"), ("概览 月球", "月球")):
-            (key, level), *_ = found(retriever, query)
-            assert level and {tree.nodes[key].metadata["topic"]} == {topic}
-            assert len(found(retriever, query, k=1)) == 1
-        assert (found(retriever, "pump valve note valve1")[0])[1] == 0, "a passage is found by its own words"
+    retriever = RaptorRetriever(index=index, k=3)
+    for query, topic in (("overview moon", "moon"), ("概览 月球", "月球")):
+        (key, level), *_ = found(retriever, query)
+        assert level and {tree.nodes[key].metadata["topic"]} == {topic}
+        assert len(found(retriever, query, k=1)) == 1
+    assert (found(retriever, "pump valve note valve1")[0])[1] == 0, "a passage is found by its own words"
     [best] = retriever.invoke("overview moon", k=1)
     assert get_provenance(best)["stages"][0]["stage"] == "raptor" and "raptor" not in best.metadata
     assert index.verify().ok
@@ -207,8 +205,7 @@ FILTERS = (
 )
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_a_summary_is_found_only_if_all_its_passages_pass(tmp_path, mode):
+def test_a_summary_is_found_only_if_all_its_passages_pass(tmp_path):
     """Whatever the operator, in the filter of the call or of the retriever: passages and summaries alike."""
     docs = documents()
     docs[0].metadata["secret"] = True
@@ -219,12 +216,12 @@ def test_a_summary_is_found_only_if_all_its_passages_pass(tmp_path, mode):
         allowed = {key for key in tree.nodes if all(matches(where, own[leaf]) for leaf in leaves(tree, key))}
         allowed |= {key for key, metadata in own.items() if matches(where, metadata)}
         for retriever, call in (
-            (RaptorRetriever(index=index, mode=mode, k=99), {"filter": where}),
-            (RaptorRetriever(index=index, mode=mode, k=99, filter=where), {}),
+            (RaptorRetriever(index=index, k=99), {"filter": where}),
+            (RaptorRetriever(index=index, k=99, filter=where), {}),
         ):
             keys = {key for key, _ in found(retriever, "overview moon 月球 pump", **call)}
             assert keys == allowed
-    narrow = RaptorRetriever(index=index, mode=mode, k=99, filter={"tenant": "a"})
+    narrow = RaptorRetriever(index=index, k=99, filter={"tenant": "a"})
     assert found(narrow, "overview moon", filter={"tenant": "b"}) == []
 
 
@@ -343,7 +340,7 @@ def test_bad_input_says_what_to_do(tmp_path, monkeypatch):
     for settings in ({"seed": -1}, {"seed": True}, {"max_tokens": 0}, {"partition": ["tenent"]}):
         with pytest.raises(InvalidInputError, match=next(iter(settings))):
             build_raptor(index, model, **settings)
-    for settings in ({"k": 0}, {"fetch_k": 0}, {"mode": "other"}):
+    for settings in ({"k": 0}, {"mode": "other"}):
         with pytest.raises(InvalidInputError):
             RaptorRetriever(index=index, **settings)
     assert RaptorRetriever(index=index).invoke(" ") == []

@@ -157,16 +157,6 @@ def test_provenance_shows_the_arithmetic() -> None:
     assert (last["stage"], last["normalisation"]) == ("fusion:convex", "maximum")
 
 
-def test_weights_by_query() -> None:
-    """A function gives the weights of each query; weight 0 leaves a retriever out."""
-    parts = [Scored(found=[("a", 2.0), ("b", 1.0)]), Scored(found=[("b", 2.0), ("a", 1.0)])]
-    ensemble = EnsembleRetriever(
-        retrievers=parts, fusion="convex", weights=lambda query: [1, 0] if query == "left" else [1, 4]
-    )
-    assert [doc.id for doc in ensemble.invoke("left")] == ["a", "b"]
-    assert [doc.id for doc in ensemble.invoke("right")] == ["b", "a"]
-
-
 def test_scores_are_seen_in_depth() -> None:
     """Fusions of scores ask for 100 documents unless told otherwise; rank fusion asks for k."""
     for fusion, fetch_k, expected in [("convex", None, 100), ("convex", 20, 20), ("rrf", None, 4)]:

@@ -84,9 +84,7 @@ def test_another_dimension_is_refused_by_name() -> None:
         retriever.invoke("moon")
 
 
-@pytest.mark.parametrize(
-    ("model", "message"), [*WRONG_FOR_SEVERAL, (Odd([1.0, 2.0]), "vector of Odd failed")]
-)
+@pytest.mark.parametrize(("model", "message"), WRONG_FOR_SEVERAL)
 async def test_hyde_goes_back_to_the_plain_search(model: Embeddings, message: str) -> None:
     """Vectors that are none cost HyDE its passages, not the search; the results say so."""
     store = InMemoryVectorStore(GOOD)

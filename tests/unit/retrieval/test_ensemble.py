@@ -133,19 +133,6 @@ async def test_zero_weight_is_not_run() -> None:
     assert ids(found) == ["a"] and idle.seen == []
 
 
-async def test_weights_from_the_query() -> None:
-    """Weights may be a function of the query, and are checked at the call."""
-    one, two = Plain(docs=docs("a")), Plain(docs=docs("b"))
-    retriever = EnsembleRetriever(
-        retrievers=[one, two],
-        weights=lambda q: [1, 0] if q == "left" else [0, 1] if q == "right" else [1, -1],
-    )
-    assert ids(await both(retriever, "left")) == ["a"]
-    assert ids(await both(retriever, "right")) == ["b"]
-    with pytest.raises(InvalidInputError, match="-1"):
-        retriever.invoke("other")
-
-
 @pytest.mark.parametrize(
     ("kwargs", "says"),
     [

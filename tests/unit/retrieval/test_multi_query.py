@@ -75,18 +75,18 @@ async def test_fused_by_rank_with_weights() -> None:
         '```json\n{"queries": ["ventilator hums", "fan noise"]}\n```',
         "<queries><query>ventilator hums</query><query>fan noise</query></queries>",
         reply("  ventilator hums ", "", "Ventilator Hums!", "fan noise", QUESTION, "why is the BLOWER loud"),
-        reply("ventilator hums", "вентилятор шумит", "风扇噪音", "x" * 600, "fan noise"),
+        reply("ventilator hums", "风扇噪音", "x" * 600, "fan noise"),
     ],
 )
 async def test_junk_is_kept_out(written: str) -> None:
-    """Numbering, bullets, preambles, reasoning, repeats, other scripts and endless texts never become queries."""
+    """Numbering, bullets, preambles, reasoning, repeats, another language and endless texts never become queries."""
     assert sent(await both(made(written), QUESTION)) == [QUESTION, "ventilator hums", "fan noise"]
 
 
 async def test_what_was_dropped_is_told() -> None:
     """The provenance says how much of the model's output was dropped, and why."""
     found = await both(made(reply("fan", QUESTION, "风扇噪音"), DOCS), QUESTION)
-    assert "dropped 2 that the model wrote: 1 repeats the question, 1 another script" in notes(found)
+    assert "dropped 2 that the model wrote: 1 repeats the question, 1 another language" in notes(found)
 
 
 async def test_no_more_than_n() -> None:

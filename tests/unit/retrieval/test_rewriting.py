@@ -233,7 +233,7 @@ async def test_cached_answers_cost_no_call(make: Make, tmp_path: Path) -> None:
 @each
 async def test_useless_answers_are_not_cached(make: Make, tmp_path: Path) -> None:
     """An answer that could not be used is asked for again."""
-    useless = "!" if make is conversation else "嗡"  # a complete question may be in another script
+    useless = "!" if make is conversation else "嗡"  # a complete question may be in another language
     script = json.dumps({"query": useless, "queries": [useless], "passages": [useless]}, ensure_ascii=False)
     retriever = make(Scripted(script=script), cache=tmp_path / "c")
     retriever.invoke(QUESTION)

@@ -92,14 +92,13 @@ async def test_only_the_source_that_fits_is_asked(way: str) -> None:
 
 @each
 async def test_route_says_what_invoke_does(way: str) -> None:
-    """route and aroute give the same decision, search nothing, and are plain JSON."""
+    """route and aroute give the same decision, and search nothing."""
     words = {n: Words(docs=d) for n, d in (("tea", TEA), ("cars", CARS), ("laws", LAWS))}
     retriever = WAYS[way](words=words)
     route = retriever.route(QUESTION)
     assert await retriever.aroute(QUESTION) == route
-    assert route and route.fits and route.names == ("cars",) and "cars" in route.reasons
+    assert route and route.outcome == "chosen" and route.names == ("cars",)
     assert not any(source.asked for source in words.values())
-    json.dumps(route.to_dict())
 
 
 @each
@@ -120,9 +119,7 @@ async def test_none_fits_is_an_answer(way: str) -> None:
     assert await both(plain, question) == []
     assert not any(source.asked for source in words.values())
     route = plain.route(question)
-    assert (
-        not route and route.outcome == "none" and not route.fits and "none of the sources" in route.notes[-1]
-    )
+    assert not route and route.outcome == "none" and "none of the sources" in route.notes[-1]
     found = await both(made(words=words, fallback="laws", **options), question)
     assert route_stage(found[0])["source"] == "laws" and "fallback 'laws'" in " ".join(notes(found))
     everywhere = made(words=words, on_none="all", **options)
@@ -315,7 +312,7 @@ async def test_a_failing_router_leads_to_all_sources(failure: str) -> None:
     told = " ".join(notes(found))
     assert "degraded: route failed" in told or "degraded: route" in told
     assert "all sources are used" in told and "canary" not in told
-    assert retriever.route(QUESTION).degraded
+    assert retriever.route(QUESTION).outcome == "degraded"
     some = await retriever.ainvoke(QUESTION, None, sources=["laws", "tea"])
     assert {route_stage(doc)["source"] for doc in some} == {"laws"}
     assert time.monotonic() - begun < 20
@@ -442,8 +439,6 @@ def test_wrong_arguments() -> None:
         ({"how": "similarity"}, "embeddings is NoneType"),
         ({"threshold": 2}, "threshold"),
         ({"threshold": float("nan")}, "threshold"),
-        ({"margin": -0.1}, "margin"),
-        ({"pooling": "sum"}, "pooling"),
         ({"most": 0}, "most"),
         ({"fallback": "nowhere"}, "fallback names"),
         ({"on_none": "guess"}, "on_none"),

@@ -90,7 +90,7 @@ async def test_overlapping_windows_of_a_document_are_one() -> None:
     assert [d.metadata["parent_id"] for d in found].count("bee") == 1
     for document in found:
         own = document.metadata
-        whole = retriever.get([own["parent_id"]])[0].page_content
+        whole = retriever.index.get([own["parent_id"]])[0].page_content
         assert whole[own["start"] : own["end"]] == document.page_content
 
 

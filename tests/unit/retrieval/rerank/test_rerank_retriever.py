@@ -1,4 +1,4 @@
-"""The retriever around the rerankers: chains, cuts, neighbours, budgets, failures, filters, provenance."""
+"""The retriever around the rerankers: chains, cuts, budgets, failures, filters, provenance."""
 
 from __future__ import annotations
 
@@ -154,8 +154,6 @@ async def test_score_gap() -> None:
         (ScoreGap(), [4.0, 3.0, 2.0, 1.0], 4, 3),
         (ScoreGap(min_k=2), [9.0, 1.0, 0.9, 0.1], 4, 3),
         (ScoreGap(max_k=2), [9.0, 8.0, 7.5, 0.1], 4, 1),
-        (ScoreGap(min_share=0.5), [4.0, 3.0, 2.0, 1.0], 4, 4),
-        (ScoreGap(min_share=0.5), [4.0, 3.9, 1.0, 0.9], 4, 2),
         (ScoreGap(min_k=5), [4.0, 1.0, 0.5], 2, 2),
         (ScoreGap(), [-1.0, -1.2, -9.0], 4, 2),
     ],
@@ -200,65 +198,6 @@ def test_token_budget_is_never_passed(sizes: list[int], budget: int) -> None:
     found = retriever.invoke("q")
     assert sum(len(doc.page_content) for doc in found) <= budget
     assert any(size <= budget for size in sizes) == bool(found)
-
-
-async def test_neighbours() -> None:
-    """Neighbours follow their passage, count towards k, come once, and say whose they are."""
-
-    def around(doc: Document) -> list[Document]:
-        return [
-            Document(f"before {doc.id}", id=f"{doc.id}-", metadata={"name": "n"}),
-            Document("again", id="d"),
-        ]
-
-    retriever = made(neighbours=around)
-    found = await both(retriever, QUESTION, k=5)
-    assert ids(found) == ["b", "b-", "d", "d-", "c"]
-    assert get_provenance(found[1])["stages"][-1] == {
-        "stage": "neighbour", "retriever": "RerankRetriever", "query": QUESTION, "rank": 1, "score": None,
-        "weight": None, "neighbour_of": "b",
-    }  # fmt: skip
-    assert get_provenance(found[2])["stages"][-1]["stage"] == "rerank:scores"
-    assert len(await both(retriever, QUESTION, k=2)) == 2
-
-
-async def test_neighbours_keep_to_filters() -> None:
-    """Neighbours that the call's, the own or the inner retriever's filter does not let through are left out."""
-    docs = [Document(f"fan {n}", id=str(n), metadata={"tenant": "t", "year": n}) for n in range(3)]
-    foreign = [
-        Document("of another tenant", id="x", metadata={"tenant": "u", "year": 1}),
-        Document("of the same", id="y", metadata={"tenant": "t", "year": 1}),
-        Document("another year", id="z", metadata={"tenant": "t", "year": 7}),
-    ]
-    for inner, own, call in (
-        ({"tenant": "t"}, None, {"year": {"$lt": 5}}),
-        (None, {"tenant": "t"}, {"year": {"$lt": 5}}),
-        (None, {"year": {"$lt": 5}}, {"tenant": "t"}),
-    ):
-        for words in (Words(docs=docs, filter=inner), Words(docs=docs, filter=inner).with_retry()):
-            retriever = RerankRetriever(
-                retriever=words,
-                reranker=lambda q, d: [1] * len(d),
-                neighbours=lambda doc: foreign,
-                filter=own,
-            )
-            found = await both(retriever, "fan", filter=call, k=9)
-            assert sorted(map(str, ids(found))) == ["0", "1", "2", "y"]
-
-
-async def test_failing_neighbours() -> None:
-    """A failing function is noted, or raised."""
-
-    def around(doc: Document) -> list[Document]:
-        raise ConnectionError("no neighbours")
-
-    found = await both(made(neighbours=around), QUESTION)
-    assert ids(found) == ["b", "d", "c", "e"]
-    assert any("degraded: neighbours of 4 of 4 passages" in note for note in notes(found))
-    with pytest.raises(BranchError, match="no neighbours"):
-        made(neighbours=around, on_error="raise").invoke(QUESTION)
-    with pytest.raises(InvalidInputError, match="list of documents"):
-        made(neighbours=lambda doc: "text").invoke(QUESTION)
 
 
 async def test_lost_in_the_middle() -> None:
@@ -474,7 +413,7 @@ def test_wrong_arguments() -> None:
     ):
         with pytest.raises(InvalidInputError, match=says):
             made(**settings)
-    for wrong in ({"min_k": 0}, {"min_k": 3, "max_k": 2}, {"min_share": 2}):
+    for wrong in ({"min_k": 0}, {"min_k": 3, "max_k": 2}):
         with pytest.raises(InvalidInputError):
             ScoreGap(**wrong)
     with pytest.raises(InvalidInputError, match="allowed: filter, k, shown"):
