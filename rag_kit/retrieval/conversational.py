@@ -13,7 +13,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.prompts.rendering import render_history
 from rag_kit.prompts.schemas import Passages, Query
 from rag_kit.retrieval.fusion import Search
-from rag_kit.retrieval.prompting import LanguagePrompts, folded, texts_of
+from rag_kit.retrieval.prompting import folded, texts_of
 from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.retrieval.rewriting import RewritingRetriever
 
@@ -64,8 +64,8 @@ class ConversationalRetriever(RewritingRetriever):
     max_history_chars: int = Field(default=8_000, ge=200)
     include_original: bool = False
 
-    def _load_prompts(self, given: Any, name: str, *, needs: str = "question") -> LanguagePrompts:
-        return super()._load_prompts(given, "draft_answer" if self.mode == "answer" else name, needs=needs)
+    def _prompt_name(self) -> str:
+        return "draft_answer" if self.mode == "answer" else self.task
 
     def chain(self) -> Runnable[Mapping[str, Any], list[Document]]:
         """A step for chains that takes ``{"question", "history"}`` or ``{"input", "chat_history"}``.

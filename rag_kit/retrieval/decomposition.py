@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, Self
 
 from langchain_core.documents import Document
 from pydantic import BaseModel, PrivateAttr, model_validator
 
-from rag_kit.errors import InvalidInputError
 from rag_kit.prompts import render_passages
 from rag_kit.prompts.rendering import render_history
 from rag_kit.prompts.schemas import SubQuestions
-from rag_kit.retrieval.base import Count
 from rag_kit.retrieval.fusion import Search
 from rag_kit.retrieval.prompting import LanguagePrompts, folded, texts_of
 from rag_kit.retrieval.query_call import QueryCall
@@ -24,7 +22,9 @@ from rag_kit.text.citations.decline import DECLINED, is_declined
 _MAX_CHARS = 500
 ROLE = "sub_question"
 _MAX_ANSWER = 500
+_MAX_PASSAGES = 6_000
 _MAX_HISTORY = 8_000
+_Step = dict[str, str | None]
 _CITATION = re.compile(r"\s*\[\d{1,3}\]")
 
 
@@ -50,9 +50,6 @@ class DecompositionRetriever(RewritingRetriever):
         n: Most sub-questions, 1 to 32. Serially, each takes one model call to ask it and one to answer it; the last
             is not answered.
         prompt: As for ``RewritingRetriever``; in place of the prompt ``decompose``, or ``decompose_step`` serially.
-        answer_prompt: In place of the prompt ``answer``, for the answers between the steps. It takes ``question``
-            and ``passages``.
-        max_passage_chars: Most characters of passages in that prompt.
 
     All other arguments are those of ``RewritingRetriever``.
 
@@ -71,30 +68,21 @@ class DecompositionRetriever(RewritingRetriever):
 
     mode: Literal["parallel", "serial"] = "parallel"
     n: Rewrites = 4
-    answer_prompt: Any = None
-    max_passage_chars: Count = 6_000
 
     _answer_prompts: LanguagePrompts = PrivateAttr()
 
     @model_validator(mode="after")
-    def _answers_can_be_written(self) -> DecompositionRetriever:
-        if self.mode == "serial":
-            self._answer_prompts = super()._load_prompts(self.answer_prompt, "answer")
-        elif self.answer_prompt is not None:
-            raise InvalidInputError("answer_prompt was given, but mode='parallel' writes no answers.")
+    def _answers_can_be_written(self) -> Self:
+        self._answer_prompts = LanguagePrompts("answer", None, (), self.language)
         return self
 
-    def _load_prompts(self, given: Any, name: str, *, needs: str = "question") -> LanguagePrompts:
-        return super()._load_prompts(given, "decompose_step" if self.mode == "serial" else name, needs=needs)
-
-    def answer_prompt_for(self, question: str) -> Any:
-        """The prompt for the answers between the steps, in the language of the question."""
-        return self._answer_prompts.choose(question)
+    def _prompt_name(self) -> str:
+        return "decompose_step" if self.mode == "serial" else self.task
 
     async def _rewrite(self, question: str, call: QueryCall) -> list[Search]:
         answers = await self._ask([{"question": question, "count": self.n}], call)
-        parts = self.usable_parts(texts_of(answers, "queries"), question, call, most=self.n)
-        call.settled = bool(answers) and not parts and self.on_empty(answers, call)
+        parts = self._usable(texts_of(answers, "queries"), question, call, most=self.n, max_chars=_MAX_CHARS)
+        call.settled = bool(answers) and not parts and self._needs_no_parts(answers, call)
         if 0 < call.request.k < len(parts):
             call.note(
                 f"k={call.request.k} is fewer than the {len(parts)} sub-questions: not all are represented"
@@ -104,99 +92,63 @@ class DecompositionRetriever(RewritingRetriever):
     async def _steps(self, call: QueryCall) -> list[Document]:
         if self.mode == "parallel":
             return await super()._steps(call)
-        found = await _Serial(self, call.query, call).search()
-        return self._merge(call, found)
+        return self._merge(call, await self._search_in_turn(call))
+
+    async def _search_in_turn(self, call: QueryCall) -> list[Search]:
+        """Ask, search, answer, and again; the question itself is searched for beside the first sub-question."""
+        steps: list[_Step] = []
+        found: list[Search] = []
+        searched = 0
+        while len(steps) < self.n and (part := await self._next_part(steps, call)):
+            own = self._original(call.query, call, [part]) if not steps else []
+            latest = await self._search([*own, part], call, searched)
+            found += latest
+            searched += len(own) + 1
+            answer = None
+            if len(steps) + 1 < self.n:
+                documents = [doc for one in latest if one.role == ROLE for doc in one.documents]
+                answer = await self._answer(part.query, documents, call, len(steps) + 1)
+            steps.append({"query": part.query, "answer": answer})
+            call.extra["steps"] = steps
+        if steps or call.settled:
+            await call.keep_answers()
+        return found if steps else await self._search(self._original(call.query, call, []), call)
+
+    async def _next_part(self, steps: Sequence[_Step], call: QueryCall) -> Search | None:
+        turns = []
+        for step in steps:
+            asked, answer = str(step["query"]), step["answer"]
+            turns += [("user", asked), ("assistant", answer or DECLINED[detect_language(asked)])]
+        history = render_history(turns, max_chars=_MAX_HISTORY)
+        values = {"question": call.query, "history": history, "count": self.n - len(steps)}
+        answers = await self._ask([values], call, name=f"sub-question {len(steps) + 1}")
+        before = {folded(str(step["query"])) for step in steps}
+        written = [text for text in texts_of(answers, "queries") if folded(text) not in before]
+        parts = self._usable(written[:1], call.query, call, most=1, max_chars=_MAX_CHARS)
+        if answers and not parts and not steps:
+            call.settled = self._needs_no_parts(answers, call)
+        return Search(parts[0], ROLE) if parts else None
+
+    async def _answer(
+        self, part: str, documents: Sequence[Document], call: QueryCall, number: int
+    ) -> str | None:
+        """What the documents say to a sub-question; ``None`` for nothing."""
+        if not documents:
+            return None
+        passages = render_passages(documents[: call.request.k], max_chars=_MAX_PASSAGES)
+        values = {"question": part, "passages": passages}
+        prompt = self._answer_prompts.choose(part)
+        written = await self._ask([values], call, prompt=prompt, form=str, name=f"answer {number}")
+        answer = " ".join(_CITATION.sub("", written[0]).split()) if written else ""
+        return None if not answer or is_declined(answer) else answer[:_MAX_ANSWER]
 
     def _merge(self, call: QueryCall, found: Sequence[Search], represent: str = ROLE) -> list[Document]:
         return super()._merge(call, found, represent)
 
-    def usable_parts(self, written: Sequence[str], question: str, call: QueryCall, *, most: int) -> list[str]:
-        """The sub-questions worth a search."""
-        return self._usable(written, question, call, most=most, max_chars=_MAX_CHARS)
-
-    def on_empty(self, answers: Sequence[Any], call: QueryCall) -> bool:
+    def _needs_no_parts(self, answers: Sequence[Any], call: QueryCall) -> bool:
         """Say why there are no parts: none are needed, or what was written is of no use."""
         if any(texts_of(answers, "queries")):
             call.note(f"degraded: {self.task}: the model gave no usable sub-question")
             return False
         call.note(f"{self.task}: the model sees no parts in the question")
         return True
-
-
-class _Step(NamedTuple):
-    """A sub-question and what the documents say to it; ``None`` for nothing, or when nobody asks any more."""
-
-    question: str
-    answer: str | None
-
-
-class _Serial:
-    """One serial decomposition of a `DecompositionRetriever`."""
-
-    def __init__(self, owner: Any, question: str, call: QueryCall) -> None:
-        self._owner = owner
-        self._question = question
-        self._call = call
-        self._steps: list[_Step] = []
-
-    async def search(self) -> list[Search]:
-        """Ask, search, answer, and again; the question itself is searched for beside the first sub-question."""
-        owner, call = self._owner, self._call
-        found: list[Search] = []
-        searched = 0
-        while len(self._steps) < owner.n:
-            part = await self._next_part()
-            if part is None:
-                break
-            own = owner._original(self._question, call, [part]) if not self._steps else []
-            latest = await owner._search([*own, part], call, searched)
-            found += latest
-            searched += len(own) + 1
-            answer = None
-            if len(self._steps) + 1 < owner.n:
-                answer = await self._answer(
-                    part.query, [doc for one in latest if one.role == ROLE for doc in one.documents]
-                )
-            self._steps.append(_Step(part.query, answer))
-            call.extra.setdefault("steps", []).append({"query": part.query, "answer": answer})
-        if self._steps or call.settled:
-            await call.keep_answers()
-        if not self._steps:
-            found = await owner._search(owner._original(self._question, call, []), call)
-        return found
-
-    async def _next_part(self) -> Search | None:
-        owner, call = self._owner, self._call
-        values = {
-            "question": self._question,
-            "history": render_history(self._turns(), max_chars=_MAX_HISTORY),
-            "count": owner.n - len(self._steps),
-        }
-        answers = await owner._ask([values], call, name=f"sub-question {len(self._steps) + 1}")
-        asked = {folded(step.question) for step in self._steps}
-        written = [text for text in texts_of(answers, "queries") if folded(text) not in asked]
-        parts = owner.usable_parts(written[:1], self._question, call, most=1)
-        if answers and not parts and not self._steps:
-            call.settled = owner.on_empty(answers, call)
-        return Search(parts[0], ROLE) if parts else None
-
-    async def _answer(self, part: str, documents: Sequence[Document]) -> str | None:
-        if not documents:
-            return None
-        passages = render_passages(documents[: self._call.request.k], max_chars=self._owner.max_passage_chars)
-        written = await self._owner._ask(
-            [{"question": part, "passages": passages}],
-            self._call,
-            prompt=self._owner.answer_prompt_for(part),
-            form=str,
-            name=f"answer {len(self._steps) + 1}",
-        )
-        answer = " ".join(_CITATION.sub("", written[0]).split()) if written else ""
-        return None if not answer or is_declined(answer) else answer[:_MAX_ANSWER]
-
-    def _turns(self) -> list[tuple[str, str]]:
-        turns = []
-        for step in self._steps:
-            nothing = DECLINED[detect_language(step.question)]
-            turns += [("user", step.question), ("assistant", step.answer or nothing)]
-        return turns

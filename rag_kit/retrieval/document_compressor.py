@@ -16,13 +16,12 @@ from rag_kit.documents import PROVENANCE_KEY, content_hash, copy_document, with_
 from rag_kit.documents.provenance import peek_score
 from rag_kit.errors import ModelOutputError
 from rag_kit.retrieval.query_call import QueryCall
-from rag_kit.retrieval.refining import Part
 
 SCORE_KEY = "relevance_score"
 ORIGINAL_ID_KEY = "original_id"
 
 
-class DocumentCompressor(Part):
+class DocumentCompressor:
     """A LangChain ``BaseDocumentCompressor`` in the place of a reranker or a compressor of the kit.
 
     It may reorder, drop, shorten and split documents. What comes back is matched to what it was given, gets its

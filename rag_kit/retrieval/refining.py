@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
@@ -12,40 +11,10 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 
 from rag_kit.concurrency.steps import Logic
-from rag_kit.documents import add_note, document_keys, redact
+from rag_kit.documents import add_note, document_keys
 from rag_kit.retrieval.query_call import QueryCall, WrappingRetriever
 
 _log = logging.getLogger(__name__)
-_LONGEST = 60
-_SECRET = re.compile(r"key|token|secret|password|credential|header", re.IGNORECASE)
-
-
-class Part:
-    """A reranker, compressor or signal; shows its class and settings, of models and functions only the name.
-
-    Example:
-        >>> class Cut(Part):
-        ...     def __init__(self):
-        ...         self.share, self.call, self._cache = 0.5, len, {}
-        >>> Cut()
-        Cut(share=0.5, call=len)
-    """
-
-    def __repr__(self) -> str:
-        given = (
-            f"{name}={_short(value)}" for name, value in vars(self).items() if not _is_hidden(name, value)
-        )
-        return redact(f"{type(self).__name__}({', '.join(given)})")
-
-
-def _is_hidden(name: str, value: Any) -> bool:
-    return value is None or name.startswith("_") or name == "prompts" or _SECRET.search(name) is not None
-
-
-def _short(value: Any) -> str:
-    if isinstance(value, (str, int, float, list, tuple, dict)):
-        return f"{value!r:.{_LONGEST}}"
-    return str(getattr(value, "__name__", type(value).__name__))
 
 
 class RefiningRetriever(WrappingRetriever):

@@ -130,12 +130,12 @@ class RewritingRetriever(WrappingRetriever):
                 f"cache was given, but llm is {type(self.llm).__name__}, which has no identity of its own; "
                 "give a LangChain chat model, or leave cache out."
             )
-        self._prompts = self._load_prompts(self.prompt, self.task)
+        self._prompts = LanguagePrompts(self._prompt_name(), self.prompt, ("question",), self.language)
         return self
 
-    def _load_prompts(self, given: Any, name: str, *, needs: str = "question") -> LanguagePrompts:
-        """The prompts of a task."""
-        return LanguagePrompts(name, given, (needs,), self.language)
+    def _prompt_name(self) -> str:
+        """The kit's own prompt."""
+        return self.task
 
     @abstractmethod
     def _rewrite(self, question: str, call: QueryCall) -> Logic[list[Search]]:

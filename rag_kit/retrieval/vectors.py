@@ -74,7 +74,7 @@ def embedded(answer: Any, count: int, model: Any, *, dimension: int | None = Non
     Example:
         >>> embedded([[1, 0], None], 2, object())
         Traceback (most recent call last):
-        rag_kit.errors.ModelOutputError: The embedding model object gave list of list of 2, NoneType for 2 texts...
+        rag_kit.errors.ModelOutputError: The embedding model object gave list for 2 texts; one vector of finite...
     """
     import numpy as np
 
@@ -90,7 +90,7 @@ def embedded(answer: Any, count: int, model: Any, *, dimension: int | None = Non
         vectors = np.zeros((0, 0))
     if vectors is None or not np.isfinite(vectors).all():
         raise ModelOutputError(
-            f"The embedding model {type(model).__name__} gave {_kinds(answer)} for {count} "
+            f"The embedding model {type(model).__name__} gave {type(answer).__name__} for {count} "
             f"text{'' if count == 1 else 's'}; one vector of finite numbers each is needed, all of one length."
         )
     if dimension is not None and count and vectors.shape[1] != dimension:
@@ -99,14 +99,3 @@ def embedded(answer: Any, count: int, model: Any, *, dimension: int | None = Non
             f"{type(model).__name__}: use the model that made the documents' vectors"
         )
     return vectors
-
-
-def _kinds(answer: Any) -> str:
-    """What came back, by types and sizes: texts that it holds are not shown."""
-    if isinstance(answer, (str, bytes)) or not isinstance(answer, Sequence):
-        return type(answer).__name__
-    rows = dict.fromkeys(
-        f"{type(row).__name__} of {len(row)}" if isinstance(row, Sequence) else type(row).__name__
-        for row in answer
-    )
-    return f"{type(answer).__name__} of {', '.join([*rows][:3])}"

@@ -13,7 +13,6 @@ from rag_kit.concurrency.steps import Logic
 from rag_kit.documents import content_hash
 from rag_kit.retrieval.document_compressor import ORIGINAL_ID_KEY
 from rag_kit.retrieval.query_call import QueryCall
-from rag_kit.retrieval.refining import Part
 from rag_kit.text import sentences
 from rag_kit.text.sentences import Sentence
 
@@ -68,7 +67,7 @@ class Selection:
     score: float | None = None
 
 
-class Compressor(Part, ABC):
+class Compressor(ABC):
     """Base of compressors; implement ``select``.
 
     Attributes:

@@ -106,27 +106,6 @@ class FamilyWriter(RagKitRetriever):
         """As ``upsert``, on a thread."""
         return await run_in_thread(self.upsert, documents, ids)
 
-    def sync(
-        self,
-        documents: Sequence[Document],
-        *,
-        ids: Sequence[str] | None = None,
-        scope: str | Sequence[str] | None = None,
-        prune: bool = False,
-    ) -> Changes:
-        """Make the index hold exactly these documents of their sources (``metadata["source"]``).
-
-        Args:
-            documents: All documents of each of their sources.
-            ids: As for ``from_documents``.
-            scope: Sources, or folders of sources, that the documents must lie in; ``None`` for anything.
-            prune: Also remove the sources in the scope of which no document is given.
-        """
-        documents = documents_of(documents)
-        families = self._families(documents)
-        given = self._ids(documents, ids)
-        return self.index.sync(families, ids=given, scope=scope, prune=prune).parents
-
     def delete(self, ids: Sequence[str]) -> int:
         """Remove documents with all their children, in one transaction; ids that are not there are passed over.
 

@@ -15,7 +15,6 @@ from rag_kit.concurrency.steps import Logic
 from rag_kit.errors import ModelOutputError
 from rag_kit.retrieval.base import check_count
 from rag_kit.retrieval.query_call import QueryCall
-from rag_kit.retrieval.refining import Part
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,7 @@ class Ranking:
     notes: Sequence[str] = field(default=())
 
 
-class Reranker(Part, ABC):
+class Reranker(ABC):
     """Base of rerankers; implement ``rank``.
 
     Args:

@@ -49,8 +49,8 @@ class EndpointReranker(Reranker):
         InvalidInputError: Another argument is not allowed.
 
     Example:
-        >>> EndpointReranker("http://127.0.0.1:8000/v1", model="bge-reranker-v2-m3", depth=50)
-        EndpointReranker(depth=50, url='http://127.0.0.1:8000/v1/rerank', batch_size=100, timeout=60)
+        >>> EndpointReranker("http://127.0.0.1:8000/v1", model="bge-reranker-v2-m3", depth=50).url
+        'http://127.0.0.1:8000/v1/rerank'
     """
 
     name = "endpoint"

@@ -17,7 +17,6 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval.base import check_number
 from rag_kit.retrieval.convex import normalise
 from rag_kit.retrieval.query_call import QueryCall
-from rag_kit.retrieval.refining import Part
 from rag_kit.retrieval.rerank.base import Ranking, Reranker, by_scores
 
 _UTC = datetime.UTC
@@ -28,7 +27,7 @@ _DATE = re.compile(
 _LAST_YEAR, _FIRST_MILLISECONDS = 3000, 100_000_000_000
 
 
-class Signal(Part, ABC):
+class Signal(ABC):
     """A value from 0 to 1 read from a document's metadata.
 
     Args:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -134,9 +134,9 @@ async def aroute_prompt(
 def _read(given: Any) -> tuple[dict[str, Mapping[str, Any]], list[Source]]:
     """Templates by name and language, and each as something that can be routed to."""
     named = given
-    if isinstance(given, Iterable) and not isinstance(given, (str, Runnable, Mapping)):
+    if isinstance(given, (list, tuple)) and all(isinstance(name, str) for name in given):
         named = {name: name for name in given}
-    if not isinstance(named, Mapping) or not all(isinstance(name, str) for name in named):
+    if not isinstance(named, Mapping):
         raise InvalidInputError(
             f"prompts is {type(given).__name__}; give a list of names of prompt files, or a mapping of name to prompt."
         )

@@ -241,8 +241,6 @@ def test_wrong_arguments() -> None:
         ({"n": 33}, "n=33"),
         ({"mode": "both"}, "mode"),
         ({"max_passage_chars": 0}, "max_passage_chars=0"),
-        ({"answer_prompt": "x", "mode": "serial"}, "prompt holds str"),
-        ({"answer_prompt": "x"}, "writes no answers"),
     ):
         with pytest.raises(InvalidInputError, match=says):
             made("", **options)

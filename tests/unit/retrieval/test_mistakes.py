@@ -18,14 +18,10 @@ from rag_kit.retrieval import (
     EnsembleRetriever,
     MultiQueryRetriever,
     ParentDocumentRetriever,
-    PointwiseReranker,
     RerankRetriever,
     SentenceWindowRetriever,
 )
-from rag_kit.retrieval.compression.compressors import LexicalCompressor
-from rag_kit.retrieval.rerank.base import Reranker
 from rag_kit.retrieval.rerank.cutting import ScoreGap
-from rag_kit.retrieval.rerank.signals import Recency
 
 
 @pytest.mark.parametrize("wrong", [["a text"], "a text", 5, None, [None], Document("x")])
@@ -82,25 +78,3 @@ def test_equal_scores_are_no_drop():
     )
     found = flat.invoke("fan")
     assert len(found) == 2 and not any("drop" in note for note in get_provenance(found[0])["notes"])
-
-
-def test_parts_are_shown_with_their_settings():
-    """The short forms of rerankers, compressors and signals name their settings, and no secret."""
-
-    class Mine(Reranker):
-        def __init__(self):
-            super().__init__(depth=3)
-            self.api_key = "sk-" + "a" * 40
-            self.url = "https://me:secret@host/v1"
-
-        def rank(self, query, documents, call):
-            raise NotImplementedError
-
-    assert repr(Recency(field="year", half_life=30)).startswith("Recency(field='year'")
-    assert repr(PointwiseReranker(FakeListChatModel(responses=["x"]))).startswith(
-        "PointwiseReranker(llm=FakeListChatModel"
-    )
-    assert "share=0.5" in repr(LexicalCompressor())
-    retriever = RerankRetriever(retriever=BM25Retriever.from_texts(["a"]), reranker=Mine())
-    assert "Mine(depth=3" in repr(retriever)
-    assert "aaaa" not in repr(retriever) and "secret" not in repr(retriever)

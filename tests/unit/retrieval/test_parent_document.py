@@ -400,14 +400,6 @@ def test_row_24_ids_are_kept_and_many_children_go_in() -> None:
     )
 
 
-def test_sync() -> None:
-    """All documents of a source are those given."""
-    retriever = make(numbered("ant", source="/x"), numbered("bee", source="/y"))
-    report = retriever.sync([numbered("cat", source="/x")])
-    assert (report.added, report.removed) == (["cat"], ["ant"])
-    assert retriever.sync([numbered("cat", source="/x")], prune=True).removed == ["bee"]
-
-
 def test_a_folder_is_made_opened_and_closed(tmp_path: Path) -> None:
     """A folder's index is made when there is none, else opened, and closed with the retriever; one given is not."""
     for name in ("ant", "bee"):
