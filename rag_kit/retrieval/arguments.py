@@ -19,11 +19,7 @@ _SEARCH_TYPES = {
 
 
 def own_arguments(cls: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments of other libraries under the names of this kit, by ``cls.other_names``.
-
-    Raises:
-        InvalidInputError: An argument was given twice, or a search is asked for that is a retriever of its own.
-    """
+    """Arguments of other libraries under the names of this kit, by ``cls.other_names``."""
     given = dict(values)
     for name, own in _other_names(cls).items():
         if name in given and own in cls.model_fields:

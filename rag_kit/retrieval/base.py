@@ -26,7 +26,7 @@ from rag_kit.documents.provenance import compact_provenance, retriever_depth
 from rag_kit.errors import InvalidInputError
 from rag_kit.models.runnables import callbacks_below, has_listeners, silent_manager
 from rag_kit.retrieval.arguments import as_invalid_input, own_arguments, unknown_arguments
-from rag_kit.retrieval.own_filter import check_fields, known_already
+from rag_kit.retrieval.own_filter import are_documents, check_fields, known_already
 
 _COPIED = ("tags", "metadata", "configurable")
 _OF_ONE_RUN = ("run_name", "run_id")
@@ -287,14 +287,9 @@ class RagKitRetriever(BaseRetriever):
         return get_unique_config_specs(spec for part in self._parts() for spec in part.config_specs)
 
     def _parts(self) -> Iterator[Runnable[Any, Any]]:
-        """The runnables among the fields."""
+        """The runnables among the fields, and those that a reranker or source among them holds."""
         for name in type(self).model_fields:
-            value = getattr(self, name)
-            if isinstance(value, Mapping):
-                value = list(value.values())
-            for part in value if isinstance(value, (list, tuple)) else [value]:
-                if isinstance(part, Runnable):
-                    yield part
+            yield from _runnables_in(getattr(self, name), 2)
 
     def _repr_html_(self) -> str:
         """For Jupyter: the retriever's name, its plain settings and the names of its parts."""
@@ -307,3 +302,14 @@ class RagKitRetriever(BaseRetriever):
         lines += [f"↳ {part.get_name()}" for part in self._parts()]
         items = "".join(f"<li>{html.escape(clean_text(line))}</li>" for line in lines)
         return f"<div><strong>{html.escape(clean_text(self.get_name()))}</strong><ul>{items}</ul></div>"
+
+
+def _runnables_in(value: Any, depth: int) -> Iterator[Runnable[Any, Any]]:
+    if isinstance(value, Runnable):
+        yield value
+    elif isinstance(value, (Mapping, list, tuple)) and not are_documents(value):
+        for part in value.values() if isinstance(value, Mapping) else value:
+            yield from _runnables_in(part, depth)
+    elif depth and hasattr(value, "__dict__"):
+        for part in vars(value).values():
+            yield from _runnables_in(part, depth - 1)

@@ -21,14 +21,14 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from rag_kit.concurrency import afan_out, fan_out
-from rag_kit.concurrency.branches import describe_failure
+from rag_kit.concurrency.branches import FanOut, describe_failure
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.concurrency.steps import Logic, Step, arun, run
 from rag_kit.documents import Filter
 from rag_kit.errors import InvalidInputError
 from rag_kit.models.clients import aembed_documents, aembed_query, embed_documents, embed_query
 from rag_kit.retrieval.base import RagKitRetriever, Request
-from rag_kit.retrieval.compose import SearchGroup, acall_retriever, call_retriever, current_group, groups_of
+from rag_kit.retrieval.compose import acall_retriever, call_retriever, current_group, groups_of
 from rag_kit.retrieval.vectors import embedded
 
 _log = logging.getLogger(__name__)
@@ -108,9 +108,7 @@ def search_many(
         >>> [found[0].page_content for found in search_many(retriever, ["moon", "sun"], k=1)]
         ['moon', 'sun']
     """
-    names, calls = _calls(retriever, queries, config=config, k=k, filter=filter)
-    tasks = [partial(group.call, call_retriever, *args, **kwargs) for group, args, kwargs in calls]
-    return fan_out(tasks, names=names, max_concurrency=max_concurrency).values
+    return run(_searched(retriever, queries, max_concurrency, config=config, k=k, filter=filter))
 
 
 async def asearch_many(
@@ -123,31 +121,33 @@ async def asearch_many(
     max_concurrency: int | None = None,
 ) -> list[list[Document]]:
     """As ``search_many``, natively asynchronous."""
-    names, calls = _calls(retriever, queries, config=config, k=k, filter=filter)
-    tasks = [partial(group.acall, acall_retriever, *args, **kwargs) for group, args, kwargs in calls]
-    return (await afan_out(tasks, names=names, max_concurrency=max_concurrency)).values
+    return await arun(_searched(retriever, queries, max_concurrency, config=config, k=k, filter=filter))
 
 
-def _calls(
-    retriever: Runnable[Any, Any], queries: Any, **settings: Any
-) -> tuple[list[str], list[tuple[SearchGroup, tuple[Any, ...], dict[str, Any]]]]:
+async def _searched(
+    retriever: Runnable[Any, Any], queries: Any, width: int | None, **asked: Any
+) -> list[list[Document]]:
     if isinstance(queries, str) or not all(isinstance(query, str) for query in queries):
         raise InvalidInputError(
             "queries must be a list of strings; for one query use the retriever's invoke."
         )
     names = [f"{retriever.get_name()}, query {number}" for number in range(1, len(queries) + 1)]
-    groups = groups_of([(retriever, query) for query in queries])
-    return names, [
-        (group, (retriever, query), settings) for group, query in zip(groups, queries, strict=True)
-    ]
+    pairs = list(zip(groups_of([(retriever, query) for query in queries]), queries, strict=True))
+    calls = [partial(group.call, call_retriever, retriever, query, **asked) for group, query in pairs]
+    acalls = [partial(group.acall, acall_retriever, retriever, query, **asked) for group, query in pairs]
+    searches: Step[FanOut[list[Document]]] = Step(
+        "queries",
+        lambda _: fan_out(calls, names=names, max_concurrency=width),
+        lambda _: afan_out(acalls, names=names, max_concurrency=width),
+    )
+    return (await searches).values
 
 
 async def embed_in_one(embeddings: Embeddings, queries: list[str]) -> Vectors | None:
     """Embed queries in one request; ``None`` if the model embeds questions in a way of its own, one at a time.
 
-    LangChain's ``embed_documents`` takes several texts, but some models embed questions otherwise than
-    documents. So the first time both are asked for one query, and compared. A model may also offer
-    ``embed_queries``, which is then taken.
+    Some models embed questions otherwise than documents, so the first time both are asked for one query, and compared.
+    A model may also offer ``embed_queries``, which is then taken.
     """
     own = getattr(embeddings, "embed_queries", None)
     known = True if callable(own) else _known(embeddings)
@@ -250,8 +250,7 @@ def _compared(embeddings: Embeddings, count: int, several: Any, one: Any) -> Vec
 def many_searcher(store: VectorStore) -> SearchMany | None:
     """A function that searches a store with several vectors, and gives documents and the store's scores for each.
 
-    Returns:
-        ``None`` if the store is unknown, or is a class made from a known one that searches otherwise.
+    ``None`` if the store is unknown, or is a class made from a known one that searches otherwise.
     """
     search = type(store).similarity_search_with_score
     if search is InMemoryVectorStore.similarity_search_with_score:

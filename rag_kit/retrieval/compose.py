@@ -38,11 +38,9 @@ from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError
 from rag_kit.models.runnables import acall_runnable
 from rag_kit.retrieval.base import OptionalCount, RagKitRetriever, Request
 from rag_kit.retrieval.fusion import check_weights
-from rag_kit.retrieval.stores import native_async, native_filter
+from rag_kit.retrieval.stores import deeper, native_async, native_filter
 
 T = TypeVar("T")
-_GROWTH = (4, 16, 64)
-_MAX_FETCH = 10_000
 
 
 def _list_of_weights(value: Any) -> list[float] | None:
@@ -147,8 +145,7 @@ class _Plan:
         if self.post_filter is None or k is None:
             yield dict(self.kwargs)
             return
-        for factor in _GROWTH:
-            yield {**self.kwargs, "k": max(k, min(k * factor, _MAX_FETCH))}
+        yield from ({**self.kwargs, "k": fetch} for fetch in deeper(k))
 
     def enough(self, found: list[Document], kwargs: Mapping[str, Any]) -> bool:
         if self.post_filter is None or self.k is None:
@@ -232,16 +229,11 @@ def _native_async(retriever: Runnable[Any, Any]) -> bool:
 
 
 def _documents(retriever: Runnable[Any, Any], result: Any) -> list[Document]:
-    """What a retriever returned, if it is documents; strings are taken from runnables that are no retrievers."""
+    """What a retriever returned, if it is documents."""
     if not isinstance(result, (list, tuple)):
         raise InvalidInputError(
             f"{_named(retriever)} returned {type(result).__name__}; retrievers return lists of documents."
         )
-    inner = retriever
-    while isinstance(inner, RunnableBindingBase):
-        inner = inner.bound
-    if not isinstance(inner, BaseRetriever):
-        result = [Document(page_content=item) if isinstance(item, str) else item for item in result]
     if wrong := [item for item in result if not isinstance(item, Document)]:
         raise InvalidInputError(
             f"{_named(retriever)} returned a list that holds {type(wrong[0]).__name__}; a retriever must return "

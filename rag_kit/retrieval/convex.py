@@ -30,15 +30,10 @@ PLACE = 10
 
 @dataclass(frozen=True)
 class RankedList:
-    """One branch's result, as a fusion sees it.
+    """One branch's result, as a fusion sees it: keys best first, and the branch's own score of each, or ``None``.
 
-    Attributes:
-        keys: Identities, best first; repeats are possible.
-        scores: The branch's own score of each, higher is better, or ``None`` where it gave none.
-        weight: The branch's weight, above 0.
-        name: What the branch is called in notes.
-        maximum: The highest score that the query can have, where the branch knows it.
-        depth: How many results were asked for, where what is not found scores 0 (keyword search).
+    ``maximum`` is the highest score that the query can have, where the branch knows it; ``depth`` is how many results
+    were asked for, where what is not found scores 0 (keyword search).
     """
 
     keys: Sequence[str]
@@ -51,13 +46,8 @@ class RankedList:
 
 @dataclass(frozen=True)
 class Normalised:
-    """Scores of one list on a common scale.
-
-    Attributes:
-        values: One a score, in their order.
-        absent: What a document counts that the list does not hold: as little as the list's last.
-        note: What stood in for evidence that was not there, or ``None``.
-    """
+    """Scores of one list on a common scale: ``absent`` is what a document counts that the list does not hold, ``note``
+    what stood in for evidence that was not there."""
 
     values: list[float]
     absent: float
@@ -90,7 +80,10 @@ def normalise(
         >>> normalise([9.0, 6.0, 3.0], "maximum", maximum=12.0).values
         [0.75, 0.5, 0.25]
     """
-    check_normalisation(method)
+    if method not in NORMALISATIONS:
+        raise InvalidInputError(
+            f"normalisation={method!r} was given; allowed: {', '.join(map(repr, NORMALISATIONS))}."
+        )
     if maximum is not None and not (math.isfinite(maximum) and maximum >= 0):
         raise InvalidInputError(f"maximum={maximum!r} was given; it must be a number above 0.")
     note = None
@@ -115,15 +108,6 @@ def normalise(
         values, absent, guess = _by_maximum(known, maximum)
         note = note or guess
     return Normalised(values, absent, note)
-
-
-def check_normalisation(method: str) -> str:
-    """See that there is such a normalisation."""
-    if method not in NORMALISATIONS:
-        raise InvalidInputError(
-            f"normalisation={method!r} was given; allowed: {', '.join(map(repr, NORMALISATIONS))}."
-        )
-    return method
 
 
 def _min_max(scores: list[float]) -> list[float]:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun
 from langchain_core.documents import BaseDocumentCompressor, Document
-from langchain_core.runnables import Runnable
 
 from rag_kit.documents import PROVENANCE_KEY, content_hash, copy_document, with_provenance
 from rag_kit.documents.provenance import peek_score
 from rag_kit.errors import ModelOutputError
 from rag_kit.retrieval.query_call import QueryCall
+from rag_kit.retrieval.rerank.base import check_scores
 
 SCORE_KEY = "relevance_score"
 ORIGINAL_ID_KEY = "original_id"
@@ -47,12 +46,6 @@ class DocumentCompressor:
     def __init__(self, compressor: BaseDocumentCompressor) -> None:
         self.compressor = compressor
         self.name = type(compressor).__name__
-
-    def parts(self) -> Iterator[Runnable[Any, Any]]:
-        """The runnables among the compressor's fields."""
-        for value in vars(self.compressor).values():
-            if isinstance(value, Runnable):
-                yield value
 
     async def compressed(
         self, documents: Sequence[Document], call: QueryCall, *, stage: str, retriever: str
@@ -145,9 +138,4 @@ def _restored(doc: Document, before: Document | None, *, whole: bool) -> Documen
 
 
 def _score(doc: Document) -> float | None:
-    value = doc.metadata.get(SCORE_KEY)
-    try:
-        number = math.nan if value is None or isinstance(value, (bool, str)) else float(value)
-    except (TypeError, ValueError):
-        return None
-    return number if math.isfinite(number) else None
+    return check_scores([doc.metadata.get(SCORE_KEY)], 1)[0]

@@ -151,13 +151,10 @@ def _key(document: Document) -> str:
 
 
 class NearestVectors:
-    """Vectors in memory and their nearest to a query, by cosine distance.
+    """Vectors in memory, shape ``(rows, dimensions)``, and their nearest to a query, by cosine distance.
 
     What comes out does not depend on how many rows or queries were multiplied at once: the best are found in
     float32, and their distances summed again in float64. Equal distances come in the order of the rows.
-
-    Args:
-        vectors: Shape ``(rows, dimensions)``.
     """
 
     def __init__(self, vectors: Any) -> None:

@@ -134,12 +134,8 @@ def ordered(scores: dict[K, float]) -> list[tuple[K, float]]:
 class FusedList(list[tuple[str, float]]):
     """``(key, score)`` pairs, best first, and how they came about.
 
-    Args:
-        pairs: The pairs.
-        normalised: For each list, its keys' normalised scores; empty where the fusion looks at ranks.
-        weights: The weight that each list had, where it is not the branch's own.
-        extra: Plain JSON for the provenance of every document.
-        notes: What a reader should know, such as evidence that was missing.
+    ``normalised`` holds each list's normalised scores (nothing where the fusion looks at ranks), ``weights`` the lists'
+    weights where they are not the branches' own, ``extra`` and ``notes`` what goes into the provenance of all.
     """
 
     def __init__(
@@ -187,11 +183,7 @@ class Search:
 class Merged:
     """What all documents that several searches found have in common in the provenance.
 
-    Attributes:
-        question: What the user asked.
-        name: Name of the retriever that joins.
-        notes: Notes for each document; before the notes that its copies bring along.
-        extra: More for the last stage of each document.
+    ``notes`` stand before the notes that a document's copies bring along; ``extra`` goes into its last stage.
     """
 
     question: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -16,8 +17,12 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore, Vector
 from rag_kit.documents import Filter, combine_filters
 from rag_kit.documents.fields import Fields, fields_of_filter, lacking, read_fields, unknown_field
 from rag_kit.errors import FilterError
+from rag_kit.indexing.store_filters import made_by
 
+_log = logging.getLogger(__name__)
 _known: WeakKeyDictionary[Any, Fields] = WeakKeyDictionary()
+_PAGE = 1_000
+_MAX_ROWS = 20_000  # rows of a foreign store that are read to find a field; with more it is not known
 _MAX_DEPTH = 16
 _RETRIEVERS = ("retriever", "base_retriever", "retrievers", "sources")
 _SEARCHED = ("index", "vectorstore", "documents", *_RETRIEVERS)
@@ -161,7 +166,11 @@ def _sources(retriever: Any, config: RunnableConfig | None, depth: int) -> Itera
         or isinstance(retriever, InMemoryVectorStore)
     ):
         yield retriever
-    elif not isinstance(retriever, VectorStore) and (parts := inside(retriever, config)):
+    elif isinstance(retriever, VectorStore):
+        if not made_by(retriever, "langchain_chroma"):
+            raise _NotKnownError
+        yield retriever
+    elif parts := inside(retriever, config):
         for part in parts:
             yield from _sources(part, config, depth + 1)
     else:
@@ -173,7 +182,13 @@ def _fields(source: Any, wanted: Fields) -> Fields:
     kept = _known.get(source, {}) if _kept(source) else {}
     if wanted and not lacking(wanted, kept):
         return kept
-    found, whole = read_fields(_rows(source), wanted)
+    try:
+        found, whole = read_fields(_rows(source), wanted)
+    except _NotKnownError:
+        raise
+    except Exception as error:
+        _log.debug("The fields of %s cannot be listed: %s", type(source).__name__, type(error).__name__)
+        raise _NotKnownError from error
     if not whole:
         found = {name: found.get(name, False) or kept.get(name, False) for name in {**kept, **found}}
     if _kept(source):
@@ -190,5 +205,12 @@ def _rows(source: Any) -> Iterator[Mapping[str, Any]]:
         yield from source.metadata_rows()
     elif isinstance(source, InMemoryVectorStore):
         yield from [row["metadata"] for row in list(source.store.values())]
-    else:
+    elif not _kept(source):
         yield from (document.metadata for document in source)
+    else:
+        for start in range(0, _MAX_ROWS + 1, _PAGE):
+            page = source.get(limit=_PAGE, offset=start, include=["metadatas"])["metadatas"]
+            yield from [row or {} for row in page]
+            if len(page) < _PAGE:
+                return
+        raise _NotKnownError

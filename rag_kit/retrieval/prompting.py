@@ -77,10 +77,6 @@ def grade_score(grade: Any) -> float | None:
     """How surely a passage passes, from 0 to 1; ``None`` if the grade holds no usable score.
 
     Some models give how sure they are of their verdict instead; the verdict then decides the side.
-
-    Example:
-        >>> grade_score({"relevant": True, "score": 0.9}), grade_score({"relevant": False, "score": 0.9})
-        (0.9, 0.09999999999999998)
     """
     score, relevant = field_of(grade, "score"), field_of(grade, "relevant")
     if not isinstance(score, (int, float)) or isinstance(score, bool) or not 0 <= score <= 1:
@@ -145,11 +141,6 @@ def usable_variants(
 
     Texts are the same if they differ only in case, width, punctuation, spacing, or simplified against
     traditional characters. A text is Chinese if the question is; with ``latin`` it need not be (names, abbreviations).
-
-    Example:
-        >>> usable_variants(["What is BM25?", "what is bm25", "BM25 ranking", "什么是BM25？"], "What is BM25?",
-        ...                 most=3, max_chars=200)
-        (['BM25 ranking'], ['repeats the question', 'repeats the question', 'another language'])
     """
     asked = folded(question)
     seen = {asked}

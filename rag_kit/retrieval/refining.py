@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import logging
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from langchain_core.documents import Document
-from langchain_core.runnables import Runnable
 
 from rag_kit.concurrency.steps import Logic
 from rag_kit.documents import add_note, document_keys
@@ -62,14 +61,6 @@ class RefiningRetriever(WrappingRetriever):
                 f"{repeated} repeated passage{'' if repeated == 1 else 's'} of the inner retriever left out"
             )
         return list(first.values())
-
-    def _parts(self) -> Iterator[Runnable[Any, Any]]:
-        yield from super()._parts()
-        yield from self._inner_parts()
-
-    def _inner_parts(self) -> Iterator[Runnable[Any, Any]]:
-        """The runnables (models) inside rerankers and compressors."""
-        yield from ()
 
 
 def _with_notes(doc: Document, notes: Sequence[str]) -> Document:

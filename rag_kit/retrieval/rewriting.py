@@ -254,12 +254,6 @@ def merge(
 
     ``represent`` is the role of searches whose best documents come first, in turn; ``keys`` are the identities of
     the documents, where these are not the usual ones.
-
-    Example:
-        >>> a, b = Document("a", id="a"), Document("b", id="b")
-        >>> found = [Search("q", "original", documents=[a, b]), Search("p", "variant", documents=[b])]
-        >>> [doc.id for doc in merge(found, Merged("q", "joined"), 2)]
-        ['b', 'a']
     """
     if keys is None:
         keys = document_keys([search.documents for search in searches], id_key, hashed=False)

@@ -23,7 +23,8 @@ from rag_kit.errors import FilterError
 from rag_kit.indexing.store_filters import translator_of
 
 _PLAIN = frozenset({"$eq", "$gt", "$gte", "$lt", "$lte", "$in"})
-_KNOWN: dict[type, bool] = {}
+_GROWTH = (4, 16, 64)
+_MAX_FETCH = 10_000
 _COMPARATORS = {
     "$eq": Comparator.EQ, "$ne": Comparator.NE, "$gt": Comparator.GT, "$gte": Comparator.GTE,
     "$lt": Comparator.LT, "$lte": Comparator.LTE, "$in": Comparator.IN, "$nin": Comparator.NIN,
@@ -58,6 +59,11 @@ def _both(static: Any, mine: Any) -> Any | None:
     if isinstance(mine, Mapping):
         return {"$and": [static, mine]} if isinstance(static, Mapping) else None
     return type(mine)(must=[static, mine]) if isinstance(static, type(mine)) else None
+
+
+def deeper(k: int) -> list[int]:
+    """How many documents to fetch, one time after the other, where they are filtered afterwards."""
+    return [max(k, min(k * factor, _MAX_FETCH)) for factor in _GROWTH]
 
 
 def native_async(store: VectorStore) -> bool:
@@ -109,8 +115,7 @@ def _comparison(key: str, operator: str, operand: Any) -> FilterDirective:
 def _by_langchain(store: VectorStore, where: Filter, given: Visitor | None = None) -> Any | None:
     """A filter in a store's language by LangChain's translator (or the one given), if there is one and it is plain.
 
-    Only comparisons joined by and, or are handed over: stores differ in what they find for ``$ne``, ``$not`` and
-    missing keys, and the results could not be made right afterwards.
+    Stores differ in what they find for ``$ne``, ``$not`` and missing keys, so these are not handed over.
     """
     translator = (given or _translator(store)) if _plain(where) else None
     if translator is None:
@@ -124,9 +129,8 @@ def _by_langchain(store: VectorStore, where: Filter, given: Visitor | None = Non
 
 
 def _translator(store: VectorStore) -> Visitor | None:
-    kind = type(store)
-    package = kind.__module__.split(".")[0]
-    if not package.startswith("langchain_") or package == "langchain_core" or _KNOWN.get(kind) is False:
+    package = type(store).__module__.split(".")[0]
+    if not package.startswith("langchain_") or package == "langchain_core":
         return None
     try:
         with warnings.catch_warnings():
@@ -134,8 +138,7 @@ def _translator(store: VectorStore) -> Visitor | None:
             base = importlib.import_module("langchain_classic.retrievers.self_query.base")
             found = base._get_builtin_translator(store)
     except (ImportError, ValueError, AttributeError):
-        found = None
-    _KNOWN[kind] = found is not None
+        return None
     return found if isinstance(found, Visitor) else None
 
 

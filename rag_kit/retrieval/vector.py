@@ -23,12 +23,9 @@ from rag_kit.retrieval.batching import (
     many_searcher,
     search_together,
 )
-from rag_kit.retrieval.stores import native_async_scores, native_filter
+from rag_kit.retrieval.stores import deeper, native_async_scores, native_filter
 
 _Scored = list[tuple[Document, float | None]]
-# A store whose filter language is unknown is searched deeper, and filtered here.
-_GROWTH = (4, 16, 64)
-_MAX_FETCH = 10_000
 # LangChain has no common name for the search by vector that also gives scores.
 _SCORED = ("similarity_search_with_score_by_vector", "similarity_search_by_vector_with_relevance_scores")
 
@@ -114,7 +111,7 @@ class VectorRetriever(SteppedRetriever):
         if native is not None:
             return [(request.k, {"filter": native}, None)]
         passes = compile_filter(request.filter)
-        return [(max(request.k, min(request.k * factor, _MAX_FETCH)), own, passes) for factor in _GROWTH]
+        return [(fetch, own, passes) for fetch in deeper(request.k)]
 
     def _store_filter(self) -> Any:
         """A filter in the store's own language that holds beside the kit's, if there is one."""

@@ -114,7 +114,7 @@ def test_row_24_document_ids_are_ignored() -> None:
     retriever = their_retriever()
     retriever.add_documents([OLD])
     assert "d" not in list(retriever.docstore.yield_keys())
-    assert [document.id for document in our_retriever(OLD).get(["d"])] == ["d"]
+    assert [document.id for document in our_retriever(OLD).index.get(["d"])] == ["d"]
 
 
 @pytest.mark.slow

@@ -123,14 +123,6 @@ def ways_to_hold(leaf: RagKitRetriever) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("way", list(ways_to_hold(tenants.words())))
-def test_neighbours_keep_to_a_filter_deep_inside(way):
-    """What a caller's function fetches must pass the filters of the retrievers inside, however they are joined."""
-    inner = ways_to_hold(tenants.words(k=6, filter=OWN))[way]
-    found = ask(tenants.wrappers()["rerank"](inner, k=6))
-    assert len(found) == 3 and "SECRET" not in tenants.text_of(found)
-
-
 @pytest.mark.parametrize("documents", [None, tenants.documents()])
 @pytest.mark.parametrize("way", list(ways_to_hold(tenants.words())))
 def test_rows_are_listed_under_a_filter_deep_inside(way, documents):

@@ -219,8 +219,6 @@ def wrappers() -> dict[str, Wrap]:
         "rerank": lambda inner, **more: retrieval.RerankRetriever(
             retriever=inner,
             reranker=retrieval.PointwiseReranker(llm=model()),
-            # neighbours that a caller fetches by place know nothing of tenants
-            neighbours=lambda doc: documents(),
             **more,
         ),
         "rerank, listwise": lambda inner, **more: retrieval.RerankRetriever(

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from langchain_core.documents import Document
-from langchain_core.runnables import Runnable
 
 from rag_kit.concurrency.steps import Logic
 from rag_kit.documents import content_hash
@@ -37,12 +36,7 @@ class Passage:
         return cls(document, sentences(document.page_content))
 
     def spans(self, places: Sequence[int]) -> list[tuple[int, int]]:
-        """Start and end of each run of sentences that follow one another.
-
-        Example:
-            >>> Passage.of(Document("One. Two. Three.")).spans([0, 1])
-            [(0, 9)]
-        """
+        """Start and end of each run of sentences that follow one another."""
         spans: list[tuple[int, int]] = []
         for number, place in enumerate(places):
             sentence = self.sentences[place]
@@ -53,18 +47,8 @@ class Passage:
         return spans
 
 
-@dataclass(frozen=True)
-class Selection:
-    """What to keep of one passage.
-
-    Attributes:
-        kept: Positions of the sentences to keep; none: the passage is irrelevant. ``None``: it could not be judged,
-            and stays whole.
-        score: The score of the best sentence, if there are scores; higher is better.
-    """
-
-    kept: Sequence[int] | None
-    score: float | None = None
+Selection = list[int] | None
+"""Places of the sentences to keep of a passage: none if it is irrelevant; ``None``: not judged, so it stays whole."""
 
 
 class Compressor(ABC):
@@ -92,10 +76,6 @@ class Compressor(ABC):
             RagKitError: It failed as a whole.
         """
 
-    def parts(self) -> Iterator[Runnable[object, object]]:
-        """The models inside."""
-        yield from ()
-
 
 def identity(doc: Document) -> str:
     """The id of a document and of its shorter form: its own, else the hash of the whole text."""
@@ -103,13 +83,7 @@ def identity(doc: Document) -> str:
 
 
 def shortened(doc: Document, spans: Sequence[tuple[int, int]], separator: str) -> Document:
-    """The document with the spans alone; ``metadata["kept"]`` says where they stand in the original.
-
-    Example:
-        >>> short = shortened(Document("One. Two. Three.", id="a"), [(0, 4), (10, 16)], " … ")
-        >>> short.page_content, short.metadata["kept"], short.metadata["original_id"]
-        ('One. … Three.', [{'start': 0, 'end': 4}, {'start': 10, 'end': 16}], 'a')
-    """
+    """The document with the spans alone; ``metadata["kept"]`` says where they stand in the original."""
     places = [{"start": start, "end": end} for start, end in spans]
     update = {
         "id": identity(doc),

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from langchain_core.runnables import Runnable
-
 from rag_kit.concurrency.branches import describe_failure
 from rag_kit.prompts import render_passages
 from rag_kit.prompts.grading import ChosenSentences
@@ -32,12 +30,6 @@ class LexicalCompressor(Compressor):
         min_score: Lowest share of the query's weight that must stand in the sentence, its neighbours and the title,
             0 to 1. Without this, passages about something else would keep their best sentence.
         share: Lowest share of the best sentence's score, 0 to 1; higher is shorter.
-
-    Example:
-        >>> from rag_kit.retrieval import BM25Retriever, CompressionRetriever
-        >>> words = BM25Retriever.from_texts(["Tea is hot. The fan is loud. It rains."])
-        >>> CompressionRetriever(retriever=words, compressor=LexicalCompressor()).invoke("loud fan")[0].page_content
-        'The fan is loud.'
     """
 
     name = "lexical"
@@ -115,14 +107,6 @@ class ModelCompressor(Compressor):
             kit's own (``compress``) in the language of the query.
         language: ``"en"`` or ``"zh"`` for the prompt; ``"auto"`` goes by the query.
         most_sentences: Sentences shown in one call; a longer passage takes several.
-
-    Example:
-        >>> from langchain_core.language_models import FakeListChatModel
-        >>> from rag_kit.retrieval import BM25Retriever, CompressionRetriever
-        >>> words = BM25Retriever.from_texts(["The fan is loud. Tea is hot."])
-        >>> model = FakeListChatModel(responses=['{"sentences": [1]}'])
-        >>> CompressionRetriever(retriever=words, compressor=ModelCompressor(model)).invoke("fan")[0].page_content
-        'The fan is loud.'
     """
 
     name = "model"
@@ -166,11 +150,7 @@ class ModelCompressor(Compressor):
                 f"degraded: compress:{self.name}: {len(failed)} of {len(passages)} passages could not be judged and "
                 f"are whole ({next(iter(failed.values()))})"
             )
-        return [Selection(None if number in failed else sorted(places)) for number, places in chosen.items()]
-
-    def parts(self) -> Iterator[Runnable[Any, Any]]:
-        """The model."""
-        yield self.llm
+        return [None if number in failed else sorted(places) for number, places in chosen.items()]
 
 
 class _Piece(NamedTuple):
@@ -203,10 +183,4 @@ def _keep(scores: Sequence[Sequence[float]], min_score: float, share: float) -> 
     best = max((score for of_one in scores for score in of_one), default=0.0)
     low = max(min_score, share * best)
     # A score of 0 is no evidence, whatever the thresholds.
-    return [
-        Selection(
-            [place for place, score in enumerate(of_one) if score >= low and score > 0],
-            max(of_one, default=None),
-        )
-        for of_one in scores
-    ]
+    return [[place for place, score in enumerate(of_one) if score >= low and score > 0] for of_one in scores]

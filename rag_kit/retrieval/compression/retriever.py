@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self
 
 from langchain_core.documents import BaseDocumentCompressor, Document
@@ -87,15 +87,7 @@ class CompressionRetriever(RefiningRetriever):
     def from_llm(
         cls, llm: Runnable[Any, Any], retriever: Any, *, prompt: Any = None, k: int = 4, **settings: Any
     ) -> Self:
-        """Make the retriever with a model that chooses the sentences.
-
-        Args:
-            llm: The chat model.
-            retriever: The retriever.
-            prompt: A prompt of one's own; see ``ModelCompressor``.
-            k: Most documents to return.
-            **settings: Any further argument of the class.
-        """
+        """Make the retriever with a ``ModelCompressor``; ``settings`` are any further arguments of the class."""
         return cls(retriever=retriever, compressor=ModelCompressor(llm, prompt=prompt), k=k, **settings)
 
     @field_validator("compressor", mode="before")
@@ -135,20 +127,19 @@ class CompressionRetriever(RefiningRetriever):
         if selections is None:
             return self._merge([passage.document for passage in passages], call)
         pairs = list(zip(passages, selections, strict=True))
-        gone = [passage.document for passage, one in pairs if one.kept is not None and not one.kept]
+        gone = [passage.document for passage, kept in pairs if kept == []]
         if len(gone) == len(passages):
             return self._nothing(passages, call)
         if gone:
             call.note(f"{len(gone)} of {len(passages)} passages had no sentence that matters: {_ids(gone)}")
-        kept = [self._shorten(*pair, call) for pair in pairs if pair[1].kept is None or pair[1].kept]
-        return self._merge(kept, call)
+        return self._merge([self._shorten(*pair, call) for pair in pairs if pair[1] != []], call)
 
     async def _selections(self, passages: Sequence[Passage], call: QueryCall) -> list[Selection]:
         selections: list[Selection] = await self.compressor.select(call.query, passages, call)
         if len(selections) != len(passages) or any(
             place not in range(len(passage.sentences))
             for passage, one in zip(passages, selections, strict=False)
-            for place in one.kept or ()
+            for place in one or ()
         ):
             raise ModelOutputError(
                 f"The compressor {self.compressor.name} gave {len(selections)} selections for {len(passages)} "
@@ -158,11 +149,11 @@ class CompressionRetriever(RefiningRetriever):
 
     def _shorten(self, passage: Passage, selection: Selection, call: QueryCall) -> Document:
         doc, count = passage.document, len(passage.sentences)
-        if selection.kept is None:
+        if selection is None:
             places, spans = list(range(count)), [(0, len(doc.page_content))]
         else:
             width = range(-self.context, self.context + 1)
-            wide = {place + beside for place in selection.kept for beside in width}
+            wide = {place + beside for place in selection for beside in width}
             places = sorted(wide & set(range(count)))
             spans = passage.spans(places)
         return with_provenance(
@@ -174,7 +165,6 @@ class CompressionRetriever(RefiningRetriever):
             query=call.query,
             sentences=f"{len(places)} of {count}",
             spans=[list(span) for span in spans],
-            evidence=selection.score,
         )
 
     def _nothing(self, passages: Sequence[Passage], call: QueryCall) -> list[Document]:
@@ -187,7 +177,7 @@ class CompressionRetriever(RefiningRetriever):
         call.note(
             f"degraded: {found}; {'the passages are' if len(whole) > 1 else 'the first passage is'} whole"
         )
-        return self._merge([self._shorten(passage, Selection(None), call) for passage in whole], call)
+        return self._merge([self._shorten(passage, None, call) for passage in whole], call)
 
     def _merge(self, documents: list[Document], call: QueryCall) -> list[Document]:
         """Near-duplicates become one document; the ranks are counted anew."""
@@ -223,9 +213,6 @@ class CompressionRetriever(RefiningRetriever):
                 {"id": identity(one), **{key: one.metadata.get(key) for key in fields}} for one in others
             ],
         )
-
-    def _inner_parts(self) -> Iterator[Runnable[Any, Any]]:
-        yield from self.compressor.parts()
 
 
 def _ranked(doc: Document, rank: int) -> Document:
@@ -264,12 +251,7 @@ class _Fingerprint:
 def near_duplicates(texts: Sequence[str], threshold: float) -> list[int]:
     """For each text the position of the first one that it repeats or is a part of, or its own.
 
-    Every pair of those that stay is compared, which is exact; for the few dozen passages of a result that is faster
-    than hashing would be.
-
-    Args:
-        texts: The texts, the most wanted first.
-        threshold: Jaccard index from which texts count as repeats, above 0 to 1.
+    ``threshold`` is the Jaccard index from which texts count as repeats. Every pair of those that stay is compared.
 
     Example:
         >>> near_duplicates(["A fan is loud today.", "Tea.", "a fan is loud today"], 0.9)

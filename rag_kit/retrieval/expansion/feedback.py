@@ -77,13 +77,9 @@ def relevance_model(
 ) -> dict[str, float]:
     """RM1: how likely each term is in documents, given as counts of terms and score, by how well these fit the query.
 
-    ``P(w|R) ~ sum over D of P(w|D) * score(D)`` with ``P(w|D) = tf(w, D) / |D|`` over the terms that are allowed;
-    the best ``terms`` are kept and scaled to sum to 1. Paper: Lavrenko and Croft, Relevance-Based Language Models,
-    SIGIR 2001; the score of the first search stands for the query likelihood, as in Anserini.
-
-    Example:
-        >>> relevance_model([({"red": 1, "fox": 3}, 2.0), ({"red": 1}, 1.0)], 2)
-        {'fox': 0.5, 'red': 0.5}
+    ``P(w|R) ~ sum over D of P(w|D) * score(D)`` with ``P(w|D) = tf(w, D) / |D|`` over the terms that are allowed.
+    Paper: Lavrenko and Croft, Relevance-Based Language Models, SIGIR 2001; as in Anserini the score of the first
+    search stands for the query likelihood.
     """
     model: dict[str, float] = {}
     for counts, score in documents:
@@ -102,10 +98,6 @@ def interpolate(
     """RM3: ``original_weight * P(w|Q) + (1 - original_weight) * P(w|R)``; the weights sum to 1.
 
     Paper: Abdul-Jaleel et al., UMass at TREC 2004: Novelty and HARD.
-
-    Example:
-        >>> interpolate({"fox": 1, "red": 1}, {"fox": 0.5, "den": 0.5}, 0.5)
-        {'fox': 0.5, 'red': 0.25, 'den': 0.25}
     """
     total = sum(query.values())
     mixed = {term: original_weight * weight / total for term, weight in query.items()}
@@ -163,9 +155,3 @@ class RelevanceFeedback:
         model = relevance_model(found, self.fb_terms, lambda term: _SHORTEST <= len(term) <= _LONGEST)
         mixed = interpolate(own, model, self.original_weight)
         return {term: weight * own.total() for term, weight in mixed.items()}
-
-    def __repr__(self) -> str:
-        return (
-            f"RelevanceFeedback(fb_docs={self.fb_docs}, fb_terms={self.fb_terms}, "
-            f"original_weight={self.original_weight:g})"
-        )

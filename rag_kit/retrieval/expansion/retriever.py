@@ -13,7 +13,6 @@ from pydantic import BaseModel, Field, field_validator, model_validator
 from rag_kit.documents import combine_filters
 from rag_kit.errors import InvalidInputError
 from rag_kit.prompts.schemas import Queries
-from rag_kit.retrieval.base import Count
 from rag_kit.retrieval.expansion.feedback import (
     KeywordIndex,
     KeywordRetriever,
@@ -25,13 +24,14 @@ from rag_kit.retrieval.expansion.feedback import (
 from rag_kit.retrieval.expansion.terms import MAX_CHARS, TEMPLATES, Added, key_phrases, new_terms
 from rag_kit.retrieval.expansion.thesaurus import Entries, Thesaurus
 from rag_kit.retrieval.fusion import Search
-from rag_kit.retrieval.indexed import KeywordIndexRetriever
 from rag_kit.retrieval.prompting import texts_of
 from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.retrieval.rewriting import Model, Rewrites, RewritingRetriever
 from rag_kit.text import detect_language, fold
 
 Templates = Annotated[list[Annotated[str, Field(pattern=r"\{term\}")]], Field(min_length=1)]
+
+_MOST_TERMS, _MOST_TEMPLATES = 32, 4
 
 
 class ExpansionRetriever(RewritingRetriever):
@@ -54,8 +54,6 @@ class ExpansionRetriever(RewritingRetriever):
         feedback: RM3 over the index that ``retriever`` searches by keywords.
         templates: Texts with ``{term}`` in them, or ``True`` for the built-in ones in the question's language.
         n: Terms to ask the model for, 1 to 32.
-        max_terms: Most terms to add from model and thesaurus; the rest is dropped, and the notes say so.
-        max_templates: Most searches made from templates, 1 to 32.
         term_weight: What an added term counts beside one of the question (over BM25); above 0.
         include_original: Ask for the bare question too, where the question's words are not in a search over BM25.
 
@@ -79,8 +77,6 @@ class ExpansionRetriever(RewritingRetriever):
     feedback: RelevanceFeedback | None = None
     templates: Templates | bool = False
     n: Rewrites = 8
-    max_terms: Count = 32
-    max_templates: Rewrites = 4
     term_weight: float = Field(default=0.5, gt=0, le=100)
 
     @classmethod
@@ -156,7 +152,10 @@ class ExpansionRetriever(RewritingRetriever):
         added = await self._from_model(question, call)
         matched = self.thesaurus.find(question) if self.thesaurus is not None else {}
         added += [Added(term, "thesaurus") for related in matched.values() for term in related]
-        added = self._kept(added, question, call)
+        added = new_terms(added, question)
+        if len(added) > _MOST_TERMS:
+            call.note(f"expansion: {len(added)} terms, of which the first {_MOST_TERMS} were added")
+            added = added[:_MOST_TERMS]
         if isinstance(self.retriever, KeywordRetriever):
             searches = await self._weighted(self.retriever, question, added, call)
         else:
@@ -177,13 +176,6 @@ class ExpansionRetriever(RewritingRetriever):
             call.note(f"degraded: {self.task}: the model gave no usable term")
         return [Added(term, "model") for term in terms]
 
-    def _kept(self, added: Sequence[Added], question: str, call: QueryCall) -> list[Added]:
-        """What is new, and not too much of it."""
-        new = new_terms(added, question)
-        if len(new) > self.max_terms:
-            call.note(f"expansion: {len(new)} terms, of which the first {self.max_terms} were added")
-        return new[: self.max_terms]
-
     async def _weighted(
         self, leg: KeywordRetriever, question: str, added: Sequence[Added], call: QueryCall
     ) -> list[Search]:
@@ -193,14 +185,10 @@ class ExpansionRetriever(RewritingRetriever):
         def analysed() -> list[list[str]]:
             return [*map(reader_of(leg.index).analyzer, texts)]
 
-        if isinstance(leg, KeywordIndexRetriever):  # reads the store
-            reading = call.do("keyword index", analysed)
-            read = await call.attempt("keyword index", reading, "nothing is added")
-            if read is None:
-                return []
-            lists = read
-        else:
-            lists = analysed()
+        reading = call.do("keyword index", analysed)  # may read the store
+        lists = await call.attempt("keyword index", reading, "nothing is added")
+        if lists is None:
+            return []
         own = Counter(lists[0])
         weights: Mapping[str, float] = dict(own)
         sources_of: dict[str, dict[str, Any]] = {}
@@ -249,7 +237,7 @@ class ExpansionRetriever(RewritingRetriever):
         terms = dict.fromkeys([*matched, *key_phrases(question)])
         queries = [template.replace("{term}", term) for term in terms for template in templates]
         new = [query for query in dict.fromkeys(queries) if fold(query) != fold(question)]
-        return [Search(query, "template") for query in new[: self.max_templates]]
+        return [Search(query, "template") for query in new[:_MOST_TEMPLATES]]
 
     def _original(self, question: str, call: QueryCall, rewritten: Sequence[Search]) -> list[Search]:
         if any(search.retriever is not None for search in rewritten):

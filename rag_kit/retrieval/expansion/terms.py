@@ -38,12 +38,7 @@ def new_terms(added: Sequence[Added], question: str) -> list[Added]:
 
 
 def key_phrases(question: str) -> list[str]:
-    """What a question is about: the runs of words between function words and punctuation, each once.
-
-    Example:
-        >>> key_phrases("What causes bit rot in an old hard disk?"), key_phrases("什么是深度学习？")
-        (['causes bit rot', 'old hard disk'], ['深度学习'])
-    """
+    """What a question is about: the runs of words between function words and punctuation, each once."""
     phrases: list[str] = []
     begin = end = words = 0
     for start, stop, stops in _words(question):

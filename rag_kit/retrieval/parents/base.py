@@ -22,7 +22,6 @@ from rag_kit.retrieval.own_filter import own_filter
 from rag_kit.retrieval.parents.writing import FamilyWriter
 
 _GROWTH = 4
-Scoring = Literal["max", "sum", "mean"]
 Passes = Callable[[dict[str, Any]], bool]
 
 
@@ -74,20 +73,6 @@ def place_matches(view: FamilyView, found: Sequence[Document]) -> list[Match]:
         score = 1 / rank if given is None else given
         matches.append(Match(doc, rank, float(score), place))
     return matches
-
-
-def total(matches: Sequence[Match], scoring: Scoring, top: int, floor: float) -> float:
-    """One score of several matches: the highest, or the sum or the mean of the ``top`` best.
-
-    A sum counts what is above ``floor``: z-scores and cosines may be below 0, and a further match must not make less
-    of a parent.
-    """
-    scores = sorted((match.score for match in matches), reverse=True)[:top]
-    if scoring == "max":
-        return scores[0]
-    if scoring == "sum":
-        return sum(score - floor for score in scores)
-    return sum(scores) / len(scores)
 
 
 def span_of(parent: Document, start: int, end: int, heading: str | None = None) -> Document:

@@ -16,16 +16,13 @@ from rag_kit.indexing.document_index.families import PARENT_KEY, Ancestor, Famil
 from rag_kit.indexing.parents.hierarchy import PartSizes, split_family
 from rag_kit.indexing.splitting.api import Splitter, check_splitter
 from rag_kit.indexing.splitting.named import check_name, named_splitter
-from rag_kit.retrieval.base import Count
 from rag_kit.retrieval.parents.base import (
     FamilyRetriever,
     Match,
     Passage,
     Passes,
-    Scoring,
     parents_metadata,
     span_of,
-    total,
 )
 
 
@@ -50,8 +47,6 @@ class ParentDocumentRetriever(FamilyRetriever):
         parent_splitter: A LangChain text splitter, a function from documents to documents, or a name that `split`
             takes (of 1000 characters), which cuts documents into parents instead.
         child_splitter: One that cuts parents into children instead; by name in ``child_size`` characters.
-        scoring: A parent's score: ``"max"`` of its children, or ``"sum"`` or ``"mean"`` of its best.
-        top: How many children count for a sum or a mean.
         merge: Auto-merging: the share of a parent's children, above 0 to 1, that must be found for it to be
             returned; else the children are. With several levels the largest parent that has the share.
         fetch_k: How many children to fetch first; default: five times ``k``, at least 20. With ``merge``
@@ -72,8 +67,6 @@ class ParentDocumentRetriever(FamilyRetriever):
     child_overlap: int = 0
     parent_splitter: Any = None
     child_splitter: Any = None
-    scoring: Scoring = "max"
-    top: Count = 3
     merge: float | None = Field(default=None, gt=0, le=1)
 
     @field_validator("parent_size", mode="before")
@@ -124,15 +117,13 @@ class ParentDocumentRetriever(FamilyRetriever):
         if passes is not None:
             metadata = parents_metadata(view, matches)
             groups = [group for group in groups if group.passes(metadata, passes)]
-        floor = min([0.0, *(match.score for match in matches)])
-        scored = [(total(group.matches, self.scoring, self.top, floor), group) for group in groups]
-        if self.scoring != "max":
-            scored.sort(key=lambda pair: (-pair[0], pair[1].matches[0].rank))
-        best = scored[:k]
-        texts = view.parents(
-            [group.parent for _, group in best if group.parent is not None and not group.own]
-        )
-        return [Passage(g.matches, score, _document(g, texts), g.as_dict()) for score, g in best]
+        best = groups[:k]
+        wanted = [group.parent for group in best if group.parent is not None and not group.own]
+        texts = view.parents(wanted)
+        return [
+            Passage(g.matches, max(match.score for match in g.matches), _document(g, texts), g.as_dict())
+            for g in best
+        ]
 
 
 def _document(group: _Group, texts: dict[str, Document]) -> Document:

@@ -107,11 +107,7 @@ class FamilyWriter(RagKitRetriever):
         return await run_in_thread(self.upsert, documents, ids)
 
     def delete(self, ids: Sequence[str]) -> int:
-        """Remove documents with all their children, in one transaction; ids that are not there are passed over.
-
-        Raises:
-            InvalidInputError: An id is that of a child, which cannot go alone.
-        """
+        """Remove documents with all their children, in one transaction; ids that are not there are passed over."""
         return self.index.delete(ids)
 
     async def adelete(self, ids: Sequence[str]) -> int:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from langchain_core.documents import Document
-from langchain_core.runnables import Runnable
 
 from rag_kit.concurrency.steps import Logic
 from rag_kit.errors import ModelOutputError
@@ -70,20 +69,11 @@ class Reranker(ABC):
             RagKitError: It failed as a whole.
         """
 
-    def parts(self) -> Iterator[Runnable[Any, Any]]:
-        """The models inside."""
-        yield from ()
-
 
 def check_scores(scores: Any, count: int) -> list[float | None]:
     """Scores that a third party gave for ``count`` documents; ``None`` for what is not a finite number.
 
-    Raises:
-        ModelOutputError: If their number is another one, so that it is unknown which belongs to which document.
-
-    Example:
-        >>> check_scores([1, float("nan")], 2)
-        [1.0, None]
+    Raises ``ModelOutputError`` for another number of scores: it is unknown which belongs to which document.
     """
     listed = scores.tolist() if hasattr(scores, "tolist") else scores
     if not isinstance(listed, (list, tuple)):
@@ -113,12 +103,7 @@ def by_scores(
 ) -> Ranking:
     """A ranking by score, equal ones in the order given; a document without a score stays where it is.
 
-    Raises:
-        ModelOutputError: If there is no score at all.
-
-    Example:
-        >>> by_scores([0.1, None, 0.9]).order
-        [2, 1, 0]
+    Raises ``ModelOutputError`` if there is no score at all.
     """
     failed = frozenset(place for place, score in enumerate(scores) if score is None)
     if scores and len(failed) == len(scores):

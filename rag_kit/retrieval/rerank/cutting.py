@@ -58,12 +58,6 @@ def lost_in_the_middle(items: Sequence[T]) -> list[T]:
 
     Paper: Liu et al., Lost in the Middle, arXiv 2307.03172.
 
-    Args:
-        items: Best first.
-
-    Returns:
-        The first, third, fifth... in order, then the others backwards, so that the second stands last.
-
     Example:
         >>> lost_in_the_middle([1, 2, 3, 4, 5])
         [1, 3, 5, 4, 2]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from langchain_core.documents import Document
-from langchain_core.runnables import Runnable
 
 from rag_kit.concurrency.branches import describe_failure
 from rag_kit.errors import InvalidInputError
@@ -45,10 +44,6 @@ class ModelReranker(Reranker):
         self.llm = check_model(llm)
         self.prompts = LanguagePrompts(self.task, prompt, ("question", "passages"), language)
         self.max_chars = check_count("max_chars", max_chars)
-
-    def parts(self) -> Iterator[Runnable[Any, Any]]:
-        """The model."""
-        yield self.llm
 
 
 class PointwiseReranker(ModelReranker):
@@ -116,15 +111,6 @@ class ListwiseReranker(ModelReranker):
         max_chars: Longest part of each passage that is shown to the model, in characters.
         **more: ``prompt`` (the kit's own is ``rerank_listwise``; it may take ``count`` too), ``language``, ``depth``:
             see ``ModelReranker``. The windows run one after the other.
-
-    Example:
-        >>> from langchain_core.language_models import FakeListChatModel
-        >>> from rag_kit.retrieval import BM25Retriever, RerankRetriever
-        >>> model = FakeListChatModel(responses=['{"ranking": [2, 9, 2]}'])
-        >>> words = BM25Retriever.from_texts(["fan fan", "fan and more"])
-        >>> ranked = RerankRetriever(retriever=words, reranker=ListwiseReranker(model))
-        >>> [doc.page_content for doc in ranked.invoke("fan")]
-        ['fan and more', 'fan fan']
     """
 
     name = "listwise"
@@ -183,12 +169,7 @@ class ListwiseReranker(ModelReranker):
 
 
 def windows(count: int, window: int, step: int) -> list[tuple[int, int]]:
-    """Where the windows lie, as (start, end), from the back; the last one starts at 0.
-
-    Example:
-        >>> windows(25, 20, 10), windows(1, 20, 10)
-        ([(5, 25), (0, 15)], [])
-    """
+    """Where the windows lie, as (start, end), from the back; the last one starts at 0."""
     if count < 2:
         return []
     # the last one begins at 0, wherever the step leads

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self
 
 from langchain_core.documents import Document
@@ -90,14 +90,8 @@ class RerankRetriever(RefiningRetriever):
     ) -> Self:
         """Make the retriever with a language model as the reranker.
 
-        Args:
-            llm: The chat model.
-            retriever: The retriever.
-            mode: ``"listwise"``: the model orders the passages, 20 in one call; ``"pointwise"``: it grades each one,
-                which gives scores.
-            prompt: A prompt of one's own; see ``ListwiseReranker`` and ``PointwiseReranker``.
-            k: Most documents to return.
-            **settings: Any further argument of the class.
+        ``mode="listwise"``: the model orders the passages, 20 in one call; ``"pointwise"``: it grades each one, which
+        gives scores. ``prompt`` goes to ``ListwiseReranker`` or ``PointwiseReranker``, ``settings`` to the class.
         """
         if mode not in ("pointwise", "listwise"):
             raise InvalidInputError(f"mode={mode!r} was given; allowed: 'pointwise', 'listwise'.")
@@ -233,7 +227,3 @@ class RerankRetriever(RefiningRetriever):
         if left:
             call.note(f"{left} passages left out that did not fit into token_budget={self.token_budget}")
         return chosen
-
-    def _inner_parts(self) -> Iterator[Runnable[Any, Any]]:
-        for reranker in self.reranker:
-            yield from reranker.parts()

@@ -30,13 +30,6 @@ class FunctionReranker(Reranker):
             be asynchronous.
         name: Stands in the provenance; by default the function's name.
         depth: See ``Reranker``.
-
-    Example:
-        >>> from rag_kit.retrieval import BM25Retriever, RerankRetriever
-        >>> words = BM25Retriever.from_texts(["a fan", "a fan that hums"])
-        >>> longest = RerankRetriever(retriever=words, reranker=lambda q, docs: [len(d.page_content) for d in docs])
-        >>> [doc.page_content for doc in longest.invoke("fan")]
-        ['a fan that hums', 'a fan']
     """
 
     def __init__(

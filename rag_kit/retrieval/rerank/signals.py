@@ -102,11 +102,6 @@ class Authority(Signal):
         field: Metadata field that names the source.
         weight: See ``Signal``.
         missing: What a source that is not named counts.
-
-    Example:
-        >>> authority = Authority({"handbook": 1.0, "forum": 0.2}, field="source")
-        >>> authority.value(Document("t", metadata={"source": "forum"}))
-        0.2
     """
 
     name = "authority"
@@ -185,14 +180,6 @@ class MetadataReranker(Reranker):
         shown_penalty: What is taken off the new score of a passage whose id the call names as shown already,
             ``retriever.invoke(query, shown=[...])``; 0 or more.
         depth: See ``Reranker``.
-
-    Example:
-        >>> from rag_kit.retrieval import BM25Retriever, RerankRetriever
-        >>> words = BM25Retriever.from_texts(["old fan", "new fan"], [{"year": 1990}, {"year": 2025}])
-        >>> newest = MetadataReranker([Recency(field="year", half_life=3650, now=2026)])
-        >>> ranked = RerankRetriever(retriever=words, reranker=newest)
-        >>> [doc.page_content for doc in ranked.invoke("fan")]
-        ['new fan', 'old fan']
     """
 
     name = "metadata"

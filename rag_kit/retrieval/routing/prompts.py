@@ -25,27 +25,22 @@ class PromptRouter(RunnableLambda[Any, PromptValue]):
     """A runnable that picks the prompt that suits a question and fills it in: ``{"question": ...} | router | model``.
 
     Args:
-        prompts: Names of prompt files (a list), or a mapping of name to template, to the name of a prompt file, to
-            ``{"en": ..., "zh": ...}``, or to one of these in a tuple, before a description and examples.
+        prompts: Names of prompt files (a list), or a mapping of name to template, to the name of a prompt file, or to
+            one of these in a tuple, before a description and examples.
         question_key: Where the question is in the input.
         name: Its name in traces.
         **settings: ``how``, ``llm``, ``embeddings``, ``threshold``, ``fallback``...: as for ``RoutingRetriever``, and
             ``on_none``: ``"empty"`` or ``"raise"``. If the decision fails, the fallback is used, and without one
             there is an exception.
-
-    Example:
-        >>> router = PromptRouter(["tutor_physics", "tutor_maths"])
-        >>> router.route("Why does a magnet attract iron?").names
-        ('tutor_physics',)
-        >>> print(router.invoke({"question": "How do I solve an equation?"}).to_messages()[0].content[:24])
-        <task>tutor_maths</task>
     """
 
     def __init__(
         self, prompts: Any, *, question_key: str = "question", name: str | None = None, **settings: Any
     ) -> None:
         if settings.get("on_none") == "all" or settings.get("most", 1) != 1:
-            raise InvalidInputError("Only one prompt can be used: on_none is 'empty' or 'raise', most is 1.")
+            raise InvalidInputError(
+                "For only one prompt can be used, on_none is 'empty' or 'raise', and most is 1."
+            )
         super().__init__(self._pick, afunc=self._apick, name=name or "PromptRouter")
         self.question_key = question_key
         self._templates, sources = _read(prompts)
@@ -155,14 +150,11 @@ def _read(given: Any) -> tuple[dict[str, Mapping[str, Any]], list[Source]]:
 def _by_language(name: str, prompt: Any) -> Mapping[str, Any]:
     if isinstance(prompt, str):
         return {language: load_prompt(prompt, language=language) for language in LANGUAGES}
-    templates = dict(prompt) if isinstance(prompt, Mapping) else {"": prompt}
-    for language, template in (templates or {"": None}).items():
-        if language not in ("", *LANGUAGES) or not isinstance(template, BasePromptTemplate):
-            raise InvalidInputError(
-                f"The prompt {name!r} is {type(template).__name__}; it must be a LangChain prompt, one for each "
-                f"of {', '.join(LANGUAGES)}, or the name of a prompt file."
-            )
-    return templates
+    if not isinstance(prompt, BasePromptTemplate):
+        raise InvalidInputError(
+            f"The prompt {name!r} is {type(prompt).__name__}; it must be a LangChain prompt or the name of a file."
+        )
+    return {"": prompt}
 
 
 def _description(template: Any) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self, cast
 
 from langchain_core.documents import Document
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import ensure_config
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
@@ -190,10 +190,6 @@ class RoutingRetriever(CallRetriever):
             id_key=self.id_key,
             keys=None if self.id_key or len(found) == 1 else _keys(found),
         )
-
-    def _parts(self) -> Iterator[Runnable[Any, Any]]:
-        yield from (source.retriever for source in self.sources)
-        yield from (part for part in (self.llm, self.how) if isinstance(part, Runnable))
 
 
 def _keys(found: Sequence[Search]) -> list[list[str]]:

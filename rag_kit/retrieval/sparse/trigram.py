@@ -15,9 +15,6 @@ from rag_kit.retrieval.base import Request
 from rag_kit.retrieval.bm25 import MemoryIndexRetriever
 from rag_kit.text.ngrams import CharacterNgrams
 
-SIZES = (3, 4)
-CLOSE_SIZES = (1, 2)
-
 
 class TrigramRetriever(MemoryIndexRetriever):
     """Find documents by n-grams of characters, so that misspelled words and parts of words match too.
@@ -65,8 +62,6 @@ class TrigramRetriever(MemoryIndexRetriever):
         documents: Iterable[Document],
         *,
         ids: Iterable[str] | None = None,
-        sizes: Iterable[int] = SIZES,
-        close_sizes: Iterable[int] = CLOSE_SIZES,
         **fields: Any,
     ) -> Self:
         """Index documents and search them.
@@ -74,11 +69,9 @@ class TrigramRetriever(MemoryIndexRetriever):
         Args:
             documents: The documents.
             ids: Ids in the index, see ``BM25Index.add``.
-            sizes: Lengths of the n-grams of words, 2 to 8.
-            close_sizes: Lengths of those in scripts without spaces, 1 to 8.
             **fields: Fields of a retriever: ``min_match``, ``k``, ``filter``, ``name``, ``tags``...
         """
-        analyzer = CharacterNgrams(sizes, close_sizes)
+        analyzer = CharacterNgrams()
         index = BM25Index.from_documents(documents, ids=ids, analyzer=analyzer)
         return cls(index=index, **fields)
 

@@ -240,7 +240,6 @@ def test_wrong_arguments() -> None:
     for options, says in (
         ({"n": 33}, "n=33"),
         ({"mode": "both"}, "mode"),
-        ({"max_passage_chars": 0}, "max_passage_chars=0"),
     ):
         with pytest.raises(InvalidInputError, match=says):
             made("", **options)

@@ -342,11 +342,10 @@ async def test_nothing_blocks_the_event_loop() -> None:
 
 
 async def test_wrong_results_are_named() -> None:
-    """A runnable that returns no documents is named; strings are taken as texts."""
-    with pytest.raises(BranchError, match="must return documents"):
-        EnsembleRetriever(retrievers=[RunnableLambda(lambda q: [1])]).invoke("q")
-    found = await both(EnsembleRetriever(retrievers=[RunnableLambda(lambda q: ["just text"])]))
-    assert found[0].page_content == "just text"
+    """A runnable that returns no documents is named."""
+    for wrong in (1, "just text"):
+        with pytest.raises(BranchError, match="must return documents"):
+            EnsembleRetriever(retrievers=[RunnableLambda(lambda q, wrong=wrong: [wrong])]).invoke("q")
 
 
 @pytest.mark.parametrize("wrap", [lambda r: r, lambda r: r.with_config(tags=["t"]), lambda r: r.bind()])

@@ -266,11 +266,11 @@ async def test_templates() -> None:
         "Who uses disks?",
     ]
     assert set(ids(found)) == {"what", "rot"}
-    built_in = ExpansionRetriever(retriever=words, templates=True, max_templates=1)
+    built_in = ExpansionRetriever(retriever=words, templates=True)
     assert sent(await both(built_in, "bit")) == ["bit", "What is bit?"]
-    assert sent(await both(ExpansionRetriever(retriever=bm25(), templates=True, max_templates=1), "保修期"))[
-        1:
-    ] == ["什么是保修期？"]
+    assert sent(await both(ExpansionRetriever(retriever=bm25(), templates=True), "保修期"))[1:] == [
+        "什么是保修期？"
+    ]
 
 
 async def test_templates_with_terms() -> None:
@@ -392,7 +392,7 @@ def test_feedback_leaves_out_common_short_and_long_terms() -> None:
 @pytest.mark.parametrize(
     "settings",
     [{"fb_docs": 0}, {"fb_terms": 1.5}, {"original_weight": 1.1}, {"original_weight": float("nan")},
-     {"original_weight": True}, {"term_weight": 0}, {"max_terms": 0}, {"n": 33}, {"max_templates": 0}],
+     {"original_weight": True}, {"term_weight": 0}, {"n": 33}],
 )  # fmt: skip
 def test_settings_that_are_refused(settings: dict[str, Any]) -> None:
     """Out of range: refused by name."""

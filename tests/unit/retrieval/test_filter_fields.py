@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_chroma import Chroma
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models import FakeListChatModel
@@ -27,6 +28,7 @@ from rag_kit.retrieval import (
     VectorRetriever,
     index_retriever,
 )
+from tests.support.chroma import memory_client
 
 MODEL = DeterministicFakeEmbedding(size=8)
 DOCUMENTS = [
@@ -107,6 +109,18 @@ def test_an_index_knows_its_fields(tmp_path: Path, pipeline: Any) -> None:
         refused(retriever, {"year": 2021}, "The fields there are: file, secret, tags, 年份")
         index.upsert([Document("The pump is new.", id="d", metadata={"file": "hr/new.md", "year": 2021})])
         assert [doc.id for doc in retriever.invoke("pump", filter={"year": 2021})] == ["d"]
+
+
+def test_chroma_knows_its_fields() -> None:
+    """LangChain's store, which the kit did not write to."""
+    store = Chroma("filter_fields", client=memory_client(), embedding_function=MODEL)
+    retriever = VectorRetriever(vectorstore=store)
+    assert retriever.invoke("pump", filter={"year": 1}) == []
+    store.add_documents(
+        [Document(doc.page_content, metadata={"file": doc.metadata["file"]}) for doc in DOCUMENTS]
+    )
+    refused(retriever, {"year": 1}, "The fields there are: file")
+    assert len(retriever.invoke("pump", filter={"file": {"$startswith": "hr/"}})) == 2
 
 
 def test_sources_of_different_fields() -> None:

@@ -169,24 +169,6 @@ async def test_parents_may_be_spans() -> None:
     assert await both(retriever, "goats", filter={"heading": "Lake"}) == []
 
 
-async def test_scoring_by_several_children() -> None:
-    """A sum prefers many matches, a mean and a maximum the one best; a negative score never takes away."""
-    one = Document("Lake lake lake.\n\nAbout hills only.\n\nAbout trees only.", id="one")
-    all_of_it = Document("Lake here now.\n\nLake there too.\n\nLake all over.", id="all")
-    best = {}
-    for scoring in ("max", "sum", "mean"):
-        retriever = make(one, all_of_it, child_size=20, scoring=scoring)
-        best[scoring] = ids(await both(retriever, "lake"))[0]
-    assert best == {"max": "one", "sum": "all", "mean": "one"}
-    hits = [Document("x", metadata={"rag_kit": {"score": s}}, id=i) for i, s in (("a", -1.0), ("b", -3.0))]
-    index = make(numbered("ant")).index
-    retriever = ParentDocumentRetriever(index=index, retriever=RunnableLambda(lambda q: hits), scoring="sum")
-    assert ids(retriever.invoke("q")) == ["a", "b"]
-
-
-# Auto-merging
-
-
 async def test_enough_children_become_their_parent() -> None:
     """At the threshold the parent is returned, below it the children, each with what matched."""
     ants, bees = numbered("ant", 4), numbered("bee", 4)
@@ -428,8 +410,6 @@ def test_a_folder_is_made_opened_and_closed(tmp_path: Path) -> None:
         ({"parent_size": 2000, "parent_splitter": lines}, "not both"),
         ({"merge": 0}, "merge: Input should be greater than 0"),
         ({"merge": 1.5}, "merge: Input should be less than or equal to 1"),
-        ({"scoring": "median"}, "scoring: Input should be"),
-        ({"top": 0}, "top=0"),
         ({"pipeline": "magic"}, "pipeline"),
         ({"window": 1}, "'window' is no argument"),
         ({"index": 3}, "index must be"),

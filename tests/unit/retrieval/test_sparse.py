@@ -158,7 +158,7 @@ def test_an_index_of_words_is_refused() -> None:
 
 def test_the_index_of_characters_is_saved(tmp_path: Path) -> None:
     """It is saved, loaded, added to and deleted from as any BM25Index, with its n-gram sizes."""
-    retriever = TrigramRetriever.from_texts(TEXTS, sizes=[3], close_sizes=[2])
+    retriever = TrigramRetriever(index=BM25Index.from_texts(TEXTS, analyzer=CharacterNgrams([3], [2])))
     retriever.index.save(tmp_path / "i")
     index = BM25Index.load(tmp_path / "i")
     assert index.analyzer == CharacterNgrams([3], [2]) != CharacterNgrams()
@@ -173,7 +173,7 @@ def test_the_index_of_characters_is_saved(tmp_path: Path) -> None:
 def test_sizes_that_are_refused(sizes: Any) -> None:
     """Lengths of n-grams are whole numbers in a range."""
     with pytest.raises(InvalidInputError, match="sizes"):
-        TrigramRetriever.from_texts(["a"], sizes=sizes)
+        CharacterNgrams(sizes)
 
 
 def test_ngrams_of_all_scripts() -> None:

@@ -24,7 +24,7 @@ from rag_kit.documents.identity import document_key
 from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError, ModelError
 from rag_kit.models import chat_model
 from rag_kit.retrieval import BM25Retriever, CompressionRetriever, EnsembleRetriever, RagKitRetriever
-from rag_kit.retrieval.compression.base import Compressor, Selection
+from rag_kit.retrieval.compression.base import Compressor
 from rag_kit.retrieval.compression.compressors import EmbeddingCompressor, LexicalCompressor, ModelCompressor
 from rag_kit.retrieval.compression.retriever import near_duplicates
 
@@ -367,7 +367,7 @@ async def test_own_compressor() -> None:
         place = 0
 
         async def select(self, query: str, passages: Any, call: Any) -> Any:
-            return [Selection([self.place]) for _ in passages]
+            return [[self.place] for _ in passages]
 
     first = First()
     found = await both(made(first), QUESTION)
