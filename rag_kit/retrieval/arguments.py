@@ -51,12 +51,7 @@ def _with_search_kwargs(cls: type[Any], given: dict[str, Any]) -> dict[str, Any]
 
 
 def unknown_arguments(names: Iterable[str], allowed: Collection[str], instead: Mapping[str, str]) -> str:
-    """The message for unknown arguments: for each the name in rag_kit or a similar one, then all names allowed.
-
-    Example:
-        >>> unknown_arguments(["kk", "c"], ["filter", "k"], {"c": "rrf_k"})
-        "'kk' is no argument (did you mean 'k'?); 'c' is no argument (in rag_kit: rrf_k); allowed: filter, k"
-    """
+    """The message for unknown arguments: for each the name in rag_kit or a similar one, then all names allowed."""
     problems = []
     for name in names:
         hint = f" (in rag_kit: {instead[name]})" if name in instead else did_you_mean(name, allowed)

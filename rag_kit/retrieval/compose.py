@@ -87,17 +87,8 @@ def call_retriever(
 ) -> list[Document]:
     """Call a runnable from a string to documents, with the whole ``config``.
 
-    Returns:
-        The documents as it gave them (not copied); at most ``k``, those that pass the filter.
-
-    Raises:
-        InvalidInputError: If it returned something else than documents.
-
-    Example:
-        >>> from langchain_core.runnables import RunnableLambda
-        >>> plain = RunnableLambda(lambda q: [Document("a", metadata={"year": y}) for y in (1, 2, 3)])
-        >>> len(call_retriever(plain, "q", k=1, filter={"year": {"$gte": 2}}))
-        1
+    The documents come as it gave them (not copied): at most ``k``, those that pass the filter. What returns something
+    else than documents raises ``InvalidInputError``.
     """
     plan = _plan(retriever, k, filter)
     found: list[Document] = []
@@ -232,20 +223,14 @@ def _documents(retriever: Runnable[Any, Any], result: Any) -> list[Document]:
     """What a retriever returned, if it is documents."""
     if not isinstance(result, (list, tuple)):
         raise InvalidInputError(
-            f"{_named(retriever)} returned {type(result).__name__}; retrievers return lists of documents."
+            f"{retriever.get_name()} returned {type(result).__name__}; retrievers return lists of documents."
         )
     if wrong := [item for item in result if not isinstance(item, Document)]:
         raise InvalidInputError(
-            f"{_named(retriever)} returned a list that holds {type(wrong[0]).__name__}; a retriever must return "
+            f"{retriever.get_name()} returned a list that holds {type(wrong[0]).__name__}; a retriever must return "
             "documents: Document(page_content=text)."
         )
     return list(result)
-
-
-def _named(retriever: Runnable[Any, Any]) -> str:
-    """A retriever's name, and its class where that says more."""
-    name, kind = retriever.get_name(), type(retriever).__name__
-    return name if name == kind else f"{name} ({kind})"
 
 
 @dataclass(frozen=True)

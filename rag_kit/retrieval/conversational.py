@@ -130,11 +130,7 @@ def _inputs(values: Any) -> tuple[Any, Any]:
 
 
 def earlier_messages(given: Any, question: str) -> list[Any]:
-    """The messages before a question, which may stand at their end itself.
-
-    Raises:
-        InvalidInputError: If they are no list of messages.
-    """
+    """The messages before a question, which may stand at their end itself."""
     messages = getattr(given, "messages", given)  # a ChatMessageHistory
     if messages is None:
         return []

@@ -50,12 +50,7 @@ class DocumentCompressor:
     async def compressed(
         self, documents: Sequence[Document], call: QueryCall, *, stage: str, retriever: str
     ) -> list[Document]:
-        """Compress documents, best first; the call's notes say how many were dropped.
-
-        Raises:
-            BranchError: The compressor failed.
-            ModelOutputError: It gave something else than a list of documents.
-        """
+        """Compress documents, best first; the call's notes say how many were dropped."""
         given = [_marked(doc, place) for place, doc in enumerate(documents)]
         name = f"{stage}:{self.name}"
         blocking = partial(self._call, self.compressor.compress_documents, given, call, threaded=True)

@@ -10,8 +10,9 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from pydantic import Field, PrivateAttr
 
-from rag_kit.documents import Filter, with_provenance
+from rag_kit.documents import Filter, copy_document
 from rag_kit.documents.columns import MetadataColumns
+from rag_kit.documents.provenance import first_stage
 from rag_kit.errors import InvalidInputError
 from rag_kit.models.clients import embed_documents
 from rag_kit.retrieval.base import Request
@@ -105,7 +106,7 @@ class ExactVectorRetriever(SteppedRetriever):
         if not self._rows:
             self._rows = {_key(document): row for row, document in enumerate(self.documents)}
         rows = [self._rows[key] for document in documents if (key := _key(document)) in self._rows]
-        found: np.ndarray = self._nearest.rows(rows)
+        found: np.ndarray = self._nearest.matrix[rows]
         return found
 
     def nearest(self, query: str, vector: Sequence[float], k: int, filter: Filter | None) -> list[Document]:
@@ -125,25 +126,15 @@ class ExactVectorRetriever(SteppedRetriever):
         self, queries: Sequence[str], vectors: Sequence[Sequence[float]], request: Request
     ) -> dict[str, _Hits]:
         mask = self._columns.mask(request.filter) if request.filter else None
-        size = self._nearest.dimension if len(self._nearest) else None
+        matrix = self._nearest.matrix
+        size = matrix.shape[1] if len(matrix) else None
         checked = embedded(vectors, len(queries), self.embeddings, dimension=size)
         self.query_vectors.keep(queries, vectors)
         return dict(zip(queries, self._nearest.search(checked, request.k, mask), strict=True))
 
     def _documents(self, query: str, hits: _Hits, name: str | None = None) -> list[Document]:
-        return [
-            with_provenance(
-                self.documents[row],
-                score=1.0 - distance,
-                rank=rank,
-                stage="dense",
-                retriever=name or self.name or "dense",
-                query=query,
-                sources=(),  # what a store keeps from an earlier search is not of this one
-                notes=(),
-            )
-            for rank, (row, distance) in enumerate(hits, start=1)
-        ]
+        found = [(copy_document(self.documents[row]), 1.0 - distance) for row, distance in hits]
+        return first_stage(found, "dense", name or self.name or "dense", query)
 
 
 def _key(document: Document) -> str:
@@ -160,32 +151,20 @@ class NearestVectors:
     def __init__(self, vectors: Any) -> None:
         import numpy as np
 
-        self._matrix: Vectors = unit(np.array(vectors, dtype=np.float32, order="C"))
-
-    def __len__(self) -> int:
-        return len(self._matrix)
-
-    @property
-    def dimension(self) -> int:
-        """Numbers in a vector."""
-        return int(self._matrix.shape[1])
-
-    def rows(self, rows: list[int]) -> Vectors:
-        """The vectors of some rows, each of length 1."""
-        return self._matrix[rows]
+        self.matrix: Vectors = unit(np.array(vectors, dtype=np.float32, order="C"))
 
     def search(self, queries: Any, k: int, mask: NDArray[np.bool_] | None = None) -> list[_Hits]:
         """Rows and distances of the k nearest rows of each query (of those in ``mask``), nearest first."""
         import numpy as np
 
         asked = np.atleast_2d(np.asarray(queries, dtype=np.float32))
-        if not len(self._matrix) or not len(asked):
+        if not len(self.matrix) or not len(asked):
             return [[] for _ in asked]
         asked = unit(asked)
-        rows = np.arange(len(self._matrix)) if mask is None else np.flatnonzero(mask)
-        few = len(rows) * _FEW < len(self._matrix)
+        rows = np.arange(len(self.matrix)) if mask is None else np.flatnonzero(mask)
+        few = len(rows) * _FEW < len(self.matrix)
         # One product a query would read the whole matrix once each.
-        products = (self._matrix[rows] if few else self._matrix) @ asked.T
+        products = (self.matrix[rows] if few else self.matrix) @ asked.T
         if not few and len(rows) < len(products):
             products = products[rows]
         return [self._best(products[:, place], rows, asked[place], k) for place in range(len(asked))]
@@ -198,7 +177,7 @@ class NearestVectors:
             rows = rows[products >= limit - _ROUNDING]
         exact = np.zeros(len(rows))
         for start in range(0, len(rows), _ROWS):
-            part = self._matrix[rows[start : start + _ROWS]].astype(np.float64)
+            part = self.matrix[rows[start : start + _ROWS]].astype(np.float64)
             exact[start : start + _ROWS] = 1.0 - (part * query.astype(np.float64)).sum(axis=1)
         # Unit vectors in float32 are 1 within 6e-8; a distance below that is none.
         distances = np.where(np.abs(exact) < 2.5e-7, 0.0, exact).astype(np.float32)

@@ -86,11 +86,8 @@ def check_weights(weights: Sequence[float] | None, count: int) -> list[float]:
     if isinstance(weights, (str, bytes)) or not hasattr(weights, "__len__") or len(weights) != count:
         raise InvalidInputError(f"weights={weights!r} was given for {count} lists; give one number each.")
     for weight in weights:
-        try:
-            usable = not isinstance(weight, (bool, str)) and math.isfinite(weight) and weight >= 0
-        except TypeError:
-            usable = False
-        if not usable:
+        is_number = isinstance(weight, (int, float)) and not isinstance(weight, bool)
+        if not is_number or not math.isfinite(weight) or weight < 0:
             raise InvalidInputError(
                 f"The weight {weight!r} was given; weights must be numbers >= 0 (0 leaves a list out)."
             )
@@ -156,17 +153,11 @@ class FusedList(list[tuple[str, float]]):
 
 @dataclass(frozen=True)
 class Search:
-    """A text to search for, and what that found.
+    """A text to search for, and what that found, best first.
 
-    Attributes:
-        query: The text; stands in the provenance.
-        role: What it is: ``"original"``, ``"variant"``, ``"passage"``...; ``None`` for the question as it is.
-        retriever: Asked instead of the inner retriever.
-        weight: Its weight in the fusion, above 0.
-        documents: What was found, best first.
-        name: Name of the retriever that was asked.
-        branch: Its number, from 1; 0 for its place among the lists.
-        route: The stage that led to this search, where there was one: its ``stage``, ``source``...
+    ``role`` is what the text is (``"original"``, ``"variant"``, ``"passage"``...), ``None`` for the question as it is;
+    ``retriever`` is asked instead of the inner one; ``name`` is that of the retriever that was asked, ``branch`` its
+    number, from 1, or 0 for its place among the lists; ``route`` is the stage that led to this search, if any.
     """
 
     query: str

@@ -130,14 +130,10 @@ def known_already(retriever: Any, wanted: Fields, config: RunnableConfig | None)
 
 
 def check_fields(retriever: Any, wanted: Fields, config: RunnableConfig | None = None) -> None:
-    """Refuse a filter on a field that no document has.
+    """Refuse a filter on a field that no document has; the message lists the fields there are.
 
-    Nothing is refused where the documents cannot be listed (a foreign store, a retriever that is a function), and
-    where there are none.
-
-    Raises:
-        InvalidInputError: No document has one of the fields; the message lists the fields there are, unless the
-            retriever has a filter that keeps the caller from some of the documents.
+    It names none where the retriever has a filter that keeps the caller from some of the documents. Nothing is refused
+    where the documents cannot be listed (a foreign store, a retriever that is a function), and where there are none.
     """
     known: Fields = {}
     try:

@@ -89,12 +89,7 @@ def grade_score(grade: Any) -> float | None:
 
 
 class Chosen(NamedTuple):
-    """What could be used of the numbers that a model gave.
-
-    Attributes:
-        places: Positions from 0, each once, in the order given.
-        problems: What could not be used, for people: ``"1 out of range"``...
-    """
+    """What could be used of the numbers that a model gave, as positions from 0, each once; and what could not."""
 
     places: list[int]
     problems: list[str]

@@ -51,11 +51,8 @@ class Call:
 class QueryCall:
     """The state of one call of a retriever; models, searches and other slow things are asked through it.
 
-    Attributes:
-        notes: Notes for every result.
-        extra: More for the last stage of every result.
-        budget: The caps on calls and tokens, and what was used.
-        settled: The query alone is all there is to search for, and nothing went wrong.
+    ``notes`` go to every result, ``extra`` into its last stage. ``settled``: the query alone is all there is to search
+    for, and nothing went wrong.
     """
 
     def __init__(self, owner: CallRetriever, query: str, request: Request) -> None:
@@ -94,9 +91,7 @@ class QueryCall:
     ) -> T:
         """Do one thing, within the time-out and the deadline; without ``native``, ``sync`` on a thread.
 
-        Raises:
-            BranchError: It failed or was late; its own error is the ``__cause__``.
-            BudgetExceededError: No time is left.
+        Raises ``BranchError`` with its own error as the cause, or ``BudgetExceededError`` where no time is left.
         """
         result = await self.do_all([Call(name, sync, native or partial(run_in_thread, sync))])
         return cast("T", self.value(result.outcomes[0]))
@@ -110,9 +105,9 @@ class QueryCall:
         """Do several things side by side; each has the time-out, and all of them what the deadline leaves."""
         return await self._done(calls, self.owner.timeout, self._clock, on_error)
 
-    async def do_first(self, calls: Sequence[Call], timeout: float | None = None) -> FanOut[Any]:
+    async def do_first(self, calls: Sequence[Call]) -> FanOut[Any]:
         """As ``do_all``, within the models' share of the deadline, for what comes before the search."""
-        return await self._done(calls, timeout, self._model_clock)
+        return await self._done(calls, self.owner.timeout, self._model_clock)
 
     async def search(
         self, retriever: Runnable[str, list[Document]], query: str, k: int | None, filter: Any = None
@@ -191,7 +186,8 @@ class QueryCall:
             _model_call(names[at], schema, (model, prompt, known[at]), settings) for at in missing[:room]
         ]
         outcomes = [Outcome(name, answer) for name, answer in zip(names, answers, strict=True)]
-        done = (await self.do_first(calls)).outcomes
+        # each model call has the time-out itself
+        done = (await self._done(calls, None, self._model_clock)).outcomes
         done += [
             Outcome(names[at], error=BudgetExceededError("calls", cap or 0)) for at in missing[len(done) :]
         ]
@@ -213,9 +209,7 @@ class QueryCall:
     async def attempt(self, name: str, steps: Logic[T], instead: str) -> T | None:
         """Take steps that may fail; ``None`` if so, which is noted (``on_error="skip"``), with what is done instead.
 
-        Raises:
-            RagKitError: What they raise, with ``on_error="raise"``.
-            InvalidInputError: Always: a wrong argument is the caller's mistake and would fail every time.
+        A wrong argument is raised always: it is the caller's mistake and would fail every time.
         """
         try:
             return await steps

@@ -31,6 +31,7 @@ from rag_kit.retrieval.parents.writing import FamilyWriter
 _log = logging.getLogger(__name__)
 _DEPTH = 30
 _DERIVED = 0.25  # weight of what says other words than the document; benchmarks/quality_representations.py
+_OWN = (TEXT, "children")  # these consist of the document's own words
 _SETTING = "represent"
 
 
@@ -139,7 +140,9 @@ class MultiRepresentationRetriever(SteppedRetriever, FamilyWriter, BranchingRetr
                 )
                 for kind in kinds
             ],
-            weights=[weights.get(kind, 1.0 if _is_own(kind) else _DERIVED) for kind in kinds],
+            weights=[
+                weights.get(kind, 1.0 if kind.partition(":")[0] in _OWN else _DERIVED) for kind in kinds
+            ],
             fusion=self.fusion,
             fetch_k=depth,
             on_error=self.on_error,
@@ -165,11 +168,6 @@ class MultiRepresentationRetriever(SteppedRetriever, FamilyWriter, BranchingRetr
         if settings != recorded:
             self.index.record_settings(settings)
         return made.families
-
-
-def _is_own(kind: str) -> bool:
-    """Whether a kind of representation consists of the document's own words."""
-    return kind.partition(":")[0] in (TEXT, "children")
 
 
 class _OfKind(SteppedRetriever):

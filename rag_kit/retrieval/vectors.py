@@ -67,14 +67,8 @@ def unit(vectors: np.ndarray) -> np.ndarray:
 def embedded(answer: Any, count: int, model: Any, *, dimension: int | None = None) -> NDArray[np.float64]:
     """What an embedding model answered for ``count`` texts, as an array of shape ``(count, dimensions)``.
 
-    Raises:
-        ModelOutputError: It is not one vector of numbers for each text, all of one length.
-        InvalidInputError: The vectors have another length than those searched (``dimension``).
-
-    Example:
-        >>> embedded([[1, 0], None], 2, object())
-        Traceback (most recent call last):
-        rag_kit.errors.ModelOutputError: The embedding model object gave list for 2 texts; one vector of finite...
+    Raises ``ModelOutputError`` for anything but one vector of finite numbers for each text, all of one length, and
+    ``InvalidInputError`` for vectors of another length than those searched (``dimension``).
     """
     import numpy as np
 

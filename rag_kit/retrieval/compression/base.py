@@ -20,12 +20,7 @@ KEPT_KEY = "kept"
 
 @dataclass(frozen=True)
 class Passage:
-    """A document and its sentences.
-
-    Attributes:
-        document: The document; not to be changed.
-        sentences: Its sentences in order; ``text == document.page_content[start:end]``.
-    """
+    """A document, which is not to be changed, and its sentences in order."""
 
     document: Document
     sentences: Sequence[Sentence]
@@ -62,18 +57,9 @@ class Compressor(ABC):
 
     @abstractmethod
     def select(self, query: str, passages: Sequence[Passage], call: QueryCall) -> Logic[list[Selection]]:
-        """Choose sentences: a coroutine that does all waiting through ``call``.
+        """Choose sentences: a coroutine that does all waiting through ``call``, and gives a selection a passage.
 
-        Args:
-            query: The query.
-            passages: At least one, each with at least one sentence.
-            call: Does model calls and others, on threads or natively asynchronous.
-
-        Returns:
-            One selection a passage, in their order.
-
-        Raises:
-            RagKitError: It failed as a whole.
+        Each passage has at least one sentence. What is raised leaves all passages whole.
         """
 
 

@@ -68,14 +68,6 @@ class EmbeddingCompressor(Compressor):
         min_score: Lowest cosine of a sentence that is kept, 0 to 1. What is high differs from model to model; 0.3
             suits all-MiniLM-L6-v2.
         share: Lowest share of the best sentence's cosine, 0 to 1.
-
-    Example:
-        >>> from langchain_core.embeddings import DeterministicFakeEmbedding
-        >>> from rag_kit.retrieval import BM25Retriever, CompressionRetriever
-        >>> words = BM25Retriever.from_texts(["Tea is hot. Loud fan."])
-        >>> near = EmbeddingCompressor(DeterministicFakeEmbedding(size=8), share=0.99)
-        >>> CompressionRetriever(retriever=words, compressor=near).invoke("Loud fan.")[0].page_content
-        'Loud fan.'
     """
 
     name = "embedding"

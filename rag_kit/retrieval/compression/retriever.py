@@ -31,6 +31,7 @@ from rag_kit.retrieval.refining import RefiningRetriever
 from rag_kit.text import fold
 
 _SHOWN_IDS = 5
+_KEPT = ("source", "file", KEPT_KEY)
 _TOKEN = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]|[^\W_]+")
 _NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*|[一二三四五六七八九十百千万亿两零]+")
 _NEGATION = re.compile(r"\b(?:not?|never|none|nor|without|cannot|\w+n['’]t)\b|[不没未无非否]")
@@ -200,7 +201,6 @@ class CompressionRetriever(RefiningRetriever):
             for one in group
             for stage in get_provenance(one).get("stages", [])
         ]
-        fields = ("source", "file", KEPT_KEY)
         return with_provenance(
             doc,
             score=peek_score(doc),
@@ -209,9 +209,7 @@ class CompressionRetriever(RefiningRetriever):
             retriever=self.get_name(),
             query=call.query,
             sources=stages,
-            merged=[
-                {"id": identity(one), **{key: one.metadata.get(key) for key in fields}} for one in others
-            ],
+            merged=[{"id": identity(one), **{key: one.metadata.get(key) for key in _KEPT}} for one in others],
         )
 
 

@@ -118,12 +118,6 @@ class RelevanceFeedback:
         fb_terms: Terms of the relevance model.
         original_weight: Share of the query itself, from 0 to 1.
         max_df: Share of the documents, above 0 up to 1, in more of which a term is too common.
-
-    Example:
-        >>> from rag_kit.indexing import BM25Index
-        >>> index = BM25Index.from_texts(["a fox in the den", "the den is deep", "a dog"])
-        >>> list(RelevanceFeedback(index).weights("fox"))
-        ['fox', 'den']
     """
 
     def __init__(

@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 from pydantic import PrivateAttr
 
-from rag_kit.documents import add_note, combine_filters, compile_filter, get_provenance, with_provenance
+from rag_kit.documents import combine_filters, compile_filter, get_provenance, with_provenance
 from rag_kit.documents.provenance import peek_score
 from rag_kit.indexing.document_index.families import PARENT_KEY, Family, FamilyView, Place
 from rag_kit.indexing.document_index.family_rows import offset_in_source
@@ -86,31 +86,6 @@ def span_of(parent: Document, start: int, end: int, heading: str | None = None) 
     )
 
 
-def documents_of(
-    passages: Sequence[Passage], *, stage: str, name: str, query: str, notes: Sequence[str]
-) -> list[Document]:
-    """The passages as results: copies with every matched child in the provenance."""
-    results = []
-    for rank, passage in enumerate(passages, start=1):
-        best = passage.matches[0].document
-        result = with_provenance(
-            passage.document,
-            score=passage.score,
-            rank=rank,
-            stage=stage,
-            retriever=name,
-            query=query,
-            sources=get_provenance(best).get("stages", []),
-            children=[match.as_dict() for match in passage.matches],
-            **passage.extra,
-        )
-        inner = [n for match in passage.matches for n in get_provenance(match.document).get("notes", [])]
-        for note in dict.fromkeys((*inner, *notes)):
-            result = add_note(result, note)
-        results.append(result)
-    return results
-
-
 class FamilyRetriever(SteppedRetriever, FamilyWriter):
     """Search the parts of documents, return what stands around them; arguments as of ``ParentDocumentRetriever``."""
 
@@ -170,7 +145,23 @@ class FamilyRetriever(SteppedRetriever, FamilyWriter):
                 f"degraded: {len(passages)} of {request.k} passages in the first {len(found)} children; raise "
                 "max_fetch_k to look deeper"
             )
-        return documents_of(passages, stage=self.stage, name=self.get_name(), query=query, notes=notes)
+        return [self._result(passage, rank, query, notes) for rank, passage in enumerate(passages, start=1)]
+
+    def _result(self, passage: Passage, rank: int, query: str, notes: Sequence[str]) -> Document:
+        """A copy with every matched child in the provenance."""
+        inner = [n for match in passage.matches for n in get_provenance(match.document).get("notes", [])]
+        return with_provenance(
+            passage.document,
+            score=passage.score,
+            rank=rank,
+            stage=self.stage,
+            retriever=self.get_name(),
+            query=query,
+            sources=get_provenance(passage.matches[0].document).get("stages", []),
+            notes=[*inner, *notes],
+            children=[match.as_dict() for match in passage.matches],
+            **passage.extra,
+        )
 
 
 def parents_metadata(view: FamilyView, matches: Sequence[Match]) -> Mapping[str, dict[str, Any]]:

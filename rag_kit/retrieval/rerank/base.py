@@ -55,18 +55,9 @@ class Reranker(ABC):
 
     @abstractmethod
     def rank(self, query: str, documents: Sequence[Document], call: QueryCall) -> Logic[Ranking]:
-        """Order documents: a coroutine that does all waiting through ``call``.
+        """Order documents, of which there is at least one: a coroutine that does all waiting through ``call``.
 
-        Args:
-            query: The query.
-            documents: At least one, best first as far as known; not to be changed.
-            call: Does model calls and others, on threads or natively asynchronous.
-
-        Returns:
-            The ranking.
-
-        Raises:
-            RagKitError: It failed as a whole.
+        The documents come best first as far as known, and are not to be changed. What is raised leaves their order.
         """
 
 

@@ -37,7 +37,7 @@ class ModelReranker(Reranker):
         *,
         prompt: Any = None,
         language: str = "auto",
-        max_chars: int,
+        max_chars: int = 8_000,
         depth: int | None = None,
     ) -> None:
         super().__init__(depth=depth)
@@ -70,9 +70,6 @@ class PointwiseReranker(ModelReranker):
 
     name = "pointwise"
     task: ClassVar[str] = "rerank_pointwise"
-
-    def __init__(self, llm: Any, *, max_chars: int = 8_000, **more: Any) -> None:
-        super().__init__(llm, max_chars=max_chars, **more)
 
     async def rank(self, query: str, documents: Sequence[Document], call: QueryCall) -> Ranking:
         """Order the documents; see ``Reranker.rank``."""

@@ -103,14 +103,6 @@ class EmbeddingReranker(Reranker):
         embeddings: Any LangChain embedding model. Query and passages are embedded at the same time, the
             passages in one batch.
         depth: See ``Reranker``.
-
-    Example:
-        >>> from langchain_core.embeddings import DeterministicFakeEmbedding
-        >>> from rag_kit.retrieval import BM25Retriever, RerankRetriever
-        >>> words = BM25Retriever.from_texts(["fan fan loud", "fan"])
-        >>> ranked = RerankRetriever(retriever=words, reranker=EmbeddingReranker(DeterministicFakeEmbedding(size=8)))
-        >>> ranked.invoke("fan")[0].page_content
-        'fan'
     """
 
     name = "embedding"
@@ -139,12 +131,6 @@ class MMRReranker(Reranker):
         lambda_mult: From 0, diversity alone, to 1, relevance alone. Cosines of passages differ more than their
             relevance does, so an even balance buries what fits: ``benchmarks/quality_mmr.py``.
         depth: See ``Reranker``.
-
-    Example:
-        >>> import numpy as np
-        >>> order, _ = marginal_relevance(np.array([0.9, 0.9, 0.5]), np.array([[1.0, 0], [1, 0], [0, 1]]), 0.5)
-        >>> order
-        [0, 2, 1]
     """
 
     name = "mmr"
@@ -218,8 +204,5 @@ def _reranker(value: Any) -> Reranker | DocumentCompressor:
 
 
 def is_cross_encoder(value: Any) -> bool:
-    """Whether it is a LangChain cross-encoder; older releases of langchain-classic had a base class of their own."""
-    return isinstance(value, BaseCrossEncoder) or any(
-        base.__name__ == "BaseCrossEncoder" and base.__module__.startswith("langchain")
-        for base in type(value).__mro__
-    )
+    """Whether it is a LangChain cross-encoder."""
+    return isinstance(value, BaseCrossEncoder)

@@ -60,11 +60,6 @@ class Recency(Signal):
         weight: See ``Signal``.
         missing: What a document without a date counts.
         now: The present moment; by default the clock.
-
-    Example:
-        >>> recency = Recency(field="year", half_life=365.25, now=datetime.date(2026, 1, 1))
-        >>> round(recency.value(Document("t", metadata={"year": 2024})), 2)
-        0.25
     """
 
     name = "recency"

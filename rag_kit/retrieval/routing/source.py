@@ -78,14 +78,7 @@ class Source:
 
 
 def read_sources(given: Any) -> tuple[Source, ...]:
-    """Sources from a list of ``Source``, or from a mapping of name to retriever, with or without a description.
-
-    Example:
-        >>> from rag_kit.retrieval import BM25Retriever
-        >>> words = BM25Retriever.from_texts(["a"])
-        >>> [source.description for source in read_sources({"tea": (words, "Leaves"), "cars": words})]
-        ['Leaves', '']
-    """
+    """Sources from a list of ``Source``, or from a mapping of name to retriever, with or without a description."""
     if isinstance(given, Mapping):
         sources = [
             Source(name, *(value if isinstance(value, tuple) else (value,))) for name, value in given.items()
@@ -139,22 +132,16 @@ class Choice:
 
 @dataclass(frozen=True)
 class Route:
-    """Where a question goes. True if it goes anywhere.
+    """The decision where a question goes; false if it goes nowhere.
 
     Attributes:
         question: The question.
-        how: What decided: ``"model"``, ``"similarity"``, ``"keywords"``, ``"function"``.
-        outcome: ``"chosen"``: the choices fit. ``"none"``: nothing fits, and there are no choices.
-            ``"fallback"`` and ``"all"``: nothing fits, so the question goes to the fallback or to all sources.
-            ``"degraded"``: the router failed, so the question goes to all sources.
+        how: What decided: ``"model"``, ``"similarity"``, ``"keywords"`` or ``"function"``.
+        outcome: ``"chosen"``; or, if nothing fits, ``"none"``, ``"fallback"`` or ``"all"``; or ``"degraded"``: the
+            router failed, and all sources are used.
         choices: Where to go, best first.
-        scores: The score of each source that was considered, where there are numbers.
+        scores: The scores of all sources, where there are numbers.
         notes: What else happened, for people.
-
-    Example:
-        >>> route = Route("Why?", "keywords", "chosen", (Choice("manuals", 0.5, "shared words: fan"),))
-        >>> route.names, bool(route)
-        (('manuals',), True)
     """
 
     question: str

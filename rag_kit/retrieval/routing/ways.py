@@ -69,12 +69,7 @@ class SimilarityWay:
 
     name = "similarity"
 
-    def __init__(
-        self,
-        sources: Sequence[Source],
-        embeddings: Any,
-        threshold: float | None,
-    ) -> None:
+    def __init__(self, sources: Sequence[Source], embeddings: Any, threshold: float | None) -> None:
         self._embeddings = check_embeddings(embeddings)
         self._threshold = SIMILARITY_THRESHOLD if threshold is None else threshold
         self._texts = [text for source in sources for text in source.texts]
@@ -100,8 +95,7 @@ class SimilarityWay:
             [
                 Call("query embedding", partial(embed_query, *question), partial(aembed_query, *question)),
                 Call("embeddings", self._vectors, partial(run_in_thread, self._vectors)),
-            ],
-            call.owner.timeout,
+            ]
         )
         asked, matrix = map(call.value, done.outcomes)
         vector = embedded([asked], 1, self._embeddings)[0]
@@ -177,7 +171,7 @@ class FunctionWay:
         else:
             sync = partial(call_function, func, call.query)
             native = partial(acall_function, func, call.query)
-        (outcome,) = (await call.do_first([Call("function", sync, native)], call.owner.timeout)).outcomes
+        (outcome,) = (await call.do_first([Call("function", sync, native)])).outcomes
         given = call.value(outcome)
         given = [] if given is None else [given] if isinstance(given, str) else given
         named: list[Any] = [*given] if isinstance(given, Iterable) else [None]
