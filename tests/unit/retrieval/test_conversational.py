@@ -88,7 +88,7 @@ async def test_forms_of_histories(history: Any) -> None:
     assert prompts(retriever) == prompts(plain)
 
 
-@pytest.mark.parametrize("history", ["Who?", 5, {"role": "user", "content": "x"}, ["Who?"], [object()]])
+@pytest.mark.parametrize("history", ["Who?", 5, {"role": "user", "content": "x"}, [object()]])
 async def test_wrong_histories(history: Any) -> None:
     """What is no list of messages is refused, whatever on_error says."""
     with pytest.raises(InvalidInputError, match=r"message|history"):
