@@ -15,11 +15,10 @@ from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage
 from langchain_core.prompts import ChatPromptTemplate
 from langgraph.graph import END, START, StateGraph
-from rag_kit.graphs.crag.context import CragContext
 from typing_extensions import TypedDict
 
 from rag_kit.graphs import build_crag
-from rag_kit.graphs.crag.state import CragState
+from rag_kit.graphs.crag.state import CragContext, CragState
 from rag_kit.graphs.evaluators.base import Evaluator, Grading
 from rag_kit.graphs.evaluators.models import LLMEvaluator
 from rag_kit.graphs.running import Node
