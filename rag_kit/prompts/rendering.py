@@ -71,7 +71,10 @@ def render_history(messages: Iterable[Any], *, max_chars: int | None = None) -> 
     if isinstance(messages, str | bytes | Mapping):
         raise InvalidInputError("render_history takes a list of messages; put the single one into a list.")
     try:
-        said = [each for each in convert_to_messages(list(messages)) if each.text.strip()]
+        given = list(messages)
+        if any(isinstance(each, str) for each in given):
+            raise TypeError("a text alone is no message")
+        said = [each for each in convert_to_messages(given) if each.text.strip()]
     except (ValueError, TypeError, NotImplementedError) as error:
         why = str(error).partition("\n")[0]
         raise InvalidInputError(
