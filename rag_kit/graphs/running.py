@@ -6,6 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
+from types import TracebackType
 from typing import Any, TypeVar, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -55,6 +56,9 @@ RETRY = RetryPolicy(
     retry_on=lambda error: isinstance(error, Exception) and not isinstance(error, _FINAL),
 )
 
+# Modules whose frames only carry a call on, from a node to what it calls; left out of tracebacks.
+_CARRIERS = ("rag_kit.concurrency.", "rag_kit.graphs.running", "rag_kit.models.runnables")
+
 
 class Node(Runnable[Any, Any]):
     """One node, within the run's caps; what it used is added to the state's ``usage``.
@@ -76,11 +80,19 @@ class Node(Runnable[Any, Any]):
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """Run the body, blocking."""
-        return run(self._logic(input), config or {})
+        try:
+            return run(self._logic(input), config or {})
+        except Exception as error:
+            _shorten(error)
+            raise
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """Run the body on the event loop."""
-        return await arun(self._logic(input), config or {})
+        try:
+            return await arun(self._logic(input), config or {})
+        except Exception as error:
+            _shorten(error)
+            raise
 
     async def _logic(self, state: Any) -> Any:
         context = run_context(self.schema)
@@ -105,6 +117,20 @@ class _State(dict[str, Any]):
             f"the state of this thread has no {key!r}, which an earlier node writes: it is of another version, or was "
             "edited. Ask the question again: a new turn begins with a state of its own."
         )
+
+
+def _shorten(error: BaseException) -> None:
+    """Take the frames of `_CARRIERS` out of an error's traceback and its causes', so that the user's stand out."""
+    each: BaseException | None = error
+    while each is not None:
+        frames, trace = [], each.__traceback__
+        while trace is not None:
+            if not trace.tb_frame.f_globals.get("__name__", "").startswith(_CARRIERS):
+                frames.append(trace)
+            trace = trace.tb_next
+        for kept in reversed(frames):
+            trace = TracebackType(trace, kept.tb_frame, kept.tb_lasti, kept.tb_lineno)
+        each.__traceback__, each = trace, each.__cause__
 
 
 def _counted(update: Any, usage: Any) -> Any:
