@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Literal, TypeVar
 
 from rag_kit.concurrency.branches import FanOut, Outcome, Plan, bound
-from rag_kit.concurrency.budget import Branch
+from rag_kit.concurrency.budget import Branch, current_branch
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -46,6 +46,8 @@ async def afan_out(
         [2, 4]
     """
     the_plan = Plan(tasks, max_concurrency, timeout, on_error, names)
+    if len(tasks) == 1 and the_plan.timeout is None and the_plan.seconds is None:
+        return FanOut([await _alone(the_plan.names[0], tasks[0], the_plan)])
     slots, begun = asyncio.Semaphore(max(1, the_plan.width)), time.monotonic()
     branches = [
         asyncio.create_task(_branch(name, task, the_plan, slots), context=Branch().context())
@@ -74,6 +76,27 @@ async def afan_out(
 async def afan_out_map(func: Callable[[S], Awaitable[T]], items: Sequence[S], **options: Any) -> FanOut[T]:
     """Apply a coroutine function to items side by side; options and errors are those of `afan_out`."""
     return await afan_out(bound(func, items), **options)
+
+
+async def _alone(name: str, task: Callable[[], Awaitable[T]], the_plan: Plan) -> Outcome[T]:
+    """A single branch that no clock watches, in the caller's own task: a task for it would take longer than it."""
+    started, value, error = time.monotonic(), None, None
+    own = asyncio.current_task()
+    before = 0 if own is None else own.cancelling()
+    token = current_branch.set(Branch())
+    try:
+        value = await task()
+    except (Exception, asyncio.CancelledError) as raised:
+        error = raised
+    finally:
+        current_branch.reset(token)
+    if (
+        own is not None and own.cancelling() > before
+    ):  # the caller was meant, also where the branch swallowed it
+        raise asyncio.CancelledError
+    outcome = Outcome(name, value, error, time.monotonic() - started)
+    the_plan.check(outcome)
+    return outcome
 
 
 async def _branch(

@@ -178,11 +178,14 @@ class BM25Index(InvertedIndex):
         return self._store.spread(seeds, check.check_k(k), filter, damping, max_df)
 
     def _search(self, terms: Query, k: int, filter: Filter | None) -> Hits:
-        passes = compile_filter(filter) if filter else None
-        return self._store.current().search(terms, check.check_k(k), passes)
+        k = k if type(k) is int and k > 0 else check.check_k(k)
+        view = self._store.view
+        view = self._store.current() if view is None else view
+        return view.search(terms, k, compile_filter(filter) if filter else None)
 
     def _terms(self, query: str) -> list[str]:
-        return check.check_terms(self.analyzer(check.check_query(query)))
+        terms = self.analyzer(query if isinstance(query, str) else check.check_query(query))
+        return terms if isinstance(terms, list) else check.check_terms(terms)
 
     def scores(self, query: str) -> NDArray[np.floating[Any]]:
         """The score of every document, in insertion order, as a new array of shape (documents,).
