@@ -271,11 +271,8 @@ def assert_quality(
             f"results is a {type(results).__name__}, thresholds {thresholds!r:.80}, rule {rule!r:.80} and min_coverage "
             f"{min_coverage!r:.80}; give what evaluate gave, {{'mrr': 0.8}}, 'mean' or 'low', and a number from 0 to 1"
         )
-    summaries, failures, lines = (
-        results.summary(),
-        {},
-        [f"{results.name} does not reach what is asked of it:"],
-    )
+    summaries, failures = results.summary(), dict[str, str]()
+    lines = [f"{results.name} does not reach what is asked of it:"]
     for metric, threshold in thresholds.items():
         results.cells(metric)  # refuses one that is not there
         one = summaries[metric]
