@@ -87,13 +87,13 @@ async def _alone(name: str, task: Callable[[], Awaitable[T]], the_plan: Plan) ->
     try:
         value = await task()
     except (Exception, asyncio.CancelledError) as raised:
+        if own is not None and own.cancelling() > before:
+            raise
         error = raised
     finally:
         current_branch.reset(token)
-    if (
-        own is not None and own.cancelling() > before
-    ):  # the caller was meant, also where the branch swallowed it
-        raise asyncio.CancelledError
+    if own is not None and own.cancelling() > before:
+        raise asyncio.CancelledError  # the branch swallowed it, but the caller was meant
     outcome = Outcome(name, value, error, time.monotonic() - started)
     the_plan.check(outcome)
     return outcome

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import logging
+import re
 from collections.abc import Mapping
 from typing import Any, Final, Unpack, cast
 
@@ -94,8 +95,10 @@ class Ladder:
     async def _repair(self, text: str, problem: UnreadableError) -> Any:
         if not text.strip():
             raise ModelOutputError(f"The model gave no usable answer: {problem}.")
-        values = {"reply": text[:_MAX_REPLY], "schema": self.target.text, "error": str(problem)}
-        messages = await rendered("repair_json", self.call.language, values)
+        language = self.call.language
+        explained = _in_chinese(str(problem)) if language == "zh" else str(problem)
+        values = {"reply": text[:_MAX_REPLY], "schema": self.target.text, "error": explained}
+        messages = await rendered("repair_json", language, values)
         value, still, _ = self._read(await self._ask(self.call.bare_model, messages, last=True))
         if still is not None:
             raise ModelOutputError(
@@ -141,6 +144,13 @@ class Ladder:
 
     def _redacted(self, error: Exception) -> str:
         return short(str(error) or type(error).__name__, secrets_of(self.call.model)).rstrip(".")
+
+
+def _in_chinese(problem: str) -> str:
+    """Which fields are wrong, without an English sentence; what is allowed is in the schema."""
+    places = (re.match(r"([\w.\[\]-]+): ", part) for part in problem.split("; "))
+    named = "；".join(dict.fromkeys(f"{place[1]}：不符合模式的要求" for place in places if place))
+    return named or "不符合模式的要求"
 
 
 def _bound(model: Any, method: str, target: Target) -> Runnable[Any, Any] | None:

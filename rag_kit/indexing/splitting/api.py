@@ -186,13 +186,13 @@ def spans_of(document: Document, splitter: Any, start: int = 0, end: int | None 
             )
     parts: list[Part] = []
     last, done = -1, 0
-    for piece in given:
+    for piece, latest in zip(given, _latest_places(text, given), strict=True):
         metadata = {
             key: value
             for key, value in piece.metadata.items()
             if key not in ("start", "end", "start_index") and document.metadata.get(key, _ABSENT) != value
         }
-        place = _place(text, piece, last, done)
+        place = _place(text, piece, last, done, latest)
         if place is None:
             parts.append(Part(piece.page_content, None, None, metadata))
             continue
@@ -219,24 +219,41 @@ def check_splitter(splitter: Any) -> Callable[[Sequence[Document]], Sequence[Doc
     return made
 
 
-def _place(text: str, piece: Document, last: int, done: int) -> int | None:
-    """Where a piece stands: where it says, else the last place that leaves nothing visible out, else anywhere.
+def _place(text: str, piece: Document, last: int, done: int, latest: int | None) -> int | None:
+    """Where a piece stands: where it says, else where it goes on from the pieces before, else anywhere.
+
+    Of equal texts the last one that leaves nothing visible out is taken, and room for the pieces that follow.
 
     Args:
         text: The document.
         piece: The piece.
         last: Where the piece before begins, -1 for the first one.
         done: Where the pieces before end.
+        latest: The last place that leaves room for the pieces that follow.
     """
     content = piece.page_content
     for key in ("start_index", "start"):
         stated = piece.metadata.get(key)
         if type(stated) is int and stated >= 0 and text.startswith(content, stated):
             return stated
+    if latest is None:
+        return None
     new = done + len(text[done:]) - len(text[done:].lstrip())
-    places = (
-        text.rfind(content, last + 1, new + len(content)),
-        text.find(content, max(last, 0)),
-        text.find(content),
-    )
-    return next((place for place in places if place >= 0), None)
+    found = text.rfind(content, last + 1, min(new, latest) + len(content))
+    if found < 0:
+        found = text.find(content, max(last, 0))
+    return found if found >= 0 else latest
+
+
+def _latest_places(text: str, pieces: Sequence[Document]) -> list[int | None]:
+    """The last place of each piece that leaves room for those that follow; ``None`` where it stands nowhere."""
+    places: list[int | None] = []
+    bound = len(text)
+    for piece in reversed(pieces):
+        place = text.rfind(piece.page_content, 0, bound + len(piece.page_content))
+        if place >= 0:
+            bound = place
+        else:  # it may stand behind those that follow
+            place = text.rfind(piece.page_content)
+        places.append(place if place >= 0 else None)
+    return places[::-1]
