@@ -210,7 +210,6 @@ def _recursively(size: int, overlap: int, documents: Sequence[Document]) -> list
     cutter = RecursiveCharacterTextSplitter(
         separators=["\n\n", "\n", "。", "！", "？", ". ", "；", "，", " ", ""],
         keep_separator="end",
-        add_start_index=True,
         chunk_size=size,
         chunk_overlap=overlap,
     )
