@@ -52,7 +52,7 @@ def cut(text: str, name: Any, **fields: Any) -> list[Document]:
 @example(text="x" * 70, size=20, share=2)
 @example(text="x" * 70 + "The pump runs. " + "x" * 70, size=20, share=1)
 @example(text="x" * 160 + "\n\n" + "x" * 60, size=20, share=2)
-@example(text="The pump runs. The pump runs. ", size=28, share=2)  # LangChain's start_index names the first twice
+@example(text="The pump runs. The pump runs. ", size=28, share=2)
 @given(text=TEXTS, size=st.integers(20, 90), share=st.integers(0, 2))
 def test_chunks_are_exact_cover_everything_and_are_bounded(
     name: str, text: str, size: int, share: int
