@@ -11,10 +11,10 @@ import asyncio
 import inspect
 import sys
 import weakref
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from functools import partial, wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from rag_kit.concurrency.pool import PoolExecutor, shared_pool
 
@@ -28,10 +28,17 @@ P = ParamSpec("P")
 
 _CANCEL_SECONDS = 30.0
 _SIGNS = ("Event loop is closed", "attached to a different loop", "bound to a different event loop")
-# Each client's event loop: the one that its connections belong to.
-_loops: weakref.WeakKeyDictionary[Any, Callable[[], asyncio.AbstractEventLoop | None]] = (
-    weakref.WeakKeyDictionary()
-)
+
+
+class _Owner(NamedTuple):
+    """A client, and the event loop that its connections belong to."""
+
+    client: weakref.ref[Any]
+    loop: weakref.ref[asyncio.AbstractEventLoop] | None  # None: unknown
+    closer: AsyncGenerator[None]  # not to be collected before the loop ends
+
+
+_owners: dict[int, _Owner] = {}
 
 
 class BridgeLoop(_Loop):
@@ -167,7 +174,7 @@ async def call_client(
     """Call a model, a retriever or a graph by its async or its blocking side, whichever works on this event loop.
 
     On a `BridgeLoop` that is the blocking side, on a thread. On a loop of the user's it is the async side, unless
-    its connections are of another loop: then, too, the blocking one.
+    its connections are of another loop that runs still, or ended without closing them: then, too, the blocking one.
 
     Args:
         native: Calls the async side.
@@ -191,7 +198,7 @@ async def call_client(
     if blocking is None:
         return await native()
     loop = asyncio.get_running_loop()
-    if isinstance(loop, BridgeLoop) or not _owns_all(loop, connections):
+    if isinstance(loop, BridgeLoop) or not await _owns_all(loop, connections):
         with suppress(NotImplementedError):
             return await run_in_thread(blocking)
         return await native()
@@ -201,7 +208,8 @@ async def call_client(
         if not of_another_loop(error):
             raise
     for each in connections:
-        _loops[each] = _unknown
+        if (known := _owners.get(id(each))) is not None:
+            _owners[id(each)] = known._replace(loop=None)
     return await run_in_thread(blocking)
 
 
@@ -249,12 +257,39 @@ async def acall_function(func: Callable[..., Any], *args: object) -> Any:
     return await given if inspect.isawaitable(given) else given
 
 
-def _owns_all(loop: asyncio.AbstractEventLoop, connections: Sequence[object]) -> bool:
-    """Whether this loop owns all connections; it becomes the owner of those without one."""
-    with suppress(TypeError):  # a class without weak references
-        return all(_loops.setdefault(each, weakref.ref(loop))() is loop for each in connections)
+async def _owns_all(loop: asyncio.AbstractEventLoop, connections: Sequence[object]) -> bool:
+    """Whether this loop owns all connections; it becomes the owner of those without one, and closes them as it ends."""
+    for each in connections:
+        known = _owners.get(id(each))
+        if known is None or known.client() is not each:
+            try:
+                client = weakref.ref(each, partial(_forget, id(each)))
+            except TypeError:
+                continue  # its class has no weak references
+            closer = _close_with_loop(client)
+            _owners[id(each)] = _Owner(client, weakref.ref(loop), closer)
+            await anext(closer)
+        elif known.loop is None or known.loop() is not loop:
+            return False
     return True
 
 
-def _unknown() -> None:
-    """The loop of a client whose connections are of one that nobody saw."""
+def _forget(key: int, _: object) -> None:
+    _owners.pop(key, None)
+
+
+async def _close_with_loop(reference: weakref.ref[Any]) -> AsyncGenerator[None]:
+    """Close an HTTP client's pooled connections as the loop ends, when ``asyncio.run`` closes its generators."""
+    try:
+        yield
+    finally:
+        client = reference()
+        # a closed client cannot be used again; a closed pool opens new connections
+        pools = [getattr(client, "_transport", None), *getattr(client, "_mounts", {}).values()]
+        for pool in pools:
+            if hasattr(pool, "aclose"):
+                _owners.pop(id(client), None)
+                with suppress(
+                    RuntimeError
+                ):  # some connections are of another loop; they are dropped all the same
+                    await pool.aclose()

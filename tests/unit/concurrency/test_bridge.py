@@ -86,6 +86,23 @@ def test_a_client_belongs_to_the_first_loop_that_called_it() -> None:
     first.close()
 
 
+def test_a_loop_that_ends_gives_its_clients_back() -> None:
+    """``asyncio.run`` closes the pool of connections before its loop is gone: the next one is native again."""
+
+    class Pool:
+        closed = 0
+
+        async def aclose(self) -> None:
+            self.closed += 1
+
+    client = Client()
+    client._transport = pool = Pool()  # type: ignore[attr-defined]
+    for number in range(1, 3):
+        client.loop = None
+        assert asyncio.run(call_client(client.native, client.blocking, [client])) == "async"
+        assert pool.closed == number
+
+
 def test_a_client_without_a_blocking_side_is_awaited() -> None:
     """Whether it says so beforehand or by NotImplementedError."""
 
