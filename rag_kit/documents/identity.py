@@ -7,7 +7,6 @@ import datetime
 import hashlib
 import math
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -94,32 +93,44 @@ def document_keys(
     """
     if id_key is not None:
         return [[document_key(doc, id_key) for doc in ranking] for ranking in rankings]
-    with_id = [doc for ranking in rankings for doc in ranking if doc.id]
-    known = {doc.page_content: doc.id for doc in reversed(with_id)}
+    ids = [[doc.id or "" for doc in ranking] for ranking in rankings]
+    if all(map(all, ids)):
+        same = _made_up_twice(rankings, ids) if len(rankings) > 1 else {}
+        return [[same.get(key, key) for key in of_one] for of_one in ids] if same else ids
+    all_documents = [doc for ranking in rankings for doc in ranking]
+    if not hashed and not any(doc.id for doc in all_documents):
+        # no id is there that a text could be taken for
+        return [[doc.page_content for doc in ranking] for ranking in rankings]
+    by_text: dict[str, str] = {}
+    for doc in all_documents:
+        if doc.id:
+            by_text.setdefault(doc.page_content, doc.id)
+    same = _made_up_twice(rankings, ids)
     name = content_hash if hashed else "text:".__add__
-    keys = [
-        [doc.id or known.get(doc.page_content) or name(doc.page_content) for doc in ranking]
-        for ranking in rankings
-    ]
-    if len({doc.id for doc in with_id}) == len(known):
-        return keys  # no text has two ids
-    same = _made_up_twice(rankings)
-    return [[same.get(key, key) for key in of_one] for of_one in keys]
+    for doc in all_documents:
+        if not doc.id and doc.page_content not in by_text:
+            by_text[doc.page_content] = name(doc.page_content)
+    keys = [[doc.id or by_text[doc.page_content] for doc in ranking] for ranking in rankings]
+    return [[same.get(key, key) for key in of_one] for of_one in keys] if same else keys
 
 
-def _made_up_twice(rankings: Sequence[Sequence[Document]]) -> dict[str, str]:
+def _made_up_twice(rankings: Sequence[Sequence[Document]], ids: Sequence[Sequence[str]]) -> dict[str, str]:
     """For ids that several stores made up for one chunk: id of a later list -> id of the first."""
+    if len(set().union(*ids)) <= len({doc.page_content for ranking in rankings for doc in ranking}):
+        return {}  # no text has two ids
     first: dict[str, Document] = {}
     same: dict[str, str] = {}
+    several: set[str] = set()  # texts of which one list has several documents
     for ranking in rankings:
-        count = Counter(doc.page_content for doc in ranking)
+        last = {doc.page_content: doc.id for doc in ranking}
+        several.update(doc.page_content for doc in ranking if last[doc.page_content] != doc.id)
         for doc in ranking:
             other = first.setdefault(doc.page_content, doc)
-            if doc.id == other.id or not (doc.id and other.id) or count[doc.page_content] > 1:
-                continue
-            if _UUID.fullmatch(doc.id) and _UUID.fullmatch(other.id) and _agree(doc.metadata, other.metadata):
-                same[doc.id] = other.id
-    return same
+            made_up = all(_UUID.fullmatch(one.id or "") for one in (doc, other))
+            if doc.id != other.id and made_up and _agree(doc.metadata, other.metadata):
+                same[doc.id or ""] = other.id or ""
+    known = {doc.id for ranking in rankings for doc in ranking if doc.page_content in several}
+    return {key: other for key, other in same.items() if key not in known}
 
 
 def _agree(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

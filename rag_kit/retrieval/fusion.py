@@ -125,7 +125,15 @@ def ordered(scores: dict[K, float]) -> list[tuple[K, float]]:
         before = score
     else:
         return pairs
-    return sorted(scores.items(), key=lambda pair: -round(pair[1] / _TIE))
+    places = {key: place for place, key in enumerate(scores)}
+    groups: list[list[tuple[K, float]]] = []
+    before = math.inf
+    for pair in pairs:
+        if not groups or before - pair[1] >= _TIE:
+            groups.append([])
+        groups[-1].append(pair)
+        before = pair[1]
+    return [pair for group in groups for pair in sorted(group, key=lambda one: places[one[0]])]
 
 
 class FusedList(list[tuple[str, float]]):
