@@ -50,9 +50,11 @@ async def search_together(
     many: Callable[[Sequence[str]], Logic[Many[T]]],
     one: Callable[[], Logic[T]],
 ) -> T:
-    """What ``one`` finds for a query, or ``many`` for all queries of its group, in ``resource`` (a store, an index).
+    """Search ``resource`` (a store, an index) once for all queries of the group that this call belongs to.
 
-    Of the request only k and filter may matter to what is found. ``many`` gives ``None`` if it cannot.
+    The first call of a group leads: it searches by ``many``, and the others wait for its result. Outside of a group,
+    and where ``many`` fails or gives ``None``, each call searches by ``one``. Calls share a search only if their k and
+    filter are the same, so nothing else of the request may matter to what is found.
     """
     group = current_group.get()
     future, leads = (None, False) if group is None else group.join(resource, query, request)

@@ -89,7 +89,7 @@ class Reflect(SelfRagNodes):
         return Command(update=update, goto=self._again(state, context))
 
     async def grade_support(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
-        """Whether the passages support all of the answer; without a usable verdict, what its citations say."""
+        """Ask whether the passages support all of the answer; if the model gives no verdict, its citations decide."""
         draft = state["drafts"][-1]
         shown = self.rendered_passages(draft["documents"])
         values = {"question": state["asked"], "passages": shown, "answer": draft["answer"]}

@@ -174,9 +174,11 @@ class PostgresStore(Store):
         return PostgresConnection(self._begun(self._write))
 
     def _commit(self, connection: Connection) -> None:
+        """Commit; the connection goes back to the pool in any case, rolled back where an error left it open."""
         assert isinstance(connection, PostgresConnection)
         try:
             self._before_commit(connection)
+            # a transaction in which a statement failed answers COMMIT with ROLLBACK
             if connection.native.execute("COMMIT").statusmessage != "COMMIT":
                 raise DocumentIndexError(
                     f"{self.path} has undone the write, after an error in it. Nothing was changed."

@@ -58,7 +58,7 @@ class Layout:
         return " > ".join(title for _, title in self._path)
 
     def page_text(self, lines: Sequence[Line]) -> str:
-        """The text of one page."""
+        """Join the lines of one page into headings, paragraphs and list items, and write these as markdown."""
         edges = _right_edges(lines)
         blocks: list[tuple[int, str]] = []  # heading level (0 = text, -1 = list item, _BLOCK) and text
         previous: Line | None = None

@@ -177,6 +177,7 @@ class Representer:
         return Represented(calls=len(calls), tokens=sum(map(self._asker.tokens, calls)), reused=len(kept))
 
     def _wanted(self, documents: Sequence[Document], sources: Sequence[str] | None) -> list[Wanted]:
+        """A request to the model for each document and each kind of text, but for children, which are cut by rule."""
         origins = [
             _origin(document, source)
             for document, source in zip(documents, sources or repeat(None), strict=False)
