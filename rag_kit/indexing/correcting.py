@@ -14,8 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rag_kit.documents.explanation import CORRECTED, SITUATION
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.document_index.families import Child, Family
-from rag_kit.indexing.document_index.family_rows import family_rows
+from rag_kit.indexing.document_index.families import Child, Family, family_rows
 from rag_kit.indexing.document_index.rows import Row, document_rows, dump_metadata, text_hash
 from rag_kit.indexing.document_index.writing import Batch, Correction
 
@@ -154,10 +153,11 @@ def import_chunks(index: DocumentIndex, path: str | PathLike[str]) -> Corrected:
     # the next ingest makes again what represents them
     records = index.source_records() if represented else {}
     again = [replace(records[source], settings="") for source in sorted(records.keys() & sources)]
+    parents, children = family_rows(families, sources=sources)
     index.write(
         Batch(
-            rows=rows,
-            families=family_rows(families, sources=sources),
+            rows=[*rows, *children],
+            parents=parents,
             removed_ids=removed,
             records=again,
             corrections=corrections,

@@ -129,9 +129,7 @@ def _dump_families(command: dict[str, Any]) -> Any:
     with DocumentIndex.open(command["index"], embeddings=model, mode="w") as index:
         with index.view() as (connection, _, _):
             parents = [key for (key,) in connection.execute("SELECT id FROM parents ORDER BY id")]
-            query = (
-                "SELECT id FROM children WHERE parent = (SELECT n FROM parents WHERE id = ?) ORDER BY ordinal"
-            )
+            query = "SELECT id FROM chunks WHERE parent = ? ORDER BY ordinal"
             children = {p: [key for (key,) in connection.execute(query, (p,))] for p in parents}
         retriever = ParentDocumentRetriever(index=index, k=40)
         index.flush()

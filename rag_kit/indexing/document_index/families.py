@@ -1,13 +1,15 @@
-"""Families: a document, the parts of it that are searched in its place, and how both are read."""
+"""Families: a document and the parts of it that are searched in its place; how they become rows, and are read."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rag_kit.indexing.document_index.rows import documents
+from rag_kit.errors import InvalidInputError
+from rag_kit.indexing.document_index.rows import Row, chunk_id, document_rows, documents, make_row, same_row
 from rag_kit.indexing.document_index.sql import Connection, chosen
 
 if TYPE_CHECKING:
@@ -102,6 +104,60 @@ class Sibling(NamedTuple):
     metadata: Mapping[str, Any]
 
 
+def family_rows(
+    families: Sequence[Family], ids: Sequence[str] | None = None, sources: Sequence[str] | None = None
+) -> tuple[list[Row], list[Row]]:
+    """Turn families into the rows of their documents and those of their children.
+
+    Raises:
+        InvalidInputError: Ids that clash, a child's span that is not in its document, or text that cannot be
+            stored.
+    """
+    made: dict[str, tuple[Row, list[Row]]] = {}
+    parents = document_rows([family.parent for family in families], ids, sources)
+    for family, parent in zip(families, parents, strict=True):
+        children = list(_child_rows(family, parent))
+        first, its_children = made.setdefault(parent.id, (parent, children))
+        if not same_row(first, parent) or children != its_children:
+            raise InvalidInputError(
+                f"The id {parent.id!r} names two different documents in one call. Give each its own id."
+            )
+    return [parent for parent, _ in made.values()], [row for _, rows in made.values() for row in rows]
+
+
+def _child_rows(family: Family, parent: Row) -> Iterator[Row]:
+    inherited: dict[str, Any] = json.loads(parent.metadata)
+    shift = offset_in_source(inherited, len(parent.text))
+    inherited = {key: value for key, value in inherited.items() if key not in ("start", "end")}
+    leaves = Counter((a.start, a.end) for child in family.children for a in set(child.path))
+    seen: Counter[str] = Counter()
+    for ordinal, child in enumerate(family.children):
+        start, end = child.start, child.end
+        if start is not None and (start < 0 or end is None or parent.text[start:end] != child.text):
+            raise InvalidInputError(
+                f"A child of {parent.id!r} is not what stands at {start}:{end} of its document (it starts "
+                f"{child.text[:60]!r}). Give its true place, or start=None."
+            )
+        offsets = {} if start is None else {"start": start + shift, "end": (end or 0) + shift}
+        metadata = {**inherited, **child.metadata, PARENT_KEY: parent.id, **offsets}
+        key = chunk_id(f"child\0{parent.id}", child.text, seen[child.text])
+        seen[child.text] += 1
+        row = make_row(f"A child of {parent.id!r}", key, parent.source, ordinal, child.text, metadata)
+        path = [[a.start, a.end, leaves[a.start, a.end], a.heading] for a in child.path]
+        yield row._replace(parent=parent.id, place=json.dumps([start, end, path]))
+
+
+def offset_in_source(metadata: dict[str, Any], length: int) -> int:
+    """Where a document begins that is itself a verbatim span of its source; else 0.
+
+    Example:
+        >>> offset_in_source({"start": 100, "end": 104}, 4), offset_in_source({"start": 100}, 4)
+        (100, 0)
+    """
+    start, end = metadata.get("start"), metadata.get("end")
+    return start if type(start) is int and type(end) is int and end - start == length and start >= 0 else 0
+
+
 class FamilyView:
     """Families in one committed state; good inside ``DocumentIndex.families`` only."""
 
@@ -111,13 +167,14 @@ class FamilyView:
     def places(self, ids: Sequence[str]) -> dict[str, Place]:
         """Where children belong; ids of what is no child, or is gone, are left out."""
         query = (
-            'SELECT c.id, p.id, c.ordinal, c.start, c."end", c.path, p.size FROM children c '
-            "JOIN parents p ON p.n = c.parent WHERE c.id IN ({})"
+            "SELECT id, parent, ordinal, place, (SELECT count(*) FROM chunks s WHERE s.parent != '' "
+            "AND s.parent = c.parent) FROM chunks c WHERE parent != '' AND id IN ({})"
         )
-        return {
-            key: Place(parent, ordinal, start, end, tuple(Ancestor(*step) for step in json.loads(path)), size)
-            for key, parent, ordinal, start, end, path, size in chosen(self._connection, query, ids)
-        }
+        places = {}
+        for key, parent, ordinal, place, size in chosen(self._connection, query, ids):
+            start, end, path = json.loads(place)
+            places[key] = Place(parent, ordinal, start, end, tuple(Ancestor(*span) for span in path), size)
+        return places
 
     def rows(self, ids: Sequence[str]) -> set[str]:
         """Which of some ids are of rows that can be found."""
@@ -135,10 +192,12 @@ class FamilyView:
     def siblings(self, parent: str, first: int, last: int) -> list[Sibling]:
         """The children of a document from one number to another, both included, in order."""
         query = (
-            'SELECT c.ordinal, c.start, c."end", r.metadata FROM children c JOIN chunks r ON r.id = c.id '
-            "WHERE c.parent = (SELECT n FROM parents WHERE id = ?) AND c.ordinal BETWEEN ? AND ? ORDER BY c.ordinal"
+            "SELECT ordinal, place, metadata FROM chunks WHERE parent != '' AND parent = ? "
+            "AND ordinal BETWEEN ? AND ? ORDER BY ordinal"
         )
+        rows = self._connection.execute(query, (parent, first, last))
+        places = ((ordinal, json.loads(place), metadata) for ordinal, place, metadata in rows)
         return [
             Sibling(ordinal, start, end, json.loads(metadata))
-            for ordinal, start, end, metadata in self._connection.execute(query, (parent, first, last))
+            for ordinal, (start, end, _), metadata in places
         ]

@@ -62,7 +62,7 @@ class ReadableIndex:
         """Ids of what retrievers return: passages, without what was made of them (metadata ``representation``)."""
         query = "SELECT id, source, ordinal FROM chunks "
         if "represent" in self.settings:  # then searches return the documents that the rows belong to
-            query += "WHERE NOT EXISTS (SELECT 1 FROM children c WHERE c.id = chunks.id) UNION ALL "
+            query += "WHERE parent = '' UNION ALL "
             query += "SELECT id, source, ordinal FROM parents "
         named = f"SELECT id, metadata FROM chunks WHERE instr(metadata, '\"{REPRESENTATION}\"')"
         with self._store.reading() as connection:

@@ -19,7 +19,18 @@ if TYPE_CHECKING:
 
 
 class Row(NamedTuple):
-    """A chunk as it is stored; ``metadata`` is canonical JSON."""
+    """A chunk, or a document with children, as it is stored.
+
+    Attributes:
+        id: Its id.
+        source: Its source, or empty.
+        ordinal: Its number among the chunks of its source, or among the children of its document.
+        text: What is returned.
+        metadata: As canonical JSON.
+        hash: `text_hash` of the text.
+        parent: Of a child: the id of its document.
+        place: Of a child: start, end, and the spans that hold it, as JSON.
+    """
 
     id: str
     source: str
@@ -27,6 +38,8 @@ class Row(NamedTuple):
     text: str
     metadata: str
     hash: bytes
+    parent: str = ""
+    place: str = ""
 
 
 def text_hash(text: str) -> bytes:

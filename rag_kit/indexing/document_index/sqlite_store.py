@@ -25,6 +25,11 @@ from rag_kit.indexing.document_index.store import Store
 
 logger = logging.getLogger(__name__)
 
+#: A table of chunks, or of documents with children; see ``rows.Row``.
+_ROWS = """CREATE TABLE IF NOT EXISTS {} (
+    n INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, source TEXT NOT NULL, ordinal INTEGER NOT NULL,
+    text TEXT NOT NULL, metadata TEXT NOT NULL, hash BLOB NOT NULL, parent TEXT NOT NULL, place TEXT NOT NULL,
+    generation INTEGER NOT NULL);"""
 #: A table of vectors by row number.
 _VECTORS = "CREATE TABLE IF NOT EXISTS {} (n INTEGER PRIMARY KEY, vector BLOB NOT NULL, generation INTEGER NOT NULL);"
 _SCHEMA = f"""
@@ -32,10 +37,11 @@ CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS sources (
     source TEXT PRIMARY KEY, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, checked_ns INTEGER NOT NULL,
     sha256 TEXT NOT NULL, settings TEXT NOT NULL, fingerprint BLOB NOT NULL, original TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS chunks (
-    n INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, source TEXT NOT NULL, ordinal INTEGER NOT NULL,
-    text TEXT NOT NULL, metadata TEXT NOT NULL, hash BLOB NOT NULL, generation INTEGER NOT NULL);
+{_ROWS.format("chunks")}
+{_ROWS.format("parents")}
 CREATE INDEX IF NOT EXISTS chunks_source ON chunks (source, ordinal);
+CREATE INDEX IF NOT EXISTS parents_source ON parents (source, ordinal);
+CREATE INDEX IF NOT EXISTS chunks_parent ON chunks (parent, ordinal) WHERE parent != '';
 CREATE INDEX IF NOT EXISTS chunks_hash ON chunks (hash);
 CREATE INDEX IF NOT EXISTS chunks_generation ON chunks (generation);
 {_VECTORS.format("vectors")}
@@ -43,14 +49,6 @@ CREATE INDEX IF NOT EXISTS chunks_generation ON chunks (generation);
 CREATE INDEX IF NOT EXISTS vectors_generation ON vectors (generation);
 CREATE TABLE IF NOT EXISTS removed (id TEXT PRIMARY KEY, generation INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS gone (n INTEGER PRIMARY KEY, generation INTEGER NOT NULL);
-CREATE TABLE IF NOT EXISTS parents (
-    n INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, source TEXT NOT NULL, ordinal INTEGER NOT NULL,
-    text TEXT NOT NULL, metadata TEXT NOT NULL, hash BLOB NOT NULL, size INTEGER NOT NULL);
-CREATE INDEX IF NOT EXISTS parents_source ON parents (source, ordinal);
-CREATE TABLE IF NOT EXISTS children (
-    id TEXT PRIMARY KEY, parent INTEGER NOT NULL, ordinal INTEGER NOT NULL,
-    start INTEGER, "end" INTEGER, path TEXT NOT NULL) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS children_parent ON children (parent, ordinal);
 CREATE TABLE IF NOT EXISTS corrections (
     id TEXT PRIMARY KEY, source TEXT NOT NULL, ordinal INTEGER NOT NULL, text TEXT NOT NULL, metadata TEXT NOT NULL,
     corrected TEXT);

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from rag_kit.indexing.postgres.location import Location
 
-VERSION = 3  # of the tables
+VERSION = 4  # of the tables
 _Count = Annotated[int, Field(ge=0, lt=2**63)]  # what the stores can hold
 
 

@@ -16,8 +16,7 @@ from rag_kit.indexing.document_index.embedding import (
     fill_vectors,
     name_of,
 )
-from rag_kit.indexing.document_index.families import Family
-from rag_kit.indexing.document_index.family_rows import family_rows
+from rag_kit.indexing.document_index.families import Family, family_rows
 from rag_kit.indexing.document_index.reading import ReadableIndex
 from rag_kit.indexing.document_index.rows import Row, make_rows, text_hash
 from rag_kit.indexing.document_index.sql import chosen
@@ -85,7 +84,7 @@ class WritableIndex(ReadableIndex):
             prune: Also remove the sources in the scope of which no document is given.
         """
         batch, scopes = _batch(documents, ids), [scope] if isinstance(scope, str) else scope
-        given = {row.source for row in [*batch.rows, *(family.row for family in batch.families)]}
+        given = {row.source for row in [*batch.rows, *batch.parents]}
         if outside := sorted(source for source in given if not source or not in_scope(source, scopes)):
             raise InvalidInputError(
                 f"sync needs metadata['source'] within scope={scopes!r} in every document; one has {outside[0]!r}."
@@ -127,7 +126,7 @@ class WritableIndex(ReadableIndex):
 
         def wanted() -> Iterator[Mapping[bytes, str]]:
             for batch in batches:
-                texts = self._missing(batch.all_rows)
+                texts = self._missing(batch.rows)
                 for _, others in waiting:
                     texts = {key: text for key, text in texts.items() if key not in others}
                 waiting.append((batch, texts))
@@ -158,10 +157,10 @@ class WritableIndex(ReadableIndex):
             assert self.embeddings is not None
             return next(embed_ahead(self.embeddings, [texts], self._state().dimension))
 
-        has_vectors = self.embeddings is not None and bool(batch.all_rows)
+        has_vectors = self.embeddings is not None and bool(batch.rows)
         with self._store.writing() as connection:
             state = self._store.state(connection)
-            if batch.all_rows:  # another process may have made vectors by another model
+            if batch.rows:  # another process may have made vectors by another model
                 check_model(self.folder, state.embedding, self._embedding_name, writing=True)
             report = apply(self._store, batch, vectors if has_vectors else None, embed)
             if vectors:
@@ -212,8 +211,8 @@ class WritableIndex(ReadableIndex):
         ids, found = list(ids), {}
         with self._store.reading() as connection:
             for table in ("chunks", "parents"):
-                query = f"SELECT id, source, ordinal, text, metadata, text FROM {table} t WHERE id IN ({{}})"
-                query += " AND NOT EXISTS (SELECT 1 FROM children c WHERE c.id = t.id)"
+                query = f"SELECT id, source, ordinal, text, metadata, text FROM {table} WHERE parent = '' "
+                query += "AND id IN ({})"
                 for row in chosen(connection, query, ids):
                     found[row[0]] = (Correction(*row), table == "parents")
         return found
@@ -246,7 +245,8 @@ def in_scope(source: str, scopes: Sequence[str] | None) -> bool:
 def _batch(documents: Sequence[Document] | Sequence[Family], ids: Sequence[str] | None) -> Batch:
     """What adds documents or families; the rows that searches leave out are counted in the log."""
     if isinstance(documents, Sequence) and documents and isinstance(documents[0], Family):
-        return Batch(families=family_rows(cast("Sequence[Family]", documents), ids))
+        parents, children = family_rows(cast("Sequence[Family]", documents), ids)
+        return Batch(children, parents)
     rows = make_rows(cast("Sequence[Document]", documents), ids)
     if count := sum(f'"{REPRESENTATION}"' in row.metadata for row in rows):
         how = "%d documents have the metadata field %r: only a filter that names it finds them"

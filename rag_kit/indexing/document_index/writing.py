@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, fields
 from typing import NamedTuple
 
-from rag_kit.indexing.document_index.family_rows import FamilyRow, plan_families, write_families
+from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.rows import Row, text_hash
 from rag_kit.indexing.document_index.sql import Connection, chosen, replacing
 from rag_kit.indexing.document_index.store import Store
@@ -63,10 +63,10 @@ class Batch:
     """What one transaction shall do.
 
     Attributes:
-        rows: To add, or to replace what has the same id.
-        families: Documents with children, to add or to replace.
+        rows: To add, or to replace what has the same id; children come with their documents in `parents`.
+        parents: Documents with children, to add or to replace; children that `rows` has not are removed.
         whole: Sources of which ``rows`` are all there is; their other rows are removed.
-        removed_ids: Rows to remove.
+        removed_ids: Rows, or documents with children, to remove.
         removed_sources: Sources to remove with all their rows.
         records: What to remember about files.
         corrections: What to remember of chunks that are corrected by hand.
@@ -74,18 +74,13 @@ class Batch:
     """
 
     rows: Sequence[Row] = ()
-    families: Sequence[FamilyRow] = ()
+    parents: Sequence[Row] = ()
     whole: Iterable[str] = ()
-    removed_ids: Iterable[str] = ()
+    removed_ids: Sequence[str] = ()
     removed_sources: Iterable[str] = ()
     records: Sequence[SourceRecord] = ()
     corrections: Sequence[Correction] = ()
     uncorrected: Iterable[str] = ()
-
-    @property
-    def all_rows(self) -> list[Row]:
-        """The rows, and those of the families' children."""
-        return [*self.rows, *(child.row for family in self.families for child in family.children)]
 
 
 @dataclass
@@ -147,72 +142,136 @@ def apply(
         vectors: Vectors new to the store, by the hash of what is embedded; ``None`` for an index without vectors.
         embed: Makes those of texts that were in the store when ``vectors`` were made, and are not any more.
     """
-    report, rows = WriteReport(), batch.all_rows
+    report = WriteReport()
     with store.writing() as connection:
         state = store.state(connection)
         generation = state.generation + 1
-        sources = [*batch.whole, *batch.removed_sources]
-        plain = [row.id for row in batch.rows]
-        plan = plan_families(connection, batch.families, plain, batch.removed_ids, sources)
-        query = "SELECT id, source, ordinal, metadata, hash FROM chunks WHERE id IN ({})"
-        present = {key: rest for key, *rest in chosen(connection, query, (row.id for row in rows))}
-        removed = _going(connection, sources, [*batch.removed_ids, *plan.stale], {row.id for row in rows})
+        sources = {*batch.whole, *batch.removed_sources}
+        _refuse_clashes(connection, batch, sources)
+        parents = _stored(connection, "parents", batch.parents)
+        leaving = _leaving(connection, "parents", batch.parents, source=sources, id=batch.removed_ids)
+        query = "SELECT id, parent FROM chunks WHERE parent != '' AND parent IN ({})"
+        children = dict(chosen(connection, query, [*parents, *leaving]))
+        ids = [*batch.removed_ids, *children]
+        removed = _leaving(connection, "chunks", batch.rows, source=sources, id=ids)
+        report.removed = list(removed)
         pool: dict[bytes, bytes] = {}
         if vectors is not None:
-            pool = {**known_vectors(connection, {row.hash for row in rows}), **vectors}
-            texts = (embedded_row(row.text, row.metadata) for row in rows)
+            pool = {**known_vectors(connection, {row.hash for row in batch.rows}), **vectors}
+            texts = (embedded_row(row.text, row.metadata) for row in batch.rows)
             lacking = {key: text for text in texts if (key := text_hash(text)) not in pool}
             pool.update(embed(lacking) if lacking else {})
             report.embedded = len(vectors) + len(lacking)
-        write_families(connection, plan, batch.families)
-        report.parents = Changes(plan.added, plan.updated, plan.unchanged, list(plan.removed))
         _remove(connection, removed, generation)
-        report.removed = list(removed)
-        for row in rows:
-            old = present.get(row.id)
-            if old == [row.source, row.ordinal, row.metadata, row.hash]:
-                report.unchanged.append(row.id)
-                continue
-            (report.added if old is None else report.updated).append(row.id)
-            n = _put(connection, row, generation)
-            embedded = embedded_row(row.text, row.metadata)
-            if old is not None and old[3] == row.hash and embedded_row(row.text, old[2]) == embedded:
-                continue  # its vector stays
-            connection.execute("DELETE FROM vectors WHERE n = ?", (n,))
-            if vectors is not None:
-                vector = (n, pool[text_hash(embedded)], generation)
-                connection.execute(replacing("vectors", "n", "vector", "generation"), vector)
-        connection.executemany("DELETE FROM removed WHERE id = ?", [(key,) for key in report.added])
-        if not state.derived and any(f'"{REPRESENTATION}"' in row.metadata for row in rows):
+        changed = _put_changed(connection, batch.rows, report, pool, generation)
+        changed |= {children[key] for key in removed if key in children}
+        _write_parents(connection, batch.parents, parents, leaving, changed, report.parents, generation)
+        if not state.derived and any(f'"{REPRESENTATION}"' in row.metadata for row in batch.rows):
             store.set_meta(derived=True)
         _remember(connection, batch)
-        if any(each.added or each.updated or each.removed for each in (report, report.parents)):
+        if any(part.added or part.updated or part.removed for part in (report, report.parents)):
             store.set_meta(generation=generation)
     return report
 
 
-def _going(
-    connection: Connection, sources: Iterable[str], ids: Iterable[str], kept: Collection[str]
+def _refuse_clashes(connection: Connection, batch: Batch, leaving_sources: Collection[str]) -> None:
+    """Refuse ids of children, and those that would name both a chunk and a document with children."""
+    plain = [row.id for row in batch.rows if not row.parent]
+    query = "SELECT id, parent FROM chunks WHERE parent != '' AND id IN ({})"
+    for child, parent in chosen(connection, query, [*plain, *batch.removed_ids]):
+        raise InvalidInputError(
+            f"{child!r} is a part of the document {parent!r} and cannot be written or removed alone; write or delete "
+            "the document."
+        )
+    for table, how, ids in (
+        ("parents", "with", plain),
+        ("chunks", "without", [row.id for row in batch.parents]),
+    ):
+        for key, source in chosen(connection, f"SELECT id, source FROM {table} WHERE id IN ({{}})", ids):
+            if source not in leaving_sources:
+                raise InvalidInputError(
+                    f"The id {key!r} is that of a document {how} children. Delete it first, or give another id."
+                )
+
+
+def _stored(connection: Connection, table: str, rows: Sequence[Row]) -> dict[str, Row]:
+    """The rows that a table has now under the ids of some rows, without their texts."""
+    query = f"SELECT id, source, ordinal, '', metadata, hash, parent, place FROM {table} WHERE id IN ({{}})"
+    return {row[0]: Row(*row) for row in chosen(connection, query, [row.id for row in rows])}
+
+
+def _leaving(
+    connection: Connection, table: str, written: Sequence[Row], **values: Iterable[str]
 ) -> dict[str, int]:
-    """Id and row number of what goes, for its source or its id, and is not written anew."""
-    query = "SELECT id, n FROM chunks WHERE {} IN ({{}}) ORDER BY source, ordinal"
-    going = dict(chosen(connection, query.format("source"), set(sources)))
-    going.update(chosen(connection, query.format("id"), ids))
-    return {key: n for key, n in going.items() if key not in kept}
+    """Id and row number of what goes, for its value in some columns, and is not written anew."""
+    leaving: dict[str, int] = {}
+    for column in values:
+        query = f"SELECT id, n FROM {table} WHERE {column} IN ({{}}) ORDER BY source, ordinal"
+        leaving.update(chosen(connection, query, values[column]))
+    ids = {row.id for row in written}
+    return {key: n for key, n in leaving.items() if key not in ids}
 
 
-def _remove(connection: Connection, going: Mapping[str, int], generation: int) -> None:
-    numbers = [(n,) for n in going.values()]
+def _remove(connection: Connection, leaving: Mapping[str, int], generation: int) -> None:
+    numbers = [(n,) for n in leaving.values()]
     connection.executemany("DELETE FROM chunks WHERE n = ?", numbers)
     connection.executemany("DELETE FROM vectors WHERE n = ?", numbers)
-    connection.executemany(replacing("removed", "id", "generation"), [(key, generation) for key in going])
+    connection.executemany(replacing("removed", "id", "generation"), [(key, generation) for key in leaving])
     connection.executemany(replacing("gone", "n", "generation"), [(*n, generation) for n in numbers])
 
 
-def _put(connection: Connection, row: Row, generation: int) -> int:
-    columns = ("source", "ordinal", "text", "metadata", "hash", "generation")
-    values = (row.id, row.source, row.ordinal, row.text, row.metadata, row.hash, generation)
-    return int(connection.execute(f"{replacing('chunks', 'id', *columns)} RETURNING n", values).fetchone()[0])
+def _put_changed(
+    connection: Connection,
+    rows: Sequence[Row],
+    report: WriteReport,
+    vectors: Mapping[bytes, bytes],
+    generation: int,
+) -> set[str]:
+    """Write the rows that are new or differ, with their vectors; give back the ids of their documents."""
+    changed, stored = set[str](), _stored(connection, "chunks", rows)
+    for row in rows:
+        old = stored.get(row.id)
+        if old == row._replace(text=""):
+            report.unchanged.append(row.id)
+            continue
+        (report.added if old is None else report.updated).append(row.id)
+        changed.add(row.parent)
+        n = _put(connection, "chunks", row, generation)
+        embedded = embedded_row(row.text, row.metadata)
+        if old is not None and old.hash == row.hash and embedded_row(row.text, old.metadata) == embedded:
+            continue  # its vector stays
+        connection.execute("DELETE FROM vectors WHERE n = ?", (n,))
+        if vectors:
+            vector = (n, vectors[text_hash(embedded)], generation)
+            connection.execute(replacing("vectors", "n", "vector", "generation"), vector)
+    connection.executemany("DELETE FROM removed WHERE id = ?", [(key,) for key in report.added])
+    return changed
+
+
+def _write_parents(
+    connection: Connection,
+    parents: Sequence[Row],
+    stored: Mapping[str, Row],
+    leaving: Mapping[str, int],
+    changed: Collection[str],
+    report: Changes,
+    generation: int,
+) -> None:
+    """Write documents with children; one whose children alone have changed counts as updated, too."""
+    connection.executemany("DELETE FROM parents WHERE n = ?", [(n,) for n in leaving.values()])
+    report.removed = list(leaving)
+    for row in parents:
+        old = stored.get(row.id)
+        if old != row._replace(text=""):
+            _put(connection, "parents", row, generation)
+            (report.added if old is None else report.updated).append(row.id)
+        else:
+            (report.updated if row.id in changed else report.unchanged).append(row.id)
+
+
+def _put(connection: Connection, table: str, row: Row, generation: int) -> int:
+    statement = replacing(table, *Row._fields, "generation")
+    return int(connection.execute(f"{statement} RETURNING n", (*row, generation)).fetchone()[0])
 
 
 def _remember(connection: Connection, batch: Batch) -> None:
@@ -223,5 +282,5 @@ def _remember(connection: Connection, batch: Batch) -> None:
     ):
         connection.executemany(f"DELETE FROM {table} WHERE {column} = ?", [(value,) for value in values])
     connection.executemany(replacing("corrections", *Correction._fields), batch.corrections)
-    names = (each.name for each in fields(SourceRecord))
+    names = (column.name for column in fields(SourceRecord))
     connection.executemany(replacing("sources", *names), [astuple(record) for record in batch.records])

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from rag_kit.concurrency.ahead import draw_ahead, map_ahead
 from rag_kit.errors import InvalidInputError, ReadError
 from rag_kit.indexing.cluster.connecting import is_clustered
-from rag_kit.indexing.document_index.family_rows import FamilyRow, family_rows
+from rag_kit.indexing.document_index.families import family_rows
+from rag_kit.indexing.document_index.rows import Row
 from rag_kit.indexing.document_index.writing import Batch
 from rag_kit.indexing.ingestion.grouping import Group, Grouping
 from rag_kit.indexing.ingestion.listing import list_files
@@ -246,13 +247,13 @@ class _Run:
     def _batch(self, group: Group) -> tuple[Group, Batch]:
         """A group, and what its transaction writes; of a dry run nothing."""
         new, failed = [record for _, record in group.new], set[str]()
-        rows, families = group.rows, list[FamilyRow]()
+        rows, parents = group.rows, list[Row]()
         if self._representer is not None and self._report.dry_run:
             self._report.count_representations(self._representer.plan(group.chunks, group.sources))
         elif self._representer is not None and self._representer.kinds:
             made = self._representer.represent(group.chunks, group.sources, self._grouping.progress.calls)
             self._report.count_representations(made)
-            rows, families = [], family_rows(made.families, sources=group.sources)
+            parents, rows = family_rows(made.families, sources=group.sources)
             failed = {group.sources[number] for number in made.failed}
             if made.failed:
                 chunks = "1 chunk" if len(made.failed) == 1 else f"{len(made.failed)} chunks"
@@ -263,7 +264,7 @@ class _Run:
         # another value than any ingest has: such a file is read again
         new = [replace(record, settings="") if record.source in failed else record for record in new]
         whole = [record.source for record in new]
-        return group, Batch(rows, families, whole, records=[*new, *group.seen])
+        return group, Batch(rows, parents, whole, records=[*new, *group.seen])
 
     def _count(self, group: Group) -> None:
         if getattr(self._index.embeddings, "english_only", False):

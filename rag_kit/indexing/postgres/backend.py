@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rag_kit.documents import Filter
     from rag_kit.indexing.postgres.location import Location
 
-VERSION = 3  # the number of the last file
+VERSION = 4  # of the tables
 
 
 class PostgresBackend(Backend):

@@ -202,7 +202,7 @@ def test_windows_are_apart_verbatim_and_hold_their_hits(
     retriever = make(*(numbered(f"d{i}", size) for i, size in enumerate(sizes)))
     index = retriever.index
     with retriever, index.families() as view:
-        query = "SELECT id FROM children WHERE parent = (SELECT n FROM parents WHERE id = ?) ORDER BY ordinal"
+        query = "SELECT id FROM chunks WHERE parent = ? ORDER BY ordinal"
         rows = {i: [key for (key,) in view._connection.execute(query, (f"d{i}",))] for i in range(len(sizes))}
         chosen = [rows[i][j] for i, j in hits if i in rows and j < len(rows[i])]
         documents = index.get(list(dict.fromkeys(chosen)))
