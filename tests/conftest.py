@@ -57,9 +57,9 @@ def nothing_logged() -> None:
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Retries of model calls pause for hundredths of seconds, not for seconds."""
-    attempts = sys.modules.get("rag_kit.models.attempts")
-    if attempts is not None:
-        monkeypatch.setattr(attempts, "FIRST_PAUSE", 0.02)
+    calls = sys.modules.get("rag_kit.models.calls")
+    if calls is not None:
+        monkeypatch.setattr(calls, "FIRST_PAUSE", 0.02)
 
 
 @pytest.fixture

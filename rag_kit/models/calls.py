@@ -1,8 +1,14 @@
-"""One call to a model: its parts, its limits, the two ways to carry it out, and the messages that it sends."""
+"""One call to a model: its parts and limits, its requests with bounded retries; and the call that gives text.
+
+Exceptions of the model come back as values: nothing that holds a request with its headers ever becomes the context
+of an exception of ours.
+"""
 
 from __future__ import annotations
 
-import os
+import asyncio
+import random
+import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypedDict, TypeVar, Unpack
@@ -14,19 +20,39 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ensure_config, merge_configs
 
-from rag_kit.concurrency.bridge import run_in_thread
-from rag_kit.concurrency.budget import Budget, check_seconds, use_budget
-from rag_kit.concurrency.steps import Logic, Step, arun, run
-from rag_kit.errors import InvalidInputError
-from rag_kit.prompts import PromptTemplate, load_prompt
-from rag_kit.prompts.library import FOLDER_VARIABLE
+from rag_kit.concurrency.budget import (
+    Budget,
+    charge_call,
+    charge_tokens,
+    check_seconds,
+    remaining_seconds,
+    time_left,
+    use_budget,
+)
+from rag_kit.concurrency.steps import Logic, Step, acall_in_time, arun, call_in_time, run
+from rag_kit.errors import BudgetExceededError, InvalidInputError, ModelOutputError, ModelUnreachableError
+from rag_kit.prompts import PromptTemplate
 
-from .runnables import has_handlers, has_listeners, without_retries
+from .failures import RETRYABLE, Failure, classify, map_model_error, retry_after
+from .redact import secrets_of, short
+from .replies import refusal_of, text_of, used_tokens, without_thinking
+from .runnables import acall_runnable, has_handlers, has_listeners, without_retries
 
 T = TypeVar("T")
 MAX_RETRIES = 2
-# The prompts named in the code (two names in two languages), by name, language and override folder.
-_loaded: dict[tuple[str, str, str | None], PromptTemplate] = {}
+FIRST_PAUSE = 0.5
+LONGEST_PAUSE = 30.0
+_GRACE = 0.05
+
+
+class Limits(TypedDict, total=False):
+    """What bounds a call: requests, tokens and seconds of the whole, seconds of a request, and retries."""
+
+    max_calls: int | None
+    max_tokens: int | None
+    deadline: float | None
+    timeout: float | None
+    max_retries: int
 
 
 def check_limits(timeout: float | None, max_retries: int) -> None:
@@ -40,18 +66,12 @@ def check_limits(timeout: float | None, max_retries: int) -> None:
         raise InvalidInputError(f"max_retries={max_retries!r} was given; it must be 0 to 10")
 
 
-class TokenWatch(BaseCallbackHandler):
+class _TokenWatch(BaseCallbackHandler):
     """Notes whether a token went out to a listener: then a retry would say everything twice."""
 
     run_inline = True  # on the event loop itself: a thread for each token would cost more than this does
-
-    def __init__(self) -> None:
-        self.started = False
-
-    @property
-    def ignore_chain(self) -> bool:
-        """Only tokens matter here."""
-        return True
+    ignore_chain = True  # type: ignore[assignment] # a property in the base class
+    started = False
 
     def on_chat_model_start(self, *args: Any, **kwargs: Any) -> None:
         """Nothing to do."""
@@ -59,16 +79,6 @@ class TokenWatch(BaseCallbackHandler):
     def on_llm_new_token(self, token: Any, **kwargs: Any) -> None:
         """Called by a model that streams."""
         self.started = self.started or bool(token)
-
-
-class Limits(TypedDict, total=False):
-    """What bounds a call: requests, tokens and seconds of the whole, seconds of a request, and retries."""
-
-    max_calls: int | None
-    max_tokens: int | None
-    deadline: float | None
-    timeout: float | None
-    max_retries: int
 
 
 class ModelCall:
@@ -94,21 +104,36 @@ class ModelCall:
     ) -> None:
         timeout, max_retries = limits.pop("timeout", None), limits.pop("max_retries", MAX_RETRIES)
         check_limits(timeout, max_retries)
-        self._budget = partial(Budget, **limits)  # type: ignore[misc] # the two above are taken out
         _check_parts(model, prompt, values)
+        self._budget = partial(Budget, **limits)  # type: ignore[misc] # the two above are taken out
         self.model: Any = model
         self.bare_model = without_retries(model, timeout)
-        self.prompt = prompt
+        self.prompt: Any = prompt
         self.values = values
         self.timeout = timeout
         self.retries_left = max_retries
-        self.tokens = TokenWatch()
-        self.config = _config(config, model, prompt, self.tokens)
+        self.tokens = _TokenWatch()
+        self.config = self._config(config)
 
     @property
     def language(self) -> str:
         """``"zh"`` for a Chinese prompt file, else ``"en"``."""
-        return "zh" if _metadata(self.prompt).get("language") == "zh" else "en"
+        return "zh" if self._about_prompt.get("language") == "zh" else "en"
+
+    @property
+    def _about_prompt(self) -> dict[str, Any]:
+        return getattr(self.prompt, "metadata", None) or {}
+
+    def _config(self, config: RunnableConfig | None) -> RunnableConfig:
+        """The caller's config, which prompt ran and, if anybody may listen, a watch for tokens."""
+        known = self._about_prompt
+        names = [name for name in ("name", "language", "version", "hash") if name in known]
+        metadata = {f"prompt_{name}": known[name] for name in names}
+        whole = ensure_config(config)
+        if isinstance(self.model, BaseChatModel) and not self.model.callbacks and not has_listeners(whole):
+            whole["metadata"] = {**(whole.get("metadata") or {}), **metadata}
+            return whole
+        return merge_configs(whole, {"metadata": metadata, "callbacks": [self.tokens]})
 
     def run(self, logic: Callable[[], Logic[T]]) -> T:
         """Carry out the logic within the caps, blocking."""
@@ -120,85 +145,180 @@ class ModelCall:
         with use_budget(self._budget()):
             return await arun(logic(), self)
 
+    def without_secrets(self, text: str | Exception) -> str:
+        """A message on one line, without the model's keys."""
+        return short(str(text) or type(text).__name__, secrets_of(self.model)).rstrip(".")
+
 
 def _check_parts(model: Any, prompt: Any, values: Any) -> None:
-    if not hasattr(model, "invoke"):
+    """Refuse parts of another kind, and values that lack a variable of the prompt."""
+    for name, part, is_right, allowed in (
+        ("model", model, hasattr(model, "invoke"), "a chat model, e.g. chat_model('openai:MODEL')"),
+        ("prompt", prompt, hasattr(prompt, "invoke"), "load_prompt(NAME) or a ChatPromptTemplate"),
+        ("values", values, isinstance(values, Mapping), "a dict of the prompt's variables"),
+    ):
+        if not is_right:
+            raise InvalidInputError(f"{name} is a {type(part).__name__}; give {allowed}.")
+    variables = getattr(prompt, "input_variables", None) or []
+    if missing := [name for name in variables if name not in values]:
         raise InvalidInputError(
-            f"model is a {type(model).__name__}; give a chat model, e.g. chat_model('extractive') or "
-            "chat_model('openai:MODEL')."
+            f"values lack {', '.join(map(repr, missing))}; the prompt needs: {', '.join(variables)}."
         )
-    if not hasattr(prompt, "invoke"):
-        raise InvalidInputError(
-            f"prompt is a {type(prompt).__name__}; give load_prompt(NAME) or a ChatPromptTemplate."
-        )
-    if not isinstance(values, Mapping):
-        raise InvalidInputError(
-            f"values is a {type(values).__name__}; give a dict of the prompt's variables."
-        )
-    wanted = getattr(prompt, "input_variables", None) or []
-    if missing := [name for name in wanted if name not in values]:
-        raise InvalidInputError(
-            f"values lack {', '.join(map(repr, missing))}; the prompt needs: {', '.join(wanted)}."
-        )
-
-
-def _config(
-    config: RunnableConfig | None, model: Any, prompt: Any, watch: BaseCallbackHandler
-) -> RunnableConfig:
-    """The caller's config, which prompt ran and, if anybody may listen, a watch for tokens."""
-    known = _metadata(prompt)
-    metadata = {
-        f"prompt_{key}": known[key] for key in ("name", "language", "version", "hash") if key in known
-    }
-    whole = ensure_config(config)
-    if isinstance(model, BaseChatModel) and not model.callbacks and not has_listeners(whole):
-        whole["metadata"] = {**(whole.get("metadata") or {}), **metadata}
-        return whole
-    return merge_configs(whole, {"metadata": metadata, "callbacks": [watch]})
-
-
-def _metadata(prompt: Any) -> dict[str, Any]:
-    return getattr(prompt, "metadata", None) or {}
 
 
 def formatted() -> Step[list[BaseMessage]]:
     """Fill in the caller's prompt."""
 
-    def sync(call: ModelCall) -> list[BaseMessage]:
-        if (direct := _formatted(call)) is not None:
-            return direct
-        messages: list[BaseMessage] = call.prompt.invoke(call.values, call.config).to_messages()
-        return messages
+    def has_own_run(call: ModelCall) -> bool:
+        # where no handler would see it, a run of the prompt's own costs more than the formatting
+        return type(call.prompt) not in (PromptTemplate, ChatPromptTemplate) or has_handlers(call.config)
 
-    async def native(call: ModelCall) -> list[BaseMessage]:
-        if (direct := _formatted(call)) is not None:
-            return direct
-        messages: list[BaseMessage] = (await call.prompt.ainvoke(call.values, call.config)).to_messages()
-        return messages
+    def sync(call: ModelCall) -> Any:
+        if has_own_run(call):
+            return call.prompt.invoke(call.values, call.config).to_messages()
+        return call.prompt.format_messages(**call.values)
+
+    async def native(call: ModelCall) -> Any:
+        if has_own_run(call):
+            return (await call.prompt.ainvoke(call.values, call.config)).to_messages()
+        return call.prompt.format_messages(**call.values)
 
     return Step("prompt", sync, native)
 
 
-def rendered(name: str, language: str, values: Mapping[str, Any]) -> Step[list[BaseMessage]]:
-    """Fill in one of the kit's own prompts; its file is read once."""
-    place = (name, language, os.environ.get(FOLDER_VARIABLE))
+async def ask(call: ModelCall, runnable: Runnable[Any, Any], messages: list[Any]) -> Any:
+    """Ask, and ask again after a rate limit, a server error, a time-out or a broken connection.
 
-    def fill() -> list[BaseMessage]:
-        if place not in _loaded:
-            _loaded[place] = load_prompt(name, language=language)
-        return _loaded[place].format_messages(**values)
+    Returns:
+        The value; or the exception where this form of the request is refused, or the client could not read the answer.
 
-    async def native(call: ModelCall) -> list[BaseMessage]:
-        # reading the file would block the loop
-        return fill() if place in _loaded else await run_in_thread(fill)
+    Raises:
+        BudgetExceededError: A cap is reached.
+        ModelError: Any other failure, that of the last retry too.
+    """
+    pause = FIRST_PAUSE
+    while True:
+        charge_call()
+        reply = await Step("model", partial(_ask, runnable, messages), partial(_aask, runnable, messages))
+        if not isinstance(reply, Exception):
+            charge_tokens(used_tokens(reply, messages))
+            return reply
+        kind = classify(reply)
+        if kind in (Failure.REFUSED, Failure.OUTPUT):
+            return reply
+        left = remaining_seconds()
+        if left is not None and left <= _GRACE and kind is not Failure.RATE_LIMITED:
+            await _wait(left)
+            time_left()  # raises the error of the budget
+        await _wait(_seconds_to_retry(call, reply, kind, pause))
+        pause *= 2
 
-    return Step(name, lambda call: fill(), native)
+
+def _seconds_to_retry(call: ModelCall, error: Exception, kind: Failure, pause: float) -> float:
+    """How long to wait before the next attempt; raises the error where there is none."""
+    mapped = map_model_error(error, model=call.model)
+    if kind not in RETRYABLE or call.retries_left < 1 or call.tokens.started:
+        raise mapped
+    seconds = retry_after(error) if kind in (Failure.RATE_LIMITED, Failure.SERVER) else None
+    if seconds is None:  # jitter, so that branches that failed together don't come back together
+        seconds = pause * random.uniform(0.75, 1.25)
+    left = remaining_seconds()
+    allowed = LONGEST_PAUSE if left is None else min(left, LONGEST_PAUSE)
+    if seconds > allowed:
+        if kind is not Failure.RATE_LIMITED:
+            raise mapped
+        raise ModelUnreachableError(
+            f"{mapped} The server asks to wait {seconds:.1f} s; {allowed:.1f} s are allowed."
+        )
+    call.retries_left -= 1
+    return seconds
 
 
-def _formatted(call: ModelCall) -> list[BaseMessage] | None:
-    """The messages, where no handler would see the prompt's own run; else None."""
-    # Where anybody listens, the config holds a handler of the kit's own.
-    if type(call.prompt) not in (PromptTemplate, ChatPromptTemplate) or has_handlers(call.config):
-        return None
-    messages: list[BaseMessage] = call.prompt.format_messages(**call.values)  # type: ignore[attr-defined]
-    return messages
+def _wait(seconds: float) -> Step[None]:
+    return Step("wait", lambda call: time.sleep(seconds), lambda call: asyncio.sleep(seconds))
+
+
+def _ask(runnable: Runnable[Any, Any], messages: list[Any], call: ModelCall) -> Any:
+    try:
+        # A client's own time-out is for each read; only a call that is given up ends on time.
+        return call_in_time(partial(runnable.invoke, messages, call.config), call.timeout)
+    except BudgetExceededError:
+        raise
+    except Exception as error:  # noqa: BLE001 - handed on as a value, see the module's docstring
+        return error
+
+
+async def _aask(runnable: Runnable[Any, Any], messages: list[Any], call: ModelCall) -> Any:
+    try:
+        return await acall_in_time(partial(acall_runnable, runnable, messages, call.config), call.timeout)
+    except BudgetExceededError:
+        raise
+    except Exception as error:  # noqa: BLE001 - as above
+        return error
+
+
+async def ask_for_value(call: ModelCall, messages: list[Any]) -> Any:
+    """What the model gives for messages; every failure is raised as a ``ModelError``."""
+    reply = await ask(call, call.bare_model, messages)
+    if isinstance(reply, Exception):
+        raise map_model_error(reply, model=call.model)
+    return reply
+
+
+async def _text(call: ModelCall) -> str:
+    message = await ask_for_value(call, await formatted())
+    if refusal := refusal_of(message):
+        raise ModelOutputError(f"The model refused to answer: {call.without_secrets(refusal)}")
+    text = without_thinking(text_of(message))
+    if not text:
+        raise ModelOutputError("The model's answer is empty. Ask again, or use another model.")
+    return text
+
+
+def text_call(
+    model: Runnable[Any, Any],
+    prompt: Runnable[Any, Any],
+    values: Mapping[str, Any],
+    *,
+    config: RunnableConfig | None = None,
+    **limits: Unpack[Limits],
+) -> str:
+    """Ask a model for text.
+
+    Tokens stream to whoever listens through `config` (LangGraph's ``messages`` mode, callbacks). A stream that
+    breaks off after its first token is not retried: the listener would read everything twice.
+
+    Args:
+        model: A chat model, or any runnable that takes messages.
+        prompt: A prompt from ``load_prompt``, or any ``ChatPromptTemplate``.
+        values: The prompt's variables.
+        config: Passed down whole: callbacks, tags, metadata.
+        **limits: Those of ``structured_call``: max_calls, max_tokens, deadline, timeout, max_retries.
+
+    Returns:
+        The answer without reasoning blocks and surrounding white space; never empty.
+
+    Raises:
+        ModelError: Unreachable, unauthorised, rate limited, refused, or an empty answer.
+        BudgetExceededError: A cap was reached.
+
+    Example:
+        >>> from langchain_core.language_models import FakeListChatModel
+        >>> text_call(FakeListChatModel(responses=["Hello."]), ChatPromptTemplate([("user", "{q}")]), {"q": "Hi"})
+        'Hello.'
+    """
+    call = ModelCall(model, prompt, values, config, **limits)
+    return call.run(partial(_text, call))
+
+
+async def atext_call(
+    model: Runnable[Any, Any],
+    prompt: Runnable[Any, Any],
+    values: Mapping[str, Any],
+    *,
+    config: RunnableConfig | None = None,
+    **limits: Unpack[Limits],
+) -> str:
+    """``text_call`` without blocking; a cancelled task stops at once and is never retried."""
+    call = ModelCall(model, prompt, values, config, **limits)
+    return await call.arun(partial(_text, call))

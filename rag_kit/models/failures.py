@@ -21,7 +21,7 @@ from rag_kit.errors import (
     ModelUnreachableError,
 )
 
-from .redact import SHORTEST, origin_of, secrets_of, short
+from .redact import MIN_SECRET, origin_of, secrets_of, short
 from .runnables import base_url
 
 
@@ -29,7 +29,7 @@ class Failure(Enum):
     """Kinds of failure that are treated differently."""
 
     REFUSED = "refused"  # this request, in this form, is not served: 400, 404, 415, 422
-    FINAL = "final"  # refused in any form: no such model, context too long, no credit
+    FINAL = "final"  # refused in any form: no such model, context too long, no credit, a redirect
     UNAUTHORIZED = "unauthorized"
     RATE_LIMITED = "rate limited"
     SERVER = "server error"
@@ -42,28 +42,30 @@ class Failure(Enum):
 
 RETRYABLE = frozenset({Failure.RATE_LIMITED, Failure.SERVER, Failure.TIMEOUT, Failure.CONNECTION})
 _FINAL_CODES = (
-    "model_not_found",
-    "context_length_exceeded",
-    "insufficient_quota",
-    "billing_hard_limit_reached",
-    "content_filter",
-    "redirect",
-)
-_CLASSES: tuple[tuple[Failure, tuple[type[BaseException], ...]], ...] = (
-    (
-        Failure.UNAUTHORIZED,
-        (ModelUnauthorizedError, core.ModelAuthenticationError, core.ModelPermissionDeniedError),
-    ),
-    (Failure.RATE_LIMITED, (core.ModelRateLimitError,)),
-    (Failure.TIMEOUT, (TimeoutError, core.ModelTimeoutError, BranchTimeoutError)),
-    (
-        Failure.OUTPUT,  # RecursionError: a client's own JSON parser, on an answer that is nested deeply
-        (ModelOutputError, core.OutputParserException, ValidationError, json.JSONDecodeError, RecursionError),
-    ),
-    (Failure.CONNECTION, (ModelUnreachableError, ConnectionError, core.ModelConnectionError)),
-    (Failure.SERVER, (core.ModelAPIError,)),
-    (Failure.REFUSED, (NotImplementedError, core.ModelInvalidRequestError, core.ModelNotFoundError)),
-)
+    "model_not_found", "context_length_exceeded", "insufficient_quota", "billing_hard_limit_reached", "content_filter",
+)  # fmt: skip
+_CLASSES: dict[type[BaseException], Failure] = {
+    core.ContextOverflowError: Failure.FINAL,
+    core.ModelAuthenticationError: Failure.UNAUTHORIZED,
+    core.ModelPermissionDeniedError: Failure.UNAUTHORIZED,
+    core.ModelRateLimitError: Failure.RATE_LIMITED,
+    core.ModelTimeoutError: Failure.TIMEOUT,
+    core.ModelConnectionError: Failure.CONNECTION,
+    core.ModelAPIError: Failure.SERVER,
+    core.ModelInvalidRequestError: Failure.REFUSED,
+    core.ModelNotFoundError: Failure.REFUSED,
+    core.OutputParserException: Failure.OUTPUT,
+    ModelUnauthorizedError: Failure.UNAUTHORIZED,
+    ModelUnreachableError: Failure.CONNECTION,
+    ModelOutputError: Failure.OUTPUT,
+    BranchTimeoutError: Failure.TIMEOUT,
+    TimeoutError: Failure.TIMEOUT,
+    ConnectionError: Failure.CONNECTION,
+    NotImplementedError: Failure.REFUSED,
+    ValidationError: Failure.OUTPUT,
+    json.JSONDecodeError: Failure.OUTPUT,
+    RecursionError: Failure.OUTPUT,  # a client's own JSON parser, on an answer that is nested deeply
+}
 # SDKs that LangChain's tree does not cover, and those that a user's own function calls; none is imported to find out.
 _NAMES = {
     "RateLimitError": Failure.RATE_LIMITED,
@@ -75,22 +77,31 @@ _NAMES = {
     "TransportError": Failure.CONNECTION,
     "InternalServerError": Failure.SERVER,
 }
-_HINTS = {
-    Failure.TIMEOUT: "did not answer in time: {said}. Raise timeout, or check the server.",
-    Failure.CONNECTION: "could not be reached, or broke off: {said}. Check that it runs, and RAG_KIT_BASE_URL.",
-    Failure.SERVER: "failed{code}: {said}. Try again later.",
-    Failure.UNAUTHORIZED: "refused the key{code}: {said}. Check the key in the provider's environment variable, and "
-    "that it may use this model.",
-    Failure.RATE_LIMITED: "has too many requests{code}: {said}. Wait, or allow fewer at a time (max_concurrency).",
-    Failure.REFUSED: "refused the request{code}: {said}. Check the model name, RAG_KIT_BASE_URL and the length of the "
-    "input.",
+_MESSAGES = {
+    Failure.OUTPUT: "The model's answer could not be used: {text}.",
+    Failure.LOOP: "The model's asynchronous client{place} holds connections of another event loop, which may be "
+    "closed: {text}. Make a model for each loop, or give one that has a blocking side too.",
+    Failure.TIMEOUT: "The model endpoint{place} did not answer in time: {text}. Raise timeout, or check the server.",
+    Failure.CONNECTION: "The model endpoint{place} could not be reached, or broke off: {text}. Check that it runs, "
+    "and RAG_KIT_BASE_URL.",
+    Failure.SERVER: "The model endpoint{place} failed{code}: {text}. Try again later.",
+    Failure.UNAUTHORIZED: "The model endpoint{place} refused the key{code}: {text}. Check the key in the provider's "
+    "environment variable, and that it may use this model.",
+    Failure.RATE_LIMITED: "The model endpoint{place} has too many requests{code}: {text}. Wait, or allow fewer at a "
+    "time (max_concurrency).",
+    Failure.REFUSED: "The model endpoint{place} refused the request{code}: {text}. Check the model name, "
+    "RAG_KIT_BASE_URL and the length of the input.",
+    Failure.OTHER: "The model{place} failed with {text}",
 }
 _ERRORS = {
+    Failure.OUTPUT: ModelOutputError,
     Failure.UNAUTHORIZED: ModelUnauthorizedError,
-    **dict.fromkeys(
-        (Failure.RATE_LIMITED, Failure.TIMEOUT, Failure.CONNECTION, Failure.SERVER), ModelUnreachableError
-    ),
+    **dict.fromkeys(RETRYABLE, ModelUnreachableError),
 }
+_REDIRECT = (
+    "The model endpoint{place} redirects to {target}, which is not followed: it would get questions, passages and the "
+    "key. If that endpoint is meant, set its address (base_url, RAG_KIT_BASE_URL or RAG_KIT_EMBEDDING_BASE_URL)."
+)
 _KEY_HEADER = re.compile(r"(?i)auth|key|token|secret")
 
 
@@ -98,27 +109,28 @@ def classify(error: BaseException) -> Failure:
     """Say what kind of failure an exception is."""
     if of_another_loop(error):
         return Failure.LOOP
-    for each in _chain(error):
-        if (kind := _kind(each)) is not None:
-            return kind
-    return Failure.OTHER
+    kinds = map(_kind, _causes(error))
+    return next((kind for kind in kinds if kind is not None), Failure.OTHER)
 
 
 def _kind(error: BaseException) -> Failure | None:
-    if isinstance(error, core.ContextOverflowError) or _final_code(error):
+    """The kind of one exception, its causes aside."""
+    # the code in an error's body may say what no other form of the request mends
+    body = _body(error)
+    if any(
+        code in _FINAL_CODES for code in (getattr(error, "code", None), body.get("code"), body.get("type"))
+    ):
         return Failure.FINAL
-    if (status := _status_of(error)) is not None:
-        if status < 400:  # a redirect that is not followed, see http.py
+    status = _status_of(error)
+    if status is not None and not isinstance(error, core.ContextOverflowError):
+        if status < 400:  # a redirect, which is not followed
             return Failure.FINAL
         if status in (408, 409) or (status >= 500 and status != 501):
             return Failure.SERVER
-        if status in (401, 403):
-            return Failure.UNAUTHORIZED
-        return Failure.RATE_LIMITED if status == 429 else Failure.REFUSED
-    for kind, classes in _CLASSES:
-        if isinstance(error, classes):
-            return kind
-    return next((_NAMES[cls.__name__] for cls in type(error).__mro__ if cls.__name__ in _NAMES), None)
+        known = {401: Failure.UNAUTHORIZED, 403: Failure.UNAUTHORIZED, 429: Failure.RATE_LIMITED}
+        return known.get(status, Failure.REFUSED)
+    kinds = (_CLASSES.get(cls) or _NAMES.get(cls.__name__) for cls in type(error).__mro__)
+    return next((kind for kind in kinds if kind is not None), None)
 
 
 def _status_of(error: BaseException) -> int | None:
@@ -131,21 +143,17 @@ def _status_of(error: BaseException) -> int | None:
     return None
 
 
-def _final_code(error: BaseException) -> str | None:
-    """The code in an error body that no other form of the request mends, such as ``context_length_exceeded``."""
-    for value in (getattr(error, "code", None), _body(error).get("code"), _body(error).get("type")):
-        if isinstance(value, str) and value in _FINAL_CODES:
-            return value
-    return None
+def _header(error: BaseException, name: str) -> str:
+    """A header of the response that failed."""
+    responses = (getattr(cause, "response", None) for cause in _causes(error))
+    values = ((getattr(response, "headers", None) or {}).get(name) for response in responses)
+    return next((value for value in values if value), "")
 
 
 def retry_after(error: BaseException) -> float | None:
     """Seconds that the server asks to wait (``Retry-After``), if it does."""
-    for each in _chain(error):
-        headers = getattr(getattr(each, "response", None), "headers", None) or {}
-        if re.fullmatch(r"\d+(\.\d+)?", value := headers.get("retry-after", "")):
-            return float(value)
-    return None
+    value = _header(error, "retry-after")
+    return float(value) if re.fullmatch(r"\d+(\.\d+)?", value) else None
 
 
 def map_model_error(error: BaseException, *, model: Any = None) -> ModelError:
@@ -161,26 +169,19 @@ def map_model_error(error: BaseException, *, model: Any = None) -> ModelError:
     if isinstance(error, BudgetExceededError):
         return ModelError(str(error))
     kind = classify(error)
-    said = short(_message(error), [*secrets_of(model), *_secrets_sent(error)])
-    where = _where(error, model)
-    if kind is Failure.OUTPUT:
-        return ModelOutputError(f"The model's answer could not be used: {said}.")
-    if kind is Failure.LOOP:
-        return ModelError(
-            f"The model's asynchronous client{where} holds connections of another event loop, which may be closed: "
-            f"{type(error).__name__}: {said}. Make a model for each loop, or give one that has a blocking side too."
-        )
-    if kind is Failure.FINAL and _final_code(error) == "redirect":
-        return ModelError(f"The model endpoint {said}.")
-    if kind is not Failure.OTHER:
-        status = next((found for each in _chain(error) if (found := _status_of(each)) is not None), None)
-        hint = _HINTS[Failure.REFUSED if kind is Failure.FINAL else kind]
-        hinted = hint.format(said=said, code=f" (HTTP {status})" if status else "")
-        return _ERRORS.get(kind, ModelError)(f"The model endpoint{where} {hinted}")
-    return ModelError(f"The model{where} failed with {type(error).__name__}: {said}")
+    text = short(_message(error), [*secrets_of(model), *_secrets_sent(error)])
+    if kind in (Failure.LOOP, Failure.OTHER):
+        text = f"{type(error).__name__}: {text}"
+    status = next((found for cause in _causes(error) if (found := _status_of(cause)) is not None), None)
+    message, target = _MESSAGES[Failure.REFUSED if kind is Failure.FINAL else kind], ""
+    if kind is Failure.FINAL and status is not None and status < 400:
+        message, target = _REDIRECT, short(_header(error, "location").partition("?")[0])
+    code = f" (HTTP {status})" if status else ""
+    message = message.format(place=_place(error, model), code=code, text=text, target=target)
+    return _ERRORS.get(kind, ModelError)(message)
 
 
-def _chain(error: BaseException) -> Iterator[BaseException]:
+def _causes(error: BaseException) -> Iterator[BaseException]:
     """The exception and its causes, at most five."""
     current: BaseException | None = error
     for _ in range(5):
@@ -191,34 +192,37 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _body(error: BaseException) -> dict[str, Any]:
+    """The error object in the body of a response."""
     body = getattr(error, "body", None)
     inner = body.get("error", body) if isinstance(body, dict) else None
     return inner if isinstance(inner, dict) else {}
 
 
 def _message(error: BaseException) -> str:
-    messages = (_body(each).get("message") for each in _chain(error))
-    found = next((each for each in messages if isinstance(each, str) and each.strip()), str(error))
+    """The server's own message, or the exception's."""
+    messages = (_body(cause).get("message") for cause in _causes(error))
+    found = next((text for text in messages if isinstance(text, str) and text.strip()), str(error))
     return found.strip().rstrip(".") or type(error).__name__
 
 
 def _requests(error: BaseException) -> Iterator[Any]:
     """The requests that failed, as far as the exceptions have them."""
-    for each in _chain(error):
+    for cause in _causes(error):
         # Reading .request of an httpx error that has none raises RuntimeError.
-        yield vars(each).get("request") or vars(each).get("_request")
+        yield vars(cause).get("request") or vars(cause).get("_request")
 
 
 def _secrets_sent(error: BaseException) -> list[str]:
     """Keys as they were sent: a function may have given them, so that the model does not have them."""
     headers = [getattr(request, "headers", None) or {} for request in _requests(error)]
-    values = [value for each in headers for name, value in each.items() if _KEY_HEADER.search(name)]
+    values = [value for sent in headers for name, value in sent.items() if _KEY_HEADER.search(name)]
     keys = [value.rpartition(" ")[2] for value in values]  # "Bearer KEY"
-    return [key for key in (*values, *keys) if len(key) >= SHORTEST]
+    return [key for key in (*values, *keys) if len(key) >= MIN_SECRET]
 
 
-def _where(error: BaseException, model: Any) -> str:
+def _place(error: BaseException, model: Any) -> str:
     """Scheme, host and port of the endpoint, as the request went there, else as the model has it."""
     addresses = [str(getattr(request, "url", "")) for request in _requests(error)]
-    origin = next((found for each in (*addresses, base_url(model)) if (found := origin_of(each))), None)
+    origins = (origin_of(address) for address in (*addresses, base_url(model)))
+    origin = next((origin for origin in origins if origin), None)
     return f" at {short(origin)}" if origin else ""

@@ -1,30 +1,26 @@
 """HTTP clients for the OpenAI-compatible endpoints of chat and embedding models.
 
-They follow no redirect, and raise where a stream ends without its end mark.
+They follow no redirect, and raise where a stream of events ends without its end mark.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import httpx2
 import openai
 
-from .redact import origin_of
-
-_MOST_CLIENTS = 64
+_MAX_CLIENTS = 64
 # In content the quotes and line ends of such a mark are escaped, so only the marks themselves fit.
-_END = re.compile(
+_END_MARK = re.compile(
     rb'[\r\n]data: ?\[DONE\]|"finish_reason"\s*:\s*"[^"]|"error"\s*:\s*[{"]'
     rb'|"type"\s*:\s*"response\.(?:completed|incomplete|failed)"'
 )
-_LONGEST_MARK = 64
-_DROPPED = ("content-encoding", "content-length", "transfer-encoding")
+_MAX_MARK = 64
 
 
 def with_http_clients(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -36,112 +32,58 @@ def with_http_clients(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {**settings, **unproxied, **_clients(settings.get("base_url"), proxy)}
 
 
-@lru_cache(maxsize=_MOST_CLIENTS)
+@lru_cache(maxsize=_MAX_CLIENTS)
 def _clients(base_url: str | None, proxy: str | None) -> dict[str, Any]:
     """The clients of an endpoint; its models share them, and so their open connections."""
+    options: dict[str, Any] = {"follow_redirects": False, **({"proxy": proxy} if proxy else {})}
     return {
-        "http_client": _Client(proxy=proxy) if proxy else _Client(),
-        "http_async_client": _AsyncClient(proxy=proxy) if proxy else _AsyncClient(),
+        "http_client": openai.DefaultHttpxClient(event_hooks={"response": [_watch]}, **options),
+        "http_async_client": openai.DefaultAsyncHttpxClient(event_hooks={"response": [_awatch]}, **options),
     }
 
 
-class _Client(openai.DefaultHttpxClient):
-    def send(self, request: httpx2.Request, *, stream: bool = False, **options: Any) -> httpx2.Response:
-        streams = stream and _asks_for_stream(request)
-        response = super().send(request, stream=stream, **{**options, "follow_redirects": False})
-        if response.next_request is not None:
-            response.close()
-            return _refused(request, response)
-        return _rebuilt(request, response, _Stream(response)) if streams and response.is_success else response
+def _watch(response: httpx2.Response) -> None:
+    """Have a stream of events read through a check of its end."""
+    if _is_stream(response):
+        response.iter_bytes = partial(_checked, response, response.iter_bytes)  # type: ignore[method-assign]
 
 
-class _AsyncClient(openai.DefaultAsyncHttpxClient):
-    async def send(self, request: httpx2.Request, *, stream: bool = False, **options: Any) -> httpx2.Response:
-        streams = stream and _asks_for_stream(request)
-        response = await super().send(request, stream=stream, **{**options, "follow_redirects": False})
-        if response.next_request is not None:
-            await response.aclose()
-            return _refused(request, response)
-        return (
-            _rebuilt(request, response, _AsyncStream(response))
-            if streams and response.is_success
-            else response
+async def _awatch(response: httpx2.Response) -> None:
+    if _is_stream(response):
+        response.aiter_bytes = partial(_achecked, response, response.aiter_bytes)  # type: ignore[method-assign]
+
+
+def _is_stream(response: httpx2.Response) -> bool:
+    return response.is_success and "event-stream" in response.headers.get("content-type", "")
+
+
+def _checked(response: httpx2.Response, read: Any, *args: Any) -> Iterator[bytes]:
+    tail = b"\n"
+    for piece in read(*args):
+        tail = _tail(tail, piece)
+        yield piece
+    _require_end(response, tail)
+
+
+async def _achecked(response: httpx2.Response, read: Any, *args: Any) -> AsyncIterator[bytes]:
+    tail = b"\n"
+    async for piece in read(*args):
+        tail = _tail(tail, piece)
+        yield piece
+    _require_end(response, tail)
+
+
+def _tail(tail: bytes, piece: bytes) -> bytes:
+    """What of the text so far may hold the beginning of an end mark; the mark itself, once it came."""
+    text = tail + piece
+    mark = _END_MARK.search(text)
+    return mark[0] if mark else text[-_MAX_MARK:]
+
+
+def _require_end(response: httpx2.Response, tail: bytes) -> None:
+    """Raise an error of the connection where no end mark came."""
+    if not _END_MARK.search(tail):
+        raise httpx2.RemoteProtocolError(
+            "the stream broke off: neither a finish_reason nor [DONE] came, so the answer is not whole",
+            request=response.request,
         )
-
-
-class _EndMark:
-    """Looks for the end mark in the pieces of a streamed response."""
-
-    def __init__(self, request: httpx2.Request) -> None:
-        self._request = request
-        self._tail = b"\n"
-        self._seen = False
-
-    def read(self, piece: bytes) -> bytes:
-        """The piece itself."""
-        if not self._seen:
-            text = self._tail + piece
-            self._seen = _END.search(text) is not None
-            self._tail = text[-_LONGEST_MARK:]
-        return piece
-
-    def check(self) -> None:
-        """See that the mark came."""
-        if not self._seen:
-            raise httpx2.RemoteProtocolError(
-                "the stream broke off: neither a finish_reason nor [DONE] came, so the answer is not whole",
-                request=self._request,
-            )
-
-
-class _Stream(httpx2.SyncByteStream):
-    def __init__(self, response: httpx2.Response) -> None:
-        self._response = response
-
-    def __iter__(self) -> Iterator[bytes]:
-        mark = _EndMark(self._response.request)
-        yield from map(mark.read, self._response.iter_bytes())
-        mark.check()
-
-    def close(self) -> None:
-        self._response.close()
-
-
-class _AsyncStream(httpx2.AsyncByteStream):
-    def __init__(self, response: httpx2.Response) -> None:
-        self._response = response
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        mark = _EndMark(self._response.request)
-        async for piece in self._response.aiter_bytes():
-            yield mark.read(piece)
-        mark.check()
-
-    async def aclose(self) -> None:
-        await self._response.aclose()
-
-
-def _refused(request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
-    """The redirect itself as the answer, with what to do in the place where servers put their messages."""
-    target = response.next_request.url if response.next_request else request.url
-    message = (
-        f"{origin_of(str(request.url))} redirects to {origin_of(str(target))}{target.path}, which is not followed: it "
-        "would get questions, passages and the key. If that endpoint is meant, set its address (base_url, "
-        "RAG_KIT_BASE_URL or RAG_KIT_EMBEDDING_BASE_URL)"
-    )
-    error = {"message": message, "type": "redirect", "code": "redirect", "param": None}
-    return httpx2.Response(response.status_code, json={"error": error}, request=request)
-
-
-def _asks_for_stream(request: httpx2.Request) -> bool:
-    try:
-        return json.loads(request.content).get("stream") is True
-    except (ValueError, AttributeError, RecursionError):
-        return False
-
-
-def _rebuilt(request: httpx2.Request, response: httpx2.Response, stream: Any) -> httpx2.Response:
-    headers = [
-        (name, value) for name, value in response.headers.multi_items() if name.lower() not in _DROPPED
-    ]
-    return httpx2.Response(200, headers=headers, request=request, stream=stream)

@@ -12,9 +12,9 @@ from pydantic import BaseModel
 
 from rag_kit.prompts.rendering import unescape_tags
 
-from .attempts import has_raw, refusal_of, without_thinking, written
 from .json_schema import UnreadableError
 from .json_text import MAX_TEXT, is_truncated, json_values
+from .replies import refusal_of, split_reply, without_thinking, written
 from .schema import Target
 
 _MAX_PLAIN = 1000
@@ -107,28 +107,24 @@ def _first_fitting(values: Iterable[Any], target: Target) -> Any:
     raise problem or UnreadableError(_NOTHING)
 
 
-def read_bound(value: Any, target: Target) -> Any:
-    """Read what a bound model gave: raw message, parsed value, or both.
+def read_reply(reply: Any, target: Target, *, lines: bool = False) -> Any:
+    """Read what a model gave: a message, a value that its client parsed, or both.
 
     Raises:
         UnreadableError: There is no value that fits; ``str()`` of it says why.
     """
-    raw, parsed = (value.get("raw"), value.get("parsed")) if has_raw(value) else (None, value)
-    if raw is None and hasattr(parsed, "content"):
-        raw, parsed = parsed, (getattr(parsed, "additional_kwargs", None) or {}).get("parsed")
-    if refusal := refusal_of(raw):
+    message, parsed = split_reply(reply)
+    if refusal := refusal_of(message):
         raise UnreadableError(f"the model refused: {refusal}", refused=True)
-    if raw is None or not (written(value).strip() or getattr(raw, "tool_calls", None)):
-        # Only now the parsed value counts: LangChain's JSON parser closes a truncated answer by itself, and
-        # what was cut off would be missing without a word.
-        if isinstance(parsed, BaseModel | dict):
-            return target.accept(parsed)
-        if isinstance(parsed, str):
-            return parse_text(parsed, target, lines=False)
-        raise UnreadableError("the answer is empty")
-    if calls := getattr(raw, "tool_calls", None):
+    if calls := getattr(message, "tool_calls", None):
         return _first_fitting((call["args"] for call in calls), target)
-    return parse_text(written(value), target, lines=False)
+    if text := written(reply):
+        return parse_text(text, target, lines=lines)
+    # Only now the parsed value counts: LangChain's JSON parser closes a truncated answer by itself, and
+    # what was cut off would be missing without a word.
+    if isinstance(parsed, BaseModel | dict):
+        return target.accept(parsed)
+    raise UnreadableError("the answer is empty")
 
 
 def _chain(text: str, target: Target) -> dict[str, list[int]] | None:

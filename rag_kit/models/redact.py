@@ -13,11 +13,11 @@ from rag_kit._redact import redact as without_shapes
 from .runnables import parts_of
 
 MASK = "***"
-SHORTEST = 6
+MIN_SECRET = 6
 _SECRET_NAME = re.compile(r"(?i)(_|^)(api_?key|token|secret|password)$")
 _HEADERS = ("default_headers", "extra_headers", "headers", "default_query")
 _OPEN_HEADERS = frozenset({"accept", "content-type", "user-agent", "http-referer", "x-title"})
-_LONGEST = 400
+_MAX_LINE = 400
 
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
@@ -29,7 +29,7 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
     """
     environment = [value for name, value in os.environ.items() if _SECRET_NAME.search(name)]
     for secret in sorted({*secrets, *environment}, key=len, reverse=True):
-        text = text.replace(secret, MASK) if len(secret) >= SHORTEST else text
+        text = text.replace(secret, MASK) if len(secret) >= MIN_SECRET else text
     return without_shapes(text)
 
 
@@ -46,13 +46,13 @@ def secrets_of(model: Any) -> list[str]:
                 for key, value in headers.items() if isinstance(headers, Mapping) else ():
                     if isinstance(value, str) and str(key).lower() not in _OPEN_HEADERS:
                         found += [value, value.rpartition(" ")[2]]  # "Bearer KEY"
-    return [value for value in found if isinstance(value, str) and len(value) >= SHORTEST]
+    return [value for value in found if isinstance(value, str) and len(value) >= MIN_SECRET]
 
 
 def short(text: str, secrets: Iterable[str] = ()) -> str:
     """One redacted line of at most 400 characters, for an error message."""
     line = " ".join("".join(c if c.isprintable() else " " for c in redact(text, secrets)).split())
-    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
+    return line if len(line) <= _MAX_LINE else line[: _MAX_LINE - 1] + "…"
 
 
 def host_of(url: str | None) -> str | None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import copy
 import inspect
 import logging
+import os
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final, Unpack, cast
 
 from langchain_core.language_models import BaseChatModel
@@ -14,15 +16,19 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableParallel, RunnableSequence
 from pydantic import BaseModel
 
+from rag_kit.concurrency.bridge import run_in_thread
+from rag_kit.concurrency.steps import Step
 from rag_kit.errors import BudgetExceededError, InvalidInputError, ModelError, ModelOutputError
-from rag_kit.models.attempts import Reply, ask, refusal_of, text_of, written
-from rag_kit.models.calls import Limits, ModelCall, formatted, rendered
-from rag_kit.models.failures import Failure, map_model_error
-from rag_kit.models.json_schema import UnreadableError, strict_schema
-from rag_kit.models.parsing import parse_text, read_bound
-from rag_kit.models.redact import secrets_of, short
-from rag_kit.models.runnables import METHODS, first_method, remember_method
-from rag_kit.models.schema import Target, target_of
+from rag_kit.prompts import PromptTemplate, load_prompt
+from rag_kit.prompts.library import FOLDER_VARIABLE
+
+from .calls import Limits, ModelCall, ask, ask_for_value, formatted
+from .failures import Failure, classify
+from .json_schema import UnreadableError, strict_schema
+from .parsing import read_reply
+from .replies import text_of, written
+from .runnables import METHODS, first_method, remember_method
+from .schema import Target, target_of
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +61,7 @@ class Ladder:
         """The whole call, with the caller's failure policy at its end."""
         failure: ModelError | BudgetExceededError
         try:
-            return await self._converse()
+            return await self._descend()
         except (ModelError, BudgetExceededError) as error:
             if self.fallback is RAISE:
                 raise
@@ -63,75 +69,64 @@ class Ladder:
         logger.warning("structured call fell back: %s", failure)
         return self.fallback(failure) if callable(self.fallback) else self.fallback
 
-    async def _converse(self) -> Any:
-        messages = await formatted()
-        refused = unfit = False
-        for index in range(first_method(self.call.model), len(METHODS)):
+    async def _descend(self) -> Any:
+        """Ask by one method after the other, until one is served and its answer can be read."""
+        call, messages = self.call, await formatted()
+        was_refused = was_unfit = False
+        for index in range(first_method(call.model), len(METHODS)):
             method = METHODS[index]
-            as_text = method == "text"
-            if unfit and not as_text:
+            is_text = method == "text"
+            bound = None if is_text or was_unfit else _bound(call.bare_model, method, self.target)
+            if bound is None and not is_text:
                 continue
-            runnable = self.call.bare_model if as_text else _bound(self.call.bare_model, method, self.target)
-            if runnable is None:
+            # providers want the word JSON, and plain text the form, in the prompt
+            sent = await self._with_instructions(messages) if method in ("json_mode", "text") else messages
+            reply = await (ask_for_value(call, sent) if bound is None else ask(call, bound, sent))
+            if isinstance(reply, Exception) and classify(reply) is Failure.REFUSED:
+                was_refused = True
                 continue
-            sent = messages
-            if method in ("json_mode", "text"):  # providers want the word JSON and the form in the prompt
-                sent = await self._with_instructions(messages)
-            reply = await self._ask(runnable, sent, last=as_text)
-            if reply.kind is Failure.REFUSED:
-                refused = True
-                continue
-            if refused and not unfit:
-                remember_method(self.call.model, index)
-            value, problem, text = self._read(reply, native_method=not as_text)
-            if problem is None:
+            if was_refused and not was_unfit:
+                remember_method(call.model, index)
+            value = self._read(reply, lines=is_text)
+            if not isinstance(value, UnreadableError):
                 return value
-            logger.info("answer by %s did not fit: %s", method, short(str(problem)))
-            if as_text or (problem.truncated and text):
-                return await self._repair(text, problem)
-            unfit = True
+            logger.info("answer by %s did not fit: %s", method, call.without_secrets(value))
+            if is_text or (value.truncated and written(reply)):
+                return await self._repair(written(reply), value)
+            was_unfit = True
         raise AssertionError("plain text is always possible")
 
     async def _repair(self, text: str, problem: UnreadableError) -> Any:
+        """Show the model its answer and what is wrong with it, once."""
         if not text.strip():
             raise ModelOutputError(f"The model gave no usable answer: {problem}.")
-        language = self.call.language
-        explained = _in_chinese(str(problem)) if language == "zh" else str(problem)
+        call = self.call
+        explained = _in_chinese(str(problem)) if call.language == "zh" else str(problem)
         values = {"reply": text[:_MAX_REPLY], "schema": self.target.text, "error": explained}
-        messages = await rendered("repair_json", language, values)
-        value, still, _ = self._read(await self._ask(self.call.bare_model, messages, last=True))
-        if still is not None:
+        reply = await ask_for_value(call, await rendered("repair_json", call.language, values))
+        value = self._read(reply, lines=True)
+        if isinstance(value, UnreadableError):
             raise ModelOutputError(
                 f"The model's answer does not fit {self.target.name}, also after one repair: "
-                f"{self._redacted(problem)}; then {self._redacted(still)}. Try a stronger model, or give a fallback."
+                f"{call.without_secrets(problem)}; then {call.without_secrets(value)}. Try a stronger model, or give "
+                "a fallback."
             )
         return value
 
-    async def _ask(self, runnable: Runnable[Any, Any], messages: list[BaseMessage], *, last: bool) -> Reply:
-        """Ask; a failure that no other method mends is raised."""
-        reply = await ask(self.call, runnable, messages)
-        if reply.error is not None and (
-            reply.kind is Failure.FINAL or (last and reply.kind is Failure.REFUSED)
-        ):
-            raise map_model_error(reply.error, model=self.call.model)
-        return reply
-
-    def _read(self, reply: Reply, native_method: bool = False) -> tuple[Any, UnreadableError | None, str]:
-        """Value, problem, text of an answer; a refusal of the model itself is final."""
-        try:
-            if reply.error is not None:  # the client gave up on the answer
-                refused = "Filter" in type(reply.error).__name__
-                raise UnreadableError(self._redacted(reply.error), refused=refused)
-            if native_method:
-                return read_bound(reply.value, self.target), None, ""
-            if refusal := refusal_of(reply.value):
-                raise UnreadableError(f"the model refused: {refusal}", refused=True)
-            return parse_text(text_of(reply.value), self.target), None, ""
-        except UnreadableError as error:
-            problem = error
+    def _read(self, reply: Any, *, lines: bool) -> Any:
+        """The value of a reply, or why it does not fit; a refusal of the model itself is final."""
+        problem: UnreadableError
+        if isinstance(reply, Exception):  # the client gave up on the answer
+            refused = "Filter" in type(reply).__name__
+            problem = UnreadableError(self.call.without_secrets(reply), refused=refused)
+        else:
+            try:
+                return read_reply(reply, self.target, lines=lines)
+            except UnreadableError as error:
+                problem = error
         if problem.refused:
-            raise ModelOutputError(f"The model did not answer: {self._redacted(problem)}.")
-        return None, problem, written(reply.value)
+            raise ModelOutputError(f"The model did not answer: {self.call.without_secrets(problem)}.")
+        return problem
 
     async def _with_instructions(self, messages: list[BaseMessage]) -> list[BaseMessage]:
         added = await rendered("structured_output", self.call.language, {"schema": self.target.text})
@@ -142,8 +137,19 @@ class Ladder:
             return [*messages[:-1], last.model_copy(update={"content": f"{last.content}\n\n{text}"})]
         return [*messages, HumanMessage(text)]
 
-    def _redacted(self, error: Exception) -> str:
-        return short(str(error) or type(error).__name__, secrets_of(self.call.model)).rstrip(".")
+
+def rendered(name: str, language: str, values: Mapping[str, Any]) -> Step[list[BaseMessage]]:
+    """Fill in one of the kit's own prompts; its file is read on a thread, once."""
+
+    def fill(call: ModelCall | None = None) -> list[BaseMessage]:
+        return _kit_prompt(name, language, os.environ.get(FOLDER_VARIABLE)).format_messages(**values)
+
+    return Step(name, fill, lambda call: run_in_thread(fill))
+
+
+@lru_cache(maxsize=32)
+def _kit_prompt(name: str, language: str, folder: str | None) -> PromptTemplate:
+    return load_prompt(name, language=language)
 
 
 def _in_chinese(problem: str) -> str:
@@ -176,7 +182,7 @@ def _bound(model: Any, method: str, target: Target) -> Runnable[Any, Any] | None
 def _unread(bound: Any) -> Runnable[Any, Any]:
     """The bound model without LangChain's parser behind it, where it is built as LangChain builds it.
 
-    `read_bound` reads the message itself; that parser takes a time that grows with the square of a broken answer.
+    `read_reply` reads the message itself; that parser takes a time that grows with the square of a broken answer.
     """
     if isinstance(bound, RunnableSequence) and isinstance(bound.first, RunnableParallel):
         parts = bound.first.steps__

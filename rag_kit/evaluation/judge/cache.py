@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.concurrency.budget import time_left
 from rag_kit.errors import ConfigurationError, InvalidInputError, ModelOutputError
-from rag_kit.models.attempts import FIRST_PAUSE, LONGEST_PAUSE
+from rag_kit.models.calls import FIRST_PAUSE, LONGEST_PAUSE
 from rag_kit.models.clients import aembed_bare
 from rag_kit.models.embedding import embedding_name, sending_text
 from rag_kit.models.failures import RETRYABLE, classify, map_model_error, retry_after

@@ -24,8 +24,8 @@ from rag_kit.indexing.representing.asking import Asker, batches
 from rag_kit.indexing.representing.kinds import Kind
 from rag_kit.indexing.searched import RAPTOR, REPRESENTATION, embedded_row
 from rag_kit.models import chat_model
-from rag_kit.models.attempts import estimate_tokens
 from rag_kit.models.chat import is_extractive
+from rag_kit.models.replies import estimate_tokens
 
 if TYPE_CHECKING:
     from rag_kit.indexing.document_index.index import DocumentIndex

@@ -11,7 +11,7 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage, SystemMessage
 
-from rag_kit.models.attempts import text_of
+from rag_kit.models.replies import text_of
 from rag_kit.prompts.rendering import unescape_tags
 from rag_kit.text import detect_language
 from rag_kit.text.evidence.passages import MAX_QUESTION, PassageText, passage_text

@@ -12,9 +12,9 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
-from rag_kit.models.attempts import estimate_tokens, text_of
 from rag_kit.models.extractive.blocks import read_prompt
 from rag_kit.models.extractive.tasks import perform
+from rag_kit.models.replies import estimate_tokens, text_of
 from rag_kit.text.analysis import warm_up
 
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"

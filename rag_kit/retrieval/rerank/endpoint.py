@@ -13,9 +13,7 @@ from pydantic import SecretStr
 
 from rag_kit.concurrency.branches import describe_failure
 from rag_kit.errors import InvalidInputError, ModelOutputError
-from rag_kit.models.attempts import ask
-from rag_kit.models.calls import ModelCall
-from rag_kit.models.failures import map_model_error
+from rag_kit.models.calls import ModelCall, ask_for_value
 from rag_kit.models.http import with_http_clients
 from rag_kit.models.providers import options
 from rag_kit.retrieval.base import check_count
@@ -110,10 +108,8 @@ class EndpointReranker(Reranker):
 
 async def _scores(call: ModelCall, texts: list[Any]) -> list[float | None]:
     """Ask for the scores of all texts after the first, which is the query; ``None`` where a text got none."""
-    reply = await ask(call, call.bare_model, texts)
-    if reply.error is not None:
-        raise map_model_error(reply.error, model=call.model)
-    rows = reply.value.get("results") if isinstance(reply.value, dict) else reply.value
+    reply = await ask_for_value(call, texts)
+    rows = reply.get("results") if isinstance(reply, dict) else reply
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise ModelOutputError(
             "The rerank endpoint's reply holds no list of results. Check base_url and dialect."

@@ -12,7 +12,7 @@ from pydantic import field_validator, model_validator
 from rag_kit.documents import with_provenance
 from rag_kit.documents.provenance import peek_score
 from rag_kit.errors import InvalidInputError, ModelOutputError
-from rag_kit.models.attempts import estimate_tokens
+from rag_kit.models.replies import estimate_tokens
 from rag_kit.retrieval.base import OptionalCount
 from rag_kit.retrieval.document_compressor import DocumentCompressor
 from rag_kit.retrieval.query_call import QueryCall
