@@ -70,7 +70,7 @@ class _TokenWatch(BaseCallbackHandler):
     """Notes whether a token went out to a listener: then a retry would say everything twice."""
 
     run_inline = True  # on the event loop itself: a thread for each token would cost more than this does
-    ignore_chain = True  # type: ignore[assignment] # a property in the base class
+    ignore_chain = True
     started = False
 
     def on_chat_model_start(self, *args: Any, **kwargs: Any) -> None:

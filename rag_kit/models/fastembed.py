@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from langchain_core.cross_encoders import BaseCrossEncoder
@@ -16,32 +16,63 @@ from langchain_core.embeddings import Embeddings
 
 from rag_kit.errors import ConfigurationError, MissingExtraError
 
-if TYPE_CHECKING:
-    from fastembed import SparseEmbedding
 
-
-class FastEmbedEmbeddings(Embeddings):
-    """Dense vectors of a model that fastembed supports; queries and passages are embedded as the model wants each.
+class _LocalModel:
+    """A model of fastembed, loaded on its first use, once, whatever thread asks; a pickled copy loads its own.
 
     Args:
-        model: Its name, as ``fastembed.TextEmbedding.list_supported_models()`` gives it.
-        batch_size: Most texts per forward pass.
+        model: Its name, as ``list_supported_models()`` of fastembed's class gives it.
+        batch_size: Most texts, pairs or passages per forward pass.
         **settings: Further settings of fastembed's class: ``cache_dir``, ``threads``, ``local_files_only``,
             ``specific_model_path``, ...
 
     Raises:
         MissingExtraError: The extra ``fastembed`` is not installed.
         ConfigurationError: fastembed does not know the model, or its files could not be loaded.
+    """
+
+    kind: str
+
+    def __init__(self, model: str, *, batch_size: int = 64, **settings: Any) -> None:
+        made_by = _classes()[self.kind]
+        if model.lower() not in {known["model"].lower() for known in made_by.list_supported_models()}:
+            raise ConfigurationError(
+                f"fastembed knows no {self.kind} named {model!r}; {self.kind}.list_supported_models() lists those it "
+                "has, and add_custom_model adds one."
+            )
+        self.model, self.batch_size = model, batch_size
+        self._make = partial(made_by, model, **settings)
+        self._lock, self._loaded = threading.Lock(), None
+
+    def _load(self) -> Any:
+        with self._lock:
+            if self._loaded is None:
+                try:
+                    self._loaded = self._make()
+                except Exception as error:  # whatever a download or a damaged file raises
+                    raise ConfigurationError(
+                        f"The files of {self.model!r} cannot be loaded ({error}). They come from fastembed's hub on "
+                        "first use; without a network, put them into its cache (FASTEMBED_CACHE_PATH), or name a "
+                        "folder with specific_model_path=."
+                    ) from error
+        return self._loaded
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_lock": None, "_loaded": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=threading.Lock())
+
+
+class FastEmbedEmbeddings(_LocalModel, Embeddings):
+    """Dense vectors of a model that fastembed supports; queries and passages are embedded as the model wants each.
 
     Example::
 
         FastEmbedEmbeddings("BAAI/bge-small-zh-v1.5")
     """
 
-    def __init__(self, model: str, *, batch_size: int = 64, **settings: Any) -> None:
-        self.model = model
-        self.batch_size = batch_size
-        self._load = _Loader("TextEmbedding", model, settings)
+    kind = "TextEmbedding"
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """One vector a text."""
@@ -49,60 +80,43 @@ class FastEmbedEmbeddings(Embeddings):
 
     def embed_query(self, text: str) -> list[float]:
         """The vector of a question."""
-        [vector] = self._load().query_embed(text)
-        found: list[float] = vector.tolist()
-        return found
+        vectors = [vector.tolist() for vector in self._load().query_embed(text)]
+        return list(vectors[0])
 
 
-class FastEmbedCrossEncoder(BaseCrossEncoder):
+class FastEmbedCrossEncoder(_LocalModel, BaseCrossEncoder):
     """A cross-encoder of fastembed, for `CrossEncoderReranker`.
-
-    Args:
-        model: Its name, as ``fastembed.rerank.cross_encoder.TextCrossEncoder.list_supported_models()`` gives it.
-        batch_size: Most pairs per forward pass.
-        **settings: As for `FastEmbedEmbeddings`.
 
     Example::
 
         FastEmbedCrossEncoder("BAAI/bge-reranker-base")
     """
 
-    def __init__(self, model: str, *, batch_size: int = 64, **settings: Any) -> None:
-        self.batch_size = batch_size
-        self._load = _Loader("TextCrossEncoder", model, settings)
+    kind = "TextCrossEncoder"
 
     def score(self, text_pairs: Sequence[tuple[str, str]]) -> list[float]:
         """One score a pair of query and passage; higher is better."""
         return list(map(float, self._load().rerank_pairs(list(text_pairs), batch_size=self.batch_size)))
 
 
-class FastEmbedLateInteraction(BaseCrossEncoder):
+class FastEmbedLateInteraction(_LocalModel, BaseCrossEncoder):
     """A late-interaction model of fastembed as a reranker: each word of the query finds its best word of the passage.
 
     The score is the sum of those best inner products (MaxSim). For `CrossEncoderReranker`.
 
     Khattab and Zaharia: ColBERT, arXiv 2004.12832.
 
-    Args:
-        model: Its name, as ``fastembed.LateInteractionTextEmbedding.list_supported_models()`` gives it.
-        batch_size: Most passages per forward pass.
-        **settings: As for `FastEmbedEmbeddings`.
-
     Example::
 
         FastEmbedLateInteraction("answerdotai/answerai-colbert-small-v1")
     """
 
-    def __init__(self, model: str, *, batch_size: int = 64, **settings: Any) -> None:
-        self.batch_size = batch_size
-        self._load = _Loader("LateInteractionTextEmbedding", model, settings)
+    kind = "LateInteractionTextEmbedding"
 
     def score(self, text_pairs: Sequence[tuple[str, str]]) -> list[float]:
         """One score a pair of query and passage; higher is better."""
         model, pairs = self._load(), list(text_pairs)
-        queries = {
-            query: next(iter(model.query_embed(query))) for query in dict.fromkeys(q for q, _ in pairs)
-        }
+        queries = {query: next(iter(model.query_embed(query))) for query in {query for query, _ in pairs}}
         passages = model.embed([passage for _, passage in pairs], batch_size=self.batch_size)
         return [
             float((queries[query] @ np.asarray(words).T).max(axis=1).sum())
@@ -110,13 +124,18 @@ class FastEmbedLateInteraction(BaseCrossEncoder):
         ]
 
 
-def sparse_encoders(model: str, *, batch_size: int = 64, **settings: Any) -> dict[str, Callable[..., Any]]:
-    """A sparse model of fastembed as the two encoders of `SparseRetriever`.
+class _SparseModel(_LocalModel):
+    kind = "SparseTextEmbedding"
 
-    Args:
-        model: Its name, as ``fastembed.SparseTextEmbedding.list_supported_models()`` gives it.
-        batch_size: Most texts per forward pass.
-        **settings: As for `FastEmbedEmbeddings`.
+    def passages(self, texts: list[str]) -> list[dict[int, float]]:
+        return [_weights(vector) for vector in self._load().passage_embed(texts, batch_size=self.batch_size)]
+
+    def queries(self, texts: list[str]) -> list[dict[int, float]]:
+        return [_weights(vector) for vector in self._load().query_embed(texts)]
+
+
+def sparse_encoders(model: str, *, batch_size: int = 64, **settings: Any) -> dict[str, Callable[..., Any]]:
+    """A sparse model of fastembed as the two encoders of `SparseRetriever`; arguments as for `FastEmbedEmbeddings`.
 
     Returns:
         ``{"encoder": ..., "query_encoder": ...}``, to be passed on as keyword arguments.
@@ -126,55 +145,13 @@ def sparse_encoders(model: str, *, batch_size: int = 64, **settings: Any) -> dic
         encoders = sparse_encoders("prithivida/Splade_PP_en_v1")
         SparseRetriever.from_texts(["a cat", "a dog"], **encoders)
     """
-    load = _Loader("SparseTextEmbedding", model, settings)
-
-    def passages(texts: list[str]) -> list[dict[int, float]]:
-        return [_weights(each) for each in load().passage_embed(texts, batch_size=batch_size)]
-
-    def queries(texts: list[str]) -> list[dict[int, float]]:
-        return [_weights(each) for each in load().query_embed(texts)]
-
-    return {"encoder": passages, "query_encoder": queries}
+    made = _SparseModel(model, batch_size=batch_size, **settings)
+    return {"encoder": made.passages, "query_encoder": made.queries}
 
 
-def _weights(vector: SparseEmbedding) -> dict[int, float]:
+def _weights(vector: Any) -> dict[int, float]:
+    """Weights by term; terms that a text lacks weigh nothing."""
     return {int(term): float(weight) for term, weight in zip(vector.indices, vector.values, strict=True)}
-
-
-class _Loader:
-    """Loads a model on the first call, once, whatever thread calls; a pickled copy loads its own."""
-
-    def __init__(self, kind: str, model: str, settings: dict[str, Any]) -> None:
-        classes = _classes()
-        self._make = partial(classes[kind], model, **settings)
-        self._name = model
-        known = {each["model"].lower() for each in classes[kind].list_supported_models()}
-        if model.lower() not in known:
-            raise ConfigurationError(
-                f"fastembed knows no {kind} named {model!r}; {kind}.list_supported_models() lists those it has, and "
-                "add_custom_model adds one."
-            )
-        self._lock = threading.Lock()
-        self._model: Any = None
-
-    def __call__(self) -> Any:
-        with self._lock:
-            if self._model is None:
-                try:
-                    self._model = self._make()
-                except Exception as error:  # whatever a download or a damaged file raises
-                    raise ConfigurationError(
-                        f"The files of {self._name!r} cannot be loaded ({error}). They come from fastembed's hub on "
-                        "first use; without a network, put them into its cache (FASTEMBED_CACHE_PATH), or name a "
-                        "folder with specific_model_path=."
-                    ) from error
-        return self._model
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_lock": None, "_model": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _lock=threading.Lock())
 
 
 def _classes() -> dict[str, Any]:
@@ -183,5 +160,5 @@ def _classes() -> dict[str, Any]:
         from fastembed.rerank.cross_encoder import TextCrossEncoder
     except ImportError as error:
         raise MissingExtraError("fastembed", "A local model by fastembed") from error
-    found = (TextEmbedding, TextCrossEncoder, SparseTextEmbedding, LateInteractionTextEmbedding)
-    return {each.__name__: each for each in found}
+    classes = (TextEmbedding, TextCrossEncoder, SparseTextEmbedding, LateInteractionTextEmbedding)
+    return {made_by.__name__: made_by for made_by in classes}

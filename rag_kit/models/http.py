@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from functools import lru_cache, partial
 from typing import Any
 
@@ -65,7 +65,7 @@ def _checked(response: httpx2.Response, read: Any, *args: Any) -> Iterator[bytes
     _require_end(response, tail)
 
 
-async def _achecked(response: httpx2.Response, read: Any, *args: Any) -> AsyncIterator[bytes]:
+async def _achecked(response: httpx2.Response, read: Any, *args: Any) -> AsyncGenerator[bytes]:
     tail = b"\n"
     async for piece in read(*args):
         tail = _tail(tail, piece)

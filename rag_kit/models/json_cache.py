@@ -5,18 +5,15 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import partial
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 from rag_kit.errors import ConfigurationError, InvalidInputError
 
 _MAX_CHARS = 200_000
-_APPLICATION = 0x52574331  # "RWC1", in the head of the file
-_VERSION = 1
+_APPLICATION = 0x52574331  # "RWC1", in the head of the file; another one for another layout
 _BUSY_SECONDS = 10
 
 
@@ -25,8 +22,8 @@ class JsonCache:
 
     What models wrote, and vectors, are kept under hashes of prompt, model, endpoint and values, so the file holds
     neither keys to an endpoint nor questions, but the values stand in it as they are: it is readable for its owner
-    alone (mode 0600). Threads, asyncio and several processes may share it. Hand it, or its path, to a retriever as
-    ``cache=``.
+    alone (mode 0600). Threads, asyncio and several processes may share it: each call opens it for itself. Hand it, or
+    its path, to a retriever as ``cache=``.
 
     Args:
         path: The file; made if it is not there. A file that is something else, damaged or of another version is
@@ -44,7 +41,7 @@ class JsonCache:
         >>> cache.put({"a": {"query": "x"}, "b": ["y"], "c": "z"})
         >>> cache.get(["a", "b", "c"]), len(cache)
         ({'b': ['y'], 'c': 'z'}, 2)
-        >>> cache.close(); folder.cleanup()
+        >>> folder.cleanup()
     """
 
     def __init__(self, path: str | os.PathLike[str], *, max_entries: int = 10_000) -> None:
@@ -52,11 +49,16 @@ class JsonCache:
             raise InvalidInputError(f"max_entries={max_entries!r} was given; it must be a whole number >= 1.")
         if not isinstance(path, (str, os.PathLike)):
             raise InvalidInputError(f"path is {type(path).__name__}; give the path of a file as str or Path.")
-        self.path = Path(path)
+        self.path = Path(path).absolute()
         self.max_entries = max_entries
-        self._lock = threading.Lock()
-        self._process = os.getpid()
-        self._connection: sqlite3.Connection | None = _open(self.path)
+        try:
+            _make_file(self.path)
+        except (sqlite3.Error, ValueError, OSError) as error:
+            raise InvalidInputError(
+                f"cache={self.path.name!r} cannot be opened: {error}. Name a file (no link) in a folder that can be "
+                "written to. No cache of this version of rag_kit wrote one that is something else or damaged: it is "
+                "left alone; name another, or delete it."
+            ) from error
 
     def get(self, keys: Sequence[str]) -> dict[str, Any]:
         """The values there are, by key.
@@ -65,11 +67,11 @@ class JsonCache:
             ConfigurationError: The file cannot be read.
         """
         with self._connected("read") as connection:
-            found = connection.execute(
+            rows = connection.execute(
                 "SELECT key, answer FROM answers WHERE key IN (SELECT value FROM json_each(?))",
                 [json.dumps(list(keys))],
             )
-            values = {key: json.loads(text) for key, text in found}
+            values = {key: json.loads(text) for key, text in rows}
         return {key: values[key] for key in keys if key in values}
 
     def put(self, values: Mapping[str, Any]) -> None:
@@ -100,11 +102,7 @@ class JsonCache:
             connection.execute("DELETE FROM answers")
 
     def close(self) -> None:
-        """Close the file; a later call opens it again."""
-        with self._lock:
-            if self._connection is not None and self._process == os.getpid():
-                self._connection.close()
-            self._connection = None
+        """Nothing to do: no call leaves the file open."""
 
     def __len__(self) -> int:
         with self._connected("read") as connection:
@@ -116,63 +114,43 @@ class JsonCache:
     def __repr__(self) -> str:
         return f"JsonCache({self.path.name!r}, max_entries={self.max_entries})"
 
-    def __reduce__(self) -> Any:
-        return partial(JsonCache, max_entries=self.max_entries), (str(self.path),)
-
     @contextmanager
-    def _connected(self, what: str) -> Iterator[sqlite3.Connection]:
-        """A transaction on the connection, which is not carried over a fork."""
-        with self._lock:
-            if self._connection is None or self._process != os.getpid():
-                self._connection, self._process = _open(self.path), os.getpid()
-            try:
-                with self._connection:
-                    yield self._connection
-            except (sqlite3.Error, ValueError, RecursionError) as error:
-                raise ConfigurationError(
-                    f"The cache {self.path.name!r} could not be {what}: {error}. If it is damaged, delete it."
-                ) from error
+    def _connected(self, done: str) -> Iterator[sqlite3.Connection]:
+        """A transaction on a connection of its own."""
+        try:
+            with _connection(self.path) as connection:
+                yield connection
+        except (sqlite3.Error, ValueError, RecursionError) as error:
+            raise ConfigurationError(
+                f"The cache {self.path.name!r} could not be {done}: {error}. If it is damaged, delete it."
+            ) from error
 
 
-def _open(path: Path) -> sqlite3.Connection:
-    """Open or make the file of a cache."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600))
-    except OSError as error:
-        raise InvalidInputError(
-            f"cache={path.name!r} cannot be opened for writing: {error.strerror or error}. Name a file (no link) "
-            "in a folder that can be written to."
-        ) from error
-    connection = sqlite3.connect(path.absolute(), timeout=_BUSY_SECONDS, check_same_thread=False)
-    try:
+@contextmanager
+def _connection(path: Path) -> Iterator[sqlite3.Connection]:
+    """A transaction; the file must be there."""
+    with closing(sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=_BUSY_SECONDS)) as connection:
         # A crash of the machine may damage the file. Waiting for the disk is not worth it.
         connection.execute("PRAGMA synchronous=OFF")
         connection.execute("PRAGMA trusted_schema=OFF")
         with connection:
-            _check_tables(connection)
-        path.chmod(0o600)  # not before: somebody else's file keeps its mode
-    except (sqlite3.Error, ValueError, OSError) as error:
-        connection.close()
-        raise InvalidInputError(
-            f"cache={path.name!r} cannot be used: {error}. No cache of this version of rag_kit wrote it, or it is "
-            "damaged; it is left alone. Name another file, or delete this one."
-        ) from error
-    return connection
+            yield connection
 
 
-def _check_tables(connection: sqlite3.Connection) -> None:
-    """Make the table in an empty file; raise a DatabaseError where the file is something else."""
-    connection.execute("BEGIN IMMEDIATE")
-    if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-        connection.execute(f"PRAGMA application_id={_APPLICATION}")
-        connection.execute(f"PRAGMA user_version={_VERSION}")
-        connection.execute(
-            "CREATE TABLE answers (key TEXT PRIMARY KEY, answer TEXT NOT NULL, used INTEGER NOT NULL) WITHOUT ROWID"
-        )
-        connection.execute("CREATE INDEX by_use ON answers (used)")
-    for name, wanted in (("application_id", _APPLICATION), ("user_version", _VERSION)):
-        found = connection.execute(f"PRAGMA {name}").fetchone()[0]
-        if found != wanted:
-            raise sqlite3.DatabaseError(f"its {name} is {found}, not {wanted}")
-    connection.execute("SELECT key, answer, used FROM answers LIMIT 1")
+def _make_file(path: Path) -> None:
+    """Make the file and its table, where it is not there; raise an error where it is something else."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600))
+    with _connection(path) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            connection.execute(f"PRAGMA application_id={_APPLICATION}")
+            connection.execute(
+                "CREATE TABLE answers (key TEXT PRIMARY KEY, answer TEXT NOT NULL, used INTEGER NOT NULL) "
+                "WITHOUT ROWID"
+            )
+            connection.execute("CREATE INDEX by_use ON answers (used)")
+        if (known := connection.execute("PRAGMA application_id").fetchone()[0]) != _APPLICATION:
+            raise sqlite3.DatabaseError(f"its application_id is {known}, not {_APPLICATION}")
+        connection.execute("SELECT key, answer, used FROM answers LIMIT 1")
+    path.chmod(0o600)  # not before: somebody else's file keeps its mode

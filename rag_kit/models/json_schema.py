@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any
 
-_MOST_PROBLEMS = 5
+_MAX_PROBLEMS = 5
 
 
 class UnreadableError(ValueError):
@@ -29,27 +29,24 @@ def validate_json(value: Any, schema: Mapping[str, Any]) -> Any:
     """Validate a plain value."""
     from jsonschema import Draft202012Validator  # 0.13 s, needed for schemas that are no classes alone
 
-    validator = Draft202012Validator(schema, registry=_no_registry())
+    validator = Draft202012Validator(schema, registry=_empty_registry())
     try:
-        problems = list(islice(validator.iter_errors(value), _MOST_PROBLEMS))
+        problems = list(islice(validator.iter_errors(value), _MAX_PROBLEMS))
     except RecursionError:
         raise UnreadableError("nested too deeply") from None
     if problems:
-        raise UnreadableError("; ".join(map(_told, problems)))
+        places = (".".join(map(str, problem.absolute_path)) for problem in problems)
+        lines = zip(places, (problem.message for problem in problems), strict=True)
+        raise UnreadableError("; ".join(f"{place}: {text}" if place else text for place, text in lines))
     return value
 
 
 @lru_cache(maxsize=1)
-def _no_registry() -> Any:
+def _empty_registry() -> Any:
     """Without it, a reference to another place would be fetched from the network."""
     from referencing import Registry
 
     return Registry()
-
-
-def _told(problem: Any) -> str:
-    place = ".".join(map(str, problem.absolute_path))
-    return f"{place}: {problem.message}" if place else str(problem.message)
 
 
 def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -67,6 +64,7 @@ def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _make_strict(node: Any) -> bool:
+    """Change a part of a schema; whether strict mode can express it."""
     if isinstance(node, list):
         return all(map(_make_strict, node))
     if not isinstance(node, dict):

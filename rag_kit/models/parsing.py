@@ -141,7 +141,7 @@ def _tagged(text: str, target: Target) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name in target.fields:
         items = _between(text, name)
-        if target.kind(name) == "strings":
+        if target.kinds[name] == "strings":
             single = [part for tag in _singular(name) for part in _between(text, tag)]
             if single:
                 found[name] = single
@@ -176,7 +176,7 @@ def _plain(text: str, target: Target, lines: bool) -> dict[str, Any] | None:
     name = target.only_field
     if name is None:
         return None
-    kind = target.kind(name)
+    kind = target.kinds[name]
     if kind == "strings":
         items = _listed(text) or (_unmarked(text) if lines else [])
         if not items and lines and name == "passages" and not _CHATTER.match(text):

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -34,6 +34,15 @@ class Target:
         language: The language of the prompt: classes of this kit describe themselves in it.
         description: What a class of this kit says it is for: the description of the prompt.
 
+    Attributes:
+        name: The schema's title.
+        text: The JSON schema as it stands in a prompt.
+        fields: Field name -> its JSON schema, references resolved one level.
+        kinds: Field name -> ``"string"``, ``"boolean"``, ``"number"``, ``"integer"``, ``"strings"`` (a list of them)
+            or ``"other"``.
+        required: Names of the fields that must be there.
+        only_field: The one field that must be filled, if there is just one.
+
     Raises:
         InvalidInputError: It is neither.
     """
@@ -41,64 +50,35 @@ class Target:
     def __init__(
         self, schema: type[BaseModel] | Mapping[str, Any], language: str = "en", description: str = ""
     ) -> None:
+        self.model: type[BaseModel] | None = None
         self._sent: type[BaseModel] | None = None
         if isinstance(schema, type) and issubclass(schema, BaseModel):
-            self.model: type[BaseModel] | None = schema
-            self._sent = for_model(schema, language, description)
-            self.json_schema: dict[str, Any] = self._sent.model_json_schema()
+            self.model, self._sent = schema, for_model(schema, language, description)
+            self.json_schema = self._sent.model_json_schema()
         elif isinstance(schema, Mapping):
             if (problem := schema_problem(dict(schema))) is not None:
                 raise InvalidInputError(f"The JSON schema for a structured call is wrong: {problem}.")
-            self.model = None
-            self.json_schema = {
-                "title": "Output",
-                "description": "答案。" if language == "zh" else "The answer.",
-                **copy.deepcopy(dict(schema)),
-            }
+            words = "答案。" if language == "zh" else "The answer."
+            self.json_schema = {"title": "Output", "description": words, **copy.deepcopy(dict(schema))}
         else:
             raise InvalidInputError(
                 f"schema must be a Pydantic class or a JSON schema (a dict), not {schema!r}; "
                 "for plain text use text_call"
             )
+        self.name = str(self.json_schema.get("title", "Output"))
+        self.text = json.dumps(self.json_schema, ensure_ascii=False)
+        properties = self.json_schema.get("properties", {})
+        self.fields = {name: self._resolve(field) for name, field in properties.items()}
+        self.kinds = {name: self._kind(field) for name, field in self.fields.items()}
+        self.required = [name for name in self.json_schema.get("required", []) if name in self.fields]
+        needed = self.required or list(self.fields)
+        self.only_field = needed[0] if len(needed) == 1 else None
+        self._plain_names = {_plain(name): name for name in self.fields}
 
     @property
     def native(self) -> Any:
         """What ``with_structured_output`` gets: the class itself, or a copy of the JSON schema."""
         return self._sent or copy.deepcopy(self.json_schema)
-
-    @cached_property
-    def text(self) -> str:
-        """The JSON schema as it stands in a prompt."""
-        return json.dumps(self.json_schema, ensure_ascii=False)
-
-    @property
-    def name(self) -> str:
-        """The schema's title."""
-        return str(self.json_schema.get("title", "Output"))
-
-    @cached_property
-    def fields(self) -> dict[str, dict[str, Any]]:
-        """Field name -> its JSON schema, references resolved one level."""
-        return {name: self._resolve(field) for name, field in self.json_schema.get("properties", {}).items()}
-
-    @cached_property
-    def required(self) -> list[str]:
-        """Names of the fields that must be there."""
-        return [name for name in self.json_schema.get("required", []) if name in self.fields]
-
-    @cached_property
-    def only_field(self) -> str | None:
-        """The one field that must be filled, if there is just one."""
-        names = self.required or list(self.fields)
-        return names[0] if len(names) == 1 else None
-
-    def kind(self, name: str) -> str:
-        """``"string"``, ``"boolean"``, ``"number"``, ``"integer"``, ``"strings"`` (a list of them) or ``"other"``."""
-        return self._kinds[name]
-
-    @cached_property
-    def _kinds(self) -> dict[str, str]:
-        return {name: self._kind(field) for name, field in self.fields.items()}
 
     def _kind(self, field: dict[str, Any]) -> str:
         options = [self._resolve(option) for option in field.get("anyOf", [])] or [field]
@@ -109,6 +89,12 @@ class Target:
             if kind in ("string", "boolean", "number", "integer"):
                 return str(kind)
         return "other"
+
+    def _resolve(self, field: Any) -> dict[str, Any]:
+        """A field's own schema in place of a reference to it."""
+        if isinstance(field, dict) and field.get("$ref", "").startswith("#/$defs/"):
+            field = self.json_schema.get("$defs", {}).get(field["$ref"].removeprefix("#/$defs/"))
+        return field if isinstance(field, dict) else {}
 
     def accept(self, value: Any) -> Any:
         """Validate a parsed value, forgiving its form but never its content.
@@ -125,16 +111,15 @@ class Target:
         Raises:
             UnreadableError: It does not fit; the message says where.
         """
-        if self.model is not None and isinstance(value, self.model):
-            # a client that parsed by itself made the class that was sent; callers get the one they named
-            changed = type(value) is self._sent is not self.model
-            return self._validate(value.model_dump()) if changed else value
         if isinstance(value, BaseModel):
+            if self.model is not None and isinstance(value, self.model) and type(value) is not self._sent:
+                return value
+            # a client that parsed by itself made the class that was sent; callers get the one they named
             value = value.model_dump()
         problem: UnreadableError | None = None
-        for candidate in self._readings(value):
+        for reading in self._readings(value):
             try:
-                return self._validate(candidate)
+                return self._validate({name: self._loosen(name, item) for name, item in reading.items()})
             except UnreadableError as error:
                 problem = problem or error
         raise problem or UnreadableError(
@@ -142,31 +127,23 @@ class Target:
         )
 
     def _readings(self, value: Any) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
+        """The objects that a value may stand for, the likeliest first."""
+        only = self.only_field
         if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict):
-            value = value[0] if self.only_field is None or self.kind(self.only_field) != "strings" else value
-        if isinstance(value, dict):
-            found.append(self._named(value))
-            for key, inner in value.items():
-                if isinstance(inner, dict) and (
-                    str(key).lower() in _WRAPPERS or _plain(key) == _plain(self.name)
-                ):
-                    found.append(self._named(inner))
-            if self.only_field and len(value) == 1:
-                ((key, inner),) = value.items()
-                if str(key).lower() not in _NOT_VALUES and not isinstance(inner, dict):
-                    found.append({self.only_field: inner})
-        elif self.only_field and isinstance(value, list | str):
-            found.append({self.only_field: value})
-        return [{name: self._loosen(name, v) for name, v in reading.items()} for reading in found]
+            value = value if only is not None and self.kinds[only] == "strings" else value[0]
+        if not isinstance(value, dict):
+            return [{only: value}] if only is not None and isinstance(value, list | str) else []
+        wrappers = _WRAPPERS | {_plain(self.name)}
+        inner = [item for key, item in value.items() if isinstance(item, dict) and _plain(key) in wrappers]
+        readings = [self._with_known_names(item) for item in (value, *inner)]
+        if only is not None and len(value) == 1:
+            ((key, item),) = value.items()
+            if str(key).lower() not in _NOT_VALUES and not isinstance(item, dict):
+                readings.append({only: item})
+        return readings
 
-    @cached_property
-    def _plain_names(self) -> dict[str, str]:
-        return {_plain(name): name for name in self.fields}
-
-    def _named(self, value: dict[Any, Any]) -> dict[str, Any]:
-        if value.keys() <= self.fields.keys():
-            return dict(value)
+    def _with_known_names(self, value: dict[Any, Any]) -> dict[str, Any]:
+        """An object with the schema's own names; others are left out, unless a JSON schema allows them."""
         names = self._plain_names
         known = {names[_plain(key)]: item for key, item in value.items() if _plain(key) in names}
         if self.model is None and self.json_schema.get("additionalProperties", True) is not False:
@@ -174,22 +151,17 @@ class Target:
         return known
 
     def _loosen(self, name: str, value: Any) -> Any:
-        if name not in self.fields:
-            return value
-        kind = self.kind(name)
+        """A value in the type of its field, where a model wrote it in another."""
+        kind = self.kinds.get(name)
         if kind == "strings":
-            if isinstance(value, str):
-                value = [line.strip() for line in value.splitlines()]
-            if isinstance(value, list):
-                return [
-                    item for item in map(_bare, value) if not (isinstance(item, str) and not item.strip())
-                ]
-        elif kind == "string" and isinstance(value, dict | list):
+            items = value.splitlines() if isinstance(value, str) else value
+            return [item for item in map(_bare, items) if item != ""] if isinstance(items, list) else value
+        if kind == "string" and isinstance(value, dict | list):
             return _bare(value[0] if isinstance(value, list) and len(value) == 1 else value)
-        elif isinstance(value, str) and kind == "boolean":
+        if isinstance(value, str) and kind == "boolean":
             word = value.strip().strip("。.！!*\"'").lower()
             return True if word in _TRUE else False if word in _FALSE else value
-        elif isinstance(value, str) and kind in ("number", "integer") and self.model is None:
+        if isinstance(value, str) and kind in ("number", "integer") and self.model is None:
             with suppress(ValueError):  # a class converts it by itself
                 return int(value) if value.strip().isdecimal() else float(value)
         return value
@@ -200,20 +172,10 @@ class Target:
         try:
             return self.model.model_validate(value)
         except ValidationError as error:
-            parts = [
-                f"{'.'.join(map(str, each['loc'])) or self.name}: {each['msg']}"
-                for each in error.errors()[:5]
-            ]
-            raise UnreadableError("; ".join(parts)) from None
-
-    def _resolve(self, field: Any) -> dict[str, Any]:
-        if not isinstance(field, dict):
-            return {}
-        reference = field.get("$ref", "")
-        if reference.startswith("#/$defs/"):
-            found = self.json_schema.get("$defs", {}).get(reference.removeprefix("#/$defs/"), {})
-            return found if isinstance(found, dict) else {}
-        return field
+            problems = [(".".join(map(str, item["loc"])), item["msg"]) for item in error.errors()[:5]]
+            raise UnreadableError(
+                "; ".join(f"{place or self.name}: {text}" for place, text in problems)
+            ) from None
 
 
 _target_of_class = lru_cache(maxsize=256)(Target)
@@ -233,6 +195,7 @@ def target_of(
 
 
 def _plain(name: Any) -> str:
+    """A field's name without case, blanks and dashes."""
     return re.sub(r"[\s_-]+", "", str(name)).lower()
 
 
@@ -240,6 +203,5 @@ def _bare(item: Any) -> Any:
     """The one string in a one-key object, as in ``{"query": "..."}`` for a plain string."""
     if isinstance(item, dict):
         strings = [value for value in item.values() if isinstance(value, str)]
-        if len(strings) == 1:
-            return strings[0].strip()
+        item = strings[0] if len(strings) == 1 else item
     return item.strip() if isinstance(item, str) else item

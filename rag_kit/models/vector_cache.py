@@ -49,22 +49,17 @@ class CachedEmbeddings(Embeddings):
         folder: Path | str | None = None,
         *,
         max_entries: int = 500_000,
-        progress: Callable[[str, int, int], None] | None = None,
+        progress: Callable[[str, int, int], None] = lambda what, done, total: None,
     ) -> None:
         self._model = model
         self._name = embedding_name(model)
-        self._file = (
-            None if folder is None else JsonCache(Path(folder) / "vectors.sqlite", max_entries=max_entries)
-        )
-        self._progress = progress or (lambda what, done, total: None)
+        path = None if folder is None else Path(folder) / "vectors.sqlite"
+        self._file = None if path is None else JsonCache(path, max_entries=max_entries)
+        self._progress = progress
         self._known: dict[str, np.ndarray] = {}
 
     def vectors(self, texts: Sequence[str]) -> np.ndarray:
-        """The vectors of a list of texts.
-
-        Returns:
-            ``float32``, shape ``(len(texts), dimensions)``.
-        """
+        """The vectors of a list of texts: ``float32``, shape ``(len(texts), dimensions)``."""
         import numpy as np
 
         for start in range(0, len(texts), _SLICE):
@@ -91,20 +86,16 @@ class CachedEmbeddings(Embeddings):
         import numpy as np
 
         keys = {text: self._key(text) for text in texts if text not in self._known}
-        if self._file is not None and keys:
-            kept = self._file.get(list(keys.values()))
-            for text, key in keys.items():
-                if key in kept:
-                    self._known[text] = np.frombuffer(base64.b64decode(kept[key]), "<f4")
-        unknown = [text for text in keys if text not in self._known]
-        if not unknown:
+        stored = {} if self._file is None or not keys else self._file.get(list(keys.values()))
+        for text in [text for text, key in keys.items() if key in stored]:
+            self._known[text] = np.frombuffer(base64.b64decode(stored[keys.pop(text)]), "<f4")
+        if not keys:
             return
-        made = np.asarray(embed_documents(self._model, unknown), dtype="<f4")
-        self._known.update(zip(unknown, made, strict=True))
+        vectors = np.asarray(embed_documents(self._model, list(keys)), dtype="<f4")
+        self._known.update(zip(keys, vectors, strict=True))
         if self._file is not None:
-            self._file.put(
-                {keys[text]: base64.b64encode(self._known[text].tobytes()).decode() for text in unknown}
-            )
+            encoded = (base64.b64encode(vector.tobytes()).decode() for vector in vectors)
+            self._file.put(dict(zip(keys.values(), encoded, strict=True)))
 
     def _key(self, text: str) -> str:
         return hashlib.sha256(f"vector\n{self._name}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()
