@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.text.citations.decline import is_declined
-from rag_kit.text.citations.match import Source, Verdict, judge
+from rag_kit.text.citations.match import Source, judge
 from rag_kit.text.citations.statements import MAX_ANSWER, MAX_STATEMENTS, Statement, statements
 
 CitationStatus = Literal["supported", "unsupported", "undecided", "missing_passage"]
@@ -73,9 +73,8 @@ def check_citations(
     in the place of something else. It is lexical: a statement that says the same in quite other words is
     reported as unsupported, and a false one may pass (`docs/benchmarks.md` has the figures). A statement in
     another language than its passage, and one that differs by a single word which the passage does not have, are
-    undecided. Time is linear in the answer
-    and in each cited passage; MAX_ANSWER characters and MAX_STATEMENTS statements of an answer are checked, and
-    a longer one is flagged.
+    undecided. Time is linear in the answer and in each cited passage; MAX_ANSWER characters and MAX_STATEMENTS
+    statements of an answer are checked, and a longer one is flagged.
 
     Args:
         answer: The answer, with marks such as ``[1]``, ``[1, 2]`` or ``【1】``.
@@ -96,35 +95,26 @@ def check_citations(
         >>> check_citations("The Rhine is 1,320 km long [1].", ["The Rhine is 1,230 km long."]).citations[0].reason
         'A number differs from the passage.'
     """
-    answer, passages = _answer(answer), _texts(passages)
+    if not isinstance(answer, str):
+        raise InvalidInputError(f"answer is a {type(answer).__name__}; it must be a string; give its text.")
+    sources = [Source(text) for text in _texts(passages)]
     if is_declined(answer):
         return CitationReport("declined")
-    reasons = _REASONS.get(language or "en", _REASONS["en"])
-    sources: dict[int, Source] = {}
-    citations: list[Citation] = []
-    uncited: list[str] = []
-    found = statements(answer)
-    for statement in found:
-        if not statement.numbers:
-            uncited.append(statement.text)
-            continue
-        citations.extend(_cited(statement, passages, sources, reasons, judged or {}))
+    reasons = {key: texts[language == "zh"] for key, texts in _REASONS.items()}
+    claims = statements(answer)
+    citations = [
+        citation for claim in claims for citation in _check_statement(claim, sources, reasons, judged or {})
+    ]
+    uncited = [claim.text for claim in claims if not claim.numbers]
     status: ReportStatus = "grounded"
-    statuses = {one.status for one in citations}
+    statuses = {citation.status for citation in citations}
     if statuses & {"unsupported", "missing_passage"} or len(answer) > MAX_ANSWER:
         status = "flagged"
     elif "undecided" in statuses:
         status = "undecided"
-    elif uncited or not citations or len(found) >= MAX_STATEMENTS:
+    elif uncited or not citations or len(claims) >= MAX_STATEMENTS:
         status = "uncited"
     return CitationReport(status, tuple(citations), tuple(uncited))
-
-
-def _answer(answer: Any) -> str:
-    if isinstance(answer, str):
-        return answer
-    advice = "; give its text, e.g. message.text" if hasattr(answer, "content") else ""
-    raise InvalidInputError(f"answer is a {type(answer).__name__}; it must be a string{advice}.")
 
 
 def _texts(passages: Any) -> list[str]:
@@ -134,89 +124,67 @@ def _texts(passages: Any) -> list[str]:
             f"passages is a {type(passages).__name__}; give a list of strings or documents, in the order in "
             "which the answer numbers them from 1."
         )
-    texts = []
-    for number, passage in enumerate(passages, start=1):
-        text = passage if isinstance(passage, str) else getattr(passage, "page_content", None)
+    texts: list[Any] = [getattr(passage, "page_content", passage) for passage in passages]
+    for number, text in enumerate(texts, start=1):
         if not isinstance(text, str):
             raise InvalidInputError(
-                f"passage {number} is a {type(passage).__name__}; each must be a string or a document."
+                f"passage {number} is a {type(text).__name__}; each must be a string or a document."
             )
-        texts.append(text)
     return texts
 
 
-def _cited(
+def _check_statement(
     statement: Statement,
-    passages: Sequence[str],
-    sources: dict[int, Source],
-    reasons: dict[str, str],
+    sources: Sequence[Source],
+    reasons: Mapping[str, str],
     judged: Mapping[str, Literal["supported", "unsupported"]],
 ) -> list[Citation]:
-    known = [number for number in statement.numbers if 1 <= number <= len(passages)]
-    for number in known:
-        if number not in sources:
-            sources[number] = Source(passages[number - 1])
-    verdicts = judge(statement.text, [sources[number] for number in known])
-    by_number = dict(zip(known, verdicts, strict=True))
-    said = judged.get(statement.text)
-    return [
-        _citation(number, statement, passages, by_number.get(number), said, reasons)
-        for number in statement.numbers
-    ]
+    """One citation for each number of a statement, in order."""
+    known = [number for number in statement.numbers if 1 <= number <= len(sources)]
+    verdicts = dict(zip(known, judge(statement.text, [sources[number - 1] for number in known]), strict=True))
+    label: CitationStatus | None = judged.get(statement.text)
+    citations = []
+    for number in statement.numbers:
+        verdict = verdicts.get(number)
+        if verdict is None:
+            missing: CitationStatus = "missing_passage"
+            citations.append(
+                Citation(number, statement.text, None, None, None, missing, 0.0, reasons[missing])
+            )
+            continue
+        start, end = verdict.start, verdict.end
+        citations.append(
+            Citation(
+                number,
+                statement.text,
+                quote=sources[number - 1].text[start:end],
+                quote_start=start,
+                quote_end=end,
+                status=label or verdict.status,
+                score=round(verdict.score, 3),
+                reason=reasons[label or verdict.reason],
+            )
+        )
+    return citations
 
 
-def _citation(
-    number: int,
-    statement: Statement,
-    passages: Sequence[str],
-    verdict: Verdict | None,
-    said: CitationStatus | None,
-    reasons: dict[str, str],
-) -> Citation:
-    if verdict is None:
-        reason = reasons["missing_passage"]
-        return Citation(number, statement.text, None, None, None, "missing_passage", 0.0, reason)
-    start, end = verdict.start, verdict.end
-    quote = passages[number - 1][start:end]
-    status, reason = said or verdict.status, reasons[said or verdict.reason]
-    return Citation(number, statement.text, quote, start, end, status, round(verdict.score, 3), reason)
-
-
+# English, Chinese
 _REASONS = {
-    "en": {
-        "verbatim": "The passage says it word for word.",
-        "covered": "The passage holds its words, numbers and names.",
-        "thin": "The passage holds too few of its words.",
-        "number": "A number differs from the passage.",
-        "name": "A name differs from the passage.",
-        "negation": "A negation was added or left out.",
-        "opposite": "A word was turned into its opposite.",
-        "order": "Names or numbers stand in another order than in the passage.",
-        "changed": "Words were changed against the passage.",
-        "empty": "There is no statement to check.",
-        "language": "The passage is in another language.",
-        "other": "A word stands where the passage has another one; they may mean the same.",
-        "joined": "Its words stand in different places of the passage.",
-        "supported": "The language model finds it in the passages.",
-        "unsupported": "The language model does not find it in the passages.",
-        "missing_passage": "There is no passage of that number.",
-    },
-    "zh": {
-        "verbatim": "段落原文如此。",
-        "covered": "段落包含其中的词语、数字和名称。",
-        "thin": "段落里找到的词语太少。",
-        "number": "数字与段落不符。",
-        "name": "名称与段落不符。",
-        "negation": "多了或少了否定词。",
-        "opposite": "词语被换成了反义词。",
-        "order": "名称或数字的顺序与段落不同。",
-        "changed": "词语与段落不一致。",
-        "empty": "没有可核对的论断。",
-        "language": "段落使用另一种语言。",
-        "other": "有一处用词与段落不同，意思可能相同。",
-        "joined": "其中的词语分散在段落的不同位置。",
-        "supported": "语言模型认为段落支持它。",
-        "unsupported": "语言模型认为段落不支持它。",
-        "missing_passage": "没有这个编号的段落。",
-    },
+    "verbatim": ("The passage says it word for word.", "段落原文如此。"),
+    "covered": ("The passage holds its words, numbers and names.", "段落包含其中的词语、数字和名称。"),
+    "thin": ("The passage holds too few of its words.", "段落里找到的词语太少。"),
+    "number": ("A number differs from the passage.", "数字与段落不符。"),
+    "name": ("A name differs from the passage.", "名称与段落不符。"),
+    "negation": ("A negation was added or left out.", "多了或少了否定词。"),
+    "opposite": ("A word was turned into its opposite.", "词语被换成了反义词。"),
+    "order": ("Names or numbers stand in another order than in the passage.", "名称或数字的顺序与段落不同。"),
+    "changed": ("Words were changed against the passage.", "词语与段落不一致。"),
+    "language": ("The passage is in another language.", "段落使用另一种语言。"),
+    "other": (
+        "A word stands where the passage has another one; they may mean the same.",
+        "有一处用词与段落不同，意思可能相同。",
+    ),
+    "supported": ("The language model finds it in the passages.", "语言模型认为段落支持它。"),
+    "unsupported": ("The language model does not find it in the passages.", "语言模型认为段落不支持它。"),
+    "missing_passage": ("There is no passage of that number.", "没有这个编号的段落。"),
 }

@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence, Set
-from itertools import pairwise
+from collections.abc import Sequence, Set
+from difflib import SequenceMatcher
+from functools import cached_property
+from itertools import permutations
 from typing import Literal, NamedTuple
 
-from rag_kit.text.citations.aligned import alike, replaced
 from rag_kit.text.citations.contrast import is_negation, opposites
-from rag_kit.text.citations.statements import UNITS, Token, tokens
-from rag_kit.text.citations.written import other_language
-from rag_kit.text.language import fold
+from rag_kit.text.citations.tokens import Token, tokens
+from rag_kit.text.language import detect_language, fold
 from rag_kit.text.sentences import sentences
+from rag_kit.text.stop_words import ENGLISH_EVIDENCE
 
 _MAX_SENTENCES = 2000
 _COVERED = 0.5
 """Share of a statement's content that the quote, or what it refers back to, must hold."""
 _CONTRIBUTES = 0.25
-_NEAR = 3
-"""How far from a number what it counts may stand in the quote, in tokens."""
+_MIN_CONTEXT = 4
+"""Words beside a part at the beginning or the end that must be the same for it to stand in the same place."""
+_MAX_THING = 2
+"""Content words of a part that is one name or one thing."""
+_MIN_PREFIX = 4
 _NOT_WORD = re.compile(r"[\W_]+")
 _CLAUSE = re.compile(r"[，；：]|[,;:](?=\s)")
 _MARK = re.compile(r"\s?\[\d{1,4}(?:[,，–-] ?\d{1,4})*\]")
+_WORD = re.compile(r"[^\W\d_]+(?:'[a-z]+)?")
+_MIN_WORDS = 8
+"""Words from which a lack of English function words tells something."""
+_VOICE = frozenset(["by", "被", "由", "把", "将"])
 
 
 class Verdict(NamedTuple):
@@ -39,58 +48,60 @@ class Verdict(NamedTuple):
         """What the reason means."""
         if self.reason in ("verbatim", "covered"):
             return "supported"
-        return "undecided" if self.reason in ("language", "other", "joined") else "unsupported"
+        return "undecided" if self.reason in ("language", "other") else "unsupported"
 
 
 class Source:
-    """A passage prepared for many statements."""
+    """A passage prepared for many statements: its sentences, their tokens, and all its content words."""
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.spans = [(one.start, one.end) for one in sentences(text)[:_MAX_SENTENCES]]
-        self.tokens = [tokens(_MARK.sub("", text[start:end])) for start, end in self.spans]
-        self.keys = [{one.key for one in found if one.content} for found in self.tokens]
-        self.solid = [_solid(text[start:end]) for start, end in self.spans]
-        # the last sentence in which two content words follow one another
-        self.pairs = {pair: place for place, found in enumerate(self.tokens) for pair in _pairs(found)}
-        self.all = frozenset().union(*self.keys) if self.keys else frozenset[str]()
 
-    def best(self, statement: str, said: list[Token]) -> tuple[int, int, int]:
-        """The sentence that has most of a statement's words, and the first and last of those that support it."""
-        solid = _solid(statement)
-        keys = {one.key for one in said if one.content}
-        strong = {one.key for one in said if one.number or one.name}
-        for index, sentence in enumerate(self.solid):
-            if solid and solid in sentence:
-                return index, index, index
-        numbers = {one.key for one in said if one.number}
-        overlap = [len(keys & own) + len(numbers & own) for own in self.keys]
-        best = first = last = max(
-            range(len(overlap)), key=lambda i: (overlap[i], -abs(len(self.keys[i]) - len(keys)), -i)
-        )
-        covered = self.keys[first] & keys
-        for _ in range(2):
-            options = [i for i in (first - 1, last + 1) if 0 <= i < len(overlap)]
-            gain = [
-                (sum(1 + (key in strong) for key in (self.keys[i] & keys) - covered), -i) for i in options
-            ]
-            if not options or max(gain)[0] < 2:
-                break
-            chosen = -max(gain)[1]
-            covered |= self.keys[chosen] & keys
-            first, last = min(first, chosen), max(last, chosen)
-        return best, first, last
+    @cached_property
+    def spans(self) -> list[tuple[int, int]]:
+        """Where its sentences begin and end."""
+        return [(sentence.start, sentence.end) for sentence in sentences(self.text)[:_MAX_SENTENCES]]
 
-    def clause(self, index: int, said: list[Token]) -> list[Token]:
+    @cached_property
+    def tokens(self) -> list[list[Token]]:
+        """The tokens of each sentence."""
+        return [tokens(_MARK.sub("", self.text[start:end])) for start, end in self.spans]
+
+    @cached_property
+    def keys(self) -> list[set[str]]:
+        """The content words of each sentence."""
+        return [_content(found) for found in self.tokens]
+
+    @cached_property
+    def letters(self) -> list[str]:
+        """Each sentence as `_letters` gives it."""
+        return [_letters(self.text[start:end]) for start, end in self.spans]
+
+    def best_sentences(self, statement: str, stated: list[Token]) -> tuple[int, range]:
+        """The sentence that has most of a statement's words, and it with the neighbours that add to it."""
+        letters, keys = _letters(statement), _content(stated)
+        for place, sentence in enumerate(self.letters):
+            if letters in sentence:
+                return place, range(place, place + 1)
+        strong = {token.key for token in stated if token.number or token.name}
+
+        def gain(place: int, known: Set[str] = frozenset()) -> int:
+            new = (self.keys[place] & keys) - known
+            return len(new) + len(new & strong)
+
+        places = range(len(self.keys))
+        best = max(places, key=lambda place: (gain(place), -abs(len(self.keys[place]) - len(keys))))
+        near = [
+            place for place in (best - 1, best + 1) if place in places and gain(place, self.keys[best]) > 1
+        ]
+        return best, range(min([best, *near]), max([best, *near]) + 1)
+
+    def clause(self, place: int, stated: list[Token]) -> list[Token]:
         """The part of a sentence between commas that has most of a statement's words."""
-        start, end = self.spans[index]
-        keys = {one.key for one in said if one.content}
+        start, end = self.spans[place]
+        keys = _content(stated)
         clauses = [tokens(part) for part in _CLAUSE.split(_MARK.sub("", self.text[start:end]))]
-        return max(clauses, key=lambda part: (len(keys & {one.key for one in part}), -len(part)))
-
-    def quoted(self, first: int, last: int) -> list[Token]:
-        """The tokens of a run of sentences."""
-        return [one for found in self.tokens[first : last + 1] for one in found]
+        return max(clauses, key=lambda clause: (len(keys & _content(clause)), -len(clause)))
 
 
 def judge(statement: str, sources: Sequence[Source]) -> list[Verdict]:
@@ -103,114 +114,220 @@ def judge(statement: str, sources: Sequence[Source]) -> list[Verdict]:
     Returns:
         One verdict per passage, in order.
     """
-    single = [_judge(statement, source) for source in sources]
-    if (
-        len(sources) < 2
-        or any(one.status == "supported" for one in single)
-        or any(one.start == one.end for one in single)
-    ):
-        return single
-    quotes = [source.text[one.start : one.end] for source, one in zip(sources, single, strict=True)]
-    reason, _ = _compared(tokens(statement), tokens(_MARK.sub("", "\n".join(quotes))))
-    if reason != "covered":
-        return single
-    return [one._replace(reason="covered") if one.score >= _CONTRIBUTES else one for one in single]
+    verdicts = [_judge(statement, source) for source in sources]
+    if len(sources) > 1 and not any(verdict.status == "supported" for verdict in verdicts):
+        quotes = [source.text[one.start : one.end] for source, one in zip(sources, verdicts, strict=True)]
+        reason, _ = _covered(tokens(statement), tokens(_MARK.sub("", "\n".join(quotes))))
+        if all(quotes) and reason == "covered":
+            return [one._replace(reason=reason) if one.score >= _CONTRIBUTES else one for one in verdicts]
+    return verdicts
 
 
 def _judge(statement: str, source: Source) -> Verdict:
-    if not source.spans:
-        return Verdict(0.0, "thin", 0, 0)
-    solid = _solid(statement)
-    if not solid:
-        start, end = source.spans[0]
-        return Verdict(0.0, "empty", start, end)
-    said = tokens(statement)
-    best, first, last = source.best(statement, said)
-    start, end = source.spans[first][0], source.spans[last][1]
-    if solid in _solid(source.text[start:end]):
+    letters = _letters(statement)
+    if not source.spans or not letters:
+        return Verdict(0.0, "thin", *(source.spans or [(0, 0)])[0])
+    stated = tokens(statement)
+    best, places = source.best_sentences(statement, stated)
+    start, end = source.spans[places[0]][0], source.spans[places[-1]][1]
+    if letters in _letters(source.text[start:end]):
         return Verdict(1.0, "verbatim", start, end)
-    if other_language(statement, source.text):
+    if _other_language(statement, source.text):
         return Verdict(0.0, "language", start, end)
-    reason, score = _compared(said, source.quoted(first, last), source.keys[0])
+    quoted = [token for place in places for token in source.tokens[place]]
+    reason, score = _covered(stated, quoted, source.keys[0])
     if reason == "covered":
-        found = (
-            replaced(part, said, source.all) for part in (source.tokens[best], source.clause(best, said))
-        )
-        reason = next(filter(None, found), "") or _elsewhere(said, source, first, last) or reason
+        for cited in (source.tokens[best], source.clause(best, stated)):
+            if changed := _changed(cited, stated, set().union(*source.keys)):
+                return Verdict(score, changed, start, end)
     return Verdict(score, reason, start, end)
 
 
-def _elsewhere(said: list[Token], source: Source, first: int, last: int) -> str:
-    """Whether a number counts something else than in the quote, or a phrase is one of a sentence after the quote."""
-    cited = source.quoted(first, last)
-    keys = {one.key for one in cited}
-    near: dict[str, set[str]] = {one.key: set() for one in said if one.number}
-    for place, one in enumerate(cited):
-        if one.key in near:
-            near[one.key].update(other.key for other in cited[max(0, place - _NEAR) : place + _NEAR + 1])
-    for one, after in pairwise(said):
-        counts = after.key in UNITS or (after.content and after.key in source.all)
-        if not one.number or after.number or after.name or not counts or not near[one.key]:
-            continue
-        if not any(alike(after.key, other) for other in near[one.key]):
-            return "number"
-    later = (source.pairs.get(pair, 0) > last for pair in _pairs(said) if not keys & set(pair))
-    return "joined" if any(later) else ""
-
-
-def _pairs(found: list[Token]) -> Iterable[tuple[str, str]]:
-    """Content words that follow one another."""
-    return pairwise(one.key for one in found if one.content)
-
-
-def _compared(said: list[Token], cited: list[Token], opening: Set[str] = frozenset()) -> tuple[str, float]:
+def _covered(stated: list[Token], quoted: list[Token], opening: Set[str] = frozenset()) -> tuple[str, float]:
     """The reason for the verdict, and the share of the statement's content words that the quote has.
 
     The quote may refer back to what the passage's opening sentence names, in words such as "the company".
     """
-    content = list(dict.fromkeys(one for one in said if one.content))
-    cited_keys = {one.key for one in cited}
-    words = [one.key for one in cited if one.content and not one.number]
-
-    def holds(one: Token) -> bool:
-        if one.key in cited_keys:
-            return True
-        return not one.number and any(alike(one.key, word) for word in words)
-
-    missing = [one for one in content if not holds(one)]
-    score = 1 - len(missing) / len(content) if content else 0.0
-    back = [one for one in missing if not one.number and one.key in opening]
-    if any(one.number for one in missing):
-        return "number", score
-    if any(one.name and one not in back for one in missing):
-        return "name", score
-    if not content or len(missing) - len(back) > _COVERED * len(content):
-        return "thin", score
-    lost = cited_keys - {one.key for one in said}
-    if any(opposites(one.key, key) for one in said if one.key not in cited_keys for key in lost):
-        return "opposite", score
-    return ("negation" if _negation(said, cited) else "covered"), score
-
-
-def _negation(said: list[Token], cited: list[Token]) -> bool:
-    """Whether only one of two texts negates what both say."""
-    ours, theirs = _negated(said), _negated(cited)
-    if bool(ours) == bool(theirs) or not (ours or theirs):
-        return False
-    own, other = (said, cited) if ours else (cited, said)
-    keys, repeated = {one.key for one in other}, Counter(one.key for one in own)
-    return any(key in keys and repeated[key] == 1 for key in ours or theirs if key)
-
-
-def _negated(found: list[Token]) -> list[str]:
-    """What each negation denies: the next content word, where it stands close by."""
-    return [
-        next((one.key for one in found[place + 1 : place + 3] if one.content), "")
-        for place, token in enumerate(found)
-        if is_negation(token.key)
+    content = list(dict.fromkeys(token for token in stated if token.content))
+    keys = {token.key for token in quoted}
+    words = [token.key for token in quoted if token.content and not token.number]
+    missing = [
+        token
+        for token in content
+        if token.key not in keys and (token.number or not any(alike(token.key, word) for word in words))
     ]
+    score = 1 - len(missing) / len(content) if content else 0.0
+    unknown = [token for token in missing if token.number or token.key not in opening]
+    if any(token.number for token in unknown):
+        return "number", score
+    if any(token.name for token in unknown):
+        return "name", score
+    if not content or len(unknown) > _COVERED * len(content):
+        return "thin", score
+    new = {token.key for token in stated} - keys
+    lost = keys - {token.key for token in stated}
+    if any(opposites(a, b) for a in new for b in lost):
+        return "opposite", score
+    return ("negation" if _negates_one(stated, quoted) else "covered"), score
 
 
-def _solid(text: str) -> str:
+def _negates_one(stated: list[Token], quoted: list[Token]) -> bool:
+    """Whether only one of two texts has a negation, of a word that both have."""
+    for text, other in ((stated, quoted), (quoted, stated)):
+        if any(is_negation(token.key) for token in other):
+            continue
+        keys = {token.key for token in other}
+        for place, token in enumerate(text):
+            denied = next((after.key for after in text[place + 1 : place + 3] if after.content), "")
+            if is_negation(token.key) and denied in keys:
+                return True
+    return False
+
+
+def alike(a: str, b: str) -> bool:
+    """Whether two words are forms of one: the same beginning, or for Chinese words one that is a part of the other.
+
+    Example:
+        >>> alike("invent", "inventor"), alike("长", "长度"), alike("red", "blue"), alike("最大", "最小")
+        (True, True, False, False)
+    """
+    if a == b or not (a.isascii() and b.isascii()):
+        return a in b or b in a
+    shorter = min(len(a), len(b))
+    prefix = max(_MIN_PREFIX, round(0.7 * shorter))
+    return shorter >= prefix and a[:prefix] == b[:prefix] and not a[0].isdigit()
+
+
+def _changed(cited: list[Token], stated: list[Token], passage: Set[str]) -> str:
+    """Why a statement that has the words of a sentence says something else: a reason, or "".
+
+    The two are aligned. Where the words around are the same, what stands in one place must be the same too: another
+    number, another name, an opposite, or words that the passage has elsewhere, are another statement. A wording
+    of its own, which the passage does not have, is free; where it is the only difference, nothing tells which it is.
+    """
+    old_keys, new_keys = [token.key for token in cited], [token.key for token in stated]
+    codes = SequenceMatcher(None, old_keys, new_keys, autojunk=False).get_opcodes()
+    spare = Counter(old_keys)
+    spare.subtract(new_keys)
+    parts = [code for code in codes if code[0] != "equal"]
+    single = sum(any(token.content for token in stated[c:d]) for _, _, _, c, d in parts) == 1
+    for place, (kind, a, b, c, d) in enumerate(codes):
+        before, after = (_equal_length(codes, at) for at in (place - 1, place + 1))
+        if kind == "equal" or not (len(parts) == 1 or (before and after) or before + after >= _MIN_CONTEXT):
+            continue
+        gone, came = _unlike(cited[a:b], stated[c:d])
+        if not gone or not came:
+            continue
+        inside = (before and after) or (a == c == 0 and after >= _MIN_CONTEXT)
+        small = bool(inside) and max(len(gone), len(came)) <= _MAX_THING
+        if reason := _replaced(gone, came, spare, passage, small=small, single=single):
+            return reason
+    same_voice = _VOICE.intersection(old_keys) == _VOICE.intersection(new_keys)
+    return "order" if same_voice and _exchanged(cited, stated) else ""
+
+
+def _exchanged(cited: list[Token], stated: list[Token]) -> bool:
+    """Whether two words changed places: each stands beside what the other stands beside in the sentence.
+
+    Equal words on the right of both do not count for both: then what follows them changed places.
+    """
+    old, new = _neighbours(cited), _neighbours(stated)
+    numbers = {token.key for token in stated if token.number}
+    strict = numbers | {token.key for token in stated if token.name}
+    for a, b in permutations(old.keys() & new.keys(), 2):
+        if (a in numbers) != (b in numbers) or (b in old[a] and a not in strict):
+            continue  # a time and a place, the members of an enumeration, a word and its attribute
+        beside = any(word and word == other for word, other in zip(new[a], old[b], strict=True))
+        if beside and new[b][0] and new[b][0] == old[a][0]:
+            return True
+    return False
+
+
+def _neighbours(found: list[Token]) -> dict[str, tuple[str, str]]:
+    """Content word that occurs once -> the content words before and after it."""
+    words = [token.key for token in found if token.content]
+    count = Counter(words)
+    around = zip(["", *words], words, [*words[1:], ""], strict=False)
+    return {word: (before, after) for before, word, after in around if count[word] == 1}
+
+
+def _equal_length(codes: Sequence[tuple[str, int, int, int, int]], place: int) -> int:
+    """How many tokens are the same in a part of the alignment."""
+    if not 0 <= place < len(codes) or codes[place][0] != "equal":
+        return 0
+    return codes[place][2] - codes[place][1]
+
+
+def _unlike(old: list[Token], new: list[Token]) -> tuple[list[Token], list[Token]]:
+    """The content words of two parts that have no like in the other."""
+    gone, came = ([token for token in part if token.content] for part in (old, new))
+    return (
+        [token for token in gone if not any(alike(token.key, other.key) for other in came)],
+        [token for token in came if not any(alike(token.key, other.key) for other in gone)],
+    )
+
+
+def _replaced(
+    gone: list[Token], came: list[Token], spare: Counter[str], passage: Set[str], *, small: bool, single: bool
+) -> str:
+    """Why the words that came say something else than those that are gone: a reason, or "".
+
+    Args:
+        gone: Content words of the sentence in this place.
+        came: Those of the statement.
+        spare: How often more the sentence has a word than the statement.
+        passage: All content words of the passage.
+        small: Whether one name or thing stands for one other.
+        single: Whether nothing else is new in the statement.
+    """
+    # what the statement says more often than the sentence was brought from elsewhere, or repeated
+    brought = [token for token in came if spare[token.key] < 0]
+    things = [token for token in gone if token.thing]
+    if any(token.number for token in brought) and any(token.number for token in gone):
+        return "number"
+    if any(token.name for token in brought) and any(token.name for token in gone):
+        return "name"
+    if all(spare[token.key] <= 0 for token in things or gone):
+        return ""  # the statement says it elsewhere
+    if any(opposites(a.key, b.key) for a in came for b in gone):
+        return "opposite"
+    if things and (any(token.key in passage for token in brought) or (small and not brought)):
+        return "changed"
+    return "other" if small and single and all(token.thing for token in came) else ""
+
+
+def _other_language(statement: str, passage: str) -> bool:
+    """Whether a statement is in another language than its passage; False where one of them does not tell.
+
+    Chinese is told from everything else, and English from other languages by its function words.
+
+    Example:
+        >>> _other_language("水壶保修三年。", "The kettle has a warranty.")
+        True
+    """
+    if _script(statement) != _script(passage):
+        return True
+    words, known = (_WORD.findall(text.lower()) for text in (statement, passage))
+    if len(words) < _MIN_WORDS or len(known) < _MIN_WORDS or 5 * len(set(words) & set(known)) >= len(words):
+        return False
+    english, known_english = (
+        sum(word in ENGLISH_EVIDENCE for word in text) / len(text) for text in (words, known)
+    )
+    return (english < 0.1) != (known_english < 0.1)
+
+
+def _script(text: str) -> str:
+    """The script of most letters, by their names in Unicode; Chinese text may hold more Latin letters than others."""
+    if detect_language(text) == "zh":
+        return "CJK"
+    scripts = Counter(unicodedata.name(letter, "").split(" ")[0] for letter in text if letter.isalpha())
+    return scripts.most_common(1)[0][0] if scripts else ""
+
+
+def _content(found: list[Token]) -> set[str]:
+    return {token.key for token in found if token.content}
+
+
+def _letters(text: str) -> str:
     """A text without marks, spaces and punctuation, folded: what is compared word for word."""
     return _NOT_WORD.sub("", fold(_MARK.sub("", text)))
