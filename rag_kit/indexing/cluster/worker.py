@@ -10,7 +10,7 @@ import os
 import platform
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -46,7 +46,6 @@ class Parts(WorkerPlugin):  # type: ignore[misc]
         limits: Caps for reading one file.
         readers: Readers of the caller, by pattern, and those of `register_reader`.
         embeddings: The embedding model.
-        paths: Files and folders that the client sees.
         versions: What the client has.
     """
 
@@ -54,22 +53,16 @@ class Parts(WorkerPlugin):  # type: ignore[misc]
     limits: ReadLimits | None = None
     readers: Mapping[str, UserReader] | None = None
     embeddings: Embeddings | None = None
-    paths: Sequence[str] = ()
     versions: str = field(default_factory=versions)
 
     def setup(self, worker: Any) -> None:
-        """Check that this worker has the same versions and sees the files; Dask calls it."""
+        """Check that this worker has the same versions; Dask calls it."""
         self.model_lock = threading.Lock()
         self.idle: deque[Converter] = deque()
         if self.versions != versions():
             raise ConfigurationError(
                 f"The worker at {worker.address} has {versions()}, this process {self.versions}. Install the "
                 "same on all machines."
-            )
-        if missing := [path for path in self.paths if not os.path.exists(path)]:
-            raise ConfigurationError(
-                f"The worker at {worker.address} does not see {missing[0]}. Files must lie in a file system that all "
-                "machines share, at the same path."
             )
 
     def teardown(self, worker: Any) -> None:
@@ -118,9 +111,8 @@ def embed(run: str, texts: list[str]) -> Any:
 def _parts(run: str) -> Parts:
     worker = get_worker()
     parts = worker.plugins.get(run)
-    if not isinstance(parts, Parts) or parts.versions != versions():
+    if not isinstance(parts, Parts):
         raise ConfigurationError(
-            f"The worker at {worker.address}, which came later, cannot do the work of this run (its log says why). All "
-            "workers need the same Python, rag_kit and packages, and must see the files."
+            f"The worker at {worker.address}, which came later, cannot do the work of this run: its log says why."
         )
     return parts

@@ -6,7 +6,7 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,22 +59,13 @@ def check_paths(paths: Sequence[Path], known: Sequence[str]) -> None:
 
 
 def list_files(paths: Sequence[Path], folder: object, known: Sequence[str]) -> Listing:
-    """List the files below some paths.
-
-    Args:
-        paths: Files and folders.
-        folder: The index; what is in its folder is passed over.
-        known: Sources that may have vanished; a path that is one of them, or their folder, may be missing.
-
-    Raises:
-        InvalidInputError: A path does not exist.
-    """
+    """List the files below some paths, as `check_paths` takes them; what is in the index's folder is passed over."""
     check_paths(paths, known)
     scopes = [identity(path) for path in paths]
-    own = [folder] if isinstance(folder, Path) else []
-    found, problems = iter_files([path for path in paths if path.exists()], exclude=own)
+    index_folder = [folder] if isinstance(folder, Path) else []
+    listed, problems = iter_files([path for path in paths if path.exists()], exclude=index_folder)
     files: dict[str, SourceFile] = {}
-    for file in found:
+    for file in listed:
         # names that are no UTF-8 must be text in messages and metadata; the path itself stays as it is
         files.setdefault(identity(file.path), replace(file, file=printable_path(file.file)))
     # what could not be looked at has not vanished
@@ -89,24 +80,17 @@ def list_files(paths: Sequence[Path], folder: object, known: Sequence[str]) -> L
 
 @dataclass(frozen=True)
 class Sight:
-    """A file as it was seen."""
+    """A file as it was seen; two are equal if nothing was written between them."""
 
     size: int
     mtime_ns: int
     inode: int
-    seen_ns: int
-
-    def same_as(self, other: Sight) -> bool:
-        """Whether nothing was written between the two."""
-        return (self.size, self.mtime_ns, self.inode) == (other.size, other.mtime_ns, other.inode)
+    seen_ns: int = field(compare=False)
 
     def same_as_record(self, record: SourceRecord) -> bool:
         """Whether size and time say that the file is the one that was read."""
-        return (
-            self.size == record.size
-            and self.mtime_ns == record.mtime_ns
-            and record.mtime_ns + _TICK_NS < record.checked_ns
-        )
+        same = (self.size, self.mtime_ns) == (record.size, record.mtime_ns)
+        return same and record.mtime_ns + _TICK_NS < record.checked_ns
 
 
 def look(path: Path) -> Sight:

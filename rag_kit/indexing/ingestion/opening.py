@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from rag_kit.errors import DocumentIndexError, IndexMissingError, InvalidInputError, LockedError
+from rag_kit.errors import IndexMissingError, InvalidInputError
 from rag_kit.indexing.cluster.connecting import is_clustered
-from rag_kit.indexing.document_index.folder import REPLIES
 from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.ingestion.converting import Converter
 from rag_kit.indexing.ingestion.listing import check_paths
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def opened(
+def opened_index(
     paths: Sequence[Path],
     folder: Path | Location,
     embeddings: Embeddings | None,
@@ -46,36 +44,18 @@ def opened(
             check_paths(paths, [])
             if dry_run:
                 folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rag-kit-")))
-            index = stack.enter_context(_created(folder, embeddings, wait))
-        else:
-            stack.enter_context(index)
-        yield index
+            index = _create(folder, embeddings, wait)
+        yield stack.enter_context(index)
 
 
-@contextlib.contextmanager
-def _created(folder: Path | Location, embeddings: Embeddings | None, wait: float) -> Iterator[DocumentIndex]:
-    """Create the index; one that an error leaves empty is removed again."""
-    existed = isinstance(folder, Path) and folder.is_dir()
-    before = {path.name for path in folder.iterdir()} if isinstance(folder, Path) and existed else set()
+def _create(folder: Path | Location, embeddings: Embeddings | None, wait: float) -> DocumentIndex:
     try:
-        index = DocumentIndex.create(folder, embeddings=embeddings, wait=wait)
+        return DocumentIndex.create(folder, embeddings=embeddings, wait=wait)
     except InvalidInputError:
         if isinstance(folder, Path):
             raise
         # another process has created it meanwhile
-        with DocumentIndex.open(folder, mode="w", embeddings=embeddings) as index:
-            yield index
-        return
-    with index:
-        try:
-            yield index
-        except BaseException:
-            if _is_empty(index):
-                index.withdraw(keep=before | {REPLIES})
-                if not existed and isinstance(folder, Path):
-                    with contextlib.suppress(OSError):  # somebody has put a file there meanwhile
-                        folder.rmdir()
-            raise
+        return DocumentIndex.open(folder, mode="w", embeddings=embeddings)
 
 
 @contextlib.contextmanager
@@ -122,7 +102,6 @@ def opened_converter(
     settings: SplitSettings,
     limits: ReadLimits | None,
     readers: Mapping[str, UserReader] | None,
-    paths: Sequence[Path],
     workers: int | None,
     scheduler: Any,
 ) -> Iterator[Converter | ClusterConverter]:
@@ -139,18 +118,9 @@ def opened_converter(
 
     # a model behind an endpoint only waits, which this process does as well
     model = None if connections_of(index.embeddings) else index.embeddings
-    there = [os.path.abspath(path) for path in paths if path.exists()]
-    parts = Parts(settings, limits, all_readers(readers or {}), model, there)
+    parts = Parts(settings, limits, all_readers(readers or {}), model)
     with connected(workers, scheduler) as client, on_cluster(client, parts) as cluster:
         if model is not None:
             index.embeddings = ClusterEmbeddings(model, cluster)
         with contextlib.closing(ClusterConverter(cluster)) as clustered:
             yield clustered
-
-
-def _is_empty(index: DocumentIndex) -> bool:
-    """Whether the index has no rows; ``False`` where it cannot be read."""
-    try:
-        return not index.sources() and not index.ids()
-    except (DocumentIndexError, LockedError):
-        return False

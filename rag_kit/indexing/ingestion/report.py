@@ -92,21 +92,19 @@ class IngestReport:
 
     def summary(self) -> str:
         """A line for people; a second one for representations."""
-        lines = [
-            f"{'dry run: ' if self.dry_run else ''}"
+        line = (
             f"{self.added} file{'' if self.added == 1 else 's'} added, {self.updated} updated, "
             f"{self.unchanged} unchanged, {self.removed} removed, {len(self.failed)} not read"
             f"{f', {len(self.duplicates)} left out as copies' if self.duplicates else ''}; "
             f"{self.chunks} chunks in the index ({self.seconds:.1f} s)"
-        ]
-        made = ", ".join(f"{count} {kind}" for kind, count in self.represented.items())
-        asked = (
-            f"{self.calls} call{'' if self.calls == 1 else 's'} of the model with about {self.tokens} tokens, "
-            f"{self.reused} replies reused"
         )
-        if found := [made] * bool(made) + [asked] * bool(self.calls or self.reused):
-            lines.append(f"representations: {'; '.join(found)}")
-        return "\n".join(lines)
+        parts = [f"{count} {kind}" for kind, count in self.represented.items()]
+        if self.calls or self.reused:
+            parts.append(
+                f"{self.calls} model calls, about {self.tokens} tokens, {self.reused} replies reused"
+            )
+        represented = f"\nrepresentations: {', '.join(parts)}" if parts else ""
+        return f"{'dry run: ' if self.dry_run else ''}{line}{represented}"
 
 
 class Progress:

@@ -20,7 +20,7 @@ from rag_kit.indexing.document_index.rows import Row
 from rag_kit.indexing.document_index.writing import Batch
 from rag_kit.indexing.ingestion.grouping import Group, Grouping
 from rag_kit.indexing.ingestion.listing import list_files
-from rag_kit.indexing.ingestion.opening import opened, opened_converter, opened_representer
+from rag_kit.indexing.ingestion.opening import opened_converter, opened_index, opened_representer
 from rag_kit.indexing.ingestion.report import IngestReport, Progress
 from rag_kit.indexing.ingestion.settings import SplitSettings, settings_for
 from rag_kit.indexing.postgres.location import Location, location_of
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _GROUP = 256  # chunks that are embedded, and committed, together
 _GROUP_KEYWORD = 2_000
 _BEHIND = 10_000  # so many new chunks, and a quarter of all, are saved before the end
-_NAMED = 20  # files in one note
+_MAX_NAMES = 20  # files in one note
 
 
 def ingest(
@@ -146,7 +146,7 @@ def ingest(
     place = location_of(folder)
     is_clustered(workers, scheduler)  # refuses what cannot be before anything is opened
     with (
-        opened(given, place, embeddings, wait, dry_run=dry_run) as index,
+        opened_index(given, place, embeddings, wait, dry_run=dry_run) as index,
         opened_representer(index, represent, llm, max_concurrency, dry_run=dry_run) as representer,
     ):
         settings = settings_for(
@@ -166,7 +166,7 @@ def ingest(
         report = IngestReport(notes=list(settings.notes), failed=list(listing.problems), dry_run=dry_run)
         records = index.source_records()
         with (
-            opened_converter(index, settings, limits, readers, given, workers, scheduler) as converter,
+            opened_converter(index, settings, limits, readers, workers, scheduler) as converter,
             index.transaction() if strict and not dry_run else contextlib.nullcontext(),
         ):
             grouping = Grouping(
@@ -183,8 +183,8 @@ def ingest(
             if not dry_run:
                 settings.record(index)
                 _add_vectors(index, report)
-            run = _Run(index, representer, grouping, report)
-            run.all(listing.files, max_concurrency)
+            writing = _Writing(index, representer, grouping)
+            writing.write_files(listing.files, max_concurrency)
             if prune:
                 gone = [source for source in records if listing.vanished(source)]
                 if not dry_run:
@@ -196,28 +196,22 @@ def ingest(
             index.flush()
         report.chunks = len(index.passage_ids())
         report.embedding = index.embedding or "none"
-        report.notes += run.closing_notes(settings)
+        report.notes += writing.closing_notes(settings)
     report.seconds = time.monotonic() - started
     return report
 
 
-class _Run:
+class _Writing:
     """Writes the groups of one pass over the listed files."""
 
-    def __init__(
-        self,
-        index: DocumentIndex,
-        representer: Representer | None,
-        grouping: Grouping,
-        report: IngestReport,
-    ) -> None:
+    def __init__(self, index: DocumentIndex, representer: Representer | None, grouping: Grouping) -> None:
         self._index = index
         self._representer = representer
         self._grouping = grouping
-        self._report = report
+        self._report = grouping.report
         self._chinese = 0  # Chinese chunks, where the embedding model knows English only
 
-    def all(self, files: Mapping[str, SourceFile], max_concurrency: int | None) -> None:
+    def write_files(self, files: Mapping[str, SourceFile], max_concurrency: int | None) -> None:
         """Write every file that changed; the next ones are read, represented and embedded meanwhile."""
         waiting: deque[Group] = deque()
 
@@ -246,8 +240,7 @@ class _Run:
 
     def _batch(self, group: Group) -> tuple[Group, Batch]:
         """A group, and what its transaction writes; of a dry run nothing."""
-        new, failed = [record for _, record in group.new], set[str]()
-        rows, parents = group.rows, list[Row]()
+        rows, parents, failed = group.rows, list[Row](), set[str]()
         if self._representer is not None and self._report.dry_run:
             self._report.count_representations(self._representer.plan(group.chunks, group.sources))
         elif self._representer is not None and self._representer.kinds:
@@ -256,13 +249,12 @@ class _Run:
             parents, rows = family_rows(made.families, sources=group.sources)
             failed = {group.sources[number] for number in made.failed}
             if made.failed:
-                chunks = "1 chunk" if len(made.failed) == 1 else f"{len(made.failed)} chunks"
                 self._report.notes.append(
-                    f"degraded: the model gave no usable reply for {chunks}, so that representations are missing; "
-                    "the next ingest asks again"
+                    f"degraded: the model gave no usable reply for {len(made.failed)} of {len(group.chunks)} chunks, "
+                    "so that representations are missing; the next ingest asks again"
                 )
-        # another value than any ingest has: such a file is read again
-        new = [replace(record, settings="") if record.source in failed else record for record in new]
+        # other settings than any ingest has: such a file is read again
+        new = [replace(record, settings="") if record.source in failed else record for _, record in group.new]
         whole = [record.source for record in new]
         return group, Batch(rows, parents, whole, records=[*new, *group.seen])
 
@@ -281,32 +273,25 @@ class _Run:
     def closing_notes(self, settings: SplitSettings) -> list[str]:
         """Notes on pages read by OCR or without text, chunks without offsets, and those the model cannot embed."""
         notes = []
-        if recognised := self._grouping.recognised:
-            files = [
-                file if 0 in pages else f"{file} page {', '.join(map(str, sorted(pages)))}"
-                for file, pages in recognised.items()
-            ]
-            notes.append(f"read by OCR ({settings.ocr}): {_named(files, '; ')}")
-        if empty := self._grouping.empty:
-            files = [f"{file}: {count}" for file, count in empty.items()]
+        if files := self._grouping.recognised:
+            notes.append(f"read by OCR ({settings.ocr}): {_first_names(files)}")
+        if files := self._grouping.empty:
             advice = "" if settings.ocr else "; scanned pages are read with OCR (ocr=, --ocr)"
-            notes.append(f"pages without text: {_named(files, ', ')}{advice}")
+            notes.append(f"pages without text: {_first_names(files)}{advice}")
         if unplaced := self._grouping.unplaced:
-            what = f"{unplaced} chunk{' has' if unplaced == 1 else 's have'} no place in the file"
-            notes.append(f"{what}: {settings.name} rewrites the text")
+            notes.append(f"chunks without a place in the file: {unplaced}; {settings.name} rewrites the text")
         if self._chinese:
-            chunks = f"{self._chinese} Chinese chunk{'' if self._chinese == 1 else 's'}"
             notes.append(
-                f"{self._index.embedding} is English only: {chunks} can be found by keyword alone; for vectors name a "
-                "multilingual embedding model"
+                f"{self._index.embedding} is English only: Chinese chunks ({self._chinese}) can be found by keyword "
+                "alone; for vectors name a multilingual embedding model"
             )
         return notes
 
 
-def _named(files: list[str], between: str) -> str:
+def _first_names(files: list[str]) -> str:
     """The first files by name, and how many more there are."""
-    more = f" and {len(files) - _NAMED} more files" if len(files) > _NAMED else ""
-    return between.join(files[:_NAMED]) + more
+    more = f" and {len(files) - _MAX_NAMES} more files" if len(files) > _MAX_NAMES else ""
+    return ", ".join(files[:_MAX_NAMES]) + more
 
 
 def _add_vectors(index: DocumentIndex, report: IngestReport) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rag_kit.indexing.splitting.named import Tokenizer
 
 #: Goes up when readers or splitter give other chunks than before; then files are read again.
-READING = 4
+READING = 5
 _DEFAULTS: dict[str, Any] = {
     "chunk_size": 1000,
     "chunk_overlap": 100,
@@ -57,14 +57,10 @@ class SplitSettings:
 
     @property
     def values(self) -> dict[str, Any]:
-        """What is recorded in the index."""
-        values: dict[str, Any] = {"chunk_size": self.chunk_size, "chunk_overlap": self.chunk_overlap}
-        if self.name != "structure":
-            values["splitter"] = self.name
-        if self.ocr:
-            values["ocr"] = self.ocr
-        if self.keep_duplicates is not None:
-            values["keep_duplicates"] = self.keep_duplicates
+        """What is recorded in the index: sizes always, the rest where it is not the default."""
+        values = {name: getattr(self, name) for name in ("chunk_size", "chunk_overlap")}
+        other = {"splitter": self.name, "ocr": self.ocr, "keep_duplicates": self.keep_duplicates}
+        values |= {name: value for name, value in other.items() if value != _DEFAULTS[name]}
         return {**values, **self.represent}
 
     @property
@@ -99,12 +95,13 @@ def settings_for(
     before = _DEFAULTS | dict(recorded)
     if splitter is None:
         splitter, _, counted = str(before["splitter"]).partition(" by ")
-        if splitter not in SPLITTERS:
+        known = not counted or counted.endswith(".json") or tokenizer is not None
+        if splitter not in SPLITTERS or not known:
             raise InvalidInputError(
-                f"The files of the index in {index.folder} were split by {splitter}, which is not known by name: give "
-                "it again (splitter=...), or another one, by which all given files are split again."
+                f"The files of the index in {index.folder} were split by {before['splitter']}, which is not known by "
+                "name: give splitter= (and tokenizer=) again, or others, by which all given files are split again."
             )
-        tokenizer = tokenizer if tokenizer is not None else _recorded_tokenizer(index, counted)
+        tokenizer = tokenizer if tokenizer is not None else counted or None
     given = {
         "chunk_size": chunk_size,
         "chunk_overlap": chunk_overlap,
@@ -116,36 +113,16 @@ def settings_for(
     check_sizes(**sizes)
     values["ocr"] = ocr_languages(values["ocr"]) if values["ocr"] else ""
     cut = chosen_splitter(splitter, **sizes, embeddings=index.embeddings, tokenizer=tokenizer)
-    called = f"{_name_of(splitter)} by {_name_of(tokenizer)}" if tokenizer is not None else _name_of(splitter)
-    now = {**values, "splitter": called}
+    name = f"{_name_of(splitter)} by {_name_of(tokenizer)}" if tokenizer is not None else _name_of(splitter)
+    now = {**values, "splitter": name}
     changed = [
-        f"{'OCR' if name == 'ocr' else name} changed from {_shown(before[name])} to {_shown(now[name])}"
-        for name in _DEFAULTS
-        if before[name] != now[name]
+        f"{key} changed from {before[key]!r} to {now[key]!r}" for key in _DEFAULTS if before[key] != now[key]
     ]
-    if "represent" in recorded and any(recorded.get(name) != value for name, value in represent.items()):
+    if "represent" in recorded and any(recorded.get(key) != value for key, value in represent.items()):
         changed.append("what represents chunks (kinds, model or prompts) changed")
     tell = changed and "chunk_size" in recorded
     notes = [f"{' and '.join(changed)}: all given files are split again"] if tell else []
-    return SplitSettings(**values, splitter=cut, name=called, represent=represent, notes=notes)
-
-
-def _shown(value: Any) -> Any:
-    return "none" if value == "" else value
-
-
-def _recorded_tokenizer(index: DocumentIndex, name: str) -> str | None:
-    """The path of the tokenizer that an index records.
-
-    Raises:
-        InvalidInputError: It was a function.
-    """
-    if name and not name.endswith(".json"):
-        raise InvalidInputError(
-            f"The files of the index in {index.folder} were split into tokens that {name} counts: give it again "
-            "(tokenizer=...), or another splitter=."
-        )
-    return name or None
+    return SplitSettings(**values, splitter=cut, name=name, represent=represent, notes=notes)
 
 
 def _name_of(thing: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from rag_kit.documents import clean_text
 from rag_kit.indexing.readers.limits import ReadLimits
 
 Scalar = str | int | float | bool
@@ -21,6 +22,11 @@ class Unreadable(Exception):
         super().__init__(reason)
         self.reason = reason
         self.advice = advice
+
+    @property
+    def message(self) -> str:
+        """Both in a line for people."""
+        return clean_text(f"{self.reason}. {self.advice}.")
 
 
 def over_limit(what: str, limit: str, value: float) -> Unreadable:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -40,6 +41,7 @@ class Part(NamedTuple):
 
 
 _ABSENT = object()
+_SPACE = re.compile(r"\s*")
 
 
 def split(
@@ -177,8 +179,8 @@ def spans_of(document: Document, splitter: Any, start: int = 0, end: int | None 
     """
     text = document.page_content[start:end]
     made: Any = check_splitter(splitter)([Document(text, metadata=dict(document.metadata))])
-    given = list(made) if isinstance(made, Iterable) and not isinstance(made, Document) else [made]
-    for piece in given:
+    pieces = list(made) if isinstance(made, Iterable) and not isinstance(made, Document) else [made]
+    for piece in pieces:
         if not isinstance(piece, Document):
             raise InvalidInputError(
                 f"A splitter gave {type(piece).__name__}; it gets a list of documents and must give documents, such "
@@ -186,20 +188,19 @@ def spans_of(document: Document, splitter: Any, start: int = 0, end: int | None 
             )
     parts: list[Part] = []
     last, done = -1, 0
-    for piece, latest in zip(given, _latest_places(text, given), strict=True):
+    for piece in pieces:
+        content = piece.page_content
         metadata = {
             key: value
             for key, value in piece.metadata.items()
             if key not in ("start", "end", "start_index") and document.metadata.get(key, _ABSENT) != value
         }
-        place = _place(text, piece, last, done, latest)
-        if place is None:
-            parts.append(Part(piece.page_content, None, None, metadata))
+        place = _place(text, piece, last, done)
+        if place < 0:
+            parts.append(Part(content, None, None, metadata))
             continue
-        last, done = place, max(done, place + len(piece.page_content))
-        parts.append(
-            Part(piece.page_content, start + place, start + place + len(piece.page_content), metadata)
-        )
+        last, done = place, max(done, place + len(content))
+        parts.append(Part(content, start + place, start + place + len(content), metadata))
     return parts
 
 
@@ -219,41 +220,23 @@ def check_splitter(splitter: Any) -> Callable[[Sequence[Document]], Sequence[Doc
     return made
 
 
-def _place(text: str, piece: Document, last: int, done: int, latest: int | None) -> int | None:
-    """Where a piece stands: where it says, else where it goes on from the pieces before, else anywhere.
-
-    Of equal texts the last one that leaves nothing visible out is taken, and room for the pieces that follow.
+def _place(text: str, piece: Document, last: int, done: int) -> int:
+    """Where a piece stands: where it says, else where it goes on from the pieces before, else anywhere; -1: nowhere.
 
     Args:
         text: The document.
         piece: The piece.
         last: Where the piece before begins, -1 for the first one.
         done: Where the pieces before end.
-        latest: The last place that leaves room for the pieces that follow.
     """
     content = piece.page_content
     for key in ("start_index", "start"):
         stated = piece.metadata.get(key)
         if type(stated) is int and stated >= 0 and text.startswith(content, stated):
             return stated
-    if latest is None:
-        return None
-    new = done + len(text[done:]) - len(text[done:].lstrip())
-    found = text.rfind(content, last + 1, min(new, latest) + len(content))
-    if found < 0:
-        found = text.find(content, max(last, 0))
-    return found if found >= 0 else latest
-
-
-def _latest_places(text: str, pieces: Sequence[Document]) -> list[int | None]:
-    """The last place of each piece that leaves room for those that follow; ``None`` where it stands nowhere."""
-    places: list[int | None] = []
-    bound = len(text)
-    for piece in reversed(pieces):
-        place = text.rfind(piece.page_content, 0, bound + len(piece.page_content))
-        if place >= 0:
-            bound = place
-        else:  # it may stand behind those that follow
-            place = text.rfind(piece.page_content)
-        places.append(place if place >= 0 else None)
-    return places[::-1]
+    following = _SPACE.match(text, done)
+    # of equal texts the last one that leaves nothing visible out
+    place = text.rfind(content, last + 1, (following.end() if following else done) + len(content))
+    if place < 0:
+        place = text.find(content, max(last, 0))
+    return place if place >= 0 else text.rfind(content)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 #: A function from a text to its number of tokens, or the path of a ``tokenizer.json``.
 Tokenizer: TypeAlias = "Callable[[str], int] | str | PathLike[str]"
-#: A stretch of text that is not cut: a sentence or a word.
+#: Start and end of a stretch of text.
 Unit: TypeAlias = tuple[int, int]
 Places: TypeAlias = "Iterator[Unit]"
 
@@ -159,48 +158,37 @@ def _counter(tokenizer: Tokenizer | None) -> Callable[[str], int]:
 
 
 def _token_places(text: str, *, size: int, overlap: int, count: Callable[[str], int]) -> Places:
-    words = [match.start() for match in _WORD.finditer(text)]
-    # what is no word stays with its neighbour
-    units = pairwise([0, *words[1:], len(text)]) if words else ()
-    pieces = [piece for unit in units for piece in _halved(text, unit, size, count)]
-    return _packed(text, pieces, size, overlap, count)
+    """Join words into chunks of at most `size` tokens; a chunk begins with the last words of the one before."""
+    ends = [match.end() for match in _WORD.finditer(text)]
+    # a blank belongs to the word behind it, as most tokenizers have it
+    words = [piece for word in pairwise([0, *ends]) for piece in _halved(text, word, size, count)]
+    counts = [count(text[start:end]) for start, end in words]
+    first = 0
+    while first < len(words):
+        end, total = first + 1, counts[first]
+        while end < len(words) and total + counts[end] <= size:
+            total += counts[end]
+            end += 1
+        start, last = words[first][0], words[end - 1][1]
+        yield last - len(text[start:last].lstrip()), last
+        repeated = 0
+        first, previous = end, first
+        while end < len(words) and first > previous + 1 and repeated + counts[first - 1] <= overlap:
+            first -= 1
+            repeated += counts[first]
+        if end < len(words) and repeated + counts[end] > size:
+            first = end  # nothing new fits behind what is repeated
 
 
-def _halved(text: str, unit: Unit, size: int, count: Callable[[str], int]) -> Iterator[Unit]:
-    """Halve a unit until each piece fits."""
-    start, end = unit
+def _halved(text: str, word: Unit, size: int, count: Callable[[str], int]) -> Iterator[Unit]:
+    """Halve a word until each piece fits."""
+    start, end = word
     middle = whole_character(text, (start + end) // 2, start + 1)
     if count(text[start:end]) <= size or not start < middle < end:
-        yield unit
+        yield word
         return
     yield from _halved(text, (start, middle), size, count)
     yield from _halved(text, (middle, end), size, count)
-
-
-def _packed(text: str, units: Sequence[Unit], size: int, overlap: int, count: Callable[[str], int]) -> Places:
-    """Join units, none larger than `size`, into chunks; a chunk begins with the last units of the one before."""
-
-    def measure(start: int, end: int) -> int:
-        return count(text[start:end].strip())
-
-    first, done = 0, 0
-    while done < len(units):
-        start = units[first][0]
-        low, step = done, 1  # the last unit, found by bisection
-        while low + step < len(units) and measure(start, units[low + step][1]) <= size:
-            low, step = low + step, step * 2
-        window = units[low + 1 : low + step]
-        low += bisect_right(window, size, key=lambda unit: measure(start, unit[1]))
-        if first < done and measure(start, units[low][1]) > size:
-            first = done  # nothing new fits behind what is repeated
-            continue
-        end = units[low][1]
-        stretch = text[start:end]
-        if stretch.strip():
-            yield start + len(stretch) - len(stretch.lstrip()), start + len(stretch.rstrip())
-        first = done = low + 1
-        while first > 0 and overlap and done < len(units) and measure(units[first - 1][0], end) <= overlap:
-            first -= 1
 
 
 def _recursively(size: int, overlap: int, documents: Sequence[Document]) -> list[Document]:

