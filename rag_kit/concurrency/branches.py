@@ -1,33 +1,28 @@
-"""Branches side by side: the checks of a fan-out, what came out of it, and the one on threads."""
+"""Branches side by side, on threads (`fan_out`) or on the event loop (`afan_out`), and what came out of them."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, Literal, TypeVar, cast
 
 from rag_kit._redact import error_text
-from rag_kit.concurrency.budget import (
-    Branch,
-    check_abandoned,
-    check_count,
-    check_seconds,
-    time_left,
-)
-from rag_kit.concurrency.pool import Call, shared_pool
+from rag_kit.concurrency.budget import check_abandoned, check_count, check_seconds, time_limit
+from rag_kit.concurrency.pool import MAX_WIDTH, Call, is_full
+from rag_kit.concurrency.steps import acall_in_time, cancel_tasks
 from rag_kit.errors import BranchError, BranchTimeoutError, BudgetExceededError, InvalidInputError
 
 T = TypeVar("T")
 S = TypeVar("S")
 OnError = Literal["raise", "skip"]
-_MAX_MESSAGE = 300
 
 
 @dataclass(frozen=True)
@@ -38,13 +33,11 @@ class Outcome(Generic[T]):
         name: The branch's name.
         value: What it returned; ``None`` if it failed.
         error: Why it failed, or ``None``.
-        seconds: How long it ran (0 if it never started).
     """
 
     name: str
     value: T | None = None
     error: BaseException | None = None
-    seconds: float = 0.0
 
     @property
     def ok(self) -> bool:
@@ -69,114 +62,19 @@ class FanOut(Generic[T]):
         return [describe_failure(o.name, o.error) for o in self.outcomes if o.error is not None]
 
 
-class Plan:
-    """The checked arguments of a fan-out.
-
-    Attributes:
-        names: One name a branch.
-        width: Most branches at a time.
-        timeout: Seconds a branch may take.
-        seconds: Seconds the whole may take, by the active budgets.
-
-    Raises:
-        InvalidInputError: If an argument is not allowed.
-        BudgetExceededError: If the deadline of an active budget has passed.
-        BranchTimeoutError: If the caller itself runs in a branch that was abandoned.
-    """
-
-    def __init__(
-        self,
-        tasks: Sequence[Any],
-        width: int | None,
-        timeout: float | None,
-        on_error: str,
-        names: Sequence[str] | None,
-    ) -> None:
-        check_list("tasks", tasks)
-        for number, task in enumerate(tasks):
-            if not callable(task):
-                raise InvalidInputError(
-                    f"tasks[{number}] is {task!r:.60}, which cannot be called; give the function, not what it "
-                    "returned, e.g. lambda: search(query)."
-                )
-        check_count("max_concurrency", width, least=1)
-        if on_error not in ("raise", "skip"):
-            raise InvalidInputError(f"on_error={on_error!r:.60} was given; allowed: 'raise', 'skip'.")
-        if names is None:
-            names = [f"branch {number + 1}" for number in range(len(tasks))]
-        check_list("names", names)
-        if len(names) != len(tasks):
-            raise InvalidInputError(f"{len(names)} names were given for {len(tasks)} tasks; give one each.")
-        self.names = names
-        self.width = min(len(tasks), width or len(tasks))
-        self.timeout = check_seconds("timeout", timeout)
-        self._skip = on_error == "skip"
-        check_abandoned()
-        left = time_left()
-        self.seconds: float | None = left[0]
-        self._deadline: float | None = left[1]
-
-    def late(self, name: str) -> Exception:
-        """The error of a branch that took longer than its time-out."""
-        return BranchTimeoutError(f"Branch {name!r} took longer than timeout={self.timeout:g} s.")
-
-    def over(self) -> Exception:
-        """The error of a branch that was not done at the deadline."""
-        return BudgetExceededError("deadline", self._deadline or 0)
-
-    def check(self, outcome: Outcome[Any]) -> None:
-        """Raise what a failed branch means for the whole, unless failed branches are skipped.
-
-        Raises:
-            BranchError: With the branch's own error as its cause.
-            BudgetExceededError: As it is: a used-up budget stops the caller, not the branch.
-        """
-        error = outcome.error
-        if error is None or self._skip:
-            return
-        if isinstance(error, (BranchTimeoutError, BudgetExceededError)):
-            raise error
-        raise BranchError(f"Branch {describe_failure(repr(outcome.name), error)}") from error
-
-
-def check_list(name: str, value: Any) -> None:
-    """See that an argument is a list: nobody knows how many items a generator holds.
-
-    Raises:
-        InvalidInputError: If not.
-    """
-    listed = hasattr(value, "__len__") and hasattr(value, "__getitem__")
-    if not listed or isinstance(value, (str, bytes, dict)):
-        raise InvalidInputError(
-            f"{name} is {value!r:.60} ({type(value).__name__}); give a list (list(...) makes one of a generator)."
-        )
-
-
-def bound(func: Callable[..., T], items: Sequence[Any]) -> list[Callable[[], T]]:
-    """A task for each item.
-
-    Raises:
-        InvalidInputError: If there is no function, or no list of items.
-    """
-    check_list("items", items)
-    if not callable(func):
-        raise InvalidInputError(f"func is {func!r:.60}, which cannot be called; give a function of one item.")
-    return [partial(func, item) for item in items]
-
-
 def describe_failure(name: str, error: BaseException | None) -> str:
     """One line about a failed branch, without line breaks, keys or more length than needed."""
     if isinstance(error, BranchTimeoutError):
         return f"{name} did not answer in time: {error}"
-    return f"{name} failed: {error_text(cast('BaseException', error), most=_MAX_MESSAGE)}"
+    return f"{name} failed: {error_text(cast('BaseException', error), most=300)}"
 
 
 def fan_out(
-    tasks: Sequence[Callable[[], T]],
+    tasks: Iterable[Callable[[], T]],
     *,
     max_concurrency: int | None = None,
     timeout: float | None = None,
-    on_error: Literal["raise", "skip"] = "raise",
+    on_error: OnError = "raise",
     names: Sequence[str] | None = None,
 ) -> FanOut[T]:
     """Run functions side by side, each in a copy of the caller's context (so callbacks and budgets arrive).
@@ -187,7 +85,7 @@ def fan_out(
 
     Args:
         tasks: Functions without arguments.
-        max_concurrency: Most branches at a time; ``None`` for as many as there are (256 in a process).
+        max_concurrency: Most branches at a time; default: 256.
         timeout: Seconds each branch may take from its own start.
         on_error: ``"raise"`` the first failure at once, or ``"skip"`` failed branches and report them.
         names: One name a branch, for the report.
@@ -209,111 +107,199 @@ def fan_out(
         >>> result.values, result.degradations
         ([2], ['first failed: ZeroDivisionError: division by zero'])
     """
-    the_plan = Plan(tasks, max_concurrency, timeout, on_error, names)
-    if the_plan.width <= 1 and the_plan.timeout is None and the_plan.seconds is None:
-        return FanOut(_one_by_one(tasks, the_plan))
-    return FanOut(_Run(tasks, the_plan).result())
+    tasks = list(tasks)
+    names = _check_arguments(tasks, max_concurrency, timeout, on_error, names)
+    width = min(len(tasks), max_concurrency or MAX_WIDTH)
+    if width <= 1 and time_limit(timeout) is None:  # no thread is needed
+        return FanOut([_call_branch(*pair, on_error) for pair in zip(names, tasks, strict=True)])
+    return FanOut(_Threads(tasks, names, width, timeout, on_error).outcomes())
 
 
-def fan_out_map(func: Callable[[S], T], items: Sequence[S], **options: Any) -> FanOut[T]:
+async def afan_out(
+    tasks: Iterable[Callable[[], Awaitable[T]]],
+    *,
+    max_concurrency: int | None = None,
+    timeout: float | None = None,
+    on_error: OnError = "raise",
+    names: Sequence[str] | None = None,
+) -> FanOut[T]:
+    """Run coroutine functions side by side; the arguments mean what they mean in `fan_out`.
+
+    Nothing outlives the call: branches that are late, or not needed any more because one failed or the caller
+    was cancelled, are cancelled and waited for (one second at most, should one refuse to end).
+
+    Example:
+        >>> async def double(x):
+        ...     return 2 * x
+        >>> asyncio.run(afan_out([lambda: double(1), lambda: double(2)])).values
+        [2, 4]
+    """
+    tasks = list(tasks)
+    names = _check_arguments(tasks, max_concurrency, timeout, on_error, names)
+    if len(tasks) == 1:  # a task for it would take longer than it
+        return FanOut([await _await_branch(names[0], tasks[0], timeout, on_error)])
+    slots = asyncio.Semaphore(max_concurrency or max(1, len(tasks)))
+
+    async def run_branch(name: str, task: Callable[[], Awaitable[T]]) -> Outcome[T]:
+        async with slots:
+            return await _await_branch(name, task, timeout, on_error)
+
+    branches = [asyncio.create_task(run_branch(*pair)) for pair in zip(names, tasks, strict=True)]
+    done: set[asyncio.Task[Outcome[T]]] = set()
+    try:
+        if branches:
+            done, _ = await asyncio.wait(branches, return_when=asyncio.FIRST_EXCEPTION)
+    finally:
+        await cancel_tasks(branches)
+    return FanOut([branch.result() for branch in branches if branch in done])  # raises the first failure
+
+
+def fan_out_map(func: Callable[[S], T], items: Iterable[S], **options: Any) -> FanOut[T]:
     """Apply a function to items side by side; options and errors are those of `fan_out`.
 
     Example:
         >>> fan_out_map(len, ["a", "bc"]).values
         [1, 2]
     """
-    return fan_out(bound(func, items), **options)
+    return fan_out([partial(func, item) for item in items], **options)
 
 
-def _one_by_one(tasks: Sequence[Callable[[], T]], the_plan: Plan) -> list[Outcome[T]]:
-    """Without a time-out and at most one at a time, no thread is needed."""
-    outcomes: list[Outcome[T]] = []
-    for name, task in zip(the_plan.names, tasks, strict=True):
-        check_abandoned()
-        started = time.monotonic()
-        value, error = None, None
-        try:
-            value = Branch().context().run(task)
-        except Exception as raised:  # noqa: BLE001 - the caller's policy decides
-            error = raised
-        outcomes.append(Outcome(name, value, error, time.monotonic() - started))
-        the_plan.check(outcomes[-1])
-    return outcomes
+async def afan_out_map(func: Callable[[S], Awaitable[T]], items: Iterable[S], **options: Any) -> FanOut[T]:
+    """Apply a coroutine function to items side by side; options and errors are those of `afan_out`."""
+    return await afan_out([partial(func, item) for item in items], **options)
 
 
-class _Run(Generic[T]):
-    """One fan-out on the pool: the caller starts the branches, takes what they gave, and watches the clock."""
+def _check_arguments(
+    tasks: Sequence[Any], width: int | None, timeout: float | None, on_error: str, names: Sequence[str] | None
+) -> Sequence[str]:
+    """The names of the branches, or the error for a wrong argument or a deadline that has passed."""
+    for number, task in enumerate(tasks):
+        if not callable(task):
+            raise InvalidInputError(
+                f"tasks[{number}] is {task!r:.60}, which cannot be called; give the function, not what it returned, "
+                "e.g. lambda: search(query)."
+            )
+    check_count("max_concurrency", width, minimum=1)
+    check_seconds("timeout", timeout)
+    if on_error not in ("raise", "skip"):
+        raise InvalidInputError(f"on_error={on_error!r:.60} was given; allowed: 'raise', 'skip'.")
+    if names is None:
+        names = [f"branch {number + 1}" for number in range(len(tasks))]
+    if len(names) != len(tasks):
+        raise InvalidInputError(f"{len(names)} names were given for {len(tasks)} tasks; give one each.")
+    time_limit()
+    return names
 
-    def __init__(self, tasks: Sequence[Callable[[], T]], the_plan: Plan) -> None:
-        self._tasks, self._plan, self._pool = tasks, the_plan, shared_pool()
-        self._pending = deque(range(len(tasks)))
-        self._running: dict[int, Call[T]] = {}
+
+def _check_outcome(outcome: Outcome[T], on_error: str) -> Outcome[T]:
+    """The outcome, unless its branch failed and that is to be raised.
+
+    A used-up budget or time-out is raised as it is: it stops the caller, not the branch.
+    """
+    error = outcome.error
+    if error is None or on_error == "skip":
+        return outcome
+    if isinstance(error, (BranchTimeoutError, BudgetExceededError)):
+        raise error
+    raise BranchError(f"Branch {describe_failure(repr(outcome.name), error)}") from error
+
+
+def _call_branch(name: str, task: Callable[[], T], on_error: str) -> Outcome[T]:
+    """How a branch ended that runs on the caller's thread."""
+    check_abandoned()
+    value, error = None, None
+    try:
+        value = copy_context().run(task)
+    except Exception as raised:  # noqa: BLE001 - the caller's policy decides
+        error = raised
+    return _check_outcome(Outcome(name, value, error), on_error)
+
+
+async def _await_branch(
+    name: str, task: Callable[[], Awaitable[T]], timeout: float | None, on_error: str
+) -> Outcome[T]:
+    """How a branch ended that runs in the current task; cancelling this task is no failure of the branch."""
+    current = cast("asyncio.Task[Any]", asyncio.current_task())
+    cancelled_before = current.cancelling()
+    value, error = None, None
+    try:
+        value = await acall_in_time(task, timeout, f"Branch {name!r}")
+    except (Exception, asyncio.CancelledError) as raised:  # noqa: BLE001 - the caller's policy decides
+        error = raised
+    if current.cancelling() > cancelled_before:
+        raise asyncio.CancelledError  # also if the branch swallowed it
+    return _check_outcome(Outcome(name, value, error), on_error)
+
+
+class _Threads(Generic[T]):
+    """One fan-out on threads: the caller starts the branches, takes what they gave, and watches the clock."""
+
+    def __init__(
+        self,
+        tasks: Sequence[Callable[[], T]],
+        names: Sequence[str],
+        width: int,
+        timeout: float | None,
+        on_error: str,
+    ) -> None:
+        self._names, self._width, self._timeout, self._on_error = names, width, timeout, on_error
+        self._pending = deque(enumerate(tasks))
+        #: By number, oldest first: the call, and its time limit.
+        self._running: dict[int, tuple[Call[T], tuple[float, Exception] | None]] = {}
         self._ended: SimpleQueue[int] = SimpleQueue()
         self._outcomes: dict[int, Outcome[T]] = {}
-        self._ends = None if the_plan.seconds is None else time.monotonic() + the_plan.seconds
 
-    def result(self) -> list[Outcome[T]]:
+    def outcomes(self) -> list[Outcome[T]]:
+        """How all branches ended, in their order."""
         try:
-            with self._pool.waiting():
-                while len(self._outcomes) < len(self._tasks):
-                    self._start()
-                    with suppress(Empty):
-                        self._take(self._ended.get(timeout=self._patience()))
-                    self._give_up_late()
+            while self._pending or self._running:
+                if self._may_start():
+                    self._start(*self._pending.popleft())
+                else:
+                    self._wait()
         finally:  # on success nothing is left; on an error or Ctrl-C the rest is given up
-            for call in self._running.values():
+            for call, _ in self._running.values():
                 call.give_up()
-        return [self._outcomes[index] for index in range(len(self._tasks))]
+        return [self._outcomes[number] for number in sorted(self._outcomes)]
 
-    def _start(self) -> None:
-        width = min(self._plan.width, self._pool.max_active)
-        while self._pending and len(self._running) < width:
-            index = self._pending.popleft()
-            call = self._running[index] = self._pool.start(self._tasks[index])
-            call.future.add_done_callback(lambda _, index=index: self._ended.put(index))  # type: ignore[misc]
+    def _may_start(self) -> bool:
+        room = not self._running or (len(self._running) < self._width and not is_full())
+        return bool(self._pending) and room
 
-    def _take(self, index: int) -> None:
-        """Take what a branch gave; one that was late meanwhile is not there any more."""
-        call = self._running.pop(index, None)
-        if call is None:
+    def _start(self, number: int, task: Callable[[], T]) -> None:
+        try:
+            limit = time_limit(self._timeout, f"Branch {self._names[number]!r}")
+        except BudgetExceededError as error:
+            self._settle(number, error=error)
             return
-        error = call.future.exception()
-        if error is not None and not isinstance(error, Exception):
-            raise error
-        self._settle(index, call, None if error else call.future.result(), error)
+        call = Call(task)
+        self._running[number] = call, limit
+        call.future.add_done_callback(lambda _: self._ended.put(number))
 
-    def _settle(self, index: int, call: Call[T] | None, value: T | None, error: Exception | None) -> None:
-        seconds = 0.0 if call is None or call.started is None else time.monotonic() - call.started
-        outcome = self._outcomes[index] = Outcome(self._plan.names[index], value, error, seconds)
-        self._plan.check(outcome)
-
-    def _patience(self) -> float | None:
-        """How long to wait: a branch that starts meanwhile cannot be late before one time-out from now."""
-        now, timeout = time.monotonic(), self._plan.timeout
-        ends = [] if self._ends is None else [self._ends]
-        if timeout is not None:
-            ends += [(call.started or now) + timeout for call in self._running.values()]
-        return max(0.0, min(ends) - now) if ends else None
-
-    def _give_up_late(self) -> None:
-        """Settle the branches that were not done in time."""
-        now, timeout = time.monotonic(), self._plan.timeout
-        over = self._ends is not None and now >= self._ends
-        if timeout is None and not over:
+    def _wait(self) -> None:
+        """Wait for the end of a branch, or for the oldest one's time limit: no other comes before it."""
+        oldest, (call, limit) = next(iter(self._running.items()))
+        patience = None if limit is None else max(0.0, call.started + limit[0] - time.monotonic())
+        try:
+            number = self._ended.get(timeout=patience)
+        except Empty:
+            call.give_up()
+            del self._running[oldest]
+            self._settle(oldest, error=limit[1] if limit else None)
             return
-        for index, call in list(self._running.items()):
-            late = timeout is not None and call.started is not None and now - call.started >= timeout
-            if (over or late) and not call.future.done():
-                call.give_up()
-                del self._running[index]
-                error = self._plan.over() if over else self._plan.late(self._plan.names[index])
-                self._settle(index, call, None, error)
-        while over and self._pending:
-            self._settle(self._pending.popleft(), None, None, self._plan.over())
+        if number in self._running:  # else it was given up before
+            call, _ = self._running.pop(number)
+            error = call.future.exception()
+            if error is not None and not isinstance(error, Exception):
+                raise error
+            self._settle(number, None if error else call.future.result(), error)
+
+    def _settle(self, number: int, value: T | None = None, error: Exception | None = None) -> None:
+        self._outcomes[number] = _check_outcome(Outcome(self._names[number], value, error), self._on_error)
 
 
 _NUMBERS = re.compile(r"\d+(?:\.\d+)?")
-_MOST_LOGGED = 256
+_MAX_LOGGED = 256
 _logged: set[tuple[str, str, str]] = set()
 
 
@@ -333,7 +319,7 @@ def log_degraded(log: logging.Logger, name: str, note: str) -> None:
     """
     cause = (log.name, name, _NUMBERS.sub("#", note))
     level = logging.DEBUG if cause in _logged else logging.WARNING
-    if len(_logged) >= _MOST_LOGGED:
+    if len(_logged) >= _MAX_LOGGED:
         _logged.clear()
     _logged.add(cause)
     log.log(level, "%s: %s (this warning comes once; the notes of each document say it too)", name, note)

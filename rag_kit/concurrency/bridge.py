@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 import inspect
 import sys
-import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
+from concurrent.futures import wait
 from contextlib import suppress
 from functools import partial, wraps
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary, WeakSet, ref
 
-from rag_kit.concurrency.pool import PoolExecutor, shared_pool
+from rag_kit.concurrency.pool import MAX_WIDTH, Call, PoolExecutor
 
 if sys.platform == "win32":
     from asyncio import ProactorEventLoop as _Loop
@@ -30,15 +31,10 @@ _CANCEL_SECONDS = 30.0
 _SIGNS = ("Event loop is closed", "attached to a different loop", "bound to a different event loop")
 
 
-class _Owner(NamedTuple):
-    """A client, and the event loop that its connections belong to."""
-
-    client: weakref.ref[Any]
-    loop: weakref.ref[asyncio.AbstractEventLoop] | None  # None: unknown
-    closer: AsyncGenerator[None]  # not to be collected before the loop ends
-
-
-_owners: dict[int, _Owner] = {}
+#: Of each client the event loop that its connections belong to (none: unknown), and what closes them as it ends.
+_owners: WeakKeyDictionary[Any, tuple[ref[asyncio.AbstractEventLoop] | None, AsyncGenerator[None]]]
+_owners = WeakKeyDictionary()
+_slots: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
 
 class BridgeLoop(_Loop):
@@ -50,20 +46,21 @@ class BridgeLoop(_Loop):
 
     def __init__(self) -> None:
         super().__init__()
-        self._opened: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._opened: WeakSet[Any] = WeakSet()
         self.set_default_executor(PoolExecutor())
 
     async def create_connection(self, *args: Any, **options: Any) -> Any:
         """As asyncio's; records the transport, for `close`."""
-        made = await super().create_connection(*args, **options)
-        self._opened.add(made[0])
-        return made
+        transport, protocol = await super().create_connection(*args, **options)
+        self._opened.add(transport)
+        return transport, protocol
 
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:
-        """Nothing to do: the shared pool goes on. asyncio would start a thread to wait for it."""
+        """Do nothing, where asyncio would start a thread to wait for the others."""
 
     def close(self) -> None:
         """Close the connections, then the loop."""
+        _slots.pop(self, None)  # a semaphore that was waited for holds its loop
         if not self.is_closed() and self._opened:
             for transport in self._opened:
                 transport.abort()
@@ -73,33 +70,21 @@ class BridgeLoop(_Loop):
 
 
 async def run_in_thread(func: Callable[..., T], *args: object) -> T:
-    """Run a blocking function on the shared pool, in a copy of the caller's context.
+    """Run a blocking function on a thread, in a copy of the caller's context.
 
-    asyncio's own default pool has few threads (six on two cores), so fan-outs through it queue up. If the
-    caller is cancelled, the thread is abandoned.
-
-    Args:
-        func: The function.
-        *args: Its arguments.
-
-    Returns:
-        What the function returns.
-
-    Raises:
-        BranchError: If too many abandoned threads hang already.
-        Exception: What the function raises.
+    An event loop has 256 of them at a time (asyncio's own pool has six on two cores, so fan-outs through it queue up).
+    If the caller is cancelled, the thread is abandoned; if too many hang so already, it raises BranchError.
 
     Example:
-        >>> import asyncio
         >>> asyncio.run(run_in_thread(sorted, [3, 1, 2]))
         [1, 2, 3]
     """
-    call = shared_pool().start(partial(func, *args))
-    try:
-        with call.pool.waiting():
+    async with _slots.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(MAX_WIDTH)):
+        call = Call(partial(func, *args))
+        try:
             return await asyncio.wrap_future(call.future)
-    finally:  # cancelled
-        call.give_up()
+        finally:  # cancelled
+            call.give_up()
 
 
 def run_coroutine(awaitable: Awaitable[T]) -> T:
@@ -107,25 +92,16 @@ def run_coroutine(awaitable: Awaitable[T]) -> T:
 
     Ctrl-C cancels it, and is raised when it has ended (after 30 seconds at the latest).
 
-    Args:
-        awaitable: What an ``async def`` function returned.
-
-    Returns:
-        What the coroutine returns.
-
-    Raises:
-        Exception: What the coroutine raises.
-
     Example:
         >>> async def double(x):
         ...     return 2 * x
         >>> run_coroutine(double(2))
         4
     """
-    running: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any] | None]] = []
+    running: list[asyncio.Task[Any] | None] = []
 
     async def watched() -> T:
-        running.append((asyncio.get_running_loop(), asyncio.current_task()))
+        running.append(asyncio.current_task())
         return await awaitable
 
     def run() -> T:
@@ -137,16 +113,15 @@ def run_coroutine(awaitable: Awaitable[T]) -> T:
     except RuntimeError:
         return run()
     # The loop of this thread waits for us, so it cannot run the coroutine; a thread has to.
-    call = shared_pool().start(run)
+    call = Call(run)
     try:
-        call.wait()
+        return call.future.result()
     except KeyboardInterrupt:
-        for loop, task in running:
+        for task in running:
             if task is not None and not call.future.done():
-                loop.call_soon_threadsafe(task.cancel)
-                call.wait(_CANCEL_SECONDS)
+                task.get_loop().call_soon_threadsafe(task.cancel)
+                wait([call.future], _CANCEL_SECONDS)
         raise
-    return call.future.result()
 
 
 def blocking(function: Callable[P, Coroutine[Any, Any, T]], name: str) -> Callable[P, T]:
@@ -181,12 +156,6 @@ async def call_client(
         blocking: Calls the blocking side; ``None`` if it has none. It may raise NotImplementedError, which says so.
         connections: What holds the client's connections, as far as that is known.
 
-    Returns:
-        What the client gave.
-
-    Raises:
-        Exception: What the client raised.
-
     Example:
         >>> async def main():
         ...     async def native():
@@ -207,9 +176,9 @@ async def call_client(
     except Exception as error:
         if not of_another_loop(error):
             raise
-    for each in connections:
-        if (known := _owners.get(id(each))) is not None:
-            _owners[id(each)] = known._replace(loop=None)
+    for client in connections:
+        if client in _owners:
+            _owners[client] = None, _owners[client][1]
     return await run_in_thread(blocking)
 
 
@@ -220,22 +189,17 @@ def of_another_loop(error: BaseException) -> bool:
         >>> of_another_loop(RuntimeError("Event loop is closed")), of_another_loop(RuntimeError("No."))
         (True, False)
     """
+    pending: list[BaseException | None] = [error]
     seen: set[int] = set()
-    found: list[BaseException | None] = [error]
-    while found:
-        each = found.pop()
-        if each is None or id(each) in seen:
+    while pending:
+        cause = pending.pop()
+        if cause is None or id(cause) in seen:
             continue
-        seen.add(id(each))
-        if isinstance(each, RuntimeError) and any(sign in str(each) for sign in _SIGNS):
+        seen.add(id(cause))
+        if isinstance(cause, RuntimeError) and any(sign in str(cause) for sign in _SIGNS):
             return True
-        found += [each.__cause__, each.__context__, *getattr(each, "exceptions", ())]
+        pending += [cause.__cause__, cause.__context__, *getattr(cause, "exceptions", ())]
     return False
-
-
-def is_async(func: Any) -> bool:
-    """Whether a function, or the ``__call__`` of an object, is a coroutine function."""
-    return inspect.iscoroutinefunction(func) or inspect.iscoroutinefunction(getattr(func, "__call__", None))  # noqa: B004
 
 
 def call_function(func: Callable[..., Any], *args: object) -> Any:
@@ -247,49 +211,44 @@ def call_function(func: Callable[..., Any], *args: object) -> Any:
         >>> call_function(double, 2), call_function(len, "abc")
         (4, 3)
     """
-    given = func(*args)
-    return run_coroutine(given) if inspect.isawaitable(given) else given
+    result = func(*args)
+    return run_coroutine(result) if inspect.isawaitable(result) else result
 
 
 async def acall_function(func: Callable[..., Any], *args: object) -> Any:
     """As ``call_function``, from async code; a blocking function runs on a thread."""
-    given = func(*args) if is_async(func) else await run_in_thread(func, *args)
-    return await given if inspect.isawaitable(given) else given
+    kinds = (func, getattr(func, "__call__", None))  # noqa: B004 - an object may be called as a coroutine function
+    native = any(map(inspect.iscoroutinefunction, kinds))
+    result = func(*args) if native else await run_in_thread(func, *args)
+    return await result if inspect.isawaitable(result) else result
 
 
 async def _owns_all(loop: asyncio.AbstractEventLoop, connections: Sequence[object]) -> bool:
     """Whether this loop owns all connections; it becomes the owner of those without one, and closes them as it ends."""
-    for each in connections:
-        known = _owners.get(id(each))
-        if known is None or known.client() is not each:
-            try:
-                client = weakref.ref(each, partial(_forget, id(each)))
-            except TypeError:
-                continue  # its class has no weak references
-            closer = _close_with_loop(client)
-            _owners[id(each)] = _Owner(client, weakref.ref(loop), closer)
+    for client in connections:
+        try:
+            owner, _ = _owners[client]
+        except KeyError:
+            closer = _close_with_loop(ref(client))
+            _owners[client] = ref(loop), closer
             await anext(closer)
-        elif known.loop is None or known.loop() is not loop:
-            return False
+        except TypeError:
+            continue  # its class has no weak references
+        else:
+            if owner is None or owner() is not loop:
+                return False
     return True
 
 
-def _forget(key: int, _: object) -> None:
-    _owners.pop(key, None)
-
-
-async def _close_with_loop(reference: weakref.ref[Any]) -> AsyncGenerator[None]:
+async def _close_with_loop(reference: ref[Any]) -> AsyncGenerator[None]:
     """Close an HTTP client's pooled connections as the loop ends, when ``asyncio.run`` closes its generators."""
     try:
         yield
     finally:
         client = reference()
         # a closed client cannot be used again; a closed pool opens new connections
-        pools = [getattr(client, "_transport", None), *getattr(client, "_mounts", {}).values()]
-        for pool in pools:
+        for pool in [getattr(client, "_transport", None), *getattr(client, "_mounts", {}).values()]:
             if hasattr(pool, "aclose"):
-                _owners.pop(id(client), None)
-                with suppress(
-                    RuntimeError
-                ):  # some connections are of another loop; they are dropped all the same
+                _owners.pop(client, None)
+                with suppress(RuntimeError):  # some are of another loop; they are dropped all the same
                     await pool.aclose()

@@ -17,7 +17,9 @@ from rag_kit.errors import BranchTimeoutError, BudgetExceededError, InvalidInput
 #: About 31 years; the clocks of some systems cannot wait much longer.
 MAX_SECONDS = 1e9
 
+_lock = threading.Lock()
 _active: ContextVar[tuple[Budget, ...]] = ContextVar("rag_kit_budgets", default=())
+_branches: ContextVar[tuple[threading.Event, ...]] = ContextVar("rag_kit_branches", default=())
 
 
 class Budget:
@@ -56,14 +58,11 @@ class Budget:
         self.deadline = deadline
         self.calls = 0
         self.tokens = 0
-        self._started = time.monotonic()
-        self._lock = threading.Lock()
+        self._ends = None if deadline is None else time.monotonic() + deadline
 
     def remaining_seconds(self) -> float | None:
         """Seconds until the deadline, never below 0; ``None`` without a deadline."""
-        if self.deadline is None:
-            return None
-        return max(0.0, self.deadline - (time.monotonic() - self._started))
+        return None if self._ends is None else max(0.0, self._ends - time.monotonic())
 
     def charge_call(self) -> None:
         """Count a call that is about to be made.
@@ -71,24 +70,22 @@ class Budget:
         Raises:
             BudgetExceededError: If no call, token or time is left; the call is not counted then.
         """
-        with self._lock:
-            if self.max_calls is not None and self.calls >= self.max_calls:
-                raise BudgetExceededError("calls", self.max_calls)
-            if self.max_tokens is not None and self.tokens >= self.max_tokens:
-                raise BudgetExceededError("tokens", self.max_tokens)
-            if self.remaining_seconds() == 0:
-                raise BudgetExceededError("deadline", self.deadline or 0)
-            self.calls += 1
+        _charge_call((self,))
 
     def charge_tokens(self, n: int) -> None:
         """Count tokens that were used. Never raises for the cap: what was paid for is kept."""
         check_count("n", n)
-        with self._lock:
+        with _lock:
             self.tokens += n
 
-    def _refund_call(self) -> None:
-        with self._lock:
-            self.calls -= 1
+    def check_call(self) -> None:
+        """Raise `BudgetExceededError` if no call, token or time is left."""
+        if self.max_calls is not None and self.calls >= self.max_calls:
+            raise BudgetExceededError("calls", self.max_calls)
+        if self.max_tokens is not None and self.tokens >= self.max_tokens:
+            raise BudgetExceededError("tokens", self.max_tokens)
+        if self.remaining_seconds() == 0:
+            raise BudgetExceededError("deadline", self.deadline or 0)
 
     def __repr__(self) -> str:
         caps = f"max_calls={self.max_calls}, max_tokens={self.max_tokens}, deadline={self.deadline}"
@@ -122,15 +119,15 @@ def charge_call() -> None:
         BranchTimeoutError: If this code runs in a branch that was abandoned.
     """
     check_abandoned()
-    charged: list[Budget] = []
-    try:
-        for budget in _active.get():
-            budget.charge_call()
-            charged.append(budget)
-    except BudgetExceededError:
-        for budget in charged:
-            budget._refund_call()
-        raise
+    _charge_call(_active.get())
+
+
+def _charge_call(budgets: tuple[Budget, ...]) -> None:
+    with _lock:
+        for budget in budgets:
+            budget.check_call()
+        for budget in budgets:
+            budget.calls += 1
 
 
 def charge_tokens(n: int) -> None:
@@ -141,77 +138,70 @@ def charge_tokens(n: int) -> None:
 
 def remaining_seconds() -> float | None:
     """Seconds until the nearest deadline of the active budgets; ``None`` without one."""
-    return min((left for left, _ in _deadlines()), default=None)
+    return min(_seconds_left(), default=(None, None))[0]
 
 
-def time_left() -> tuple[float, float] | tuple[None, None]:
-    """Seconds until the nearest deadline of the active budgets, and that deadline.
+def time_limit(timeout: float | None = None, name: str = "It") -> tuple[float, Exception] | None:
+    """Seconds that a call may take, by its time-out and the active budgets, and the error if it takes longer.
+
+    ``None`` where nothing limits it; ``name`` says in the message what was called.
 
     Raises:
-        BudgetExceededError: It has passed.
+        BudgetExceededError: The deadline of an active budget has passed.
+        BranchTimeoutError: This code runs in a branch that was abandoned.
     """
-    left, deadline = min(_deadlines(), default=(None, None))
-    if left == 0 and deadline is not None:
-        raise BudgetExceededError("deadline", deadline)
-    return left, deadline  # type: ignore[return-value]
+    check_abandoned()
+    left, deadline = min(_seconds_left(), default=(None, None))
+    if left is not None and (timeout is None or left < timeout):
+        over = BudgetExceededError("deadline", deadline or 0)
+        if left == 0:
+            raise over
+        return left, over
+    if timeout is None:
+        return None
+    return timeout, BranchTimeoutError(f"{name} took longer than timeout={timeout:g} s.")
 
 
-def _deadlines() -> list[tuple[float, float]]:
-    found = [(budget.remaining_seconds(), budget.deadline) for budget in _active.get()]
-    return [(left, deadline) for left, deadline in found if left is not None and deadline is not None]
+def _seconds_left() -> list[tuple[float, float]]:
+    """Of each active budget with a deadline, the seconds until it and the deadline."""
+    return [
+        (budget.remaining_seconds() or 0.0, budget.deadline)
+        for budget in _active.get()
+        if budget.deadline is not None
+    ]
 
 
-class Branch:
-    """One branch of a fan-out, inside the current one; carried by a context variable, so that nested ones see it."""
+def begin_branch() -> tuple[threading.Event, Context]:
+    """A copy of the caller's context for work on a thread, and the event that tells the work that nobody waits for it.
 
-    __slots__ = ("_abandoned", "depth", "parent")
-
-    def __init__(self) -> None:
-        self.parent = current_branch.get()
-        self.depth: int = 0 if self.parent is None else self.parent.depth + 1
-        self._abandoned = False
-
-    def abandon(self) -> None:
-        """Say that nobody waits for this branch any more."""
-        self._abandoned = True
-
-    @property
-    def abandoned(self) -> bool:
-        """Whether this branch or one around it was abandoned."""
-        return self._abandoned or (self.parent is not None and self.parent.abandoned)
-
-    def context(self) -> Context:
-        """A copy of the caller's context in which this is the current branch."""
-        context = copy_context()
-        context.run(current_branch.set, self)
-        return context
-
-
-current_branch: ContextVar[Branch | None] = ContextVar("rag_kit_branch", default=None)
+    Work that is nested in it is told, too.
+    """
+    abandoned, context = threading.Event(), copy_context()
+    context.run(_branches.set, (*_branches.get(), abandoned))
+    return abandoned, context
 
 
 def check_abandoned() -> None:
     """Stop a branch that is still running although nobody waits for it: a thread cannot be killed.
 
     Raises:
-        BranchTimeoutError: If the current branch, or one around it, was abandoned.
+        BranchTimeoutError: The current branch, or one around it, was abandoned.
     """
-    branch = current_branch.get()
-    if branch is not None and branch.abandoned:
+    if any(abandoned.is_set() for abandoned in _branches.get()):
         raise BranchTimeoutError(
             "This branch was abandoned (its time-out passed, or its fan-out was stopped); it ends here."
         )
 
 
-def check_count(name: str, value: Any, *, least: int = 0) -> None:
+def check_count(name: str, value: Any, *, minimum: int = 0) -> None:
     """See that a cap is a whole number; ``None`` is no limit.
 
     Raises:
         InvalidInputError: It is no whole number, or too small.
     """
-    if value is not None and (type(value) is not int or value < least):
+    if value is not None and (type(value) is not int or value < minimum):
         raise InvalidInputError(
-            f"{name}={value!r:.60} was given; it must be a whole number >= {least}, or None."
+            f"{name}={value!r:.60} was given; it must be a whole number >= {minimum}, or None."
         )
 
 

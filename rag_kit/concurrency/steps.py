@@ -1,25 +1,28 @@
 """Logic written once, as a coroutine that awaits steps, and carried out either blocking or on an event loop.
 
 A step is one action in two forms. The logic awaits nothing but steps and other logic, so whoever carries it out
-chooses the form: `run` calls the blocking one of each step, on no event loop at all; `arun` awaits the other.
+chooses the form: `run` calls the blocking one of each step, on no event loop at all; `arun` awaits the other. A call
+within a time-out has the same two forms: `call_in_time` and `acall_in_time`.
 """
 
 from __future__ import annotations
 
+import asyncio
 import types
-from collections.abc import Awaitable, Callable, Coroutine, Generator
-from functools import partial
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Generator
 from typing import Any, Generic, TypeVar
 
-from rag_kit.concurrency.asynchronous import in_time
-from rag_kit.concurrency.budget import check_abandoned, time_left
-from rag_kit.concurrency.pool import shared_pool
-from rag_kit.errors import BranchTimeoutError, BudgetExceededError, InvalidInputError
+from rag_kit.concurrency.budget import time_limit
+from rag_kit.concurrency.pool import Call
+from rag_kit.errors import InvalidInputError
 
 T = TypeVar("T")
 
 Logic = Coroutine[Any, Any, T]
 """What an ``async def`` function returns that awaits steps and other logic only."""
+
+#: Seconds that a cancelled task gets to clean up; one that refuses to end is then left to itself.
+_GRACE = 1.0
 
 
 class Step(Generic[T]):
@@ -63,26 +66,22 @@ def run(logic: Logic[T], context: Any = None) -> T:
         >>> run(logic(), "Ada")
         'question to Ada!'
     """
-    resume: Callable[[Any], Any] = logic.send
-    value: Any = None
-    while True:
-        try:
-            step = resume(value)
-        except StopIteration as done:
-            result: T = done.value
-            return result
-        try:
-            value = _checked(step).sync(context)
-            resume = logic.send
-        except BaseException as error:  # noqa: BLE001 - raised where the logic awaits the step
-            value, resume = error, logic.throw
+
+    async def act(step: Step[Any]) -> Any:
+        return step.sync(context)
+
+    try:
+        _carry_out(logic, act).send(None)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+    raise AssertionError("a blocking step was suspended")
 
 
 async def arun(logic: Logic[T], context: Any = None) -> T:
     """As `run`, without blocking the event loop.
 
     Example:
-        >>> import asyncio
         >>> async def ask(name):
         ...     return f"question to {name}"
         >>> async def logic():
@@ -90,11 +89,12 @@ async def arun(logic: Logic[T], context: Any = None) -> T:
         >>> asyncio.run(arun(logic(), "Ada"))
         'question to Ada'
     """
-    return await _awaited(logic, context)
+    return await _carry_out(logic, lambda step: step.native(context))
 
 
 @types.coroutine
-def _awaited(logic: Logic[T], context: Any) -> Generator[Any, Any, T]:
+def _carry_out(logic: Logic[T], act: Callable[[Step[Any]], Awaitable[Any]]) -> Generator[Any, Any, T]:
+    """Await ``act(step)`` for each step of the logic; what fails is raised where the logic awaits the step."""
     resume: Callable[[Any], Any] = logic.send
     value: Any = None
     while True:
@@ -104,19 +104,15 @@ def _awaited(logic: Logic[T], context: Any) -> Generator[Any, Any, T]:
             result: T = done.value
             return result
         try:
-            value = yield from _checked(step).native(context).__await__()
+            if not isinstance(step, Step):
+                raise InvalidInputError(
+                    f"a coroutine that also runs without an event loop awaited {step!r:.80}; it may await steps only "
+                    "(rag_kit.concurrency.steps.Step)"
+                )
+            value = yield from act(step).__await__()
             resume = logic.send
-        except BaseException as error:  # noqa: BLE001 - raised where the logic awaits the step
+        except BaseException as error:  # noqa: BLE001 - the logic decides
             value, resume = error, logic.throw
-
-
-def _checked(step: Any) -> Step[Any]:
-    if not isinstance(step, Step):
-        raise InvalidInputError(
-            f"a coroutine that also runs without an event loop awaited {step!r:.80}; it may await steps only "
-            "(rag_kit.concurrency.steps.Step)"
-        )
-    return step
 
 
 def call_in_time(func: Callable[[], T], timeout: float | None = None) -> T:
@@ -135,34 +131,52 @@ def call_in_time(func: Callable[[], T], timeout: float | None = None) -> T:
         >>> call_in_time(lambda: 1, timeout=5)
         1
     """
-    limit = _limit(timeout)
+    limit = time_limit(timeout)
     if limit is None:
         return func()
     seconds, late = limit
-    call = shared_pool().start(func)
+    call = Call(func)
     try:
-        if not call.wait(seconds):
-            raise late()
+        call.future.exception(seconds)
+    except TimeoutError:
+        raise late from None
     finally:  # late, or interrupted
         call.give_up()
     return call.future.result()
 
 
-async def acall_in_time(func: Callable[[], Awaitable[T]], timeout: float | None = None) -> T:
-    """As `call_in_time`; what is late is cancelled, and one second is waited for its end."""
-    limit = _limit(timeout)
+async def acall_in_time(
+    func: Callable[[], Awaitable[T]], timeout: float | None = None, name: str = "It"
+) -> T:
+    """As `call_in_time`; what is late is cancelled, and one second is waited for its end.
+
+    The clock runs outside the task, so that one which swallows cancellation cannot stop it.
+    """
+    limit = time_limit(timeout, name)
     if limit is None:
         return await func()
     seconds, late = limit
-    return await in_time(func, seconds, late)
+    task = asyncio.ensure_future(func())
+    try:
+        done, _ = await asyncio.wait({task}, timeout=seconds)
+    finally:
+        await cancel_tasks({task})
+    if not done:
+        raise late
+    return task.result()
 
 
-def _limit(timeout: float | None) -> tuple[float, Callable[[], Exception]] | None:
-    """Seconds that a call may take, and what makes the error of one that takes longer."""
-    check_abandoned()
-    left, deadline = time_left()
-    if left is not None and deadline is not None and (timeout is None or left < timeout):
-        return left, partial(BudgetExceededError, "deadline", deadline)
-    if timeout is None:
-        return None
-    return timeout, lambda: BranchTimeoutError(f"It took longer than {timeout:g} s.")
+async def cancel_tasks(tasks: Collection[asyncio.Future[Any]]) -> None:
+    """Cancel those tasks that have not ended, and wait a second for their end; errors of all are taken note of."""
+    running = [task for task in tasks if not task.done()]
+    for task in tasks:
+        task.cancel()
+        task.add_done_callback(_retrieve)
+    if running:
+        await asyncio.wait(running, timeout=_GRACE)
+
+
+def _retrieve(task: asyncio.Future[Any]) -> None:
+    """Take a task's error, so that asyncio does not report it as lost."""
+    if not task.cancelled():
+        task.exception()

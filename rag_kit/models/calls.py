@@ -26,7 +26,7 @@ from rag_kit.concurrency.budget import (
     charge_tokens,
     check_seconds,
     remaining_seconds,
-    time_left,
+    time_limit,
     use_budget,
 )
 from rag_kit.concurrency.steps import Logic, Step, acall_in_time, arun, call_in_time, run
@@ -209,7 +209,7 @@ async def ask(call: ModelCall, runnable: Runnable[Any, Any], messages: list[Any]
         left = remaining_seconds()
         if left is not None and left <= _GRACE and kind is not Failure.RATE_LIMITED:
             await _wait(left)
-            time_left()  # raises the error of the budget
+            time_limit()  # raises the error of the budget
         await _wait(_seconds_to_retry(call, reply, kind, pause))
         pause *= 2
 

@@ -14,7 +14,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from rag_kit.concurrency.bridge import run_in_thread
-from rag_kit.concurrency.budget import time_left
+from rag_kit.concurrency.budget import time_limit
 from rag_kit.errors import ConfigurationError, InvalidInputError, ModelOutputError
 from rag_kit.models.calls import FIRST_PAUSE, LONGEST_PAUSE
 from rag_kit.models.clients import aembed_bare
@@ -173,10 +173,10 @@ class Vectors:
     async def _request(self, batch: list[str]) -> Any:
         """Vectors of one batch; a failure that may pass is retried after a pause that doubles."""
         for attempt in count():
-            limits = [each for each in (self._judge.timeout, time_left()[0]) if each is not None]
+            limit = time_limit(self._judge.timeout)
             async with self._judge.slots.current():
                 try:
-                    async with asyncio.timeout(min(limits, default=None)):
+                    async with asyncio.timeout(limit[0] if limit else None):
                         return await aembed_bare(cast("Embeddings", self._model), batch)
                 except Exception as error:  # noqa: BLE001 - sorted by kind below, and raised without its request
                     failure = error

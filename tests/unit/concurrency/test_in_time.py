@@ -34,7 +34,7 @@ async def test_what_hangs_is_left(native: bool) -> None:
     """The error says which limit came first; without any the caller's own thread does the work."""
     assert await in_time(native, False) is threading.current_thread()
     assert await in_time(native, False, 5.0)
-    with pytest.raises(BranchTimeoutError, match=r"longer than 0\.05 s"):
+    with pytest.raises(BranchTimeoutError, match=r"longer than timeout=0\.05 s"):
         await in_time(native, True, 0.05)
     with use_budget(Budget(deadline=0.05)), pytest.raises(BudgetExceededError, match="deadline"):
         await in_time(native, True, 5.0)
