@@ -32,12 +32,12 @@ def run(quick: bool = False) -> list[Row]:
     texts, asked = zipf(documents, 60)
     plain = BM25Index.from_texts(texts, analyzer=str.split)
     weights = {query: dict.fromkeys(query.split(), 1.0) for query in asked}
-    feedback = RelevanceFeedback(plain)
+    feedback = RelevanceFeedback()
     times = per_query(
         {
             "plain": lambda query: plain.search(query, K),
             "weighted": lambda query: plain.search_weighted(weights[query], K),
-            "rm3": lambda query: plain.search_weighted(feedback.weights(query), K),
+            "rm3": lambda query: plain.search_weighted(feedback.weights(plain, query), K),
         },
         asked,
     )
@@ -107,9 +107,9 @@ def quality(data: Path) -> None:
             f"{name}: {len(queries)} queries, BM25 nDCG@10 {base[:, 0].mean():.4f}, recall@100 {base[:, 1].mean():.4f}"
         )
         for weight in (0.5, 0.8, 0.9):
-            model = RelevanceFeedback(index, original_weight=weight)
+            model = RelevanceFeedback(original_weight=weight)
             got = _measured(
-                lambda text, index=index, model=model: index.search_weighted(model.weights(text), 100),
+                lambda text, index=index, model=model: index.search_weighted(model.weights(index, text), 100),
                 queries,
                 found.relevant,
             )

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rag_kit.documents import compile_filter
-from rag_kit.errors import IndexFormatError, InvalidInputError
+from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25 import parameters as check
-from rag_kit.indexing.bm25 import scoring, storage
-from rag_kit.indexing.bm25.base import InvertedIndex
+from rag_kit.indexing.bm25 import storage
+from rag_kit.indexing.bm25.inverted import InvertedIndex
 from rag_kit.indexing.bm25.parameters import DEFAULT_B, DEFAULT_K1
-from rag_kit.indexing.bm25.postings import count_terms
-from rag_kit.indexing.bm25.scoring import Variant
-from rag_kit.indexing.bm25.store import Store
+from rag_kit.indexing.bm25.postings import Postings, Run, count_terms
+from rag_kit.indexing.bm25.scoring import Bm25Weights, Floats, Formula, Variant
+from rag_kit.indexing.bm25.term_graph import TermGraph
 from rag_kit.indexing.bm25.view import Query
 from rag_kit.text import default_analyzer
 
@@ -71,27 +69,20 @@ class BM25Index(InvertedIndex):
         variant: Variant = "lucene",
         analyzer: Callable[[str], list[str]] | None = None,
     ) -> None:
-        formula = check.formula_of(k1, b, variant)
-        self.k1, self.b, self.variant = formula
-        self.analyzer = default_analyzer() if analyzer is None else check.check_analyzer(analyzer)
-        super().__init__(Store(partial(scoring.weights, formula=formula), count_terms))
+        super().__init__()
+        self._formula = check.formula_of(k1, b, variant)
+        self.k1, self.b, self.variant = self._formula
+        self.analyzer = default_analyzer() if analyzer is None else analyzer
+        self._graph: TermGraph | None = None  # the last one
 
-    def _write(
-        self,
-        documents: Iterable[Document],
-        ids: Iterable[str] | None,
-        *,
-        replace: bool,
-        searched: Sequence[str] | None = None,
-    ) -> list[str]:
-        """Add or replace documents; ``searched`` are the texts to analyse in place of theirs."""
-        given = check.documents_of(documents)
-        texts = [document.page_content for document in given] if searched is None else searched
+    def _analyse(self, texts: Sequence[str]) -> list[Sequence[str]]:
+        return [check.check_terms(self.analyzer, text) for text in texts]
 
-        def analyse(part: slice) -> list[list[str]]:
-            return [check.check_terms(self.analyzer(text)) for text in texts[part]]
+    def _run(self, analysed: Sequence[Sequence[str]], first: int) -> Run:
+        return count_terms(analysed, self._vocabulary, first)
 
-        return self._store.write(given, ids, analyse, replace=replace)
+    def _weights(self, postings: Postings, lengths: NDArray[np.int64]) -> Bm25Weights:
+        return Bm25Weights(postings, lengths, self._formula)
 
     # Reading
 
@@ -136,18 +127,6 @@ class BM25Index(InvertedIndex):
         """
         return self._search(check.check_weights(terms), k, filter)
 
-    def feedback(
-        self, query: str, k: int = 10, filter: Filter | None = None, *, max_documents: float = math.inf
-    ) -> list[tuple[dict[str, int], float]]:
-        """The best documents as the counts of their terms, for relevance feedback.
-
-        Returns:
-            ``({term: count}, score)`` of each, in the order of :meth:`search`; without the terms that occur in
-            more than ``max_documents``.
-        """
-        passes = compile_filter(filter) if filter else None
-        return self._store.best_counts(self._terms(query), check.check_k(k), passes, max_documents)
-
     def spread(
         self,
         seeds: Mapping[str, float],
@@ -175,24 +154,31 @@ class BM25Index(InvertedIndex):
             >>> [(doc.id, terms) for doc, _, terms in index.spread({"1": 1.0})]
             [('1', ['babbag']), ('2', ['babbag'])]
         """
-        return self._store.spread(seeds, check.check_k(k), filter, damping, max_df)
+        k = check.check_k(k)
+        with self._lock:
+            view = self.current()
+            if self._graph is None or not self._graph.fits(view.postings, max_df):
+                self._graph = TermGraph(view.postings, len(view), list(self._vocabulary), max_df)
+            graph = self._graph
+            weights = {self._places[key]: weight for key, weight in seeds.items() if key in self._places}
+        visits = graph.visits(weights, k, damping, view.passing(filter) if filter else None)
+        documents = view.documents(place for place, _, _ in visits)
+        return [(doc, mass, terms) for doc, (_, mass, terms) in zip(documents, visits, strict=True)]
 
     def _search(self, terms: Query, k: int, filter: Filter | None) -> Hits:
-        k = k if type(k) is int and k > 0 else check.check_k(k)
-        view = self._store.view
-        view = self._store.current() if view is None else view
-        return view.search(terms, k, compile_filter(filter) if filter else None)
+        view = self._view or self.current()
+        return view.search(terms, check.check_k(k), compile_filter(filter) if filter else None)
 
-    def _terms(self, query: str) -> list[str]:
+    def _terms(self, query: str) -> Sequence[str]:
         terms = self.analyzer(query if isinstance(query, str) else check.check_query(query))
-        return terms if isinstance(terms, list) else check.check_terms(terms)
+        return terms if isinstance(terms, list) else check.check_terms(self.analyzer, query)
 
-    def scores(self, query: str) -> NDArray[np.floating[Any]]:
+    def scores(self, query: str) -> Floats:
         """The score of every document, in insertion order, as a new array of shape (documents,).
 
         float32 for ``lucene``, float64 for ``okapi``, whose scores may be below zero.
         """
-        return self._store.current().scores(self._terms(query))
+        return self.current().scores(self._terms(query))
 
     def maximum(self, query: str | Mapping[str, float]) -> float:
         """What no document's score for the query can exceed: each of its terms at full weight.
@@ -204,11 +190,12 @@ class BM25Index(InvertedIndex):
             query: A query, or weighted terms as for :meth:`search_weighted`.
         """
         terms = check.check_weights(query) if isinstance(query, Mapping) else self._terms(query)
-        return self._store.current().maximum(terms, self.k1, self.variant)
+        return (self._view or self.current()).maximum(terms)
 
-    def document_frequency(self, term: str) -> int:
-        """In how many documents a term, as the ``analyzer`` makes it, occurs."""
-        return self._store.current().frequency(term)
+    def document_frequencies(self, terms: Iterable[str]) -> dict[str, int]:
+        """In how many documents each term, as the ``analyzer`` makes it, occurs."""
+        view = self.current()
+        return {term: view.frequency(term) for term in terms}
 
     # Storing
 
@@ -227,7 +214,7 @@ class BM25Index(InvertedIndex):
             "settings": {"k1": self.k1, "b": self.b, "variant": self.variant},
             "analyzer": storage.settings_of(self.analyzer),
         }
-        storage.save(path, _FILE, header, self._store.snapshot())
+        storage.save(path, _FILE, header, self._state())
 
     @classmethod
     def load(cls, path: str | Path, *, analyzer: Callable[[str], list[str]] | None = None) -> BM25Index:
@@ -242,43 +229,24 @@ class BM25Index(InvertedIndex):
             IndexFormatError: It is damaged, cut short, of a newer format, or no index; the message names it.
             InvalidInputError: The index needs its ``analyzer``, or has one and was given another.
         """
-        formula, stored = storage.load(path, _FILE, _formula_of)
-        chosen = _pick_analyzer(path, stored.header["analyzer"], analyzer)
-        index = cls(**formula._asdict(), analyzer=chosen)
-        index._store.restore(stored.columns, stored.postings, stored.vocabulary)
-        index.prepare()
+        (formula, stored), state = storage.load(path, _FILE, _settings_in)
+        if stored is None and analyzer is None:
+            raise InvalidInputError(
+                f"{path} was built with an analyzer function of its own; give it again: load(path, analyzer=...)."
+            )
+        if stored is not None and analyzer not in (None, stored):
+            raise InvalidInputError(
+                f"{path} was built with {stored!r}, not with {analyzer!r}; leave analyzer out, or build it again."
+            )
+        index = cls(**formula._asdict(), analyzer=stored or analyzer)
+        index._restore(state)
         return index
 
     def __repr__(self) -> str:
         return f"BM25Index({len(self)} documents, k1={self.k1:g}, b={self.b:g}, variant={self.variant!r})"
 
 
-def _formula_of(file: storage.Sections) -> scoring.Formula:
-    """The parameters in the header of a file."""
-    settings = file.header["settings"]
-    if not isinstance(settings, dict) or set(settings) != {"k1", "b", "variant"}:
-        raise ValueError(f"the settings are {settings!r}")
-    if not isinstance(file.header["analyzer"], (dict, type(None))):
-        raise ValueError(f"the analyzer is {file.header['analyzer']!r}")
-    return check.formula_of(**settings)
-
-
-def _pick_analyzer(
-    path: str | Path, settings: Mapping[str, Any] | None, given: Callable[[str], list[str]] | None
-) -> Callable[[str], list[str]]:
-    """The analyzer for a loaded index: the stored one, or the caller's where none could be stored."""
-    if settings is None:
-        if given is None:
-            raise InvalidInputError(
-                f"{path} was built with an analyzer function of its own; give it again: load(path, analyzer=...)."
-            )
-        return given
-    try:
-        stored = storage.analyzer_from(settings)
-    except (InvalidInputError, TypeError) as error:
-        raise IndexFormatError(f"{path} holds analyzer settings that are not allowed: {error}") from error
-    if given is not None and given != stored:
-        raise InvalidInputError(
-            f"{path} was built with {stored!r}, not with {given!r}. Leave analyzer out, or build the index again."
-        )
-    return stored
+def _settings_in(file: storage.Sections) -> tuple[Formula, Callable[[str], list[str]] | None]:
+    """The parameters and the analyzer in the header of a file, without one that was a function of the user's."""
+    settings, analyzer = file.header["settings"], file.header["analyzer"]
+    return check.formula_of(**settings), None if analyzer is None else storage.analyzer_from(analyzer)

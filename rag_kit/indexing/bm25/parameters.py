@@ -1,9 +1,9 @@
-"""Checks of what a caller hands to an index, each with a message that says what was given and what to do."""
+"""Checks of what a caller hands to an index."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -17,42 +17,32 @@ if TYPE_CHECKING:
 
 DEFAULT_K1 = 0.9
 DEFAULT_B = 0.5
-_MOST = 1e30  # a weight times a score stays a finite float32
+_MAX_WEIGHT = 1e30  # a weight times a score stays a finite float32
 
 
 def formula_of(k1: Any, b: Any, variant: Any) -> Formula:
     """The parameters of BM25, each in its range."""
-    if not _is_number(k1) or not 0 <= k1 < math.inf:
-        raise InvalidInputError(
-            f"k1={k1!r} is not allowed; give a number of 0 or more ({DEFAULT_K1} is the default)."
-        )
-    if not _is_number(b) or not 0 <= b <= 1:
-        raise InvalidInputError(
-            f"b={b!r} is not allowed; give a number from 0 to 1 ({DEFAULT_B} is the default)."
-        )
+    for name, value, low, high, default in (
+        ("k1", k1, 0, math.inf, DEFAULT_K1),
+        ("b", b, 0, 1, DEFAULT_B),
+    ):
+        if not _is_number(value) or not low <= value <= high or math.isinf(value):
+            raise InvalidInputError(
+                f"{name}={value!r} is not allowed; give a number from {low} to {high:g} ({default} is the default)."
+            )
     if variant not in VARIANTS:
         raise InvalidInputError(f"variant={variant!r} is not known; use one of {', '.join(VARIANTS)}.")
     return Formula(float(k1), float(b), variant)
 
 
-def check_analyzer(analyzer: Any) -> Callable[[str], list[str]]:
-    """An analyzer, which can be called."""
-    if not callable(analyzer):
-        raise InvalidInputError(
-            f"analyzer is {_kind(analyzer)}; give a function from a text to the list of its terms, or None for "
-            "the default analyzer."
-        )
-    function: Callable[[str], list[str]] = analyzer
-    return function
-
-
-def check_terms(terms: Any) -> list[str]:
-    """What an analyzer gave for one text: not one string, which would count as a term per character."""
+def check_terms(analyzer: Callable[[str], Any], text: str) -> Sequence[str]:
+    """The terms of a text; one string as the result would count as a term per character."""
+    terms = analyzer(text)
     if not isinstance(terms, (list, tuple)):
         raise InvalidInputError(
-            f"The analyzer returned {_kind(terms)}; it must return a list of terms (str)."
+            f"The analyzer returned {type(terms).__name__}; it must return a list of terms (str)."
         )
-    return terms  # type: ignore[return-value]
+    return terms
 
 
 def documents_of(documents: Any) -> list[Document]:
@@ -69,37 +59,37 @@ def documents_of_texts(texts: Any, metadatas: Any) -> list[Document]:
     texts = _list_of("texts", texts, str, "strings (from_documents takes Documents)")
     if metadatas is None:
         metadatas = [None] * len(texts)
-    given = _list_of("metadatas", metadatas, (Mapping, type(None)), "dicts, one a text")
-    if len(given) != len(texts):
-        raise InvalidInputError(f"{len(texts)} texts but {len(given)} metadatas; give one each.")
-    return [Document(page_content=t, metadata=dict(m or {})) for t, m in zip(texts, given, strict=True)]
+    metadatas = _list_of("metadatas", metadatas, (Mapping, type(None)), "dicts, one a text")
+    if len(metadatas) != len(texts):
+        raise InvalidInputError(f"{len(texts)} texts but {len(metadatas)} metadatas; give one each.")
+    return [Document(page_content=t, metadata=dict(m or {})) for t, m in zip(texts, metadatas, strict=True)]
 
 
-def check_id_list(ids: Any, documents: int | None = None) -> list[str]:
+def check_ids(ids: Any, documents: int | None = None) -> list[str]:
     """Some ids, or one for each of so many documents."""
-    found = _list_of("ids", ids, str, "ids (str)")
-    if documents is not None and len(found) != documents:
+    checked = _list_of("ids", ids, str, "ids (str)")
+    if documents is not None and len(checked) != documents:
         raise InvalidInputError(
-            f"{documents} documents need as many ids, not {len(found)}; give one each, or leave ids out."
+            f"{documents} documents need as many ids, not {len(checked)}; give one each, or leave ids out."
         )
-    return found
+    return checked
 
 
-def _list_of(name: str, given: Any, kind: type | tuple[type, ...], what: str) -> list[Any]:
+def _list_of(name: str, values: Any, kind: type | tuple[type, ...], what: str) -> list[Any]:
     """The elements of a collection, each of a type; one string or mapping is no collection."""
-    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
-        raise InvalidInputError(f"{name} is {_kind(given)}; give a list of {what}.")
-    found = list(given)
-    for number, one in enumerate(found):
-        if not isinstance(one, kind):
-            raise InvalidInputError(f"{name}[{number}] is {_kind(one)}; give a list of {what}.")
-    return found
+    if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
+        raise InvalidInputError(f"{name} is {type(values).__name__}; give a list of {what}.")
+    listed = list(values)
+    for value in listed:
+        if not isinstance(value, kind):
+            raise InvalidInputError(f"{name} holds {type(value).__name__}; give a list of {what}.")
+    return listed
 
 
 def check_query(query: Any) -> str:
     """A query, which is a string."""
     if not isinstance(query, str):
-        raise InvalidInputError(f"A query must be a str, not {_kind(query)}.")
+        raise InvalidInputError(f"A query must be a str, not {type(query).__name__}.")
     return query
 
 
@@ -113,21 +103,14 @@ def check_k(k: Any) -> int:
 def check_weights(terms: Any) -> dict[str, float]:
     """The weighted terms of a query, finite numbers of 0 or more, without those of weight 0."""
     if not isinstance(terms, Mapping):
-        raise InvalidInputError(f"terms is {_kind(terms)}; give a dict from index term to weight.")
+        raise InvalidInputError(f"terms is {type(terms).__name__}; give a dict from index term to weight.")
     for term, weight in terms.items():
-        if not isinstance(term, str) or not _is_number(weight) or not 0 <= weight <= _MOST:
+        if not isinstance(term, str) or not _is_number(weight) or not 0 <= weight <= _MAX_WEIGHT:
             raise InvalidInputError(
-                f"The weight of {term!r} is {weight!r}; give strings with finite numbers from 0 to {_MOST:g}."
+                f"The weight of {term!r} is {weight!r}; give strings with finite numbers from 0 to {_MAX_WEIGHT:g}."
             )
     return {term: float(weight) for term, weight in terms.items() if weight > 0}
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
-
-
-def _kind(value: Any) -> str:
-    if value is None:
-        return "None"
-    short = repr(value[:40]) if isinstance(value, (str, bytes)) else ""
-    return f"{type(value).__name__} {short}".rstrip()

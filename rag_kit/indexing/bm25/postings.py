@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 Counts = NDArray[np.uint16] | NDArray[np.float32]
 
-_MOST = np.iinfo(np.uint16).max
-_GROUP = 1 << 17  # postings that small runs are gathered to
+_MAX_COUNT = np.iinfo(np.uint16).max
 
 
 class Vocabulary(dict[str, int]):
@@ -26,7 +25,7 @@ class Vocabulary(dict[str, int]):
 
 @dataclass(frozen=True)
 class Postings:
-    """Postings sorted by term, within a term in the order in which the documents came.
+    """Postings sorted by term, within a term by document.
 
     Attributes:
         pointers: Shape (terms + 1,), int64; term t has the postings ``pointers[t]:pointers[t + 1]``.
@@ -52,16 +51,10 @@ class Postings:
         """In how many documents each term occurs, shape (terms,)."""
         return np.diff(self.pointers)
 
-    def renumbered(self, new: NDArray[np.int32]) -> Postings:
-        """Give the documents new numbers, and drop those that have none.
-
-        Args:
-            new: Shape (documents,); the new number of each old one, below 0 where it goes.
-        """
-        documents = new[self.documents]
-        keep = documents >= 0
-        pointers = self.pointers - np.searchsorted(np.flatnonzero(~keep), self.pointers)
-        return Postings(pointers, documents[keep], self.counts[keep])
+    def as_run(self) -> Run:
+        """The same postings with the number of the term beside each."""
+        terms = np.repeat(np.arange(self.terms, dtype=np.int32), self.frequencies())
+        return Run(terms, self.documents, self.counts)
 
 
 @dataclass(frozen=True)
@@ -82,12 +75,6 @@ class Run:
         """The same with higher document numbers."""
         return Run(self.terms, self.documents + np.int32(by), self.counts)
 
-    def renumbered(self, new: NDArray[np.int32]) -> Run:
-        """Give the documents new numbers, and drop those that have none (as :meth:`Postings.renumbered`)."""
-        documents = new[self.documents]
-        keep = documents >= 0
-        return Run(self.terms[keep], documents[keep], self.counts[keep])
-
 
 def count_terms(token_lists: Sequence[Sequence[str]], vocabulary: Vocabulary, first: int) -> Run:
     """Count the terms of new documents, the first of which has a number; new terms enter the vocabulary."""
@@ -106,7 +93,7 @@ def count_terms(token_lists: Sequence[Sequence[str]], vocabulary: Vocabulary, fi
     return Run(
         terms.astype(np.int32),
         documents.astype(np.int32) + np.int32(first),
-        np.minimum(np.diff(at, append=total), _MOST).astype(np.uint16),
+        np.minimum(np.diff(at, append=total), _MAX_COUNT).astype(np.uint16),
     )
 
 
@@ -121,58 +108,32 @@ def weighted_terms(vectors: Sequence[Mapping[str, float]], vocabulary: Vocabular
     return Run(terms[order], documents[order], weights[order])
 
 
-def merge(base: Postings, runs: Sequence[Run], terms: int) -> Postings:
-    """Put new postings behind the old ones, term by term."""
-    runs = list(_consolidated(runs))
-    if not runs and base.terms == terms:
+def merge(
+    base: Postings, added: Sequence[Run], terms: int, new_numbers: NDArray[np.int32] | None = None
+) -> Postings:
+    """Put the postings of added documents behind the old ones, term by term.
+
+    Args:
+        base: The old postings.
+        added: Those of added documents.
+        terms: Number of terms.
+        new_numbers: Shape (documents,); the new number of each document, below 0 where it is dropped.
+    """
+    if not added and new_numbers is None and base.terms == terms:
         return base
-    old = base.frequencies()
-    frequencies = [np.bincount(run.terms, minlength=terms) for run in runs]
-    total = np.zeros(terms, np.int64)
-    total[: base.terms] = old
-    for frequency in frequencies:
-        total += frequency
+    runs = [base.as_run(), *added] if len(base.counts) else list(added)
+    if not runs:
+        return Postings(np.zeros(terms + 1, np.int64), base.documents, base.counts)
+    numbers = np.concatenate([run.terms for run in runs])
+    documents = np.concatenate([run.documents for run in runs])
+    counts = np.concatenate([run.counts for run in runs])
+    if new_numbers is not None:
+        documents = new_numbers[documents]
+        stays = documents >= 0
+        numbers, documents, counts = numbers[stays], documents[stays], counts[stays]
     pointers = np.zeros(terms + 1, np.int64)
-    np.cumsum(total, out=pointers[1:])
-    size = int(pointers[-1])
-    documents = np.empty(size, np.int32)
-    counts = np.empty(size, runs[0].counts.dtype if runs else base.counts.dtype)
-    free = pointers[:-1].copy()
-
-    untouched = np.ones(size, bool)
-    free[: base.terms] += old
-    for run, frequency in zip(runs, frequencies, strict=True):
-        start = np.cumsum(frequency) - frequency
-        target = (free - start)[run.terms]
-        target += np.arange(len(target))
-        documents[target], counts[target] = run.documents, run.counts
-        untouched[target] = False
-        free += frequency
-    documents[untouched], counts[untouched] = base.documents, base.counts
+    np.cumsum(np.bincount(numbers, minlength=terms), out=pointers[1:])
+    if len(runs) > 1:  # a stable sort of runs that are sorted is a merge
+        order = np.argsort(numbers, kind="stable")
+        documents, counts = documents[order], counts[order]
     return Postings(pointers, documents, counts)
-
-
-def _consolidated(runs: Sequence[Run]) -> Iterator[Run]:
-    """Gather small neighbouring runs, since each one that is placed costs a pass over the vocabulary."""
-    group: list[Run] = []
-    size = 0
-    for run in runs:
-        group.append(run)
-        size += len(run.terms)
-        if size >= _GROUP:
-            yield _joined(group)
-            group, size = [], 0
-    if size:
-        yield _joined(group)
-
-
-def _joined(runs: Sequence[Run]) -> Run:
-    if len(runs) == 1:
-        return runs[0]
-    terms = np.concatenate([run.terms for run in runs])
-    order = np.argsort(terms, kind="stable")
-    return Run(
-        terms[order],
-        np.concatenate([run.documents for run in runs])[order],
-        np.concatenate([run.counts for run in runs])[order],
-    )

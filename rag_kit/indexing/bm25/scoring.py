@@ -8,7 +8,7 @@ idf that Lucene uses, ln(1 + (N - df + .5) / (df + .5)), which is never negative
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from abc import ABC, abstractmethod
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -19,18 +19,7 @@ from rag_kit.indexing.bm25.postings import Postings
 Variant = Literal["lucene", "okapi"]
 VARIANTS = ("lucene", "okapi")
 EPSILON = 0.25
-
-
-class Weights(NamedTuple):
-    """The scores that postings add to their documents.
-
-    Attributes:
-        kind: Type of the scores.
-        of: Gives those of a term's postings, in their order, by the number of the term.
-    """
-
-    kind: np.dtype[Any]
-    of: Callable[[int], NDArray[np.floating[Any]]]
+Floats = NDArray[np.floating[Any]]
 
 
 class Formula(NamedTuple):
@@ -45,6 +34,60 @@ class Formula(NamedTuple):
     k1: float
     b: float
     variant: Variant
+
+
+class Weights(ABC):
+    """The scores that postings add to their documents.
+
+    Attributes:
+        kind: Type of the scores.
+    """
+
+    kind: np.dtype[Any]
+
+    @abstractmethod
+    def of(self, term: int) -> Floats:
+        """Those of a term's postings, in their order, by the number of the term."""
+
+    @abstractmethod
+    def highest(self, term: int) -> float:
+        """What a term adds to no score more than; a term without postings has the number after the last one."""
+
+
+class Bm25Weights(Weights):
+    """What each posting adds by BM25, computed term by term: float32 for ``lucene``, float64 for ``okapi``.
+
+    Args:
+        postings: The postings.
+        lengths: Shape (documents,); number of terms of each document.
+        formula: The parameters.
+    """
+
+    def __init__(self, postings: Postings, lengths: NDArray[np.int64], formula: Formula) -> None:
+        k1, b, variant = formula
+        mean = lengths.sum() / len(lengths) if lengths.any() else 1.0
+        self._postings = postings
+        self._saturation = k1 * (1 - b + b * lengths / mean)
+        # the last one is that of a term in no document
+        self._idf = inverse_frequencies(np.append(postings.frequencies(), 0), len(lengths), variant)
+        if variant == "okapi":
+            self._idf *= k1 + 1
+        # okapi in double precision, for parity with its reference within 1e-9
+        self.kind = np.dtype(np.float64 if variant == "okapi" else np.float32)
+
+    def of(self, term: int) -> Floats:
+        """See ``Weights``."""
+        part = slice(self._postings.pointers[term], self._postings.pointers[term + 1])
+        count = self._postings.counts[part].astype(np.float64)
+        below = self._saturation[self._postings.documents[part]]
+        below += count
+        count /= below
+        count *= self._idf[term]
+        return count.astype(self.kind, copy=False)
+
+    def highest(self, term: int) -> float:
+        """The score that a document nears as the term fills it; an unknown term counts as rarest."""
+        return max(float(self._idf[term]), 0.0)
 
 
 def inverse_frequencies(
@@ -70,30 +113,3 @@ def inverse_frequencies(
         # fsum does not depend on the order, so an index that grew has the mean of one built at once.
         idf[idf < 0] = EPSILON * math.fsum(present) / len(present)
     return idf
-
-
-def weights(postings: Postings, lengths: NDArray[np.int64], formula: Formula) -> Weights:
-    """What each posting adds to the score of its document, computed term by term when it is asked for.
-
-    Returns:
-        float32 for ``lucene``, float64 for ``okapi``.
-    """
-    k1, b, variant = formula
-    mean = lengths.sum() / len(lengths) if lengths.any() else 1.0
-    saturation = k1 * (1 - b + b * lengths / mean)
-    idf = inverse_frequencies(postings.frequencies(), len(lengths), variant)
-    if variant == "okapi":
-        idf *= k1 + 1
-    # okapi in double precision, for parity with its reference within 1e-9
-    kind = np.dtype(np.float64 if variant == "okapi" else np.float32)
-
-    def of(term: int) -> NDArray[np.floating[Any]]:
-        part = slice(postings.pointers[term], postings.pointers[term + 1])
-        count = postings.counts[part].astype(np.float64)
-        below = saturation[postings.documents[part]]
-        below += count
-        count /= below
-        count *= idf[term]
-        return count.astype(kind, copy=False)
-
-    return Weights(kind, of)

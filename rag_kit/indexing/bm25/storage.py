@@ -11,19 +11,16 @@ import hashlib
 import json
 import os
 import struct
-from array import array
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rag_kit.documents.atomic_file import replace_file
 from rag_kit.errors import IndexFormatError, IndexMissingError, InvalidInputError
 from rag_kit.indexing.bm25.postings import Postings
-from rag_kit.indexing.bm25.view import Columns, View
+from rag_kit.indexing.bm25.view import Row
 from rag_kit.text import Analyzer
 from rag_kit.text.ngrams import CharacterNgrams
 
@@ -37,8 +34,7 @@ _ANALYZERS: dict[str, type[Analyzer] | type[CharacterNgrams]] = {
 }
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(NamedTuple):
     """A kind of index file.
 
     Attributes:
@@ -52,14 +48,12 @@ class Kind:
     counts: str
 
 
-@dataclass(frozen=True)
-class Stored:
-    """What a file holds."""
+class State(NamedTuple):
+    """The documents of an index, their postings, and the terms in the order of their numbers."""
 
-    header: Mapping[str, Any]
-    columns: Columns
+    rows: Sequence[Row]
     postings: Postings
-    vocabulary: list[str]
+    vocabulary: Sequence[str]
 
 
 class Sections:
@@ -83,10 +77,10 @@ def save(
     path: str | Path,
     kind: Kind,
     header: Mapping[str, Any],
-    state: tuple[View, Sequence[str]],
+    state: State,
     sections: Mapping[str, bytes] | None = None,
 ) -> None:
-    """Write documents, postings, the terms in the order of their numbers, and further sections.
+    """Write the state of an index, and further sections.
 
     Raises:
         InvalidInputError: Metadata are not JSON, its folder is not there, or it is no ordinary file.
@@ -97,49 +91,43 @@ def save(
         raise InvalidInputError(f"The folder {place.parent} is not there; create it, or give another path.")
     if place.exists() and not place.is_file():
         raise InvalidInputError(f"{str(place)!r} is no ordinary file; name another place for the index.")
-    view, vocabulary = state
-    columns, _ = view.columns.taken(np.arange(len(view)))
-    rows = zip(
-        columns.ids, columns.document_ids, columns.texts, columns.metadata, columns.lengths, strict=True
-    )
-    counts = view.postings.counts
-    header, type_of = {**header, "documents": len(view)}, "<f4"
-    if kind.counts == "counts":
-        header["count_bytes"], type_of = counts.itemsize, f"<u{counts.itemsize}"
-    blocks = {
-        "documents": b"\n".join(map(_dump_row, rows)),
-        "vocabulary": dumps(list(vocabulary)),
+    counts = state.postings.counts
+    letter = "u" if kind.counts == "counts" else "f"
+    body = {
+        "documents": b"\n".join(map(_dump_row, state.rows)),
+        "vocabulary": dumps(list(state.vocabulary)),
         **(sections or {}),
-        "pointers": view.postings.pointers.astype("<i8").tobytes(),
-        "postings": view.postings.documents.astype("<i4").tobytes(),
-        kind.counts: counts.astype(type_of).tobytes(),
+        "pointers": state.postings.pointers.astype("<i8").tobytes(),
+        "postings": state.postings.documents.astype("<i4").tobytes(),
+        kind.counts: counts.astype(f"<{letter}{counts.itemsize}").tobytes(),
     }
-    _write(place, kind, header, blocks)
-
-
-def _write(path: Path, kind: Kind, header: Mapping[str, Any], sections: Mapping[str, bytes]) -> None:
     places, offset = {}, 0
-    for name, data in sections.items():
+    for name, data in body.items():
         places[name] = [offset, len(data)]
         offset += len(data)
-    head = dumps({**header, "sections": places})
-    blocks = [_FIXED.pack(kind.magic, FORMAT_VERSION, len(head), offset), head, *sections.values()]
+    numbers = {"documents": len(state.rows), "count_bytes": counts.itemsize}
+    head = dumps({**header, **numbers, "sections": places})
+    blocks = [_FIXED.pack(kind.magic, FORMAT_VERSION, len(head), offset), head, *body.values()]
     digest = hashlib.blake2b(digest_size=_DIGEST)
     for block in blocks:
         digest.update(block)
-    replace_file(path, lambda file: file.writelines([*blocks, digest.digest()]))
+    replace_file(place, lambda file: file.writelines([*blocks, digest.digest()]))
 
 
-def load(path: str | Path, kind: Kind, parse: Callable[[Sections], T]) -> tuple[T, Stored]:
+def load(path: str | Path, kind: Kind, parse: Callable[[Sections], T]) -> tuple[T, State]:
     """Read a file and check all of it.
+
+    Args:
+        path: The file.
+        kind: What it must be.
+        parse: Reads what the kind of index has beside its state; a ``ValueError`` or ``KeyError`` refuses the file.
 
     Raises:
         IndexMissingError: There is no such file.
         IndexFormatError: It is damaged, of another version or contradictory; the message names it.
     """
-    place = _checked_path(path)
     try:
-        data = place.read_bytes()
+        data = _checked_path(path).read_bytes()
     except FileNotFoundError:
         raise IndexMissingError(
             f"There is no {kind.name} at {path}. Build one and save() it there."
@@ -162,34 +150,33 @@ def load(path: str | Path, kind: Kind, parse: Callable[[Sections], T]) -> tuple[
         )
     try:
         file = Sections(json.loads(data[_FIXED.size : start]), view[start : start + body_size])
-        return parse(file), _stored(file, kind)
+        return parse(file), _state(file, kind)
     except (KeyError, TypeError, ValueError, IndexError, OverflowError, RecursionError) as error:
-        why = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-        raise IndexFormatError(f"{path} holds contradictory data ({why}). Build the index again.") from error
+        raise IndexFormatError(
+            f"{path} holds contradictory data ({error!r}). Build the index again."
+        ) from error
 
 
-def _stored(file: Sections, kind: Kind) -> Stored:
+def _state(file: Sections, kind: Kind) -> State:
     """The documents and postings of a file."""
     whole = kind.counts == "counts"
     type_of = f"<u{file.header['count_bytes']}" if whole else "<f4"
-    counts: NDArray[Any] = np.frombuffer(file.bytes(kind.counts), type_of)
+    counts: Any = np.frombuffer(file.bytes(kind.counts), type_of)
     postings = Postings(
         np.frombuffer(file.bytes("pointers"), "<i8").astype(np.int64),
         np.frombuffer(file.bytes("postings"), "<i4").astype(np.int32),
-        counts.astype(np.uint16) if whole else counts.astype(np.float32),
+        counts.astype(np.uint16 if whole else np.float32),
     )
-    # one [id, document id, text, metadata, length] a line
-    rows = map(json.loads, file.bytes("documents").splitlines())
-    ids, document_ids, texts, metadata, lengths = map(list, list(zip(*rows, strict=True)) or [()] * 5)
-    columns = Columns(ids, document_ids, texts, metadata, array("q", lengths))
-    return Stored(file.header, columns, postings, file.json("vocabulary"))
+    rows = [Row(*json.loads(line)) for line in file.bytes("documents").splitlines()]
+    vocabulary = file.json("vocabulary")
+    if len(vocabulary) != postings.terms or any(type(row.length) is not int for row in rows):
+        raise ValueError("terms or lengths of documents do not fit")
+    return State(rows, postings, vocabulary)
 
 
 def settings_of(analyzer: Callable[[str], list[str]]) -> dict[str, Any] | None:
     """What is stored of an analyzer; ``None`` for a function of the user's, which cannot be."""
-    if isinstance(analyzer, (Analyzer, CharacterNgrams)) and type(analyzer) in _ANALYZERS.values():
-        return analyzer.settings()
-    return None
+    return analyzer.settings() if type(analyzer) in _ANALYZERS.values() else None  # type: ignore[attr-defined]
 
 
 def analyzer_from(settings: Any) -> Analyzer | CharacterNgrams:
@@ -203,11 +190,9 @@ def _checked_path(path: Any) -> Path:
     """The path of an index file."""
     if not isinstance(path, (str, os.PathLike)) or not str(path):
         raise InvalidInputError(f"path is {path!r} ({type(path).__name__}); give the path of a file.")
-    if (found := Path(path)).is_dir():
-        raise InvalidInputError(
-            f"{found} is a folder; an index is one file, so give a file's path in it: {found / 'index'}"
-        )
-    return found
+    if (file := Path(path)).is_dir():
+        raise InvalidInputError(f"{file} is a folder; give the path of a file in it: {file / 'index'}")
+    return file
 
 
 def dumps(value: Any) -> bytes:
@@ -215,12 +200,12 @@ def dumps(value: Any) -> bytes:
     return json.dumps(value, separators=(",", ":"), default=_plain).encode("ascii")
 
 
-def _dump_row(row: tuple[Any, ...]) -> bytes:
+def _dump_row(row: Row) -> bytes:
     try:
         return dumps(row)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInputError(
-            f"The metadata of document {row[0]!r} cannot be saved: {error}. Use plain JSON values "
+            f"The metadata of document {row.key!r} cannot be saved: {error}. Use plain JSON values "
             "(a date as an ISO string, a set as a list)."
         ) from error
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -85,7 +84,7 @@ class KeywordLeg(FileLeg):
                     query = "SELECT id FROM removed WHERE generation > ?"
                     index.delete([key for (key,) in connection.execute(query, (self._generation,))])
                 searched = [searched_text(one.page_content, one.metadata) for one in changed]
-                index._write(changed, None, replace=True, searched=searched)
+                index._write(changed, None, replace=True, texts=searched)
             except BaseException:
                 self._index = None  # half-way: from the file again, next time
                 raise
@@ -121,11 +120,12 @@ class KeywordLeg(FileLeg):
     def _new_mask(self, connection: Connection, state: State, where: Filter) -> Mask:
         """The mask of a filter by the metadata in memory: by position there, then by row number."""
         index = self.follow(connection, state)
-        view = index._store.current()
+        view = index.current()
         if self._placed[0] != state.generation:
             numbers = dict(connection.execute("SELECT id, n FROM chunks").fetchall())
             places = np.full(max(numbers.values(), default=0) + 1, len(view), np.int64)
-            places[list(numbers.values())] = index._store.positions(numbers)
+            of_key = {row.key: place for place, row in enumerate(view.rows[: len(view)])}
+            places[list(numbers.values())] = [of_key.get(key, -1) for key in numbers]
             self._placed = state.generation, places
         return np.append(view.passing(where), False)[self._placed[1]]
 
@@ -144,8 +144,8 @@ class KeywordLeg(FileLeg):
                 return
             if self._index is None:
                 return
-            view = self.follow(connection, state)._store.current()
-        held = dict(zip(view.columns.ids, map(text_hash, view.columns.texts), strict=True))
+            view = self.follow(connection, state).current()
+        held = {row.key: text_hash(row.text) for row in view.rows[: len(view)]}
         stored = dict(connection.execute("SELECT id, hash FROM chunks").fetchall())
         for keys, what in (
             (stored.keys() - held.keys(), "are missing"),
@@ -212,11 +212,9 @@ class KeywordView:
         """
         return self.search(terms, k, filter)
 
-    def feedback(
-        self, query: str, k: int = 10, filter: Filter | None = None, *, max_documents: float = math.inf
-    ) -> list[tuple[dict[str, int], float]]:
-        """The best documents as the counts of their terms (see ``BM25Index.feedback``)."""
-        return self._index.feedback(query, k, self._where(filter), max_documents=max_documents)
+    def document_frequencies(self, terms: Iterable[str]) -> dict[str, int]:
+        """In how many documents each term occurs."""
+        return self._index.document_frequencies(terms)
 
     def spread(
         self, seeds: Mapping[str, float], k: int = 4, filter: Filter | None = None, **settings: Any
@@ -231,10 +229,8 @@ class KeywordView:
     def _best(
         self, query: str | Mapping[str, float], k: int, where: Filter | None
     ) -> list[tuple[Document, float]]:
-        from rag_kit.indexing.bm25.view import documents_at
-
         # a finished state, which no writer changes; documents are made of the k that are returned only
-        view = self._index._store.current()
+        view = self._index.current()
         terms = self.analyzer(query) if isinstance(query, str) else check_weights(query)
         passes = None if where is None else compile_filter(where)
         fetch = k + _TIES
@@ -244,11 +240,11 @@ class KeywordView:
                 break
             fetch *= 4
         # in arrays, not tuples: k may be as large as the corpus
-        ids = [view.columns.ids[at] for at in found.tolist()]
+        ids = [view.rows[at].key for at in found.tolist()]
         by_id = np.array(sorted(range(len(ids)), key=ids.__getitem__), np.int64)
         steps = np.rint(scored.astype(np.float64) / TIE)[by_id]
         best = by_id[np.argsort(-steps, kind="stable")][:k]
-        documents = documents_at(view.columns, found[best].tolist())
+        documents = view.documents(found[best].tolist())
         return list(zip(documents, scored[best].tolist(), strict=True))
 
     def _where(self, where: Filter | None) -> Filter | None:

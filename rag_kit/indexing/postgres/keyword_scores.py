@@ -10,7 +10,6 @@ from __future__ import annotations
 import struct
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 from rag_kit.documents import Filter
 from rag_kit.indexing.bm25.parameters import DEFAULT_B, DEFAULT_K1
 from rag_kit.indexing.bm25.scoring import inverse_frequencies
-from rag_kit.indexing.bm25.view import FEW, Query
+from rag_kit.indexing.bm25.view import Query
 from rag_kit.indexing.document_index.vectors import TIE
 from rag_kit.indexing.postgres.filters import where_sql
 
@@ -162,10 +161,7 @@ def scores(native: Connection[Any], terms: Query) -> Scores:
     total = counts(native)
     table = np.zeros(total.slots, np.float32)
     found = {term: (its.slots, _weights(its, total)) for term, its in postings(native, dict.fromkeys(terms))}
-    # repeats as there, one by one or counted: sums then agree in their last bits
-    if not isinstance(terms, Mapping) and len(terms) > FEW:
-        terms = Counter(terms)
-    for term, weight in _weighted(terms):
+    for term, weight in _weighted(terms).items():
         if term in found:
             slots, part = found[term]
             table[slots] += part * np.float32(weight)
@@ -178,11 +174,11 @@ def maximum(native: Connection[Any], terms: Query) -> float:
     if not total.documents:
         return 0.0
     idf = {term: _idf(found.get(term, 0), total) for term in terms}
-    return float(sum(weight * idf[term] for term, weight in _weighted(terms)))
+    return float(sum(weight * idf[term] for term, weight in _weighted(terms).items()))
 
 
-def _weighted(terms: Query) -> Iterable[tuple[str, float]]:
-    return terms.items() if isinstance(terms, Mapping) else zip(terms, repeat(1.0), strict=False)
+def _weighted(terms: Query) -> Mapping[str, float]:
+    return terms if isinstance(terms, Mapping) else Counter(terms)
 
 
 def _idf(frequency: int, total: Counts) -> float:

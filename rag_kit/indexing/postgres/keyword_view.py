@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -57,20 +56,11 @@ class PostgresKeywordView(KeywordView):
             found = documents(connection, [key for key, _, _ in hits])
         return [(found[key], score) for key, _, score in hits]
 
-    def feedback(
-        self, query: str, k: int = 10, filter: Filter | None = None, *, max_documents: float = math.inf
-    ) -> list[tuple[dict[str, int], float]]:
+    def document_frequencies(self, terms: Iterable[str]) -> dict[str, int]:
         """See ``KeywordView``."""
-        terms, k, where = self.analyzer(check.check_query(query)), check.check_k(k), self._where(filter)
         with self._store.reading() as connection:
-            native = connection.native
-            hits = keyword_scores.best(native, keyword_scores.scores(native, terms), k, where)
-            counted = counted_terms(native, [slot for _, slot, _ in hits])
-            occurring = {term for one in counted.values() for term in one}
-            few = {term for term, count in frequencies(native, occurring).items() if count <= max_documents}
-        return [
-            ({term: n for term, n in counted[slot].items() if term in few}, score) for _, slot, score in hits
-        ]
+            found = frequencies(connection.native, terms := list(terms))
+        return {term: found.get(term, 0) for term in terms}
 
     def spread(
         self, seeds: Mapping[str, float], k: int = 4, filter: Filter | None = None, **settings: Any
@@ -102,7 +92,7 @@ def spread(
     damping: float,
     max_df: int,
 ) -> list[tuple[str, float, list[str]]]:
-    """The k documents that a random walk over shared terms visits most often; see ``TermGraph.spread``.
+    """The k documents that a random walk over shared terms visits most often; see ``TermGraph.visits``.
 
     The walk has two rounds: from the seeds to documents that share a term with them, and on to documents that share
     a term with those. Only these are read, and numbered by their place in the sorted array of their slots.
@@ -113,24 +103,19 @@ def spread(
     query = "SELECT slot, id FROM keyword_documents JOIN chunks USING (n) WHERE id = ANY(%b::text[])"
     weights = {slot: seeds[key] for slot, key in native.execute(query, (list(seeds),))}
     starts = [slot for _, slot in passing(native, list(weights), where)]
-    total = sum(weights[slot] for slot in starts)
-    if not total > 0:
+    if not sum(weights[slot] for slot in starts) > 0:
         return []
     near = _slots(_edges(native, starts, max_df))
     edges = _edges(native, [slot for _, slot in passing(native, near.tolist(), where)], max_df)
     places = np.union1d(_slots(edges), np.array(starts, np.int64))
     ids = {slot: key for key, slot in passing(native, places.tolist(), where)}
-    size = counts(native).documents  # of all, by which the rarity of a term is counted
-    start, allowed = np.zeros(size), np.zeros(size, bool)
-    start[np.searchsorted(places, starts)] = [weights[slot] / total for slot in starts]
+    allowed = np.zeros(
+        size := counts(native).documents, bool
+    )  # of all: by it the rarity of a term is counted
     allowed[: len(places)] = np.isin(places, list(ids))
-    mass, terms = (graph := _graph(edges, places, size, max_df)).spread(start, damping, allowed)
-    best = np.argsort(-mass[: len(places)], kind="stable")[:k]
-    return [
-        (ids[slot], float(mass[at]), graph.through(at, terms))
-        for at, slot in zip(best.tolist(), places[best].tolist(), strict=True)
-        if mass[at] > 0
-    ]
+    seeds_at = {int(np.searchsorted(places, slot)): weights[slot] for slot in starts}
+    visits = _graph(edges, places, size, max_df).visits(seeds_at, k, damping, allowed)
+    return [(ids[int(places[place])], mass, terms) for place, mass, terms in visits]
 
 
 def _edges(native: Connection[Any], slots: Sequence[int], max_df: int) -> dict[str, Slots]:

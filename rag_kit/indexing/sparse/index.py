@@ -7,22 +7,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rag_kit.concurrency.bridge import acall_function
 from rag_kit.documents import compile_filter
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.bm25 import parameters as check
-from rag_kit.indexing.bm25 import scoring, storage
-from rag_kit.indexing.bm25.base import InvertedIndex
-from rag_kit.indexing.bm25.postings import Postings, weighted_terms
-from rag_kit.indexing.bm25.store import Store
+from rag_kit.indexing.bm25 import storage
+from rag_kit.indexing.bm25.inverted import InvertedIndex
+from rag_kit.indexing.bm25.parameters import check_k, check_query, documents_of
+from rag_kit.indexing.bm25.postings import Postings, Run, weighted_terms
+from rag_kit.indexing.bm25.scoring import Floats
+from rag_kit.indexing.bm25.scoring import Weights as Scores
 from rag_kit.indexing.sparse.encoding import (
     SparseEncoder,
     Vector,
     Weights,
-    check_encoder,
-    checked,
-    checked_vector,
+    check_vector,
+    check_vectors,
     encode,
 )
 from rag_kit.indexing.sparse.tfidf import TfidfEncoder
@@ -71,24 +72,25 @@ class SparseIndex(InvertedIndex):
         query_encoder: SparseEncoder | None = None,
         batch_size: int = _BATCH,
     ) -> None:
-        super().__init__(Store(_as_they_are, weighted_terms))
-        self.encoder = TfidfEncoder() if encoder is None else check_encoder("encoder", encoder)
-        self.query_encoder = self.encoder
-        if query_encoder is not None:
-            self.query_encoder = check_encoder("query_encoder", query_encoder)
-        if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
-            raise InvalidInputError(
-                f"batch_size={batch_size!r} is not allowed; give a whole number of 1 or more."
-            )
+        super().__init__()
+        self.encoder = TfidfEncoder() if encoder is None else encoder
+        self.query_encoder = query_encoder or self.encoder
         self.batch_size = batch_size
 
-    def _write(self, documents: Iterable[Document], ids: Iterable[str] | None, *, replace: bool) -> list[str]:
-        given = check.documents_of(documents)
-        texts = [document.page_content for document in given]
+    def _write(self, documents: Iterable[Document], ids: Iterable[str] | None, **how: Any) -> list[str]:
+        documents = documents_of(documents)
         if isinstance(self.encoder, TfidfEncoder) and not self.encoder.fitted:
-            self.encoder.fit(texts)
-        vectors = encode(self.encoder, texts, self.batch_size)
-        return self._store.write(given, ids, vectors.__getitem__, replace=replace)
+            self.encoder.fit([document.page_content for document in documents])
+        return super()._write(documents, ids, **how)
+
+    def _analyse(self, texts: Sequence[str]) -> list[Vector]:
+        return encode(self.encoder, texts, self.batch_size)
+
+    def _run(self, analysed: Sequence[Vector], first: int) -> Run:
+        return weighted_terms(analysed, self._vocabulary, first)
+
+    def _weights(self, postings: Postings, lengths: NDArray[np.int64]) -> Scores:
+        return _VectorWeights(postings)
 
     # Reading
 
@@ -114,16 +116,16 @@ class SparseIndex(InvertedIndex):
     ) -> list[tuple[Document, float]]:
         """As :meth:`search`, for a vector that is there already."""
         passes = compile_filter(filter) if filter else None
-        return self._store.current().search(checked_vector(vector), check.check_k(k), passes)
+        return self.current().search(check_vector(vector), check_k(k), passes)
 
     def encode_query(self, query: str) -> Vector:
         """The vector of a query, as the query encoder gives it, checked."""
-        return encode(self._query_encoder(), [check.check_query(query)], 1)[0]
+        return encode(self._query_encoder(), [check_query(query)], 1)[0]
 
     async def aencode_query(self, query: str) -> Vector:
         """As :meth:`encode_query`, natively asynchronous; an encoder that is not async runs on a thread."""
-        texts = [check.check_query(query)]
-        return checked(await acall_function(self._query_encoder(), texts), texts)[0]
+        texts = [check_query(query)]
+        return check_vectors(await acall_function(self._query_encoder(), texts), 1)[0]
 
     def _query_encoder(self) -> SparseEncoder:
         encoder = self.query_encoder
@@ -133,7 +135,7 @@ class SparseIndex(InvertedIndex):
 
     def maximum(self, vector: Weights) -> float:
         """The score of a document that had of each term the highest weight that any document has."""
-        return self._store.current().reached(checked_vector(vector))
+        return self.current().maximum(check_vector(vector))
 
     # Storing
 
@@ -144,14 +146,13 @@ class SparseIndex(InvertedIndex):
             InvalidInputError: Some metadata is not JSON, or the path is a folder's; nothing is written then.
             OSError: The file cannot be written.
         """
-        own = self.encoder.settings() if isinstance(self.encoder, TfidfEncoder) else None
-        own = own if own is not None and own["analyzer"] is not None else None
+        settings = self.encoder.settings() if isinstance(self.encoder, TfidfEncoder) else None
         header = {
             "name": None,
-            "encoder": _TFIDF if own is not None else None,
+            "encoder": None if settings is None else _TFIDF,
             "query_encoder": self.query_encoder is not self.encoder,
         }
-        storage.save(path, _FILE, header, self._store.snapshot(), {"encoder": storage.dumps(own)})
+        storage.save(path, _FILE, header, self._state(), {"encoder": storage.dumps(settings)})
 
     @classmethod
     def load(
@@ -175,22 +176,21 @@ class SparseIndex(InvertedIndex):
             IndexFormatError: It is damaged, cut short, of a newer format, or no index; the message names it.
             InvalidInputError: It needs its encoder.
         """
-        kept, stored = storage.load(path, _FILE, _encoder_in)
-        if stored.header["query_encoder"] and query_encoder is None:
+        (stored, has_query_encoder), state = storage.load(path, _FILE, _encoders_in)
+        if has_query_encoder and query_encoder is None:
             raise InvalidInputError(
                 f"{path} was built with another encoder for queries; give it again: load(path, query_encoder=...)."
             )
-        if kept is None and encoder is None:
+        if stored is None and encoder is None:
             raise InvalidInputError(
                 f"{path} was built with an encoder of your own; give it again: load(path, encoder=...)."
             )
-        if kept is not None and encoder is not None:
+        if stored is not None and encoder is not None:
             raise InvalidInputError(
                 f"{path} holds its TF-IDF encoder; leave encoder out, or build the index again."
             )
-        index = cls(kept or encoder, query_encoder=query_encoder, batch_size=batch_size)
-        index._store.restore(stored.columns, stored.postings, stored.vocabulary)
-        index.prepare()
+        index = cls(stored or encoder, query_encoder=query_encoder, batch_size=batch_size)
+        index._restore(state)
         return index
 
     def __repr__(self) -> str:
@@ -201,15 +201,27 @@ def _nothing(texts: list[str]) -> Sequence[Vector]:
     return [{} for _ in texts]
 
 
-def _encoder_in(file: storage.Sections) -> TfidfEncoder | None:
-    """The encoder that a file holds."""
-    encoder, two = file.header["encoder"], file.header["query_encoder"]
-    if encoder not in (None, _TFIDF) or not isinstance(two, bool):
-        raise ValueError(f"the encoder is {encoder!r}, {two!r}")
-    return TfidfEncoder.from_settings(file.json("encoder")) if encoder else None
+def _encoders_in(file: storage.Sections) -> tuple[TfidfEncoder | None, bool]:
+    """The encoder that a file holds, and whether queries have one of their own."""
+    encoder, has_query_encoder = file.header["encoder"], file.header["query_encoder"]
+    if encoder not in (None, _TFIDF) or not isinstance(has_query_encoder, bool):
+        raise ValueError(f"the encoder is {encoder!r}, {has_query_encoder!r}")
+    return TfidfEncoder.from_settings(file.json("encoder")) if encoder else None, has_query_encoder
 
 
-def _as_they_are(postings: Postings, lengths: Any) -> scoring.Weights:
+class _VectorWeights(Scores):
     """The weights that the encoder gave, as scores."""
-    pointers, counts = postings.pointers, postings.counts.astype(np.float32, copy=False)
-    return scoring.Weights(counts.dtype, lambda term: counts[pointers[term] : pointers[term + 1]])
+
+    kind = np.dtype(np.float32)
+
+    def __init__(self, postings: Postings) -> None:
+        self._pointers = postings.pointers
+        self._weights = postings.counts.astype(np.float32, copy=False)
+
+    def of(self, term: int) -> Floats:
+        """See ``Weights``."""
+        return self._weights[self._pointers[term] : self._pointers[term + 1]]
+
+    def highest(self, term: int) -> float:
+        """See ``Weights``."""
+        return float(self.of(term).max(initial=0)) if term + 1 < len(self._pointers) else 0.0

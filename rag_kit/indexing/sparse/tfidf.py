@@ -8,12 +8,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.bm25.parameters import check_analyzer, check_terms
+from rag_kit.indexing.bm25.parameters import check_query, check_terms
 from rag_kit.indexing.bm25.storage import analyzer_from, settings_of
 from rag_kit.text import default_analyzer
-
-#: Part of the settings in a file; others than these were options once.
-_FORMULA = {"sublinear_tf": False, "norm": True, "keep_unknown": True}
 
 
 class TfidfEncoder:
@@ -35,7 +32,7 @@ class TfidfEncoder:
     """
 
     def __init__(self, analyzer: Callable[[str], list[str]] | None = None) -> None:
-        self.analyzer = default_analyzer() if analyzer is None else check_analyzer(analyzer)
+        self.analyzer = default_analyzer() if analyzer is None else analyzer
         self._documents: int | None = None
         self._idf: dict[str, float] = {}
 
@@ -53,15 +50,10 @@ class TfidfEncoder:
         Raises:
             InvalidInputError: Not a collection of strings.
         """
-        if isinstance(texts, (str, bytes, Mapping)) or not isinstance(texts, Iterable):
-            raise InvalidInputError(f"texts is {type(texts).__name__}; give a list of strings.")
-        frequency: Counter[str] = Counter()
-        number = 0
-        for text in texts:
-            frequency.update(set(self._terms(text)))
-            number += 1
-        self._idf = {term: _idf(number, count) for term, count in frequency.items()}
-        self._documents = number
+        counts = [self._counts(text) for text in _listed(texts)]
+        frequency = Counter(term for terms in counts for term in terms)
+        self._idf = {term: _idf(len(counts), count) for term, count in frequency.items()}
+        self._documents = len(counts)
         return self
 
     def __call__(self, texts: list[str]) -> list[dict[str, float]]:
@@ -74,49 +66,35 @@ class TfidfEncoder:
             raise InvalidInputError(
                 "The TF-IDF encoder is not fitted; call fit(texts) with your corpus first."
             )
-        if not isinstance(texts, (list, tuple)):
-            raise InvalidInputError(f"texts is {type(texts).__name__}; give a list of strings.")
         unknown = _idf(self._documents, 0)
-        return [self._vector(text, unknown) for text in texts]
+        return [self._vector(text, unknown) for text in _listed(texts)]
 
     def _vector(self, text: str, unknown: float) -> dict[str, float]:
-        counts = Counter(self._terms(text))
-        weights = {term: count * self._idf.get(term, unknown) for term, count in counts.items()}
+        weights = {term: n * self._idf.get(term, unknown) for term, n in self._counts(text).items()}
         length = math.sqrt(math.fsum(weight * weight for weight in weights.values()))
         return {term: weight / length for term, weight in weights.items()}
 
-    def _terms(self, text: Any) -> list[str]:
-        if not isinstance(text, str):
-            raise InvalidInputError(f"A text to encode must be a str, not {type(text).__name__}.")
-        return check_terms(self.analyzer(text))
+    def _counts(self, text: str) -> Counter[str]:
+        return Counter(check_terms(self.analyzer, check_query(text)))
 
-    def settings(self) -> dict[str, Any]:
-        """All that it is, as plain JSON; ``analyzer`` is ``None`` where that is a function of the user's."""
-        return {
-            "analyzer": settings_of(self.analyzer),
-            **_FORMULA,
-            "documents": self._documents,
-            "idf": self._idf,
-        }
+    def settings(self) -> dict[str, Any] | None:
+        """All that it is, as plain JSON; ``None`` where its analyzer is a function of the user's."""
+        analyzer = settings_of(self.analyzer)
+        if analyzer is None:
+            return None
+        return {"analyzer": analyzer, "documents": self._documents, "idf": self._idf}
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> TfidfEncoder:
         """Make the encoder that :meth:`settings` described.
 
         Raises:
-            InvalidInputError: They are not such settings, or the analyzer was a function of the user's.
+            InvalidInputError: They are not such settings.
         """
-        if not isinstance(settings, Mapping) or any(
-            settings.get(name) is not one for name, one in _FORMULA.items()
-        ):
-            raise InvalidInputError("These are not the settings of a TF-IDF encoder of this rag_kit.")
-        documents, idf = settings["documents"], settings["idf"]
-        if not isinstance(idf, dict) or not all(
-            isinstance(value, float) and value > 0 for value in idf.values()
-        ):
-            raise InvalidInputError("The TF-IDF settings hold idf values that are no numbers above 0.")
         encoder = cls(analyzer_from(settings["analyzer"]))
-        encoder._documents, encoder._idf = documents, idf
+        encoder._documents, encoder._idf = settings["documents"], settings["idf"]
+        if not all(isinstance(value, float) and value > 0 for value in encoder._idf.values()):
+            raise InvalidInputError("The TF-IDF settings hold idf values that are no numbers above 0.")
         return encoder
 
     def __repr__(self) -> str:
@@ -126,3 +104,10 @@ class TfidfEncoder:
 
 def _idf(documents: int, frequency: int) -> float:
     return math.log((1 + documents) / (1 + frequency)) + 1
+
+
+def _listed(texts: Iterable[str]) -> Iterable[str]:
+    """Texts in a collection; one text alone is a likely slip."""
+    if isinstance(texts, (str, bytes)):
+        raise InvalidInputError(f"texts is {type(texts).__name__}; give a list of strings.")
+    return texts

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.documents import Document
+from pydantic import BaseModel, ConfigDict, Field
 
 from rag_kit.documents import add_note
 from rag_kit.documents.provenance import first_stage
@@ -15,7 +16,8 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25.index import BM25Index
 from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.document_index.keyword import KeywordView
-from rag_kit.retrieval.base import RagKitRetriever, Request, check_count, check_number
+from rag_kit.indexing.searched import searched_text
+from rag_kit.retrieval.base import Count, RagKitRetriever, Request
 from rag_kit.retrieval.bm25 import BM25Retriever
 from rag_kit.retrieval.indexed import KeywordIndexRetriever
 
@@ -70,82 +72,58 @@ class WeightedTermsRetriever(RagKitRetriever):
         return await super()._aretrieve(query, request)  # on a thread: it reads the store
 
 
-def relevance_model(
-    documents: Sequence[tuple[Mapping[str, int], float]],
-    terms: int,
-    allowed: Callable[[str], bool] = lambda term: True,
-) -> dict[str, float]:
-    """RM1: how likely each term is in documents, given as counts of terms and score, by how well these fit the query.
+class RelevanceFeedback(BaseModel):
+    """RM3: take the terms of the best documents of a first search into the query.
 
-    ``P(w|R) ~ sum over D of P(w|D) * score(D)`` with ``P(w|D) = tf(w, D) / |D|`` over the terms that are allowed.
-    Paper: Lavrenko and Croft, Relevance-Based Language Models, SIGIR 2001; as in Anserini the score of the first
-    search stands for the query likelihood.
-    """
-    model: dict[str, float] = {}
-    for counts, score in documents:
-        kept = {term: count for term, count in counts.items() if allowed(term)}
-        length = sum(kept.values())
-        for term, count in kept.items():
-            model[term] = model.get(term, 0.0) + count / length * score
-    best = heapq.nsmallest(terms, model.items(), key=lambda pair: (-pair[1], pair[0]))
-    total = sum(weight for _, weight in best)
-    return {term: weight / total for term, weight in best} if total > 0 else {}
+    ``original_weight * P(w|Q) + (1 - original_weight) * P(w|R)``, where the relevance model ``P(w|R)`` is the sum over
+    these documents of ``P(w|D) * score(D)``, with ``P(w|D) = tf(w, D) / |D|``. The defaults are Anserini's. A term is
+    left out if it has fewer than 2 or more than 20 characters, or occurs in more than a tenth of the documents (of a
+    small index, in more than ``fb_docs``).
 
-
-def interpolate(
-    query: Mapping[str, float], model: Mapping[str, float], original_weight: float
-) -> dict[str, float]:
-    """RM3: ``original_weight * P(w|Q) + (1 - original_weight) * P(w|R)``; the weights sum to 1.
-
-    Paper: Abdul-Jaleel et al., UMass at TREC 2004: Novelty and HARD.
-    """
-    total = sum(query.values())
-    mixed = {term: original_weight * weight / total for term, weight in query.items()}
-    for term, weight in model.items():
-        mixed[term] = mixed.get(term, 0.0) + (1 - original_weight) * weight
-    return {term: weight for term, weight in mixed.items() if weight > 0}
-
-
-class RelevanceFeedback:
-    """RM3 over a keyword index: search once, take the terms of the best documents into the query.
-
-    The defaults are Anserini's. A term is left out if it has fewer than 2 or more than 20 characters, or occurs in
-    more than ``max_df`` of the documents (of a small index, in more than ``fb_docs``).
+    Papers: Lavrenko and Croft, Relevance-Based Language Models, SIGIR 2001; Abdul-Jaleel et al., UMass at TREC 2004.
 
     Args:
-        index: A ``BM25Index``, or a ``DocumentIndex``, of which the keyword leg is searched.
         fb_docs: Documents of the first search to learn from.
         fb_terms: Terms of the relevance model.
         original_weight: Share of the query itself, from 0 to 1.
-        max_df: Share of the documents, above 0 up to 1, in more of which a term is too common.
     """
 
-    def __init__(
-        self,
-        index: KeywordIndex,
-        *,
-        fb_docs: int = 10,
-        fb_terms: int = 10,
-        original_weight: float = 0.5,
-        max_df: float = 0.1,
-    ) -> None:
-        self.index: KeywordIndex = check_index(index)
-        self.fb_docs = check_count("fb_docs", fb_docs)
-        self.fb_terms = check_count("fb_terms", fb_terms)
-        self.original_weight = check_number("original_weight", original_weight, most=1.0)
-        self.max_df = check_number("max_df", max_df, above=0.0, most=1.0)
+    model_config = ConfigDict(frozen=True)
 
-    def weights(self, query: str, filter: Filter | None = None) -> dict[str, float]:
+    fb_docs: Count = 10
+    fb_terms: Count = 10
+    original_weight: float = Field(default=0.5, ge=0, le=1)
+
+    def weights(self, index: KeywordIndex, query: str, filter: Filter | None = None) -> dict[str, float]:
         """The terms to search for, the query's own first; learnt from documents that meet the filter.
 
         The weights sum to the number of the query's terms, so that scores stay on the scale of plain BM25.
         """
-        index = reader_of(self.index)
-        own = Counter(index.analyzer(query))
-        most = max(self.max_df * len(index), self.fb_docs)
-        found = index.feedback(query, self.fb_docs, filter, max_documents=most)
-        if not own or not found:
+        reader = reader_of(index)
+        own = Counter(reader.analyzer(query))
+        found = reader.search(query, self.fb_docs, filter) if own else []
+        if not found:
             return dict(own)
-        model = relevance_model(found, self.fb_terms, lambda term: _SHORTEST <= len(term) <= _LONGEST)
-        mixed = interpolate(own, model, self.original_weight)
-        return {term: weight * own.total() for term, weight in mixed.items()}
+        counted = [(_counts(reader, document), score) for document, score in found]
+        frequencies = reader.document_frequencies({term for counts, _ in counted for term in counts})
+        max_df = max(len(reader) / 10, self.fb_docs)
+        model: dict[str, float] = {}
+        for counts, score in counted:
+            rare = {term: count for term, count in counts.items() if frequencies[term] <= max_df}
+            for term, count in rare.items():
+                model[term] = model.get(term, 0.0) + count / sum(rare.values()) * score
+        best = heapq.nsmallest(self.fb_terms, model.items(), key=lambda pair: (-pair[1], pair[0]))
+        total = sum(weight for _, weight in best) or 1.0
+        scale = (1 - self.original_weight) * own.total() / total
+        mixed = {term: self.original_weight * count for term, count in own.items()}
+        for term, weight in best:
+            mixed[term] = mixed.get(term, 0.0) + scale * weight
+        return {term: weight for term, weight in mixed.items() if weight > 0}
+
+
+def _counts(reader: BM25Index | KeywordView, document: Document) -> Counter[str]:
+    """How often each term that may be added occurs in a document."""
+    text = document.page_content
+    if isinstance(reader, KeywordView):
+        text = searched_text(text, document.metadata)
+    return Counter(term for term in reader.analyzer(text) if _SHORTEST <= len(term) <= _LONGEST)

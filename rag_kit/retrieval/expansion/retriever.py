@@ -51,7 +51,7 @@ class ExpansionRetriever(RewritingRetriever):
     Args:
         llm: A model to ask for terms.
         thesaurus: A :class:`Thesaurus`, the entries of one, or the path of its file.
-        feedback: RM3 over the index that ``retriever`` searches by keywords.
+        feedback: RM3, for a ``retriever`` that searches an index by keywords.
         templates: Texts with ``{term}`` in them, or ``True`` for the built-in ones in the question's language.
         n: Terms to ask the model for, 1 to 32.
         term_weight: What an added term counts beside one of the question (over BM25); above 0.
@@ -85,21 +85,11 @@ class ExpansionRetriever(RewritingRetriever):
         thesaurus: Thesaurus | Entries | str | PathLike[str],
         retriever: Any,
         *,
-        both_directions: bool = False,
         k: int = 4,
         **settings: Any,
     ) -> Self:
-        """Expand by a thesaurus.
-
-        Args:
-            thesaurus: A thesaurus, the entries of one, or the path of a ``.json`` or ``.csv`` file.
-            retriever: The retriever.
-            both_directions: A related term brings the term too.
-            k: Most documents to return.
-            **settings: Any further argument of the class.
-        """
-        made = _thesaurus(thesaurus, both_directions)
-        return cls(thesaurus=made, retriever=retriever, k=k, **settings)
+        """Expand by a thesaurus, the entries of one, or the path of a ``.json`` or ``.csv`` file."""
+        return cls(thesaurus=thesaurus, retriever=retriever, k=k, **settings)
 
     @classmethod
     def from_feedback(
@@ -120,16 +110,15 @@ class ExpansionRetriever(RewritingRetriever):
             k: Most documents to return.
             **settings: Any further argument of the class.
         """
-        retriever = keyword_retriever(index)
-        feedback = RelevanceFeedback(
-            retriever.index, fb_docs=fb_docs, fb_terms=fb_terms, original_weight=original_weight
-        )
-        return cls(feedback=feedback, retriever=retriever, k=k, **settings)
+        feedback = {"fb_docs": fb_docs, "fb_terms": fb_terms, "original_weight": original_weight}
+        return cls(feedback=feedback, retriever=keyword_retriever(index), k=k, **settings)
 
     @field_validator("thesaurus", mode="before")
     @classmethod
     def _thesaurus_is_made(cls, value: Any) -> Any:
-        return None if value is None else _thesaurus(value, False)
+        if value is None or isinstance(value, Thesaurus):
+            return value
+        return Thesaurus.from_file(value) if isinstance(value, (str, PathLike)) else Thesaurus(value)
 
     @model_validator(mode="after")
     def _sources_fit(self) -> Self:
@@ -138,13 +127,10 @@ class ExpansionRetriever(RewritingRetriever):
                 "Nothing would be added; give llm, thesaurus, feedback or templates "
                 "(see from_llm, from_thesaurus, from_feedback)."
             )
-        if self.feedback is not None and (
-            not isinstance(self.retriever, KeywordRetriever)
-            or self.retriever.index is not self.feedback.index
-        ):
+        if self.feedback is not None and not isinstance(self.retriever, KeywordRetriever):
             raise InvalidInputError(
-                "feedback finds terms of its index with weights, so retriever must search the same index "
-                "by keywords; see from_feedback."
+                "feedback finds terms of an index with weights, so retriever must search one by keywords; "
+                "see from_feedback."
             )
         return self
 
@@ -180,39 +166,12 @@ class ExpansionRetriever(RewritingRetriever):
         self, leg: KeywordRetriever, question: str, added: Sequence[Added], call: QueryCall
     ) -> list[Search]:
         """One search of the index with the question's terms and the added ones."""
-        texts = [question, *(text for text, _ in added)]
-
-        def analysed() -> list[list[str]]:
-            return [*map(reader_of(leg.index).analyzer, texts)]
-
-        reading = call.do("keyword index", analysed)  # may read the store
-        lists = await call.attempt("keyword index", reading, "nothing is added")
-        if lists is None:
+        reading = call.do("keyword index", partial(self._terms, leg, question, added, call))
+        learnt = await call.attempt("keyword index", reading, "nothing is added")
+        if learnt is None or not learnt[1]:
             return []
-        own = Counter(lists[0])
-        weights: Mapping[str, float] = dict(own)
-        sources_of: dict[str, dict[str, Any]] = {}
-        if self.feedback is not None:
-            where = combine_filters(leg.filter, call.request.filter)
-            learn = partial(self.feedback.weights, question, where)
-            learning = call.do("feedback", learn)
-            weights = (await call.attempt("feedback", learning, "it adds nothing")) or weights
-            sources_of = {
-                term: {"term": term, "weight": round(weight, 6), "source": "feedback"}
-                for term, weight in weights.items()
-                if term not in own
-            }
-        terms = dict(weights)
-        for (text, source), found in zip(added, lists[1:], strict=True):
-            new = [term for term in dict.fromkeys(found) if term not in own]
-            for term in new:
-                terms[term] = max(self.term_weight, terms.get(term, 0.0))
-            if new:
-                sources_of[text] = {"term": text, "weight": self.term_weight, "source": source}
-        if not sources_of and terms == dict(own):
-            return []
-        call.extra["terms"] = list(sources_of.values())
-        shown = " ".join([question, *sources_of])
+        terms, shown = learnt
+        call.extra["terms"] = list(shown.values())
         searcher = WeightedTermsRetriever(
             index=leg.index,
             terms=terms,
@@ -220,7 +179,28 @@ class ExpansionRetriever(RewritingRetriever):
             name=leg.get_name(),
             note=getattr(leg, "note", None),
         )
-        return [Search(shown, "expansion", searcher)]
+        return [Search(" ".join([question, *shown]), "expansion", searcher)]
+
+    def _terms(
+        self, leg: KeywordRetriever, question: str, added: Sequence[Added], call: QueryCall
+    ) -> tuple[dict[str, float], dict[str, dict[str, Any]]]:
+        """The terms to search for with their weights, and what provenance says of each added text; reads the store."""
+        analyse = reader_of(leg.index).analyzer
+        own = Counter(analyse(question))
+        terms: dict[str, float] = dict(own)
+        if self.feedback is not None:
+            where = combine_filters(leg.filter, call.request.filter)
+            terms = self.feedback.weights(leg.index, question, where)
+        shown = {
+            term: {"term": term, "weight": round(weight, 6), "source": "feedback"}
+            for term, weight in terms.items()
+            if term not in own
+        }
+        for text, source in added:
+            if new := [term for term in analyse(text) if term not in own]:
+                terms.update({term: max(self.term_weight, terms.get(term, 0.0)) for term in new})
+                shown[text] = {"term": text, "weight": self.term_weight, "source": source}
+        return terms, shown
 
     def _appended(self, question: str, added: Sequence[Added], call: QueryCall) -> list[Search]:
         """One search with a longer text, for a retriever that knows no weights."""
@@ -243,11 +223,3 @@ class ExpansionRetriever(RewritingRetriever):
         if any(search.retriever is not None for search in rewritten):
             return []  # the question's words are part of that search
         return super()._original(question, call, rewritten)
-
-
-def _thesaurus(value: Any, both_directions: bool) -> Thesaurus:
-    if isinstance(value, Thesaurus):
-        return value
-    if isinstance(value, (str, PathLike)):
-        return Thesaurus.from_file(value, both_directions=both_directions)
-    return Thesaurus(value, both_directions=both_directions)

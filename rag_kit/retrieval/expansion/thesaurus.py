@@ -32,7 +32,6 @@ class Thesaurus:
     Args:
         entries: A dict from a term to its related terms (a string or a list of them), or a list of lists, each of
             terms that all bring each other.
-        both_directions: A related term brings the term too.
 
     Raises:
         InvalidInputError: An entry is not of that form, or has no word in it.
@@ -43,17 +42,19 @@ class Thesaurus:
         {'heart attacks': ['myocardial infarction'], '電腦': ['计算机']}
     """
 
-    def __init__(self, entries: Entries, *, both_directions: bool = False) -> None:
+    def __init__(self, entries: Entries) -> None:
         self._related: dict[tuple[str, ...], dict[str, None]] = {}
         self._longest: dict[str, int] = {}  # first unit of a term -> units of the longest such term
         for term, related in _pairs(entries):
-            self._put(term, related)
-            if both_directions:
-                for other in related:
-                    self._put(other, [term])
+            key = _key(term)
+            if not key:
+                raise InvalidInputError(f"The term {term!r} has no word in it.")
+            others = self._related.setdefault(key, {})
+            others.update((other, None) for other in related if _key(other) != key)
+            self._longest[key[0]] = max(len(key), self._longest.get(key[0], 0))
 
     @classmethod
-    def from_file(cls, path: str | PathLike[str], *, both_directions: bool = False) -> Thesaurus:
+    def from_file(cls, path: str | PathLike[str]) -> Thesaurus:
         """Read a thesaurus from a ``.json`` or ``.csv`` file in UTF-8.
 
         The JSON holds such entries as the constructor takes; a row of the CSV a term and, in the further cells, its
@@ -64,7 +65,7 @@ class Thesaurus:
         """
         entries = _read_entries(path)
         try:
-            return cls(entries, both_directions=both_directions)
+            return cls(entries)
         except InvalidInputError as error:
             raise InvalidInputError(f"{path}: {error}") from error
 
@@ -86,14 +87,6 @@ class Thesaurus:
                     break
             at += step
         return result
-
-    def _put(self, term: str, related: Iterable[str]) -> None:
-        key = _key(term)
-        if not key:
-            raise InvalidInputError(f"The term {term!r} has no word in it.")
-        others = self._related.setdefault(key, {})
-        others.update((other, None) for other in related if _key(other) != key)
-        self._longest[key[0]] = max(len(key), self._longest.get(key[0], 0))
 
     def __len__(self) -> int:
         return len(self._related)

@@ -1,0 +1,297 @@
+"""What the indexes over postings have in common: documents by id; writes are appended, then merged into a view."""
+
+from __future__ import annotations
+
+import copy
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from itertools import compress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_kit.documents import PROVENANCE_KEY, content_hash
+from rag_kit.errors import InvalidInputError
+from rag_kit.indexing.bm25.parameters import check_ids, documents_of, documents_of_texts
+from rag_kit.indexing.bm25.postings import Postings, Run, Vocabulary, merge
+from rag_kit.indexing.bm25.scoring import Weights
+from rag_kit.indexing.bm25.storage import State
+from rag_kit.indexing.bm25.view import Row, View, copy_metadata, documents_of_rows
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
+
+_BATCH = 2048  # documents analysed between two turns of the lock
+
+
+class InvertedIndex(ABC):
+    """Base of the indexes that keep documents and postings in memory.
+
+    Documents are appended; deleted and replaced ones stay, marked, until :meth:`current` builds the next
+    :class:`View`. One lock guards everything but the analysis of texts and the searches on a view.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._vocabulary = Vocabulary()
+        self._postings = Postings.empty()  # of all documents but the last ones
+        self._pending: list[Run] = []  # of these
+        self._rows: list[Row] = []
+        self._places: dict[str, int] = {}  # position of the document with an id
+        self._dead: set[int] = set()  # positions of deleted and replaced documents
+        self._view: View | None = None  # the state after all finished writes, once it is built
+
+    @abstractmethod
+    def _analyse(self, texts: Sequence[str]) -> Sequence[Sized]:
+        """The terms of each text."""
+
+    @abstractmethod
+    def _run(self, analysed: Sequence[Any], first: int) -> Run:
+        """Postings of what was analysed of some texts, the first of which has a number."""
+
+    @abstractmethod
+    def _weights(self, postings: Postings, lengths: NDArray[np.int64]) -> Weights:
+        """The scores of postings, of documents of these lengths."""
+
+    @abstractmethod
+    def save(self, path: str | Path) -> None:
+        """Write the index to one file, atomically: a crash leaves the old file or the new one."""
+
+    @classmethod
+    def from_documents(
+        cls, documents: Iterable[Document], *, ids: Iterable[str] | None = None, **settings: Any
+    ) -> Self:
+        """Build an index of documents; ``ids`` as for :meth:`add`, ``settings`` as for the constructor.
+
+        Raises:
+            InvalidInputError: Something else was given, or as for :meth:`add`.
+        """
+        index = cls(**settings)
+        index.add(documents, ids)
+        index.prepare()
+        return index
+
+    @classmethod
+    def from_texts(
+        cls,
+        texts: Iterable[str],
+        metadatas: Iterable[Mapping[str, Any]] | None = None,
+        *,
+        ids: Iterable[str] | None = None,
+        **settings: Any,
+    ) -> Self:
+        """Build an index of texts, and of the metadata of each in the same order; else as :meth:`from_documents`."""
+        return cls.from_documents(documents_of_texts(texts, metadatas), ids=ids, **settings)
+
+    def __len__(self) -> int:
+        with self._lock:
+            return len(self._places)
+
+    def __contains__(self, key: object) -> bool:
+        with self._lock:
+            return key in self._places
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The state to pickle or copy, without the lock and the view, which the copy builds anew."""
+        with self._lock:
+            state = {name: value for name, value in vars(self).items() if name not in ("_lock", "_view")}
+            return {name: copy.copy(value) for name, value in state.items()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=threading.RLock(), _view=None)
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids in insertion order, as a new list."""
+        view = self.current()
+        return [row.key for row in view.rows[: len(view)]]
+
+    def metadata_rows(self) -> Iterator[Mapping[str, Any]]:
+        """The metadata of all documents, in insertion order; only to be read."""
+        view = self.current()
+        return (row.metadata for row in view.rows[: len(view)])
+
+    def get(self, ids: Iterable[str]) -> list[Document]:
+        """Copies of the documents with these ids, in that order; an id that is not there is passed over.
+
+        Raises:
+            InvalidInputError: ``ids`` is not a list of strings.
+        """
+        with self._lock:
+            rows = [self._rows[self._places[key]] for key in check_ids(ids) if key in self._places]
+        return documents_of_rows(rows)
+
+    def add(self, documents: Iterable[Document], ids: Iterable[str] | None = None) -> list[str]:
+        """Add documents at the end.
+
+        Args:
+            documents: The documents; copies are kept, without provenance.
+            ids: Their ids, in the index and in results. Without them ``Document.id`` counts, and without that the
+                hash of the text (a repeated text gets ``#2``, ``#3``... at the end of it).
+
+        Returns:
+            The ids, in order.
+
+        Raises:
+            InvalidInputError: An id is there already or comes twice (nothing is added then), or is not a string.
+
+        Example:
+            >>> from langchain_core.documents import Document
+            >>> from rag_kit.indexing import BM25Index
+            >>> index = BM25Index()
+            >>> index.add([Document("a cat", id="1")]), index.add([Document("a dog")], ids=["2"]), len(index)
+            (['1'], ['2'], 2)
+        """
+        return self._write(documents, ids, replace=False)
+
+    def update(self, documents: Iterable[Document], ids: Iterable[str] | None = None) -> list[str]:
+        """Add documents at the end, and remove those that had their ids.
+
+        Args:
+            documents: The new state of the documents.
+            ids: As for :meth:`add`.
+
+        Returns:
+            The ids, in order.
+
+        Raises:
+            InvalidInputError: An id comes twice (nothing is changed then), or is not a string.
+
+        Example:
+            >>> from langchain_core.documents import Document
+            >>> from rag_kit.indexing import BM25Index
+            >>> index = BM25Index.from_texts(["a cat", "a dog"], ids=["1", "2"])
+            >>> index.update([Document("a bird", id="1")]), index.ids, index.search("cat")
+            (['1'], ['2', '1'], [])
+        """
+        return self._write(documents, ids, replace=True)
+
+    def delete(self, ids: Iterable[str]) -> int:
+        """Remove documents.
+
+        Args:
+            ids: Their ids; an id that is not there is passed over.
+
+        Returns:
+            How many were removed.
+
+        Raises:
+            InvalidInputError: ``ids`` is not a list of strings.
+
+        Example:
+            >>> from rag_kit.indexing import BM25Index
+            >>> index = BM25Index.from_texts(["a cat", "a dog"], ids=["1", "2"])
+            >>> index.delete(["1", "9"]), len(index)
+            (1, 1)
+        """
+        with self._lock:
+            gone = [self._places.pop(key) for key in dict.fromkeys(check_ids(ids)) if key in self._places]
+            self._dead.update(gone)
+            self._view = None if gone else self._view
+        return len(gone)
+
+    def prepare(self) -> None:
+        """Merge what was written now, which otherwise the first search after a write does."""
+        self.current()
+
+    def current(self) -> View:
+        """The state after all finished writes, which no later write changes."""
+        if (view := self._view) is not None:
+            return view
+        with self._lock:
+            if self._view is None:
+                self._view = self._merged()
+            return self._view
+
+    def _merged(self) -> View:
+        """Drop deleted documents, merge the postings of the last writes, and make a view of it. Holds the lock.
+
+        This mostly copies arrays: the scores of a term are computed when it is first searched for.
+        """
+        new_numbers = None
+        if self._dead:
+            alive = np.ones(len(self._rows), bool)
+            alive[list(self._dead)] = False
+            new_numbers = np.where(alive, np.cumsum(alive) - 1, -1).astype(np.int32)
+            self._rows = list(compress(self._rows, alive.tolist()))
+            self._places = {row.key: place for place, row in enumerate(self._rows)}
+        self._postings = merge(self._postings, self._pending, len(self._vocabulary), new_numbers)
+        self._pending, self._dead = [], set()
+        lengths = np.array([row.length for row in self._rows], np.int64)
+        return View(self._rows, self._postings, self._weights(self._postings, lengths), self._vocabulary)
+
+    def _state(self) -> State:
+        """What a file holds of it."""
+        with self._lock:
+            view = self.current()
+            return State(view.rows[: len(view)], view.postings, list(self._vocabulary)[: view.postings.terms])
+
+    def _restore(self, state: State) -> None:
+        """Take over what a file holds; the index must be new."""
+        rows, postings, vocabulary = list(state.rows), state.postings, state.vocabulary
+        used = postings.frequencies() > 0  # terms of deleted documents are forgotten here
+        names = compress(vocabulary, used.tolist())
+        self._vocabulary = Vocabulary((term, number) for number, term in enumerate(names))
+        pointers = np.append(postings.pointers[:-1][used], postings.pointers[-1:])
+        self._postings = Postings(pointers, postings.documents, postings.counts)
+        self._rows = rows
+        self._places = {row.key: place for place, row in enumerate(rows)}
+        self.prepare()
+
+    def _write(
+        self,
+        documents: Iterable[Document],
+        ids: Iterable[str] | None,
+        *,
+        replace: bool,
+        texts: Sequence[str] | None = None,
+    ) -> list[str]:
+        """Add or replace documents: all or, on an error, none; ``texts`` are to be analysed in place of theirs.
+
+        Texts are analysed without the lock, so that searches go on; the vocabulary is shared, so counting holds it.
+        """
+        documents = documents_of(documents)
+        given = [doc.id for doc in documents] if ids is None else check_ids(ids, len(documents))
+        texts = [doc.page_content for doc in documents] if texts is None else texts
+        runs, lengths = list[Run](), list[int]()
+        for start in range(0, len(documents), _BATCH):
+            analysed = self._analyse(texts[start : start + _BATCH])
+            lengths += map(len, analysed)
+            with self._lock:
+                runs.append(self._run(analysed, start))
+        with self._lock:
+            keys = self._keys(given, documents, replace)
+            first = len(self._rows)
+            self._dead.update(self._places[key] for key in keys if key in self._places)
+            self._places.update(zip(keys, range(first, first + len(keys)), strict=True))
+            self._rows += [
+                Row(key, own, doc.page_content, copy_metadata(doc.metadata, without=PROVENANCE_KEY), length)
+                for key, own, doc, length in zip(keys, given, documents, lengths, strict=True)
+            ]
+            self._pending += [run.shifted(first) for run in runs]
+            self._view = None if keys else self._view
+        return keys
+
+    def _keys(self, ids: Sequence[Any], documents: Sequence[Document], replace: bool) -> list[str]:
+        """What documents are called in the index: by their ids, those without one by their texts."""
+        keys: dict[str, None] = {}
+        repeats: dict[str, int] = {}
+        for key, document in zip(ids, documents, strict=True):
+            if key is None:
+                key = hashed = content_hash(document.page_content)
+                number = repeats.get(hashed, 1)
+                while key in keys or (not replace and key in self._places):
+                    number += 1
+                    key = f"{hashed}#{number}"
+                repeats[hashed] = number
+            elif not isinstance(key, str) or not key:
+                raise InvalidInputError(f"id {key!r} is not allowed; ids are non-empty strings.")
+            elif key in keys:
+                raise InvalidInputError(f"id {key!r} comes twice; ids must differ.")
+            elif not replace and key in self._places:
+                raise InvalidInputError(f"id {key!r} is in the index already; use update() to replace it.")
+            keys[key] = None
+        return list(keys)
