@@ -98,7 +98,7 @@ def against_bm25s(index: Any, documents: int, queries: int = 200) -> Row:
     split = {query: query.split() for query in asked}
     theirs = bm25s.BM25(k1=index.k1, b=index.b, method="lucene", backend="numba")
     theirs.index([text.split() for text in texts], show_progress=False)
-    view = index._store.current()
+    view = index.current()
     engines: dict[str, Callable[[str], Any]] = {
         "ours": lambda query: view.top(split[query], K),
         "theirs": lambda query: theirs.retrieve([split[query]], k=K, show_progress=False, n_threads=1),

@@ -121,7 +121,7 @@ class _Run:
     by_rule: bool
     partition: Sequence[str] | None
     seed: int
-    most: int
+    max_tokens: int
     rebuild: bool
     dry: bool
     progress: Callable[[int, int], None] | None
@@ -209,7 +209,7 @@ class _Run:
     def _new(self, group: str, level: int, ids: Sequence[str]) -> list[_Cluster]:
         sizes = [estimate_tokens(self.items[key].text) for key in ids]
         made = []
-        for found in clusters(self._vectors(ids), sizes, self.most, self.seed):
+        for found in clusters(self._vectors(ids), sizes, self.max_tokens, self.seed):
             members = [ids[place] for place in found]
             first = self._hashes(members) if level == 1 else {}
             made.append(_Cluster(f"{RAPTOR}:{level}:{_digest([group, sorted(members)])}", members, first))
@@ -262,19 +262,27 @@ class _Run:
 
     def _summaries(self, clusters: Mapping[str, Sequence[str]]) -> dict[str, str]:
         """Summaries of clusters' texts by the id of the cluster; of a dry run, placeholders for those not made yet."""
-        joined = {key: Document(_joined(texts, self.most)) for key, texts in clusters.items()}
-        wanted = {key: self.asker.wanted(_CLUSTER, text, key) for key, text in joined.items()}
-        found = self.asker.kept(list(wanted.values()))
-        missing = [one for one in wanted.values() if one.key not in found]
-        self.report.reused += len(wanted) - len(missing)
+        requests = {
+            key: self.asker.request(_CLUSTER, Document(_joined(texts, self.max_tokens)), key)
+            for key, texts in clusters.items()
+        }
+        replies = self.asker.cached(list(requests.values()))
+        missing = [request for request in requests.values() if request.key not in replies]
+        self.report.reused += len(requests) - len(missing)
         if not self.by_rule:
             calls = batches(missing)
             self.report.calls += len(calls)
             self.report.tokens += sum(map(self.asker.tokens, calls))
         if self.dry:
-            return {key: (found.get(one.key) or [_USUAL + key])[0] for key, one in wanted.items()}
-        found.update(self.asker.ask(missing, self.progress))
-        return {key: text for key, one in wanted.items() for text in _CLUSTER.texts(found.get(one.key, ()))}
+            planned = {key: [_USUAL + key] for key in requests}
+        else:
+            planned = {}
+            replies.update(self.asker.ask(missing, self.progress))
+        return {
+            key: text
+            for key, request in requests.items()
+            for text in _CLUSTER.texts(replies.get(request.key, planned.get(key, ())))
+        }
 
     def _common(self, members: Sequence[str]) -> dict[str, Any]:
         """The metadata fields that all members have with the same value, and so all passages below them."""
@@ -291,9 +299,9 @@ def _digest(value: Any) -> str:
     return hashlib.sha256(_json(value).encode()).hexdigest()[:16]
 
 
-def _joined(texts: Sequence[str], most: int) -> str:
-    """The texts of a cluster as one, each shortened if they have more than ``most`` tokens together."""
+def _joined(texts: Sequence[str], max_tokens: int) -> str:
+    """The texts of a cluster as one, each shortened if they have more tokens together than allowed."""
     total = sum(map(estimate_tokens, texts))
-    if total > most:
-        texts = [text[: max(1, len(text) * most // total)] for text in texts]
+    if total > max_tokens:
+        texts = [text[: max(1, len(text) * max_tokens // total)] for text in texts]
     return "\n\n".join(texts)

@@ -5,10 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from langchain_core.documents import Document
 
@@ -28,11 +26,9 @@ _PASSAGES = 8
 _CHARACTERS = 8_000
 _HEADINGS = ("title", "heading")  # what a passage is about often stands above it alone
 _ENTRIES = 5_000_000
-_KEYS = 500
 
 
-@dataclass(frozen=True)
-class Wanted:
+class PassageRequest(NamedTuple):
     """A request for the texts of one kind for one passage.
 
     Attributes:
@@ -86,26 +82,25 @@ class Asker:
         hashes = sorted(str((prompt.metadata or {}).get("hash")) for prompt in self._prompts.values())
         return hashlib.sha256("".join(hashes).encode()).hexdigest()[:16]
 
-    def wanted(self, kind: Kind, document: Document, group: str, around: str = "") -> Wanted:
+    def request(self, kind: Kind, document: Document, group: str, around: str = "") -> PassageRequest:
         """The request for one kind of text on a document; its key is that of a call with this passage alone."""
         language = detect_language(document.page_content)
         metadata = {name: document.metadata[name] for name in _HEADINGS if name in document.metadata}
         passage = Document(document.page_content, metadata=metadata)
-        wanted = Wanted("", kind, language, passage, group, around)
-        prompt, values = self._call([wanted])
+        request = PassageRequest("", kind, language, passage, group, around)
+        prompt, values = self._call([request])
         key = call_key(self._llm, prompt, values, PassageTexts)
-        return replace(wanted, key=key or f"{kind.spec}\0{values}")
+        return request._replace(key=key or f"{kind.spec}\0{values}")
 
-    def kept(self, wanted: Sequence[Wanted]) -> dict[str, list[str]]:
+    def cached(self, requests: Sequence[PassageRequest]) -> dict[str, list[str]]:
         """Cached replies, by key."""
-        found: dict[str, list[str]] = {}
-        keys = iter(dict.fromkeys(one.key for one in wanted))
-        while self._cache is not None and (group := list(islice(keys, _KEYS))):
-            found.update(self._cache.get(group))
-        return found
+        if self._cache is None:
+            return {}
+        replies: dict[str, list[str]] = self._cache.get(list(dict.fromkeys(one.key for one in requests)))
+        return replies
 
     def ask(
-        self, wanted: Sequence[Wanted], progress: Callable[[int, int], None] | None = None
+        self, requests: Sequence[PassageRequest], progress: Callable[[int, int], None] | None = None
     ) -> dict[str, list[str]]:
         """Send all requests; a passage that a reply leaves out is asked for again by itself.
 
@@ -115,79 +110,84 @@ class Asker:
         Raises:
             ModelError: The model cannot be reached, or refuses. What came before is kept.
         """
-        found: dict[str, list[str]] = {}
-        for calls in (batches(wanted), None):
-            again = [[one] for one in wanted if one.key not in found] if calls is None else calls
-            done = 0
+        replies: dict[str, list[str]] = {}
+        self._send(batches(requests), replies, progress)
+        self._send([[one] for one in requests if one.key not in replies], replies, progress)
+        return replies
 
-            def one_call(batch: list[Wanted], total: int = len(again)) -> None:
-                nonlocal done
-                texts = self._ask(batch)
-                if self._cache is not None:
-                    self._cache.put(texts)
-                found.update(texts)
-                done += 1
-                if progress is not None:
-                    progress(done, total)
+    def _send(
+        self,
+        calls: Sequence[list[PassageRequest]],
+        replies: dict[str, list[str]],
+        progress: Callable[[int, int], None] | None,
+    ) -> None:
+        """Make calls side by side, and add what they give to the replies and the cache."""
+        done = 0
 
-            result = fan_out(
-                [partial(one_call, batch) for batch in again],
-                on_error="skip",
-                max_concurrency=self._max_concurrency,
-            )
-            for outcome in result.outcomes:
-                if outcome.error is not None and not isinstance(outcome.error, ModelOutputError):
-                    raise outcome.error
-        return found
+        def send(batch: list[PassageRequest]) -> None:
+            nonlocal done
+            texts = self._ask(batch)
+            if self._cache is not None:
+                self._cache.put(texts)
+            replies.update(texts)
+            done += 1
+            if progress is not None:
+                progress(done, len(calls))
 
-    def tokens(self, batch: Sequence[Wanted]) -> int:
+        result = fan_out(
+            [partial(send, batch) for batch in calls], on_error="skip", max_concurrency=self._max_concurrency
+        )
+        for outcome in result.outcomes:
+            if outcome.error is not None and not isinstance(outcome.error, ModelOutputError):
+                raise outcome.error
+
+    def tokens(self, batch: Sequence[PassageRequest]) -> int:
         """About how many tokens a call sends."""
         prompt, values = self._call(batch)
-        return sum(estimate_tokens(text_of(each)) for each in prompt.format_prompt(**values).to_messages())
+        messages = prompt.format_prompt(**values).to_messages()
+        return sum(estimate_tokens(text_of(message)) for message in messages)
 
-    def _ask(self, batch: Sequence[Wanted]) -> dict[str, list[str]]:
-        kind = batch[0].kind
+    def _ask(self, batch: Sequence[PassageRequest]) -> dict[str, list[str]]:
         prompt, values = self._call(batch)
         reply = structured_call(self._llm, prompt, values, PassageTexts)
-        found: dict[str, list[str]] = {}
+        replies: dict[str, list[str]] = {}
         for entry in reply.passages:
             number = str(entry.get("id")) if isinstance(entry, dict) else ""
-            if not number.isdecimal() or not isinstance(entry.get("texts"), list):
-                continue
-            if 1 <= int(number) <= len(batch):
-                found.setdefault(batch[int(number) - 1].key, kind.texts(entry["texts"]))
-        return found
+            if number.isdecimal() and 1 <= int(number) <= len(batch) and isinstance(entry.get("texts"), list):
+                request = batch[int(number) - 1]
+                replies.setdefault(request.key, request.kind.texts(entry["texts"]))
+        return replies
 
-    def _call(self, batch: Sequence[Wanted]) -> tuple[Any, dict[str, Any]]:
+    def _call(self, batch: Sequence[PassageRequest]) -> tuple[Any, dict[str, Any]]:
         """The prompt for a batch, and its values."""
         kind, language = batch[0].kind, batch[0].language
         prompt = self._prompts[kind.spec, language]
-        given = {
+        values = {
             "passages": render_passages([one.passage for one in batch]),
             "surroundings": render_passages([one.around for one in batch]),
             **kind.values(language),
         }
-        return prompt, {name: value for name, value in given.items() if name in prompt.input_variables}
+        return prompt, {name: value for name, value in values.items() if name in prompt.input_variables}
 
 
-def batches(wanted: Sequence[Wanted]) -> list[list[Wanted]]:
+def batches(requests: Sequence[PassageRequest]) -> list[list[PassageRequest]]:
     """Requests in batches of one call: one kind, language and group, a few passages; each key once."""
-    groups: dict[tuple[str, ...], list[Wanted]] = {}
-    for one in {one.key: one for one in wanted}.values():
-        groups.setdefault((one.kind.spec, one.language, one.group), []).append(one)
+    groups: dict[tuple[str, ...], list[PassageRequest]] = {}
+    for request in {request.key: request for request in requests}.values():
+        groups.setdefault((request.kind.spec, request.language, request.group), []).append(request)
     return [batch for group in groups.values() for batch in _cut(group)]
 
 
-def _cut(group: Sequence[Wanted]) -> Iterator[list[Wanted]]:
+def _cut(group: Sequence[PassageRequest]) -> Iterator[list[PassageRequest]]:
     """Cut requests into batches by the number of passages and of characters."""
-    batch: list[Wanted] = []
+    batch: list[PassageRequest] = []
     size = 0
-    for one in group:
-        length = len(one.passage.page_content) + len(one.around)
+    for request in group:
+        length = len(request.passage.page_content) + len(request.around)
         if batch and (len(batch) == _PASSAGES or size + length > _CHARACTERS):
             yield batch
             batch, size = [], 0
-        batch.append(one)
+        batch.append(request)
         size += length
     if batch:
         yield batch

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from rag_kit.documents import clean_text
 from rag_kit.documents.fields import did_you_mean
@@ -17,9 +17,17 @@ TEXT = "text"
 #: A tag ``topic: fans`` becomes the metadata field ``tag_topic``, so that no tag takes another field's place.
 TAG_PREFIX = "tag_"
 _TAGS = ("topic", "type", "place", "person", "organisation", "language")
-_TAG_NAME = re.compile(r"[^\W\d]\w{0,31}")
-_MAX_TAGS = 16
-_MAX_TAG_VALUE = 80
+_MAX_TAGS, _MAX_TAG_VALUE = 16, 80
+
+
+class _Argument(NamedTuple):
+    """What may stand after the colon: a pattern, and how it is explained."""
+
+    pattern: str = "(?!)"
+    hint: str = "nothing"
+
+
+_COUNT = _Argument(r"[1-9]|1\d|20", "a number from 1 to 20, such as 3")
 
 
 @dataclass(frozen=True)
@@ -28,33 +36,45 @@ class _Form:
 
     Attributes:
         count: How many texts a passage gets at most, unless the kind's argument says otherwise.
-        longest: Characters of one text at most.
+        max_chars: Characters of one text at most.
         by_rule: Whether the embedded model makes it too.
         joined: Between the texts, where they become one child; ``None`` for a child each.
+        argument: What may stand after its name.
     """
 
     count: int
-    longest: int
+    max_chars: int = 0
     by_rule: bool = False
     joined: str | None = None
+    argument: _Argument = _Argument()
 
 
 _ALLOWED = {
-    "children": _Form(0, 0, by_rule=True),
+    "children": _Form(
+        250, by_rule=True, argument=_Argument(r"[2-9]\d|[1-9]\d{2,}", "20 or more characters, such as 250")
+    ),
     "summary": _Form(1, 2_000, by_rule=True),
-    "questions": _Form(3, 500),
-    "keywords": _Form(8, 100, by_rule=True, joined=", "),
-    "qa": _Form(3, 1_000),
-    "tags": _Form(_MAX_TAGS, 32 + 2 + _MAX_TAG_VALUE, by_rule=True, joined="; "),
-    "translation": _Form(1, 20_000),
-    "triples": _Form(10, 300),
+    "questions": _Form(3, 500, argument=_COUNT),
+    "keywords": _Form(8, 100, by_rule=True, joined=", ", argument=_COUNT),
+    "qa": _Form(3, 1_000, argument=_COUNT),
+    "tags": _Form(
+        _MAX_TAGS,
+        32 + 2 + _MAX_TAG_VALUE,
+        by_rule=True,
+        joined="; ",
+        argument=_Argument(
+            rf"[^\W\d]\w{{0,31}}(\+[^\W\d]\w{{0,31}}){{0,{_MAX_TAGS - 1}}}",
+            f"at most {_MAX_TAGS} names of letters, digits and _, such as topic+place",
+        ),
+    ),
+    "translation": _Form(
+        1, 20_000, argument=_Argument(r"[^\W\d_][\w -]{1,29}", "a language, such as zh or German")
+    ),
+    "triples": _Form(10, 300, argument=_COUNT),
     "situation": _Form(1, 300),
 }
-_FORMS = {
-    **_ALLOWED,
-    "cluster": _Form(1, 4_000, by_rule=True),
-}  # a cluster of passages, for `build_raptor` alone
-_CHILD_SIZE = 250
+# `cluster` is a cluster of passages, for `build_raptor` alone
+_FORMS = {**_ALLOWED, "cluster": _Form(1, 4_000, by_rule=True)}
 
 
 @dataclass(frozen=True)
@@ -84,8 +104,7 @@ class Kind:
     @property
     def count(self) -> int:
         """Most texts for a passage; for ``children`` most characters of one."""
-        usual = _CHILD_SIZE if self.name == "children" else _FORMS[self.name].count
-        return int(self.argument) if self.argument.isdecimal() else usual
+        return int(self.argument) if self.argument.isdecimal() else _FORMS[self.name].count
 
     @property
     def tag_names(self) -> tuple[str, ...]:
@@ -104,26 +123,26 @@ class Kind:
     def texts(self, reply: Any) -> list[str]:
         """The usable texts of a model's reply for one passage: cleaned, as many and as long as allowed."""
         form = _FORMS[self.name]
-        given = [text for text in reply if isinstance(text, str)] if isinstance(reply, list) else []
-        flat = [text if self.name == "translation" else " ".join(text.split()) for text in given]
-        kept = list(dict.fromkeys(text for text in map(str.strip, map(clean_text, flat)) if text))
+        written = [text for text in reply if isinstance(text, str)] if isinstance(reply, list) else []
+        flat = [text if self.name == "translation" else " ".join(text.split()) for text in written]
+        texts = list(dict.fromkeys(text for text in map(str.strip, map(clean_text, flat)) if text))
         if self.name == "tags":
-            return [f"{name}: {value}" for name, value in self.tags(kept).items()]
+            return [f"{name}: {value}" for name, value in self.tags(texts).items()]
         if self.name == "triples":
-            split = [split_triple(text) for text in kept if len(text) <= form.longest]
-            return [" | ".join(triple) for triple in split if triple][: self.count]
-        return [text[: form.longest] for text in kept[: self.count]]
+            triples = [split_triple(text) for text in texts if len(text) <= form.max_chars]
+            texts = [" | ".join(triple) for triple in triples if triple]
+        return [text[: form.max_chars] for text in texts[: self.count]]
 
     def tags(self, texts: Sequence[str]) -> dict[str, str]:
         """The tags among some texts: names that are allowed, the first value of each."""
         allowed = {name.casefold(): name for name in self.tag_names}
-        found: dict[str, str] = {}
+        tags: dict[str, str] = {}
         for text in texts:
-            name, colon, value = text.replace("：", ":", 1).partition(":")
+            name, _, value = text.replace("：", ":", 1).partition(":")
             known = allowed.get(name.strip().casefold())
-            if known and colon and value.strip():
-                found.setdefault(known, value.strip()[:_MAX_TAG_VALUE])
-        return found
+            if known and value.strip():
+                tags.setdefault(known, value.strip()[:_MAX_TAG_VALUE])
+        return tags
 
     def children(self, texts: Sequence[str]) -> list[str]:
         """The texts as they are indexed."""
@@ -159,9 +178,7 @@ def kinds_of(represent: Sequence[str] | str) -> tuple[Kind, ...]:
     """
     if isinstance(represent, str):
         represent = [part for part in represent.split(",") if part.strip()]
-    if not all(isinstance(spec, str) for spec in represent):
-        raise InvalidInputError(f"represent={represent!r} was given; give names such as 'summary'.")
-    kinds = tuple(_kind(spec.strip()) for spec in represent)
+    kinds = tuple(_kind(str(spec).strip()) for spec in represent)
     if len({kind.spec for kind in kinds}) < len(kinds) or sum(kind.name == "tags" for kind in kinds) > 1:
         raise InvalidInputError(f"represent={list(represent)!r} names a representation twice.")
     return kinds
@@ -173,20 +190,9 @@ def _kind(spec: str) -> Kind:
         raise InvalidInputError(
             f"represent={spec!r} is unknown; allowed: {', '.join(_ALLOWED)}{did_you_mean(name, _ALLOWED)}."
         )
-    kind = Kind(spec, name, argument)
-    if name == "children":
-        fits, wanted = argument.isdecimal() and int(argument) >= 20, "characters, 20 or more: children:250"
-    elif name in ("questions", "keywords", "qa", "triples"):
-        fits, wanted = argument.isdecimal() and 1 <= int(argument) <= 20, f"a number from 1 to 20: {name}:3"
-    elif name == "tags":
-        names = argument.split("+")
-        fits = len(names) <= _MAX_TAGS and all(map(_TAG_NAME.fullmatch, names))
-        wanted = f"at most {_MAX_TAGS} names of letters, digits and _: tags:topic+place"
-    elif name == "translation":
-        fits = re.fullmatch(r"[^\W\d_][\w -]{1,29}", argument) is not None
-        wanted = "a language: translation:zh, translation:German"
-    else:
-        fits, wanted = False, f"nothing: {name}"
-    if colon and not fits:
-        raise InvalidInputError(f"represent={spec!r} was given; after the colon goes {wanted}.")
-    return kind
+    allowed = _ALLOWED[name].argument
+    if colon and not re.fullmatch(allowed.pattern, argument):
+        raise InvalidInputError(
+            f"represent={spec!r} was given; what stands behind {name}: is {allowed.hint}."
+        )
+    return Kind(spec, name, argument)

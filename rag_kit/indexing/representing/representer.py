@@ -13,7 +13,7 @@ from rag_kit.documents.explanation import SITUATION
 from rag_kit.errors import ConfigurationError
 from rag_kit.indexing.document_index.families import Child, Family
 from rag_kit.indexing.parents.hierarchy import PartSizes, split_family
-from rag_kit.indexing.representing.asking import Asker, Wanted, batches
+from rag_kit.indexing.representing.asking import Asker, PassageRequest, batches
 from rag_kit.indexing.representing.kinds import REPRESENTATION, TAG_PREFIX, Kind, kinds_of
 from rag_kit.models import chat_model
 from rag_kit.models.chat import is_extractive
@@ -24,19 +24,9 @@ if TYPE_CHECKING:
     from langchain_core.documents import Document
 
 _BEFORE, _AFTER = 1_200, 400  # characters around a passage that say where it stands
-_PLACE = (
-    "start",
-    "end",
-    "chunk",
-    "page",
-    "heading",
-    "sheet",
-    "chapter",
-    "row_start",
-    "row_end",
-    "table_header",
-    "ocr",
-)
+# where a passage stands in its source; what else is in its metadata sets sources apart
+_PLACE = ("start", "end", "chunk", "page", "heading", "sheet", "chapter", "row_start", "row_end", "ocr",
+          "table_header")  # fmt: skip
 
 
 @dataclass
@@ -99,14 +89,14 @@ class Representer:
         max_concurrency: int = 8,
     ) -> None:
         self.kinds = kinds_of(represent)
-        asked = [kind for kind in self.kinds if kind.name != "children"]
-        self.llm = (chat_model() if llm is None else llm) if asked else None
-        if is_extractive(self.llm) and (lacking := [kind for kind in asked if not kind.by_rule]):
+        self._asked = [kind for kind in self.kinds if kind.name != "children"]
+        self.llm = (chat_model() if llm is None else llm) if self._asked else None
+        if is_extractive(self.llm) and (lacking := [kind for kind in self._asked if not kind.by_rule]):
             raise ConfigurationError(
                 f"represent={lacking[0].spec!r} needs a language model, and 'extractive' is none: set "
                 "RAG_KIT_CHAT_MODEL=PROVIDER:MODEL, or give llm= (--model)."
             )
-        self._asker = Asker(asked, self.llm, cache, max_concurrency)
+        self._asker = Asker(self._asked, self.llm, cache, max_concurrency)
         self._planned: set[str] = set()
 
     def close(self) -> None:
@@ -142,57 +132,58 @@ class Representer:
         Raises:
             ModelError: The model cannot be reached, or refuses; the replies that came are kept for the next call.
         """
-        wanted = self._wanted(documents, sources)
-        texts = self._asker.kept(wanted)
-        done = self._counted(wanted, texts)
-        missing = [one for one in wanted if one.key not in texts]
-        texts.update(self._asker.ask(missing, progress))
-        given = iter(wanted)
-        for number, document in enumerate(documents):
-            own: dict[Kind, list[str]] = {}
-            for kind in self.kinds:
-                if kind.name == "children" or not document.page_content.strip():
-                    continue
-                if (key := next(given).key) in texts:
-                    own[kind] = kind.texts(texts[key])  # the file of a cache is checked again
-                else:
-                    done.failed.add(number)
-            family = self._family(document, own)
-            done.made.update(child.metadata.get(REPRESENTATION, "") for child in family.children)
-            done.made.update(kind.spec for kind, found in own.items() if found and not kind.is_searched_alone)
-            done.families.append(family)
-        done.made.pop("", None)
-        return done
+        requests = self._requests(documents, sources)
+        replies = self._asker.cached([request for _, request in requests])
+        made = self._counted(requests, replies)
+        missing = [request for _, request in requests if request.key not in replies]
+        replies.update(self._asker.ask(missing, progress))
+        texts: list[dict[Kind, list[str]]] = [{} for _ in documents]
+        for number, request in requests:
+            if request.key in replies:  # a reply out of the cache's file is checked again
+                texts[number][request.kind] = request.kind.texts(replies[request.key])
+            else:
+                made.failed.add(number)
+        for document, of_document in zip(documents, texts, strict=True):
+            family = self._family(document, of_document)
+            made.made.update(child.metadata.get(REPRESENTATION, "") for child in family.children)
+            made.made.update(
+                kind.spec for kind, found in of_document.items() if found and not kind.is_searched_alone
+            )
+            made.families.append(family)
+        made.made.pop("", None)
+        return made
 
     def plan(self, documents: Sequence[Document], sources: Sequence[str] | None = None) -> Represented:
         """What ``represent`` would ask the model; of several plans, each counts what is new to it."""
-        wanted = [one for one in self._wanted(documents, sources) if one.key not in self._planned]
-        self._planned.update(one.key for one in wanted)
-        return self._counted(wanted, self._asker.kept(wanted))
+        requests = [pair for pair in self._requests(documents, sources) if pair[1].key not in self._planned]
+        self._planned.update(request.key for _, request in requests)
+        return self._counted(requests, self._asker.cached([request for _, request in requests]))
 
-    def _counted(self, wanted: Sequence[Wanted], kept: Mapping[str, Any]) -> Represented:
+    def _counted(
+        self, requests: Sequence[tuple[int, PassageRequest]], replies: Mapping[str, Any]
+    ) -> Represented:
+        """The calls that requests cost beyond the replies there are."""
         if self.llm is None or is_extractive(self.llm):
             return Represented()
-        calls = batches([one for one in wanted if one.key not in kept])
-        return Represented(calls=len(calls), tokens=sum(map(self._asker.tokens, calls)), reused=len(kept))
+        calls = batches([request for _, request in requests if request.key not in replies])
+        return Represented(calls=len(calls), tokens=sum(map(self._asker.tokens, calls)), reused=len(replies))
 
-    def _wanted(self, documents: Sequence[Document], sources: Sequence[str] | None) -> list[Wanted]:
-        """A request to the model for each document and each kind of text, but for children, which are cut by rule."""
+    def _requests(
+        self, documents: Sequence[Document], sources: Sequence[str] | None
+    ) -> list[tuple[int, PassageRequest]]:
+        """A request to the model for each document (by number) and kind of text, but for what is cut by rule."""
         origins = [
-            _origin(document, source)
-            for document, source in zip(documents, sources or repeat(None), strict=False)
+            _origin(doc, source) for doc, source in zip(documents, sources or repeat(None), strict=False)
         ]
         if sources is None:
-            given = [document.metadata for document in documents]
-            sources = [str(each.get("source") or sorted(each.items(), key=str)) for each in given]
-        return [
-            self._asker.wanted(
-                kind, document, source, "" if kind.is_searched_alone else _around(documents, origins, number)
-            )
-            for number, (document, source) in enumerate(zip(documents, sources, strict=True))
-            for kind in self.kinds
-            if kind.name != "children" and document.page_content.strip()
-        ]
+            fields = [document.metadata for document in documents]
+            sources = [str(own.get("source") or sorted(own.items(), key=str)) for own in fields]
+        requests = []
+        for number, (document, source) in enumerate(zip(documents, sources, strict=True)):
+            for kind in self._asked if document.page_content.strip() else ():
+                around = "" if kind.is_searched_alone else _around(documents, origins, number)
+                requests.append((number, self._asker.request(kind, document, source, around)))
+        return requests
 
     def _family(self, document: Document, texts: Mapping[Kind, Sequence[str]]) -> Family:
         parent = copy_document(document)
@@ -202,21 +193,18 @@ class Representer:
             if kind.name == "tags":
                 fields = {f"{TAG_PREFIX}{name}": value for name, value in kind.tags(own).items()}
                 parent.metadata = {**fields, **parent.metadata}
-        whole = parent.page_content
-        children = [Child(whole, 0, len(whole))]
+        children = [Child(parent.page_content, 0, len(parent.page_content))]
         for kind in self.kinds:
-            more = {REPRESENTATION: kind.spec}
-            if not kind.is_searched_alone:
-                continue
+            label = {REPRESENTATION: kind.spec}
             if kind.name == "children":
-                parts = split_family(parent, PartSizes((), kind.count, 0)).children
-                made = [
-                    Child(part.text, part.start, part.end, metadata={**part.metadata, **more})
-                    for part in parts
+                children += [
+                    Child(part.text, part.start, part.end, metadata={**part.metadata, **label})
+                    for part in split_family(parent, PartSizes((), kind.count, 0)).children
                 ]
-            else:
-                made = [Child(text, metadata=more) for text in kind.children(texts.get(kind, ()))]
-            children += made  # also what equals the document: without it, it would rank behind longer ones
+            elif (
+                kind.is_searched_alone
+            ):  # also what equals the document: without it, it would rank behind longer ones
+                children += [Child(text, metadata=label) for text in kind.children(texts.get(kind, ()))]
         return Family(parent, children)
 
 
