@@ -23,10 +23,11 @@ _MAX_TAGS, _MAX_TAG_VALUE = 16, 80
 class _Argument(NamedTuple):
     """What may stand after the colon: a pattern, and how it is explained."""
 
-    pattern: str = "(?!)"
-    hint: str = "nothing"
+    pattern: str
+    hint: str
 
 
+_NOTHING = _Argument("(?!)", "nothing")
 _COUNT = _Argument(r"[1-9]|1\d|20", "a number from 1 to 20, such as 3")
 
 
@@ -46,7 +47,7 @@ class _Form:
     max_chars: int = 0
     by_rule: bool = False
     joined: str | None = None
-    argument: _Argument = _Argument()
+    argument: _Argument = _NOTHING
 
 
 _ALLOWED = {
