@@ -7,15 +7,6 @@ import gc
 import os
 import signal
 import sys
-from typing import NoReturn
-
-
-def _leave(code: int) -> NoReturn:
-    """End at once: threads that still wait may write while the interpreter is taken down, which aborts it."""
-    atexit._run_exitfuncs()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
 
 
 def entry() -> int:
@@ -38,12 +29,15 @@ def entry() -> int:
     except KeyboardInterrupt:
         os.write(sys.stderr.fileno(), b"\nrag-kit: interrupted\n")
         return 130
-    else:
-        if code == INTERRUPTED:
-            _leave(code)
-        return code
-    finally:
-        gc.freeze()  # the interpreter's last collections go through all that was imported: a second after ``ask``
+    if (
+        code == INTERRUPTED
+    ):  # threads that still wait may write while the interpreter is taken down, which aborts it
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    gc.freeze()  # the interpreter's last collections go through all that was imported: a second after ``ask``
+    return code
 
 
 if __name__ == "__main__":

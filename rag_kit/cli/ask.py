@@ -1,31 +1,33 @@
-"""``rag-kit ask``: answer a question from an index, streamed, with citations that are checked."""
+"""Answer a question from an index, with citations.
+
+Each [n] is checked against its source and quoted. Without a question a session begins on a terminal: follow-ups are
+understood, /help lists its commands. From a pipe each line is a question by itself; with --json each answer is a line
+then.
+"""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import contextlib
+import re
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Coroutine, Mapping
+from typing import Any
 
-from rag_kit.cli.answering import AnswerPrinter, as_json, stoppable
 from rag_kit.cli.exits import Terminated
-from rag_kit.cli.opening import open_graph, run_context
-from rag_kit.cli.options import ANSWER, PIPELINE, add_options
-from rag_kit.cli.output import STATUS, hint, one_line, problem, say, say_json
-from rag_kit.cli.passages import say_passages
+from rag_kit.cli.options import ANSWER, PIPELINE, OpenGraph, add_options, open_graph, run_context
+from rag_kit.cli.output import STATUS, error_line, hint, problem, say, say_json
+from rag_kit.cli.retrieve import passage_notes, place_of, plain_document, say_passages, shorten
 from rag_kit.errors import InvalidInputError, RagKitError
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-DESCRIPTION = """Answer a question from an index. Each [n] is checked against its source and quoted. Without a question
-a session begins on a terminal: follow-ups are understood, /help lists its commands. From a pipe each line is a question
-by itself; with --json each answer is a line then."""
 _HELP = """Ask a question, or go on from the last one. Ctrl-C stops an answer.
 /sources  the passages that the last answer was made from
 /help     this
 /quit     end; so does Ctrl-D"""
+_JSON_KEYS = ("question", "search_query", "language", "answer", "status", "citations", "uncited", "usage")
+_THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
+_HALF_TAG = re.compile(r"<(?:t(?:h(?:i(?:nk?)?)?)?)?\Z")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,91 +40,61 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Answer one question, those of a session, or each line of a pipe."""
     STATUS.show("loading ...")
-    in_session = arguments.question is None and _may_begin_session(arguments)
-    if arguments.question is not None:
-        _check(arguments.question)
+    in_session = arguments.question is None and sys.stdin is not None and sys.stdin.isatty()
     settings: dict[str, Any] = {"prompts": arguments.prompts, "output": "full"}
     if in_session:
+        if arguments.json or not sys.stdout.isatty():
+            raise InvalidInputError(
+                "no question was given. Give one: rag-kit ask 'How ...?' --index DIR; or questions on standard "
+                "input, one a line; or neither on a terminal, without --json, for a session."
+            )
         from langgraph.checkpoint.memory import InMemorySaver
 
         settings["checkpointer"] = InMemorySaver()
     with open_graph(arguments, **settings) as opened:
         from rag_kit.concurrency.pool import PoolExecutor
 
-        context = run_context(arguments)
-        printer = AnswerPrinter(opened.graph, context, opened.described, explained=arguments.explain)
+        printer = AnswerPrinter(opened, run_context(arguments), explain=arguments.explain)
         # One loop for all questions: a client's open connections belong to the loop that opened them. And a loop at
         # all for Ctrl-C: a thread that waits for a silent endpoint cannot be interrupted, a task can.
         with asyncio.Runner() as runner:
             runner.get_loop().set_default_executor(PoolExecutor())
             if in_session:
-                chunks = opened.documents.stats()["chunks"]
-                hint(f"{opened.documents.folder.name}: {chunks} passages. {opened.described}")
-                _session(printer, runner)
+                _hold_session(printer, runner)
             else:
                 _answer_all(arguments, printer, runner)
 
 
-def _check(question: str) -> None:
-    """Refuse a question that is empty or too long."""
-    from rag_kit.text import check_question
-
-    check_question(question, example="rag-kit ask 'How ...?' --index DIR")
-
-
 def _answer_all(arguments: argparse.Namespace, printer: AnswerPrinter, runner: asyncio.Runner) -> None:
     """Answer the question that was given, or each line of a pipe."""
-    piped = arguments.question is None
-    for question in _lines() if piped else [arguments.question]:
+    piped, questions = arguments.question is None, [arguments.question]
+    if piped and not (questions := [line.strip() for line in sys.stdin or () if line.strip()]):
+        raise InvalidInputError("no question was given: standard input is empty; write one a line.")
+    for question in questions:
         STATUS.show("searching ...")
         if arguments.json:
-            asked = printer.graph.ainvoke({"question": question}, context=printer.context)
-            result = as_json(runner.run(stoppable(asked)))
-            say_json({**result, "model": printer.described}, indent=None if piped else 2)
+            call = printer.graph.ainvoke({"question": question}, context=printer.context)
+            result = runner.run(finish_or_cancel(call))
+            documents = [plain_document(document) for document in result["documents"]]
+            record = {**{key: result[key] for key in _JSON_KEYS}, "notes": _all_notes(result)}
+            record |= {"documents": documents, "model": printer.model}
+            say_json(record, indent=None if piped else 2)
             continue
         if piped:
             say(f"> {question}", style="bold")
-        runner.run(stoppable(printer.answer(question)))
+        runner.run(finish_or_cancel(printer.answer({"question": question})))
         if piped:
             say()
     if not arguments.json:
-        hint(printer.described)
+        hint(printer.model)
 
 
-def _may_begin_session(arguments: argparse.Namespace) -> bool:
-    """Whether stdin and stdout are a terminal, on which a session can be begun.
-
-    Raises:
-        InvalidInputError: They are not, and no question was given or piped.
-    """
-    if sys.stdin is not None and not sys.stdin.isatty():
-        return False
-    if sys.stdin is None or arguments.json or not sys.stdout.isatty():
-        raise InvalidInputError(
-            "no question was given. Give one: rag-kit ask 'How ...?' --index DIR; or questions on standard input, one "
-            "a line; or neither on a terminal, without --json, for a session."
-        )
-    return True
-
-
-def _lines() -> Iterator[str]:
-    """Each line of a pipe.
-
-    Raises:
-        InvalidInputError: There is none, or one is too long.
-    """
-    question = ""
-    for question in filter(None, (" ".join(line.split()) for line in sys.stdin)):
-        _check(question)
-        yield question
-    if not question:
-        raise InvalidInputError("no question was given: standard input is empty; write one a line.")
-
-
-def _session(printer: AnswerPrinter, runner: asyncio.Runner) -> None:
+def _hold_session(printer: AnswerPrinter, runner: asyncio.Runner) -> None:
     """Read questions and answer them until the input ends; each understands what was asked before."""
     with contextlib.suppress(ImportError):  # there is none on Windows
         import readline  # noqa: F401 - gives input() a history and keys to edit with
+    index = printer.index
+    hint(f"{index.folder.name}: {index.stats()['chunks']} passages. {printer.model}")
     hint("Ask a question; /help lists what else there is, Ctrl-D ends.")
     last: dict[str, Any] = {}
     while True:
@@ -135,7 +107,7 @@ def _session(printer: AnswerPrinter, runner: asyncio.Runner) -> None:
             elif line.startswith("/"):
                 say(_HELP if line == "/help" else f"{line} is unknown.\n{_HELP}")
             elif line:
-                last = _turn(line, last, printer, runner)
+                last = _take_turn(line, last, printer, runner)
         except EOFError:
             say()
             return
@@ -145,18 +117,121 @@ def _session(printer: AnswerPrinter, runner: asyncio.Runner) -> None:
             say()
             hint("stopped")
         except RagKitError as error:
-            problem(one_line(error))
+            problem(error_line(error))
 
 
-def _turn(line: str, last: dict[str, Any], printer: AnswerPrinter, runner: asyncio.Runner) -> dict[str, Any]:
+def _take_turn(
+    line: str, last: dict[str, Any], printer: AnswerPrinter, runner: asyncio.Runner
+) -> dict[str, Any]:
     """Answer a question of a session, or give the graph the reply that it asked for."""
-    _check(line)
-    given: Any = line
+    message: Any = {"question": line}
     if "__interrupt__" in last:
         from langgraph.types import Command
 
-        given = Command(resume=line)
-    result = runner.run(stoppable(printer.answer(given, {"configurable": {"thread_id": "session"}})))
+        message = Command(resume=line)
+    turn = printer.answer(message, {"configurable": {"thread_id": "session"}})
+    result = runner.run(finish_or_cancel(turn))
     if "__interrupt__" in result:
         say(result["__interrupt__"][0].value["question"])
     return result
+
+
+async def finish_or_cancel(call: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
+    """Await a call; if this is cancelled, as by Ctrl-C, cancel the call again and again until it ends.
+
+    Python 3.11's `asyncio.wait_for`, in which LangChain's client awaits each token, loses a cancellation that
+    comes together with one.
+    """
+    task = asyncio.ensure_future(call)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        while not task.done():
+            task.cancel()
+            await asyncio.wait({task}, timeout=0.2)
+        raise
+
+
+class AnswerPrinter:
+    """Runs a graph on questions and prints the answers with their sources; to explain, steps and passages too."""
+
+    def __init__(self, opened: OpenGraph, context: Mapping[str, Any], *, explain: bool) -> None:
+        self.index, _, self.graph, self.model = opened
+        self.context = context
+        self.explain = explain
+        self._notes: set[str] = set()
+
+    async def answer(self, message: Any, config: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Run the graph, print the answer as it is streamed, then its sources; returns the final state."""
+        STATUS.show("searching ...")
+        state: dict[str, Any] = {}
+        streamed = printed = ""
+        async for path, mode, value in self.graph.astream(
+            message,
+            config,
+            context=self.context,
+            stream_mode=["messages", "custom", "values"],
+            subgraphs=True,
+        ):
+            if mode == "messages":
+                # what graders and rewriters say is not streamed by the graphs; what is, is the answer
+                streamed += value[0].text
+                text = without_thoughts(streamed)[len(printed) :]
+                say(text, end="") if text else None
+                printed += text
+            elif mode == "custom" and not printed:  # a step of the graph: its name and what it found
+                step = shorten(", ".join(f"{name}: {part}" for name, part in value.items()), 300)
+                hint(f"· {step}") if self.explain else None
+                STATUS.show(f"{step}. Waiting for {self.model.split(' ')[0]} ...")
+            elif mode == "values" and not path:  # and not of a graph inside the graph
+                state = value
+        if "__interrupt__" not in state:
+            answer, begun = state["answer"].strip(), printed.strip()
+            # what was streamed may not be what the graph settled on
+            say(answer[len(begun) :] if answer.startswith(begun) else f"\n\n{answer}")
+            if self.explain:
+                say_passages(state["documents"], explain=True)
+            self._print_sources(state)
+        return state
+
+    def _print_sources(self, result: Mapping[str, Any]) -> None:
+        """Print each cited passage once with its quotes, then unsupported citations, uncited statements and notes."""
+        citations = sorted(result["citations"], key=lambda citation: citation["number"])
+        sources: dict[str, list[str]] = {}
+        for citation in citations:
+            if citation["quote"]:
+                sources.setdefault(f"[{citation['number']}] {place_of(citation)}", []).append(
+                    citation["quote"]
+                )
+        if sources:
+            say("\nSources", style="bold")
+        for source, quotes in sources.items():
+            say(source, style="cyan", indent="  ")
+            for quote in dict.fromkeys(quotes):
+                say(f"“{shorten(quote, 300)}”", indent="      ")
+        for citation in citations:
+            if citation["status"] != "supported":
+                verdict = "is undecided" if citation["status"] == "undecided" else "does not hold"
+                text = f"! citation [{citation['number']}] {verdict}: {citation['reason']}"
+                say(text, style="yellow", indent="  ")
+        for statement in result["uncited"]:
+            say(f"! no citation for: {shorten(statement)}", style="yellow", indent="  ")
+        for note in _all_notes(result):
+            if note not in self._notes:  # in a session a note comes once
+                self._notes.add(note)
+                hint(f"note: {note}")
+
+
+def without_thoughts(streamed: str) -> str:
+    """What may be shown of an answer that is still streamed: no thought, and nothing that may become its tag.
+
+    Example:
+        >>> without_thoughts("<think>hm</think>Yes <th"), without_thoughts("<think>hm</thi")
+        ('Yes ', '')
+    """
+    return _HALF_TAG.sub("", _THOUGHT.sub("", streamed)).lstrip()
+
+
+def _all_notes(result: Mapping[str, Any]) -> list[str]:
+    """Everything that was degraded: notes of the run, then those that passages carry; each once."""
+    return list(dict.fromkeys([*result["notes"], *passage_notes(result["documents"])]))

@@ -1,4 +1,9 @@
-"""``rag-kit benchmark``: measure pipelines on a retrieval data set."""
+"""Measure pipelines on a retrieval data set.
+
+The set is a folder with corpus.jsonl[.gz], queries.jsonl, qrels.tsv (BEIR's layout), and qa.jsonl where there are
+answers. A pipeline is bm25, dense, hybrid, rrf, convex, rm3, mmr, parent and others (an unknown name lists them all),
+or module:object: a retriever, or a function from a list of documents to one (its code is run).
+"""
 
 from __future__ import annotations
 
@@ -8,18 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from rag_kit.cli.options import add_options, given
-from rag_kit.cli.output import STATUS, hint, say, say_json
+from rag_kit.cli.output import STATUS, say, say_json
 from rag_kit.documents.tables import Table, tables_text
 
-DESCRIPTION = """Measure how well and how fast pipelines find the relevant documents of a data set: corpus.jsonl[.gz],
-queries.jsonl, qrels.tsv (BEIR's layout), and qa.jsonl where there are answers. A pipeline is bm25, dense, hybrid, rrf,
-convex, rm3, mmr, parent and others (an unknown name lists them all), or module:object: a retriever, or a function from
-a list of documents to one (its code is run)."""
-_PLAIN = {"p50_ms": "{:.2f}", "p95_ms": "{:.2f}", "queries_per_second": "{:.0f}"}
-
-
 #: Options that `benchmark` takes under the same name.
-_SETTINGS = ("out", "limit", "depth", "chunk_size", "cache")
+_SETTINGS = ("out", "rows_out", "limit", "depth", "chunk_size", "embeddings", "cache")
+_SPEEDS = {"p50_ms": "{:.2f}", "p95_ms": "{:.2f}", "queries_per_second": "{:.0f}"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,34 +28,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = "one to measure; may be given several times"
     add("--pipeline", action="append", required=True, metavar="NAME", help=what)
     add("--out", type=Path, metavar="FILE", help="write the result as JSON")
-    add("--rows", type=Path, metavar="FILE", help="write one JSON line for each pipeline and query")
+    what = "write one JSON line for each pipeline and query"
+    add("--rows", type=Path, metavar="FILE", dest="rows_out", help=what)
     add("--limit", type=int, metavar="N", help="ask only the first N scorable queries")
     add("--depth", type=int, default=100, metavar="N", help="passages of a ranking that count (default 100)")
     add("--chunk-size", type=int, metavar="N", help="split documents into chunks of N characters")
-    add("--embedding-model", metavar="NAME", help="for dense and hybrid (default: minilm if installed)")
+    what = "for dense and hybrid (default: minilm if installed)"
+    add("--embedding-model", metavar="NAME", dest="embeddings", help=what)
     add("--cache", type=Path, metavar="DIR", help="keep the documents' vectors between runs")
     add_options(parser, "--json")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Measure and print.
-
-    Raises:
-        InvalidInputError: If the data set, a pipeline's name or a setting is wrong.
-    """
+    """Measure and print."""
     from rag_kit.evaluation import benchmark
 
-    result = benchmark(
-        arguments.dataset,
-        arguments.pipeline,
-        rows_out=arguments.rows,
-        embeddings=arguments.embedding_model,
-        progress=STATUS.count,
-        **given(arguments, *_SETTINGS),
-    )
+    settings = given(arguments, *_SETTINGS)
+    result = benchmark(arguments.dataset, arguments.pipeline, progress=STATUS.count, **settings)
     say_json(result) if arguments.json else say(_table(result))
-    if arguments.out is not None:
-        hint(f"written to {arguments.out}")
 
 
 def _table(result: Mapping[str, Any]) -> str:
@@ -72,7 +61,8 @@ def _table(result: Mapping[str, Any]) -> str:
 
 
 def _cell(entry: Mapping[str, Any], name: str) -> str | None:
+    """A mean with its interval, or a speed; ``None`` for what is neither."""
     value = entry.get(name)
     if isinstance(value, Mapping) and value.keys() == {"value", "low", "high"}:
         return f"{value['value']:.3f} [{value['low']:.3f}, {value['high']:.3f}]"
-    return _PLAIN[name].format(value) if name in _PLAIN and value is not None else None
+    return _SPEEDS[name].format(value) if name in _SPEEDS and value is not None else None

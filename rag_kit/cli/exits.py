@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from rag_kit import errors
 
@@ -21,7 +21,7 @@ DAMAGED = 10  #: the index is damaged or of another format version
 INTERRUPTED = 130  #: Ctrl-C
 
 #: The first match wins, so subclasses stand before their parents.
-_BY_ERROR: tuple[tuple[type[BaseException], int], ...] = (
+_BY_ERROR: tuple[tuple[Any, int], ...] = (
     (errors.IndexMissingError, NO_INDEX),
     (errors.IndexMismatchError, MISMATCH),
     (errors.LockedError, LOCKED),
@@ -29,9 +29,7 @@ _BY_ERROR: tuple[tuple[type[BaseException], int], ...] = (
     (errors.ModelUnauthorizedError, UNAUTHORIZED),
     (errors.ModelUnreachableError, UNREACHABLE),
     (errors.BudgetExceededError, BUDGET),
-    (errors.InvalidInputError, USAGE),
-    (errors.ConfigurationError, USAGE),
-    (errors.MissingExtraError, USAGE),
+    ((errors.InvalidInputError, errors.ConfigurationError, errors.MissingExtraError), USAGE),
 )
 
 
@@ -45,10 +43,5 @@ def terminate(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def exit_code(error: BaseException) -> int:
-    """The exit code for an exception.
-
-    Example:
-        >>> exit_code(errors.IndexMissingError("no index in ./x"))
-        3
-    """
+    """The exit code for an exception."""
     return next((code for kind, code in _BY_ERROR if isinstance(error, kind)), FAILED)

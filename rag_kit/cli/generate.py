@@ -1,23 +1,20 @@
-"""``rag-kit generate``: let a model write an evaluation set from documents or an index."""
+"""Write a set of questions from documents or an index, for rag-kit evaluate.
+
+A model writes questions with answers, gold passages and gold spans. What leaks its answer, cannot be answered from
+its passage, or repeats another question is dropped and counted. Killed or stopped, the same command goes on from what
+is there.
+"""
 
 from __future__ import annotations
 
 import argparse
-from contextlib import ExitStack
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from rag_kit.cli import exits
-from rag_kit.cli.opening import index_folder, named_model
-from rag_kit.cli.options import MODEL, add_options, given
+from rag_kit.cli.options import MODEL, add_options, given, index_name, make_chat_model
 from rag_kit.cli.output import hint, problem, say, say_json
 
-if TYPE_CHECKING:
-    from rag_kit.evaluation.generating import GeneratedSet
-
-DESCRIPTION = """Let a model write questions with answers, gold passages and gold spans, as a set for rag-kit evaluate.
-What leaks its answer, cannot be answered from its passage, or repeats another question is dropped and counted. Killed
-or stopped, the same command goes on from what is there."""
 #: Options that `generate` takes under the same name.
 _SETTINGS = ("n", "language", "out", "prompts", "max_concurrency", "max_calls", "max_tokens", "deadline")
 
@@ -33,40 +30,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the set, and print what was kept and what was dropped for what reason.
-
-    Raises:
-        InvalidInputError: If there is nothing to ask about, or an argument is wrong.
-    """
+    """Write the set, and print what was kept and what was dropped for what reason."""
     from rag_kit.evaluation import generate
     from rag_kit.indexing import DocumentIndex
 
-    llm, described = named_model(arguments)
+    llm, described = make_chat_model(arguments)
     hint(described)
-    with ExitStack() as stack:
-        documents: Any = arguments.path
-        if documents is None:
-            documents = stack.enter_context(DocumentIndex.open(index_folder(arguments)))
-        try:
-            found = generate(documents, llm, **given(arguments, *_SETTINGS))
-        except KeyboardInterrupt:
-            hint(f"what is done is kept beside {arguments.out}; the same command goes on from there")
-            raise
-    say_json(_as_json(found, arguments.out)) if arguments.json else say(found.report())
-    hint(f"written to {arguments.out}")
-    if found.stopped_by and "=" in found.stopped_by:  # a cap, and not the end of the documents
-        problem(found.stopped_by)
+    with nullcontext() if arguments.path else DocumentIndex.open(index_name(arguments)) as index:
+        questions = generate(arguments.path or index, llm, **given(arguments, *_SETTINGS))
+    if arguments.json:
+        types = {kind: len(part) for kind, part in questions.slices("type").items()}
+        record = {name: getattr(questions, name) for name in ("dropped", "asked", "stopped_by", "usage")}
+        say_json({"file": str(arguments.out), "questions": len(questions), "types": types, **record})
+    else:
+        say(questions.report())
+    if questions.stopped_by and "=" in questions.stopped_by:  # a cap, and not the end of the documents
+        problem(questions.stopped_by)
         return exits.BUDGET
     return exits.OK
-
-
-def _as_json(found: GeneratedSet, out: Path) -> dict[str, Any]:
-    return {
-        "file": str(out),
-        "questions": len(found),
-        "types": {kind: len(part) for kind, part in found.slices("type").items()},
-        "dropped": found.dropped,
-        "asked": found.asked,
-        "stopped_by": found.stopped_by,
-        "usage": found.usage,
-    }

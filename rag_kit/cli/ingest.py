@@ -1,4 +1,8 @@
-"""``rag-kit ingest``: build an index of files and folders, or bring it up to date."""
+"""Build an index of files and folders, or bring it up to date.
+
+Read are pdf, docx, pptx, xlsx, html, md, txt, csv, json, jsonl, ipynb, epub, eml, mbox. Unchanged files are skipped,
+changed ones replaced.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag_kit.cli import exits
-from rag_kit.cli.opening import index_folder
-from rag_kit.cli.options import add_options, given
+from rag_kit.cli.options import add_options, given, index_name
 from rag_kit.cli.output import STATUS, hint, problem, say, say_json
 
 if TYPE_CHECKING:
     from rag_kit.indexing.ingestion.report import IngestReport
 
-DESCRIPTION = """Read files (pdf, docx, pptx, xlsx, html, md, txt, csv, json, jsonl, ipynb, epub, eml, mbox) into an
-index. Unchanged files are skipped, changed ones replaced."""
+_SPLITTERS = "structure (default), sentence, paragraph, tokens, recursive, semantic"
+_REPRESENTATIONS = """texts by which passages are found too, written by --model: children, summary, questions, keywords,
+qa, tags, translation, triples, situation, with commas between them; none drops them"""
 #: Options that `ingest` takes under the same name, where they were given.
 _SETTINGS = ("prune", "strict", "wait", "dry_run", "chunk_size", "chunk_overlap", "splitter", "represent", "ocr",
              "keep_duplicates", "workers", "scheduler")  # fmt: skip
@@ -28,24 +32,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_options(parser, "--index", "--wait", "--model", "--quiet", "--json")
     add("--prune", action="store_true", help="remove what vanished from the given folders")
     add("--strict", action="store_true", help="stop at the first file that cannot be read")
-    what = "write nothing; say what would be done, with how many model calls"
-    add("--dry-run", action="store_true", help=what)
+    add(
+        "--dry-run",
+        action="store_true",
+        help="write nothing; say what would be done, by how many model calls",
+    )
     add("--embedding-model", metavar="NAME", help="minilm, none, or e.g. openai:text-embedding-3-small")
     add("--chunk-size", type=int, metavar="N", help="characters of a passage (default 1000)")
     add("--chunk-overlap", type=int, metavar="N", help="characters repeated between passages (default 100)")
-    what = "structure (default), sentence, paragraph, tokens, recursive, semantic"
-    add("--splitter", metavar="NAME", help=what)
+    add("--splitter", metavar="NAME", help=_SPLITTERS)
+    add("--represent", metavar="NAMES", help=_REPRESENTATIONS)
     add(
-        "--represent", metavar="NAMES",
-        help="further texts by which passages are found, such as summary,questions (children, summary, questions, "
-        "keywords, qa, tags, translation, triples, situation; none to drop them); --model writes them",
-    )  # fmt: skip
-    what = (
-        "recognise text in pictures and scanned PDFs: eng, chi_sim, eng+chi_sim, ... (none to switch it off)"
+        "--ocr",
+        metavar="LANGUAGES",
+        help="recognise text in pictures and scans: eng, chi_sim, eng+chi_sim, none",
     )
-    add("--ocr", metavar="LANGUAGES", help=what)
-    what = "take in all files with the same text; or one of them (default: one in each folder)"
-    add("--keep-duplicates", action=argparse.BooleanOptionalAction, help=what)
+    add(
+        "--keep-duplicates",
+        action=argparse.BooleanOptionalAction,
+        help="all files with the same text, or one",
+    )
     cluster = parser.add_mutually_exclusive_group()
     cluster.add_argument("--workers", type=int, metavar="N", help="processes that read and embed")
     cluster.add_argument("--scheduler", metavar="ADDRESS", help="Dask scheduler whose workers read and embed")
@@ -64,12 +70,13 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.quiet:
         settings["progress"] = STATUS.count
     embeddings = embedding_model(arguments.embedding_model)
-    report = ingest(arguments.paths, index_folder(arguments), embeddings=embeddings, **settings)
-    say_json(report.as_dict()) if arguments.json else _show(report)
+    report = ingest(arguments.paths, index_name(arguments), embeddings=embeddings, **settings)
+    say_json(report.as_dict()) if arguments.json else _print_report(report)
     return exits.PARTIAL if report.failed else exits.OK
 
 
-def _show(report: IngestReport) -> None:
+def _print_report(report: IngestReport) -> None:
+    """Print what went wrong on stderr, and the counts on stdout."""
     for file, reason in report.failed:
         problem(f"not read: {file}: {reason}")
     for file, text, _ in report.lost:
@@ -79,6 +86,6 @@ def _show(report: IngestReport) -> None:
     for note in report.notes:
         hint(f"note: {note}")
     say(report.summary())
-    named = "rag-kit models install minilm, or RAG_KIT_EMBEDDING_MODEL"
-    none = f"no vectors, so found by keyword only ({named})"
-    say(none if report.embedding == "none" else f"vectors by {report.embedding}")
+    advice = "rag-kit models install minilm, or RAG_KIT_EMBEDDING_MODEL"
+    no_vectors = f"no vectors, so found by keyword only ({advice})"
+    say(no_vectors if report.embedding == "none" else f"vectors by {report.embedding}")

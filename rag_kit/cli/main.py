@@ -5,65 +5,44 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from importlib import import_module
+from typing import Any, NoReturn
 
 from rag_kit import __version__
 from rag_kit.cli import exits
-from rag_kit.cli.output import STATUS, one_line, problem, problem_at
+from rag_kit.cli.output import STATUS, error_line, problem
+from rag_kit.documents.clean import clean_text
 from rag_kit.errors import BranchError, InvalidInputError
 
-#: Command -> the module beside this one that has it, and what it does in a line. A module has
-#: ``add_arguments(parser)`` and ``run(arguments)``, which gives an exit code where it is not 0.
-COMMANDS = {
-    "ingest": ("ingest", "build an index of files and folders, or bring it up to date"),
-    "retrieve": ("retrieve", "show what is found, and why"),
-    "ask": ("ask", "answer a question, with citations"),
-    "mcp": ("mcp", "serve an index to assistants (MCP)"),
-    "verify": ("maintain", "check that the files of an index agree with its stored text"),
-    "repair": ("maintain", "rebuild the damaged parts of an index from its stored text"),
-    "reembed": ("maintain", "make the vectors of an index anew with another embedding model"),
-    "chunks": ("maintain", "correct the passages of an index by hand"),
-    "generate": ("generate", "write a set of questions from documents or an index"),
-    "benchmark": ("benchmark", "measure pipelines on a retrieval data set"),
-    "evaluate": ("evaluate", "score a pipeline on a set of questions"),
-    "compare": ("compare", "compare evaluated pipelines on the same questions"),
-    "prompts": ("prompts", "list, show and check prompt files"),
-    "models": ("models", "list the embedded models, or fetch their weights"),
-    "doctor": ("doctor", "what is installed, configured and reachable"),
-}
-
-#: Examples of each command, which its ``--help`` ends with.
-EXAMPLES: dict[str, tuple[str, ...]] = {
-    "ingest": (
-        "rag-kit ingest handbook notes.pdf --index my-index",
-        "rag-kit ingest handbook --index postgresql://user@host/db?index=handbook --prune",
-    ),
-    "retrieve": ("rag-kit retrieve 'How long is the warranty?' --index my-index --explain",),
-    "ask": (
-        "rag-kit ask 'How long is the warranty?' --index my-index",
-        "rag-kit ask --index my-index",
-        "rag-kit ask --index my-index --graph crag --json < questions.txt > answers.jsonl",
-    ),
-    "mcp": ("rag-kit mcp --index my-index",),
-    "verify": ("rag-kit verify --index my-index",),
-    "repair": ("rag-kit repair --index my-index",),
-    "reembed": ("rag-kit reembed --index my-index --embedding-model openai:text-embedding-3-small",),
-    "chunks": (
-        "rag-kit chunks export passages.jsonl --index my-index",
-        "rag-kit chunks import passages.jsonl --index my-index",
-    ),
-    "generate": ("rag-kit generate handbook --out questions.jsonl -n 50 --model openai:gpt-4o-mini",),
-    "benchmark": ("rag-kit benchmark my-set --pipeline bm25 --pipeline hybrid --out result.json",),
-    "evaluate": (
-        "rag-kit evaluate questions.jsonl --index my-index --graph plain --out runs/plain",
-        "rag-kit evaluate questions.jsonl --index my-index --metric faithfulness --judge openai:gpt-4o-mini",
-    ),
-    "compare": ("rag-kit compare runs/plain runs/crag --report report.html",),
-    "prompts": ("rag-kit prompts show answer --language en > my-prompts/answer.en.prompt",),
-    "models": ("rag-kit models install minilm",),
-    "doctor": ("rag-kit doctor", "rag-kit doctor --model openai:qwen-plus --json"),
-}
+#: Each is a module beside this one, or of ``maintain``. A module has ``add_arguments(parser)``, ``run(arguments)``,
+#: which gives an exit code where it is not 0, and a docstring that is the text of its ``--help``.
+COMMANDS = (
+    "ingest", "retrieve", "ask", "mcp", "verify", "repair", "reembed", "chunks", "generate", "benchmark", "evaluate",
+    "compare", "prompts", "models", "doctor",
+)  # fmt: skip
+_MAINTAIN = ("verify", "repair", "reembed", "chunks", "models")
+#: The ``--help`` of a command ends with the examples that begin with its name.
+EXAMPLES = (
+    "ingest handbook notes.pdf --index my-index",
+    "retrieve 'How long is the warranty?' --index my-index --explain",
+    "ask 'How long is the warranty?' --index my-index",
+    "ask --index my-index --graph crag --json < questions.txt > answers.jsonl",
+    "mcp --index my-index",
+    "verify --index my-index",
+    "repair --index my-index",
+    "reembed --index my-index --embedding-model openai:text-embedding-3-small",
+    "chunks export passages.jsonl --index my-index",
+    "generate handbook --out questions.jsonl -n 50 --model openai:gpt-4o-mini",
+    "benchmark my-set --pipeline bm25 --pipeline hybrid --out result.json",
+    "evaluate questions.jsonl --index my-index --graph plain --out runs/plain",
+    "evaluate questions.jsonl --index my-index --metric faithfulness --judge openai:gpt-4o-mini",
+    "compare runs/plain runs/crag --report report.html",
+    "prompts show answer --language en > my-prompts/answer.en.prompt",
+    "models install minilm",
+    "doctor --model openai:qwen-plus --json",
+)
 
 #: Option that prints a script for a shell, which then completes commands and options.
 COMPLETION = "--print-completion"
@@ -74,9 +53,16 @@ written to; 9 a cap was reached; 10 index damaged; 130 interrupted. RAG_KIT_DEBU
 --print-completion bash|zsh|fish prints a script for a shell."""
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser whose complaints are one line, as those of the library are."""
+
+    def error(self, message: str) -> NoReturn:
+        raise InvalidInputError(f"{message}; see {self.prog} --help")
+
+
 def parser(command: str = "") -> argparse.ArgumentParser:
     """The parser of one command, or of the whole command line; building it imports no LangChain module."""
-    top = argparse.ArgumentParser(
+    top = _Parser(
         prog="rag-kit",
         description="Ask your own documents, with citations.",
         epilog=_EPILOG,
@@ -86,16 +72,17 @@ def parser(command: str = "") -> argparse.ArgumentParser:
     top.add_argument("--no-color", action="store_true", help="plain text on a terminal (or NO_COLOR=1)")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name in [command] if command in COMMANDS else COMMANDS:
-        where, what = COMMANDS[name]
-        module = import_module(f"rag_kit.cli.{where}")
-        added = commands.add_parser(
+        module = _module(name)
+        text = getattr(module, "HELP", {}).get(name) or (module.__doc__ or "").strip()
+        examples = [f"rag-kit {line}" for line in EXAMPLES if line.split()[0] == name]
+        subparser = commands.add_parser(
             name,
-            help=what,
-            description=getattr(module, "DESCRIPTION", f"{what.capitalize()}."),
-            epilog="\n  ".join(["examples:", *EXAMPLES[name]]),
+            help=text.partition("\n")[0],
+            description=text,
+            epilog="\n  ".join(["examples:", *examples]),
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        module.add_arguments(added)
+        module.add_arguments(subparser)
     if command == COMPLETION:
         import shtab
 
@@ -103,25 +90,25 @@ def parser(command: str = "") -> argparse.ArgumentParser:
     return top
 
 
+def _module(command: str) -> Any:
+    return import_module(f"rag_kit.cli.{'maintain' if command in _MAINTAIN else command}")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command.
+    """Run one command with these arguments, by default the process's; returns an exit code of `rag_kit.cli.exits`.
 
-    Args:
-        argv: The arguments; default: those of the process.
-
-    Returns:
-        An exit code of `rag_kit.cli.exits`. A user's mistake gives one line on stderr, never a traceback.
+    A user's mistake gives one line on stderr, never a traceback.
     """
-    given = list(sys.argv[1:] if argv is None else argv)
-    if "--no-color" in given:  # may stand anywhere
+    words = list(sys.argv[1:] if argv is None else argv)
+    if "--no-color" in words:  # may stand anywhere
         os.environ["NO_COLOR"] = "1"
-        given.remove("--no-color")
+        words.remove("--no-color")
     try:
-        if not given:
+        if not words:
             parser().print_help()
             return exits.OK
-        arguments = parser(given[0]).parse_args(given)
-        code = import_module(f"rag_kit.cli.{COMMANDS[arguments.command][0]}").run(arguments)
+        arguments = parser(words[0]).parse_args(words)
+        code = _module(arguments.command).run(arguments)
         STATUS.clear()
         sys.stdout.flush()
         return exits.OK if code is None else code
@@ -129,30 +116,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(file=sys.stderr)
         problem("interrupted")
         return exits.INTERRUPTED
+    except BrokenPipeError:  # whoever reads stdout (head, less) has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return exits.OK
     except Exception as error:  # noqa: BLE001 - reported below
-        if isinstance(error, BrokenPipeError) and _nobody_reads():
-            return exits.OK
-        cause = _root_cause(error)
         if os.environ.get("RAG_KIT_DEBUG"):
-            problem_at(error)
-            return exits.exit_code(cause)
+            from rag_kit.models.redact import redact
+
+            print(clean_text(redact("".join(traceback.format_exception(error)))), file=sys.stderr)
+        cause = _root_cause(error)
         # a prompt file may have several mistakes, each with its own line number
-        for line in str(cause).splitlines() if isinstance(cause, InvalidInputError) else [one_line(cause)]:
+        for line in str(cause).splitlines() if isinstance(cause, InvalidInputError) else [error_line(cause)]:
             problem(line)
         return exits.exit_code(cause)
-
-
-def _nobody_reads() -> bool:
-    """Whether the reader of stdout (head, less) went away; then nothing can be written any more."""
-    import select
-
-    if hasattr(select, "poll"):
-        poll = select.poll()
-        poll.register(sys.stdout, 0)
-        if not any(event & select.POLLERR for _, event in poll.poll(0)):
-            return False
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return True
 
 
 def _root_cause(error: Exception) -> Exception:

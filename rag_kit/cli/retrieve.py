@@ -1,15 +1,17 @@
-"""``rag-kit retrieve``: show what is found, and why, without asking a model for an answer."""
+"""Show what is found, and why; no chat model is asked."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
-from rag_kit.cli.opening import call_arguments, open_retriever
-from rag_kit.cli.options import PIPELINE, add_options
-from rag_kit.cli.output import STATUS, hint, say_json
-from rag_kit.cli.passages import passage_notes, plain, say_passages
+from rag_kit.cli.options import PIPELINE, add_options, call_arguments, open_retriever
+from rag_kit.cli.output import STATUS, hint, say, say_json
+from rag_kit.documents.tables import cut, one_line
 
-DESCRIPTION = "Search an index; no chat model is asked."
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,8 +30,56 @@ def run(arguments: argparse.Namespace) -> None:
     with open_retriever(arguments) as (_, retriever):
         documents = call_retriever(retriever, question, **call_arguments(arguments))
     if arguments.json:
-        say_json({"question": question, "documents": [plain(each) for each in documents]})
+        say_json({"question": question, "documents": [plain_document(document) for document in documents]})
         return
-    say_passages(documents, question if arguments.explain else None)
+    say_passages(documents, explain=arguments.explain)
     for note in passage_notes(documents):
         hint(f"note: {note}")
+
+
+def say_passages(documents: list[Document], *, explain: bool = False) -> None:
+    """Print the source and the beginning of each passage, or where it was found for which query at which rank."""
+    from rag_kit import documents as parts
+
+    if not documents:
+        say(
+            "Nothing was found: no passage shares a word with the question and matches the filter, if one was given."
+        )
+    elif explain:
+        say(str(parts.explain(documents)))
+    else:
+        for number, document in enumerate(documents, 1):
+            say(f"[{number}] {place_of(document.metadata)}", style="bold")
+            say(shorten(document.page_content), indent="    ")
+
+
+def place_of(metadata: Mapping[str, Any]) -> str:
+    """The source of a passage in a line: file, page or slide or sheet, heading."""
+    source = metadata.get("file") or metadata.get("source") or metadata.get("title") or "(no source)"
+    pages = [
+        f"{name} {metadata[name]}" for name in ("page", "slide", "sheet") if metadata.get(name) is not None
+    ]
+    return one_line(" · ".join(map(str, filter(None, [source, *pages, metadata.get("heading")]))))
+
+
+def shorten(text: str, width: int = 160) -> str:
+    """One line of at most ``width`` columns."""
+    return cut(one_line(text), width, "…")
+
+
+def passage_notes(documents: list[Document]) -> list[str]:
+    """What was degraded while these passages were found; each note once."""
+    from rag_kit.documents import get_provenance
+
+    notes = (note for document in documents for note in get_provenance(document).get("notes", []))
+    return list(dict.fromkeys(notes))
+
+
+def plain_document(document: Document) -> dict[str, Any]:
+    """A document as JSON."""
+    from rag_kit.documents import PROVENANCE_KEY, get_provenance
+    from rag_kit.documents.identity import to_plain
+
+    metadata = {**document.metadata, PROVENANCE_KEY: get_provenance(document)}
+    value: dict[str, Any] = to_plain({"id": document.id, "text": document.page_content, "metadata": metadata})
+    return value

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rag_kit.cli import exits
-from rag_kit.cli.answering import visible
+from rag_kit.cli.ask import without_thoughts
 from rag_kit.cli.main import main
 
 
@@ -129,7 +129,7 @@ def test_filter_narrows(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
         (["ask", "pump start", "--index", "{index}", "--max-calls", "0"], exits.BUDGET, "max_calls"),
         (["ask", "x", "--index", "{index}", "--model", "nobody:nothing"], exits.USAGE, "nobody"),
         (["ingest", "no-such-folder", "--index", "new-index"], exits.USAGE, "no-such-folder"),
-        (["ask", "x", "--index", __file__], exits.USAGE, "is a file"),
+        (["ask", "x", "--index", __file__], exits.NO_INDEX, "no index in"),
         (["ingest", ".", "--index", __file__], exits.USAGE, "is a file"),
     ],
 )
@@ -281,6 +281,6 @@ def test_thinking_is_not_shown(pieces: list[str], shown: str) -> None:
     streamed = printed = ""
     for piece in pieces:
         streamed += piece
-        assert visible(streamed).startswith(printed)
-        printed = visible(streamed)
+        assert without_thoughts(streamed).startswith(printed)
+        printed = without_thoughts(streamed)
     assert printed == shown

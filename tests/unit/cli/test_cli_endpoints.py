@@ -220,4 +220,4 @@ def test_the_graph_of_an_evaluation_asks_the_endpoint_that_is_named(
     code, _, err = run(
         capsys, "evaluate", tmp_path / "set.jsonl", "--pipeline", "a:b", "--base-url", "http://x"
     )
-    assert code == exits.USAGE and "--base-url needs --index DIR" in err
+    assert code == exits.USAGE and "no index is named" in err

@@ -75,7 +75,6 @@ def test_a_pipeline_of_ones_own(folder: Path, capsys: pytest.CaptureFixture[str]
     assert code == exits.OK
     assert "ours_answer_found" in out
     assert "0.333" in out
-    assert "written to r" in err
     import own_pipelines_e  # type: ignore[import-not-found]
 
     asked = len(own_pipelines_e.ASKED)
@@ -158,12 +157,12 @@ def test_a_cap_that_is_reached(folder: Path, capsys: pytest.CaptureFixture[str])
     ("arguments", "message"),
     [
         (("--metric", "faithfullness", *OWN[:2]), "unknown metric 'faithfullness'"),
-        (("--metric", "ours_answer_found"), "--pipeline hybrid needs --index"),
-        (("--metric", "ours_answer_found", "--graph", "crag", *OWN[:2]), "--graph needs --index"),
+        (("--metric", "ours_answer_found"), "no index is named"),
+        (("--metric", "ours_answer_found", "--graph", "crag", *OWN[:2]), "no index is named"),
         (("--pipeline", "own_pipelines_e:none", "--metric", "ours_answer_found"), "no attribute 'none'"),
-        ((*OWN, "--limit", "0"), "--limit is 0"),
-        ((*OWN, "--min", "ours_answer_found"), "METRIC=VALUE"),
-        ((*OWN, "--min", "mrr=0.5"), "no --metric of this run"),
+        ((*OWN, "--limit", "0"), "holds no example"),
+        ((*OWN, "--min", "ours_answer_found"), "argument --min"),
+        ((*OWN, "--min", "mrrr=0.5"), "unknown metric 'mrrr'"),
         ((*OWN, "--max-concurrency", "0"), "max_concurrency is 0"),
         ((*OWN, "--out", "set.jsonl"), "holds something else"),
         ((*OWN, "--out", "docs"), "holds something else"),
@@ -204,15 +203,13 @@ def test_results_of_other_questions_are_not_written_over(
 def test_without_a_model_what_needs_none_is_computed(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """By default those that the set has gold for; a judged metric says in one line what it needs, and has no value."""
+    """By default those that the set has gold for; a judged metric says in one line what it needs."""
     code, out, err = run(capsys, *OWN[:2])
     assert code == exits.OK and "judge" not in err
     assert "ours_answer_found" in out and "ours_rouge_l" in out and "ndcg" not in out
-    code, out, err = run(capsys, *OWN[:2], "--metric", "faithfulness")
-    assert code == exits.OK
-    assert "faithfulness: a judge needs a language model; give --judge NAME, or set RAG_KIT_CHAT_MODEL" in err
-    code, out, err = run(capsys, *OWN[:2], "--metric", "faithfulness", "--judge", "extractive")
-    assert code == exits.USAGE and "needs a language model" in err
+    for judge in ([], ["--judge", "extractive"]):
+        code, out, err = run(capsys, *OWN[:2], "--metric", "faithfulness", *judge)
+        assert code == exits.USAGE and "a judge needs a language model" in err
 
 
 def test_a_metric_without_gold_says_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -222,37 +219,13 @@ def test_a_metric_without_gold_says_so(folder: Path, capsys: pytest.CaptureFixtu
     assert "recall@2, mrr@2 without a value: " in " ".join(out.split()) and "relevant" in out
 
 
-def test_an_index_that_is_searched_is_not_scored_for_answers(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Without --graph metrics of answers are left out, and one line says so."""
-    (folder / "set.jsonl").write_text(
-        json.dumps({"id": "a", "question": "When does the pump start?", "answers": ["40"], "relevant": ["x"]})
-    )
-    code, out, err = run(capsys, "--index", "index")
-    assert code == exits.OK and "ndcg@10" in out and "ours_answer_found" not in out
-    assert err.count("--graph plain") == 1
-
-
-def test_gold_under_other_names_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Names that meet no passage score 0 everywhere; a line shows both kinds of names, and only then."""
-    for name, told in (("docs/风扇.md;pump.md", True), ("风扇.md", False)):
-        record = {"question": "风扇什么时候启动？", "relevant": [name]}
-        (folder / "named.jsonl").write_text(json.dumps(record), encoding="utf-8")
-        arguments = ("--index", "index", "--pipeline", "bm25", "--metric", "mrr")
-        assert main(["evaluate", "named.jsonl", *arguments]) == exits.OK
-        err = capsys.readouterr().err
-        assert ("are these names of the same kind" in err) is told
-        assert (f"named as '{name}'" in err and "'风扇.md'" in err) is told
-
-
 @pytest.mark.parametrize("value", ["nan", "inf", "x", ""])
 def test_a_bar_that_is_no_number_is_refused_before_anything_is_asked(
     value: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A run may take hours; its --min is read first."""
     code, out, err = run(capsys, *OWN, "--min", f"ours_answer_found={value}")
-    assert code == exits.USAGE and out == "" and err.count("\n") == 1 and "METRIC=VALUE" in err
+    assert code == exits.USAGE and out == "" and err.count("\n") == 1 and "argument --min" in err
 
 
 def test_a_folder_in_use(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -268,7 +241,7 @@ def test_a_folder_in_use(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 def test_ctrl_c(folder: Path) -> None:
-    """Exit code 130, one line about what is kept, no traceback, although a thread still waits."""
+    """Exit code 130, no traceback, although a thread still waits; what is done is kept."""
     command = [
         sys.executable,
         "-m",
@@ -294,5 +267,5 @@ def test_ctrl_c(folder: Path) -> None:
     _, err = process.communicate(timeout=60)
     assert process.returncode == exits.INTERRUPTED
     assert "Traceback" not in err
-    assert "goes on from there" in err
+    assert err.rstrip().endswith("rag-kit: interrupted")
     assert [row.example.id for row in Results.load(folder / "r")] == ["q1"]

@@ -56,14 +56,14 @@ def test_declines_and_json(graph: str, index: Path, capsys: pytest.CaptureFixtur
 def test_explanation_and_answer_stand_on_lines_of_their_own(
     graph: str, index: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With --explain the passages come before the answer, also where a graph runs inside a graph; no step is JSON."""
+    """With --explain the passages come after the answer, also where a graph runs inside a graph; no step is JSON."""
     capsys.readouterr()
     arguments = ["--index", str(index), "--graph", graph, "--explain"]
     assert main(["ask", "At how many degrees does the pump start?", *arguments]) == exits.OK
     out, err = capsys.readouterr()
     lines = out.splitlines()
-    found = [number for number, line in enumerate(lines) if "found by bm25 rank" in line]
-    assert found and max(found) < lines.index("The pump starts at 40 degrees.[1]")
+    found = [number for number, line in enumerate(lines) if "bm25 · rank" in line]
+    assert found and min(found) > lines.index("The pump starts at 40 degrees.[1]")
     assert not any(mark in err for mark in "{}")
 
 

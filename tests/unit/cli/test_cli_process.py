@@ -159,7 +159,7 @@ def test_chinese_on_a_terminal_that_knows_ascii_only(index: Path, locale: dict[s
 
 
 def test_a_file_name_cannot_write_a_line_of_its_own(tmp_path: Path) -> None:
-    """Line breaks and escapes in a file's name are shown as escapes, and the name stands there once."""
+    """Line breaks in a file's name are blanks, escapes are shown, and the name stands there once."""
     docs = tmp_path / "docs"
     docs.mkdir()
     (docs / "bad\nrag-kit: all well\x1b[31m.xyz").write_text("x")
@@ -168,7 +168,7 @@ def test_a_file_name_cannot_write_a_line_of_its_own(tmp_path: Path) -> None:
     done = subprocess.run(ingest, capture_output=True, text=True, env=environment(), timeout=120)
     assert done.returncode == exits.PARTIAL
     [line] = [each for each in done.stderr.splitlines() if each.startswith("rag-kit: ")]
-    assert line.startswith(r"rag-kit: not read: bad\nrag-kit: all well\x1b[31m.xyz: the suffix '.xyz' is")
+    assert line.startswith(r"rag-kit: not read: bad rag-kit: all well\x1b[31m.xyz: the suffix '.xyz' is")
     ask = command("ask", "When does the valve open?", "--index", tmp_path / "index")
     done = subprocess.run(ask, capture_output=True, text=True, env=environment(), timeout=120)
-    assert r"[1] a\nb: c.md" in done.stdout
+    assert "[1] a b: c.md" in done.stdout

@@ -32,8 +32,8 @@ def test_list_names_every_prompt(folder: Path, capsys: pytest.CaptureFixture[str
     assert run("list", "--folder", folder, "--json") == 0
     rows = json.loads(capsys.readouterr().out)
     by_key = {(row["name"], row["language"]): row for row in rows}
-    assert by_key["answer", "en"]["origin"] == "own"
-    assert by_key["answer", "zh"]["origin"] == "packaged"
+    assert by_key["answer", "en"]["file"] == str(folder / "answer.en.prompt")
+    assert by_key["answer", "zh"]["file"] == str(packaged_folder() / "answer.zh.prompt")
     assert list(by_key["condense", "en"]["inputs"]) == ["history", "question"]
     assert by_key["condense", "en"]["schema"] == "Query"
     assert run("list", "--language", "zh") == 0
@@ -60,7 +60,7 @@ def test_show_prints_the_file(folder: Path, capsys: pytest.CaptureFixture[str]) 
     assert "answer.zh.prompt (sha256:" in captured.err
     assert run("show", "condense", "--json") == 0
     shown = json.loads(capsys.readouterr().out)
-    assert [message["role"] for message in shown["messages"]] == ["system", "user"]
+    assert [message["role"] for message in shown["sections"]] == ["system", "user"]
     assert shown["language"] == "en"
 
 

@@ -16,7 +16,7 @@ from support.openai_server import OpenAIServer, error, stall
 from support.terminal import Terminal
 
 from rag_kit.cli import exits
-from rag_kit.cli.answering import stoppable
+from rag_kit.cli.ask import finish_or_cancel
 from rag_kit.cli.main import main
 
 ENGLISH = (
@@ -50,12 +50,12 @@ def terminal(*arguments: object, **environment: str) -> Terminal:
     ("question", "sentence"), [("When does the pump start?", ENGLISH), ("水泵什么时候启动？", CHINESE)]
 )
 def test_an_answer_is_coloured_and_explained(index: Path, question: str, sentence: str) -> None:
-    """The passages come before the answer; it and its quotes stay whole for the terminal to wrap."""
+    """The passages come after the answer; it and its quotes stay whole for the terminal to wrap."""
     screen = terminal("ask", question, "--index", index, "--explain")
     assert screen.finish() == exits.OK, screen.text
     lines = screen.lines()
     assert sum(sentence in line for line in lines) >= 2  # answered and quoted
-    assert "found by" in screen.text and "bm25 rank 1" in screen.text
+    assert "bm25 · rank 1" in screen.text
     assert "\x1b[" in screen.text
     # the status line came first, the hint about the model last
     assert screen.text.startswith("loading ...")
@@ -139,7 +139,7 @@ def test_a_cancellation_that_gets_lost_is_repeated() -> None:
         return {}
 
     async def interrupted() -> None:
-        run = asyncio.ensure_future(stoppable(deaf()))
+        run = asyncio.ensure_future(finish_or_cancel(deaf()))
         await asyncio.sleep(0)
         run.cancel()
         with pytest.raises(asyncio.CancelledError):

