@@ -71,7 +71,7 @@ OWN = ("--pipeline", "own_pipelines_e:answers", "--metric", "ours_answer_found")
 
 def test_a_pipeline_of_ones_own(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The table goes to stdout, the rest to stderr; a second run asks nobody."""
-    code, out, err = run(capsys, *OWN, "--out", "r")
+    code, out, _ = run(capsys, *OWN, "--out", "r")
     assert code == exits.OK
     assert "ours_answer_found" in out
     assert "0.333" in out

@@ -131,7 +131,9 @@ async def _refusals(client: Any, index: Path) -> None:
         with pytest.raises(mcp.MCPError, match="no resource"):
             await client.read_resource(uri)
     found = await client.call_tool("search", {"query": "when does the pump start", "filter": {}})
-    assert [passage["metadata"]["file"] for passage in found.structured_content["passages"]] == ["north/pump.md"]
+    assert [passage["metadata"]["file"] for passage in found.structured_content["passages"]] == [
+        "north/pump.md"
+    ]
 
 
 def _secret(index: Path) -> str:
