@@ -26,8 +26,7 @@ from rag_kit.query_construction.rules.constructor import RuleConstructor
 from rag_kit.query_construction.sources import Source, as_retriever, source_of
 from rag_kit.retrieval import VectorRetriever
 from rag_kit.retrieval.own_filter import own_filter
-from rag_kit.retrieval.prompting import LanguagePrompts, check_model
-from rag_kit.retrieval.query_call import CallRetriever, QueryCall
+from rag_kit.retrieval.query_call import CallRetriever, LanguagePrompts, QueryCall, check_model
 
 _KEPT_SCHEMAS = 32
 

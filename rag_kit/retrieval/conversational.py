@@ -13,9 +13,8 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.prompts.rendering import render_history
 from rag_kit.prompts.schemas import Passages, Query
 from rag_kit.retrieval.fusion import Search
-from rag_kit.retrieval.prompting import folded, texts_of
 from rag_kit.retrieval.query_call import QueryCall
-from rag_kit.retrieval.rewriting import RewritingRetriever
+from rag_kit.retrieval.rewriting import RewritingRetriever, folded, texts_of
 
 _MAX_QUESTION = 1_000
 _MAX_DRAFT = 2_000

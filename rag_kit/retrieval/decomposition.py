@@ -13,9 +13,8 @@ from rag_kit.prompts import render_passages
 from rag_kit.prompts.rendering import render_history
 from rag_kit.prompts.schemas import SubQuestions
 from rag_kit.retrieval.fusion import Search
-from rag_kit.retrieval.prompting import LanguagePrompts, folded, texts_of
-from rag_kit.retrieval.query_call import QueryCall
-from rag_kit.retrieval.rewriting import Rewrites, RewritingRetriever
+from rag_kit.retrieval.query_call import LanguagePrompts, QueryCall
+from rag_kit.retrieval.rewriting import Rewrites, RewritingRetriever, folded, texts_of
 from rag_kit.text import detect_language
 from rag_kit.text.citations.decline import DECLINED, is_declined
 
@@ -81,7 +80,9 @@ class DecompositionRetriever(RewritingRetriever):
 
     async def _rewrite(self, question: str, call: QueryCall) -> list[Search]:
         answers = await self._ask([{"question": question, "count": self.n}], call)
-        parts = self._usable(texts_of(answers, "queries"), question, call, most=self.n, max_chars=_MAX_CHARS)
+        parts = self._usable(
+            texts_of(answers, "queries"), question, call, max_texts=self.n, max_chars=_MAX_CHARS
+        )
         call.settled = bool(answers) and not parts and self._needs_no_parts(answers, call)
         if 0 < call.request.k < len(parts):
             call.note(
@@ -124,7 +125,7 @@ class DecompositionRetriever(RewritingRetriever):
         answers = await self._ask([values], call, name=f"sub-question {len(steps) + 1}")
         before = {folded(str(step["query"])) for step in steps}
         written = [text for text in texts_of(answers, "queries") if folded(text) not in before]
-        parts = self._usable(written[:1], call.query, call, most=1, max_chars=_MAX_CHARS)
+        parts = self._usable(written[:1], call.query, call, max_texts=1, max_chars=_MAX_CHARS)
         if answers and not parts and not steps:
             call.settled = self._needs_no_parts(answers, call)
         return Search(parts[0], ROLE) if parts else None

@@ -87,7 +87,7 @@ class HyDERetriever(RewritingRetriever):
     async def _rewrite(self, question: str, call: QueryCall) -> list[Search]:
         asked = [{"question": question, "number": number, "count": self.n} for number in range(1, self.n + 1)]
         passages = await self._written(
-            asked, "passages", call, most=self.n, max_chars=MAX_PASSAGE_CHARS, cut=True
+            asked, "passages", call, max_texts=self.n, max_chars=MAX_PASSAGE_CHARS, cut=True
         )
         if self.mode == "text" or not passages:
             return [Search(passage, "passage") for passage in passages]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import ClassVar
 
 from pydantic import BaseModel
@@ -13,6 +14,10 @@ from rag_kit.retrieval.rewriting import Rewrites, RewritingRetriever
 from rag_kit.text.comparisons import entity_queries, uncovered
 
 _MAX_CHARS = 500
+# without one of these nothing is compared
+_COMPARES = re.compile(
+    r"compar|contrast|differ|distinct|similar|trade-?off|\b(?:vs|versus|or)\b|[比对区差异优哪]", re.I
+)
 
 
 class MultiQueryRetriever(RewritingRetriever):
@@ -47,9 +52,9 @@ class MultiQueryRetriever(RewritingRetriever):
 
     async def _rewrite(self, question: str, call: QueryCall) -> list[Search]:
         asked = [{"question": question, "count": self.n}]
-        variants = await self._written(asked, "queries", call, most=self.n, max_chars=_MAX_CHARS)
-        if self.entity_variants and (pairs := entity_queries(question)):
-            variants += uncovered(pairs, variants)
+        variants = await self._written(asked, "queries", call, max_texts=self.n, max_chars=_MAX_CHARS)
+        if self.entity_variants and _COMPARES.search(question):
+            variants += uncovered(entity_queries(question), variants)
         return [Search(variant, "variant") for variant in variants]
 
 

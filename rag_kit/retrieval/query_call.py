@@ -1,4 +1,4 @@
-"""One call of a retriever that asks models: what it may spend, its notes, and everything it waits for."""
+"""Asking models on behalf of a query: their prompts, what a call may spend, its notes, and all that it waits for."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from functools import partial
 from typing import Annotated, Any, ClassVar, TypeVar, cast
 
 from langchain_core.documents import Document
+from langchain_core.prompts import BasePromptTemplate
+from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable
 from langchain_core.vectorstores import VectorStore
 from pydantic import BaseModel, BeforeValidator, ValidationInfo, field_validator
@@ -17,12 +19,15 @@ from pydantic import BaseModel, BeforeValidator, ValidationInfo, field_validator
 from rag_kit.concurrency import Budget, afan_out, fan_out, use_budget
 from rag_kit.concurrency.branches import FanOut, OnError, Outcome, describe_failure, log_degraded
 from rag_kit.concurrency.bridge import acall_function, call_function, run_in_thread
+from rag_kit.concurrency.budget import check_count
 from rag_kit.concurrency.steps import Logic, Step, arun, run
 from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError, RagKitError
 from rag_kit.models import astructured_call, atext_call, structured_call, text_call
 from rag_kit.models.identity import call_key
 from rag_kit.models.json_schema import UnreadableError
 from rag_kit.models.schema import target_of
+from rag_kit.prompts import load_prompt
+from rag_kit.prompts.format import LANGUAGES
 from rag_kit.retrieval.base import Request
 from rag_kit.retrieval.compose import (
     BranchingRetriever,
@@ -33,10 +38,56 @@ from rag_kit.retrieval.compose import (
     raise_all_failed,
 )
 from rag_kit.retrieval.fusion import Search
+from rag_kit.text import detect_language
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
-_MISSING: Any = object()  # stands for an answer that is not in the cache
+
+
+class LanguagePrompts:
+    """A prompt for each language; read now, as no call may wait for files.
+
+    Args:
+        name: Name of the kit's own prompt.
+        prompt: A prompt, or one a language (``{"en": ..., "zh": ...}``); ``None`` for the kit's own.
+        needs: Variables that a prompt must take.
+        language: ``"auto"`` goes by the question; else ``"en"`` or ``"zh"``.
+    """
+
+    def __init__(self, name: str, prompt: Any, needs: Sequence[str], language: str = "auto") -> None:
+        if language not in ("auto", *LANGUAGES):
+            raise InvalidInputError(f"language={language!r} was given; allowed: 'auto', 'en', 'zh'.")
+        if prompt is None:
+            prompt = {tongue: load_prompt(name, language=tongue) for tongue in LANGUAGES}
+        self.language = language
+        self._prompts = dict(prompt) if isinstance(prompt, Mapping) else dict.fromkeys(LANGUAGES, prompt)
+        for tongue, own in (self._prompts or {"": None}).items():
+            takes = own.input_variables if isinstance(own, BasePromptTemplate) else None
+            if tongue not in LANGUAGES or takes is None or not {*needs} <= {*takes}:
+                raise InvalidInputError(
+                    f"prompt holds {type(own).__name__} for {tongue!r}, which takes {takes}; it must be a LangChain "
+                    f"prompt that takes {', '.join(needs)}, or one for each of: {', '.join(LANGUAGES)}."
+                )
+
+    def choose(self, question: str) -> Any:
+        """The prompt in the language of a question, else in the one there is."""
+        tongue = detect_language(question) if self.language == "auto" else self.language
+        return self._prompts.get(tongue) or next(iter(self._prompts.values()))
+
+
+def field_of(answer: Any, name: str) -> Any:
+    """A field of an answer that may be an object or a dict."""
+    return answer.get(name) if isinstance(answer, Mapping) else getattr(answer, name, None)
+
+
+def check_model(llm: Any) -> Runnable[Any, Any]:
+    """See that something can be asked as a chat model."""
+    if not isinstance(llm, Runnable) or isinstance(llm, BaseRetriever):
+        raise InvalidInputError(
+            f"llm is {type(llm).__name__}; it must be a chat model (or another runnable that takes messages), and "
+            "from_llm takes it first."
+        )
+    return llm
 
 
 @dataclass(frozen=True)
@@ -171,34 +222,40 @@ class QueryCall:
         schema = form if form_holds else getattr(prompt, "result_schema", None) or form
         known = [{key: given[key] for key in given if key in prompt.input_variables} for given in values]
         config = self.request.child("model")
+        outcomes: list[Outcome[Any] | None] = [None] * len(values)
         keys: list[str | None] = [None] * len(values)
-        answers = [_MISSING] * len(values)
         if (cache := getattr(self.owner, "cache", None)) is not None:
             keys = [call_key(model, prompt, each, schema, config) for each in known]
             stored = await self._cached(partial(cache.get, [key for key in keys if key])) or {}
-            answers = [_recalled(stored.get(key), schema) for key in keys]
-        missing = [at for at, answer in enumerate(answers) if answer is _MISSING]
-        self._served += len(answers) - len(missing)
+            outcomes = [
+                _stored_outcome(name, stored.get(key), schema) for name, key in zip(names, keys, strict=True)
+            ]
+        missing = [at for at, outcome in enumerate(outcomes) if outcome is None]
+        self._served += len(outcomes) - len(missing)
         cap = self.budget.max_calls
         room = len(missing) if cap is None else max(0, cap - self.budget.calls)
-        settings: dict[str, Any] = {"timeout": self.owner.timeout, "config": config}
-        calls = [
-            _model_call(names[at], schema, (model, prompt, known[at]), settings) for at in missing[:room]
-        ]
-        outcomes = [Outcome(name, answer) for name, answer in zip(names, answers, strict=True)]
+        functions: Any = (text_call, atext_call) if schema is str else (structured_call, astructured_call)
+        form_of = () if schema is str else (schema,)
+        calls = []
+        for at in missing[:room]:
+            asked = model, prompt, known[at], *form_of
+            sync, native = (
+                partial(function, *asked, timeout=self.owner.timeout, config=config) for function in functions
+            )
+            calls.append(Call(names[at], sync, native))
         # each model call has the time-out itself
-        done = (await self._done(calls, None, self._model_clock)).outcomes
-        done += [
-            Outcome(names[at], error=BudgetExceededError("calls", cap or 0)) for at in missing[len(done) :]
+        answered = (await self._done(calls, None, self._model_clock)).outcomes
+        answered += [
+            Outcome(names[at], error=BudgetExceededError("calls", cap or 0)) for at in missing[room:]
         ]
-        for at, outcome in zip(missing, done, strict=True):
+        for at, outcome in zip(missing, answered, strict=True):
             outcomes[at] = outcome
             if isinstance(outcome.error, InvalidInputError):
                 raise outcome.error
             if (key := keys[at]) is not None and outcome.ok:
                 value = outcome.value
                 self._new[key] = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
-        return outcomes
+        return cast("list[Outcome[Any]]", outcomes)
 
     async def keep_answers(self) -> None:
         """Write new answers to the cache, now that they were of use; a useless one is to be asked for again."""
@@ -268,27 +325,19 @@ class QueryCall:
         return await step
 
 
-def _recalled(value: Any, schema: Any) -> Any:
-    """A stored answer in the form that is asked for; what does not fit is asked for anew."""
+def _stored_outcome(name: str, value: Any, schema: Any) -> Outcome[Any] | None:
+    """An answer out of the cache; what does not fit the form that is asked for is asked for anew."""
     if value is None or schema is str:
-        return value if isinstance(value, str) and value else _MISSING
+        return Outcome(name, value) if isinstance(value, str) and value else None
     try:
-        return target_of(schema).accept(value)
+        return Outcome(name, target_of(schema).accept(value))
     except UnreadableError:
-        return _MISSING
-
-
-def _model_call(name: str, schema: Any, given: tuple[Any, ...], settings: dict[str, Any]) -> Call:
-    both: tuple[Any, Any] = (text_call, atext_call)
-    if schema is not str:
-        both, given = (structured_call, astructured_call), (*given, schema)
-    sync, native = (partial(function, *given, **settings) for function in both)
-    return Call(name, sync, native)
+        return None
 
 
 def _cap(value: Any, info: ValidationInfo) -> Any:
-    Budget(
-        **{str(info.field_name): value}
+    check_count(
+        str(info.field_name), value
     )  # before a True is taken for a cap of 1, and a text for its number
     return value
 

@@ -7,11 +7,12 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
-from pydantic import BaseModel, BeforeValidator, PrivateAttr, ValidationInfo, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, PrivateAttr, field_validator, model_validator
 
 from rag_kit.concurrency.branches import describe_failure
 from rag_kit.concurrency.steps import Logic
@@ -20,7 +21,7 @@ from rag_kit.documents.provenance import peek_score
 from rag_kit.errors import InvalidInputError
 from rag_kit.models import JsonCache
 from rag_kit.models.identity import model_identity
-from rag_kit.retrieval.base import check_count
+from rag_kit.retrieval.base import Count
 from rag_kit.retrieval.compose import Weights
 from rag_kit.retrieval.convex import RankedList, fuse
 from rag_kit.retrieval.fusion import (
@@ -31,19 +32,12 @@ from rag_kit.retrieval.fusion import (
     joined,
     reciprocal_rank_fusion,
 )
-from rag_kit.retrieval.prompting import LanguagePrompts, check_model, texts_of, usable_variants
-from rag_kit.retrieval.query_call import QueryCall, WrappingRetriever
+from rag_kit.retrieval.query_call import LanguagePrompts, QueryCall, WrappingRetriever, check_model, field_of
+from rag_kit.text import detect_language, fold
 
-MAX_REWRITES = 32
+_MAX_IN_LINE = 2_000  # characters; a longer text is a passage, whose lines stay
 
-
-def _few(value: Any, info: ValidationInfo) -> int:
-    if (count := check_count(str(info.field_name), value)) > MAX_REWRITES:
-        raise InvalidInputError(f"{info.field_name}={count} was given; at most {MAX_REWRITES} are allowed.")
-    return count
-
-
-Rewrites = Annotated[int, BeforeValidator(_few)]
+Rewrites = Annotated[Count, Field(le=32)]
 """A field for a number of rewrites, 1 to 32."""
 Model = Annotated[Runnable[Any, Any], BeforeValidator(check_model)]
 """A field for a chat model."""
@@ -192,13 +186,44 @@ class RewritingRetriever(WrappingRetriever):
             call.note(f"degraded: {self.task}: searched with the question alone")
         return [Search(question, "original")] if self.include_original or not rewritten else []
 
-    def _usable(self, written: Sequence[str], question: str, call: QueryCall, **limits: Any) -> list[str]:
-        """What is worth a search of what the model wrote, by ``usable_variants``; the rest is noted."""
-        kept, dropped = usable_variants(written, question, **limits)
+    def _usable(
+        self,
+        texts: Sequence[str],
+        question: str,
+        call: QueryCall,
+        *,
+        max_texts: int,
+        max_chars: int,
+        latin: bool = False,
+    ) -> list[str]:
+        """The texts of the model that are worth a search; the rest is noted.
+
+        Texts are the same if they differ only in case, width, punctuation, spacing, or simplified against traditional
+        characters. A text is Chinese if the question is; with ``latin`` it need not be (names, abbreviations).
+        """
+        asked = folded(question)
+        languages = {detect_language(question), *(("en",) if latin else ())}
+        usable: dict[str, str] = {}
+        dropped: Counter[str] = Counter()
+        for text in texts:
+            text = " ".join(text.split()) if max_chars <= _MAX_IN_LINE else text.strip()
+            key = folded(text)
+            if not key:
+                dropped["empty"] += 1
+            elif key == asked or key in usable:
+                dropped["repeats the question" if key == asked else "repeats another"] += 1
+            elif len(text) > max_chars:
+                dropped[f"longer than {max_chars} characters"] += 1
+            elif detect_language(text) not in languages:
+                dropped["another language"] += 1
+            elif len(usable) == max_texts:
+                dropped["more than asked for"] += 1
+            else:
+                usable[key] = text
         if dropped:
-            counted = ", ".join(f"{count} {why}" for why, count in Counter(dropped).items())
-            call.note(f"dropped {len(dropped)} that the model wrote: {counted}")
-        return kept
+            counted = ", ".join(f"{count} {why}" for why, count in dropped.items())
+            call.note(f"dropped {dropped.total()} that the model wrote: {counted}")
+        return list(usable.values())
 
     async def _written(
         self,
@@ -206,7 +231,7 @@ class RewritingRetriever(WrappingRetriever):
         field: str,
         call: QueryCall,
         *,
-        most: int = 1,
+        max_texts: int = 1,
         max_chars: int,
         cut: bool = False,
     ) -> list[str]:
@@ -215,10 +240,8 @@ class RewritingRetriever(WrappingRetriever):
         Texts that are too long are dropped, or ``cut``.
         """
         answers = await self._ask(values, call)
-        texts = texts_of(answers, field)
-        if cut:
-            texts = [text[:max_chars] for text in texts]
-        usable = self._usable(texts, call.query, call, most=most, max_chars=max_chars)
+        texts = [text[:max_chars] if cut else text for text in texts_of(answers, field)]
+        usable = self._usable(texts, call.query, call, max_texts=max_texts, max_chars=max_chars)
         if answers and not usable:
             call.note(f"degraded: {self.task}: the model gave no usable {field}")
         return usable
@@ -297,3 +320,22 @@ def _nothing(search: Search) -> str:
     query = " ".join(search.query.split())
     where = f" in {search.route['source']!r}" if search.route else ""
     return f"nothing found for {query if len(query) <= 80 else query[:79] + '…'!r}{where}"
+
+
+def texts_of(answers: Sequence[Any], field: str) -> list[str]:
+    """The texts under a field of the answers: the first of each answer, then the second of each..."""
+    lists = []
+    for answer in answers:
+        value = field_of(answer, field)
+        lists.append([value] if isinstance(value, str) else [str(item) for item in value or []])
+    return [text for texts in zip_longest(*lists) for text in texts if text is not None]
+
+
+_PUNCTUATION = {code: None for code in range(128) if not (chr(code).isalnum() or chr(code) in "+#")}
+
+
+def folded(text: str) -> str:
+    """What two versions of one text share: letters and digits alone, and signs that matter in names (C++, C#)."""
+    if text.isascii():
+        return text.lower().translate(_PUNCTUATION)
+    return "".join(char for char in fold(text) if char.isalnum() or char in "+#")

@@ -22,7 +22,8 @@ from rag_kit.graphs.evaluators.models import CrossEncoderEvaluator, LLMEvaluator
 from rag_kit.graphs.running import attempt, beside, quiet, user_function
 from rag_kit.models.chat import bare_model, is_extractive
 from rag_kit.models.runnables import acall_runnable
-from rag_kit.retrieval.prompting import field_of, grade_score
+from rag_kit.retrieval.answers import grade_score
+from rag_kit.retrieval.query_call import field_of
 from rag_kit.retrieval.rerank.scorers import is_cross_encoder
 
 Scale = Literal["confidence", "share"]

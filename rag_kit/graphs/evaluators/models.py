@@ -13,8 +13,9 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.evaluators.base import Evaluator, Grading, Thresholds
 from rag_kit.graphs.running import ask, beside, user_function
 from rag_kit.prompts import load_prompt, render_passages
+from rag_kit.retrieval.answers import grade_score, read_numbers
 from rag_kit.retrieval.base import check_count
-from rag_kit.retrieval.prompting import check_model, field_of, grade_score, read_numbers
+from rag_kit.retrieval.query_call import check_model, field_of
 from rag_kit.retrieval.rerank.base import check_scores
 from rag_kit.retrieval.rerank.scorers import is_cross_encoder
 

@@ -166,8 +166,9 @@ class BM25Index(InvertedIndex):
         return [(doc, mass, terms) for doc, (_, mass, terms) in zip(documents, visits, strict=True)]
 
     def _search(self, terms: Query, k: int, filter: Filter | None) -> Hits:
+        k = k if type(k) is int and k > 0 else check.check_k(k)
         view = self._view or self.current()
-        return view.search(terms, check.check_k(k), compile_filter(filter) if filter else None)
+        return view.search(terms, k, compile_filter(filter) if filter else None)
 
     def _terms(self, query: str) -> Sequence[str]:
         terms = self.analyzer(query if isinstance(query, str) else check.check_query(query))

@@ -41,17 +41,16 @@ class Weights(ABC):
 
     Attributes:
         kind: Type of the scores.
+        highest: Shape (terms + 1,); what each term adds to no score more than. The last one is that of a term in no
+            document.
     """
 
     kind: np.dtype[Any]
+    highest: NDArray[np.float64]
 
     @abstractmethod
     def of(self, term: int) -> Floats:
         """Those of a term's postings, in their order, by the number of the term."""
-
-    @abstractmethod
-    def highest(self, term: int) -> float:
-        """What a term adds to no score more than; a term without postings has the number after the last one."""
 
 
 class Bm25Weights(Weights):
@@ -68,10 +67,11 @@ class Bm25Weights(Weights):
         mean = lengths.sum() / len(lengths) if lengths.any() else 1.0
         self._postings = postings
         self._saturation = k1 * (1 - b + b * lengths / mean)
-        # the last one is that of a term in no document
+        # an unknown term counts as rarest
         self._idf = inverse_frequencies(np.append(postings.frequencies(), 0), len(lengths), variant)
         if variant == "okapi":
             self._idf *= k1 + 1
+        self.highest = np.maximum(self._idf, 0)  # which a document nears as the term fills it
         # okapi in double precision, for parity with its reference within 1e-9
         self.kind = np.dtype(np.float64 if variant == "okapi" else np.float32)
 
@@ -84,10 +84,6 @@ class Bm25Weights(Weights):
         count /= below
         count *= self._idf[term]
         return count.astype(self.kind, copy=False)
-
-    def highest(self, term: int) -> float:
-        """The score that a document nears as the term fills it; an unknown term counts as rarest."""
-        return max(float(self._idf[term]), 0.0)
 
 
 def inverse_frequencies(

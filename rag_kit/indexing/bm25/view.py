@@ -71,8 +71,10 @@ class View:
         self._weights_of: dict[int, Floats] = {}
         self._local = threading.local()
         self._fields: MetadataColumns | None = None
-        # Seen through a memoryview an element is a Python int at once.
+        self._known_terms = postings.terms
+        # Seen through a memoryview an element is a Python number at once.
         self._pointers = np.ascontiguousarray(postings.pointers).data
+        self._highest = weights.highest.data
 
     def __len__(self) -> int:
         return self._size
@@ -85,15 +87,15 @@ class View:
         """What no document's score for the terms exceeds."""
         if not self._size:
             return 0.0
-        highest, unknown, find = self._weights.highest, self.postings.terms, self._vocabulary.get
+        highest, unknown, find = self._highest, self._known_terms, self._vocabulary.get
         return sum(
-            weight * highest(min(find(term, unknown), unknown)) for term, weight in _weighted(terms).items()
+            weight * highest[min(find(term, unknown), unknown)] for term, weight in _weighted(terms).items()
         )
 
     def frequency(self, term: str) -> int:
         """In how many documents a term occurs."""
-        number = self._vocabulary.get(term, self.postings.terms)
-        return self._pointers[number + 1] - self._pointers[number] if number < self.postings.terms else 0
+        number = self._vocabulary.get(term, self._known_terms)
+        return self._pointers[number + 1] - self._pointers[number] if number < self._known_terms else 0
 
     def passing(self, where: Filter) -> NDArray[np.bool_]:
         """Which documents meet a filter."""
@@ -146,7 +148,7 @@ class View:
 
     def _known(self, terms: Query) -> Iterator[tuple[int, float]]:
         """Numbers and weights of the terms that are in the index."""
-        known, find = self.postings.terms, self._vocabulary.get
+        known, find = self._known_terms, self._vocabulary.get
         for term, weight in _weighted(terms).items():
             if (number := find(term, known)) < known:
                 yield number, weight

@@ -217,11 +217,9 @@ class _VectorWeights(Scores):
     def __init__(self, postings: Postings) -> None:
         self._pointers = postings.pointers
         self._weights = postings.counts.astype(np.float32, copy=False)
+        self.highest = np.zeros(len(self._pointers))
+        np.maximum.at(self.highest, postings.as_run().terms, self._weights)
 
     def of(self, term: int) -> Floats:
         """See ``Weights``."""
         return self._weights[self._pointers[term] : self._pointers[term + 1]]
-
-    def highest(self, term: int) -> float:
-        """See ``Weights``."""
-        return float(self.of(term).max(initial=0)) if term + 1 < len(self._pointers) else 0.0

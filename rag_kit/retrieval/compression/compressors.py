@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 from rag_kit.concurrency.branches import describe_failure
 from rag_kit.prompts import render_passages
 from rag_kit.prompts.grading import ChosenSentences
+from rag_kit.retrieval.answers import read_numbers
 from rag_kit.retrieval.base import check_count, check_number
 from rag_kit.retrieval.compression.base import Compressor, Passage, Selection
-from rag_kit.retrieval.prompting import LanguagePrompts, check_model, field_of, read_numbers
-from rag_kit.retrieval.query_call import QueryCall
+from rag_kit.retrieval.query_call import LanguagePrompts, QueryCall, check_model, field_of
 from rag_kit.retrieval.vectors import check_embeddings, embed, unit
 from rag_kit.text.analysis import warm_up
 from rag_kit.text.evidence.passages import MAX_SENTENCES, PassageText, analyse, passage_text

@@ -24,9 +24,8 @@ from rag_kit.retrieval.expansion.feedback import (
 from rag_kit.retrieval.expansion.terms import MAX_CHARS, TEMPLATES, Added, key_phrases, new_terms
 from rag_kit.retrieval.expansion.thesaurus import Entries, Thesaurus
 from rag_kit.retrieval.fusion import Search
-from rag_kit.retrieval.prompting import texts_of
 from rag_kit.retrieval.query_call import QueryCall
-from rag_kit.retrieval.rewriting import Model, Rewrites, RewritingRetriever
+from rag_kit.retrieval.rewriting import Model, Rewrites, RewritingRetriever, texts_of
 from rag_kit.text import detect_language, fold
 
 Templates = Annotated[list[Annotated[str, Field(pattern=r"\{term\}")]], Field(min_length=1)]
@@ -157,7 +156,7 @@ class ExpansionRetriever(RewritingRetriever):
             return []
         answers = await self._ask([{"question": question, "count": self.n}], call)
         written = texts_of(answers, "queries")
-        terms = self._usable(written, question, call, most=self.n, max_chars=MAX_CHARS, latin=True)
+        terms = self._usable(written, question, call, max_texts=self.n, max_chars=MAX_CHARS, latin=True)
         if answers and not terms:
             call.note(f"degraded: {self.task}: the model gave no usable term")
         return [Added(term, "model") for term in terms]

@@ -16,8 +16,7 @@ from rag_kit.errors import InvalidInputError, ModelOutputError, RagKitError
 from rag_kit.models.clients import aembed_query, embed_documents, embed_query
 from rag_kit.models.runnables import acall_runnable
 from rag_kit.prompts.routing import routes_among
-from rag_kit.retrieval.prompting import LanguagePrompts, check_model
-from rag_kit.retrieval.query_call import Call, QueryCall
+from rag_kit.retrieval.query_call import Call, LanguagePrompts, QueryCall, check_model
 from rag_kit.retrieval.routing.source import MAX_SOURCES, Choice, Route, Source
 from rag_kit.retrieval.vectors import check_embeddings, embedded, unit
 from rag_kit.text import detect_language

@@ -328,7 +328,7 @@ def test_wrong_parts(make: Make) -> None:
             make(**settings)
     with pytest.raises(InvalidInputError, match="llm is str"):
         type(make()).from_llm("gpt", Words(docs=[]))
-    with pytest.raises(InvalidInputError, match="the model first"):
+    with pytest.raises(InvalidInputError, match="takes it first"):
         type(make()).from_llm(Words(docs=[]), Scripted(script=""))
 
 

@@ -18,7 +18,7 @@ from rag_kit.documents import get_provenance
 from rag_kit.errors import BranchError, InvalidInputError, ModelError
 from rag_kit.models import chat_model
 from rag_kit.retrieval import PointwiseReranker, RerankRetriever
-from rag_kit.retrieval.prompting import read_numbers
+from rag_kit.retrieval.answers import read_numbers
 from rag_kit.retrieval.rerank.model import ListwiseReranker, windows
 
 QUESTION = "Why is the fan loud?"

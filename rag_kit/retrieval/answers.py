@@ -1,0 +1,67 @@
+"""What is used of a model's answers: grades, and numbers of passages or sentences."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+from rag_kit.retrieval.query_call import field_of
+
+# A number alone, or one within other words; there a sign would make it another number.
+_NUMBER = re.compile(r"([+-]?\d{1,6})|[^\d+-]*(\d{1,6})[^\d]*")
+
+
+def grade_score(grade: Any) -> float | None:
+    """How surely a passage passes, from 0 to 1; ``None`` if the grade holds no usable score.
+
+    Some models give how sure they are of their verdict instead; the verdict then decides the side.
+    """
+    score, relevant = field_of(grade, "score"), field_of(grade, "relevant")
+    if not isinstance(score, (int, float)) or isinstance(score, bool) or not 0 <= score <= 1:
+        return None
+    if relevant is False and score >= 0.5:
+        return min(1.0 - float(score), 0.49)
+    if relevant is True and score < 0.5:
+        return 0.5
+    return float(score)
+
+
+class Chosen(NamedTuple):
+    """What could be used of the numbers that a model gave, as positions from 0, each once; and what could not."""
+
+    places: list[int]
+    problems: list[str]
+
+
+def read_numbers(given: Any, count: int) -> Chosen:
+    """Read a list of numbers 1 to ``count``, or of texts that hold one (``"[3]"``).
+
+    Numbers out of range, repeats and what is no number (true and false among it) are left out and counted.
+
+    Example:
+        >>> read_numbers([2, "[1]", 2, 9, True], 3)
+        Chosen(places=[1, 0], problems=['1 out of range', '1 repeated', '1 not a number'])
+    """
+    places: dict[int, None] = {}
+    problems = dict.fromkeys(("out of range", "repeated", "not a number"), 0)
+    items = given if isinstance(given, (list, tuple)) else ()
+    for item in items:
+        number = _number(item)
+        if number is None:
+            problems["not a number"] += 1
+        elif not 1 <= number <= count:
+            problems["out of range"] += 1
+        elif number - 1 in places:
+            problems["repeated"] += 1
+        else:
+            places[number - 1] = None
+    return Chosen(list(places), [f"{times} {what}" for what, times in problems.items() if times])
+
+
+def _number(item: Any) -> int | None:
+    if isinstance(item, dict):
+        item = next((item[key] for key in ("id", "number", "index") if key in item), None)
+    if isinstance(item, (int, float)) and not isinstance(item, bool):
+        return int(item) if item == item // 1 else None
+    found = _NUMBER.fullmatch(item.strip()) if isinstance(item, str) else None
+    return int(found[1] or found[2]) if found else None
