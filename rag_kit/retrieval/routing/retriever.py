@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self, cast
 
@@ -11,15 +11,16 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import ensure_config
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
+from rag_kit.concurrency.branches import describe_failure
 from rag_kit.concurrency.steps import arun, run
 from rag_kit.documents import document_keys
-from rag_kit.errors import InvalidInputError
+from rag_kit.errors import InvalidInputError, ModelOutputError, RagKitError
 from rag_kit.retrieval.base import Request
 from rag_kit.retrieval.fusion import Merged, Search, check_fusion
 from rag_kit.retrieval.query_call import CallRetriever, QueryCall
 from rag_kit.retrieval.rewriting import merge
-from rag_kit.retrieval.routing.source import Route, Source, allowed_among, read_sources
-from rag_kit.retrieval.routing.ways import OnNone, Way, decide, make_way
+from rag_kit.retrieval.routing.source import MAX_SOURCES, Choice, Route, Source, allowed_among, read_sources
+from rag_kit.retrieval.routing.ways import Way, make_way
 
 
 class RoutingRetriever(CallRetriever):
@@ -83,7 +84,7 @@ class RoutingRetriever(CallRetriever):
     most: int | None = Field(default=1, ge=1)
     threshold: float | None = Field(default=None, ge=-1, le=1)
     fallback: str | None = None
-    on_none: OnNone = "empty"
+    on_none: Literal["empty", "all", "raise"] = "empty"
     allow: Callable[[RunnableConfig], Any] | None = None
     fusion: str = "rrf"
     rrf_k: float = 60
@@ -115,30 +116,69 @@ class RoutingRetriever(CallRetriever):
 
         The route is false if the question goes nowhere. Raises as ``invoke``.
         """
-        call = _outside(self, question, config)
+        call = self._outside_call(question, config)
         return run(self._route(call, sources), call.budget)
 
     async def aroute(
         self, question: str, config: RunnableConfig | None = None, *, sources: Sequence[str] | None = None
     ) -> Route:
         """As ``route``, natively asynchronous."""
-        call = _outside(self, question, config)
+        call = self._outside_call(question, config)
         return await arun(self._route(call, sources), call.budget)
 
+    def _outside_call(self, question: Any, config: RunnableConfig | None) -> QueryCall:
+        if not isinstance(question, str):
+            raise InvalidInputError(f"A question must be a string, not {type(question).__name__}.")
+        request = _Outside(1, None, ensure_config(config), cast("Any", None), {})
+        return QueryCall(self, question, request)
+
     async def _route(self, call: QueryCall, names: Any) -> Route:
-        allowed = self._allowed(call.request.config, names)
-        return await decide(call, allowed, self._way, self.most, self.fallback, self.on_none)
+        """Decide where a question goes, of the sources that this caller may use."""
+        sources = self._allowed(call.request.config, names)
+        scores: Mapping[str, float] = {}
+        notes: list[str] = []
+        if sources and call.query.strip():
+            limit = min(self.most or MAX_SOURCES, len(sources))
+            try:
+                choices, scores = await self._way.decide(call, sources, limit)
+                chosen = _known(choices, sources, limit, notes)
+            except InvalidInputError:
+                raise
+            except Exception as error:
+                if self.on_error == "raise":
+                    raise
+                note = f"degraded: {describe_failure('route', error)}; all sources are used"
+                every = _all(sources, "the router failed")
+                return Route(call.query, self._way.name, "degraded", every, notes=(note,))
+            if chosen:
+                return Route(call.query, self._way.name, "chosen", chosen, scores, tuple(notes))
+        note = "route: none of the sources fits the question"
+        route = Route(call.query, self._way.name, "none", (), scores)
+        if any(source.name == self.fallback for source in sources):
+            note += f"; the fallback {self.fallback!r} is used"
+            fallback = Choice(self.fallback or "", None, "fallback")
+            route = replace(route, outcome="fallback", choices=(fallback,))
+        elif self.on_none == "raise":
+            names = ", ".join(source.name for source in sources) or "none is allowed"
+            raise RagKitError(
+                f"None of the sources ({names}) fits the question. Give a fallback=, or on_none='empty' or 'all'."
+            )
+        elif self.on_none == "all" and sources:
+            note += "; all are used"
+            route = replace(route, outcome="all", choices=_all(sources, "nothing fits"))
+        return replace(route, notes=(*notes, note))
 
     def _allowed(self, config: RunnableConfig, names: Any) -> list[Source]:
         allowed = allowed_among(self.sources, names, "sources")
         if self.allow is None:
             return allowed
-        given = self.allow(config)
-        if given is None:  # a key that the config lacks must not open every source
+        if (
+            permitted := self.allow(config)
+        ) is None:  # a key that the config lacks must not open every source
             raise InvalidInputError(
                 "allow gave None; it must give a list of names, an empty one for no source."
             )
-        permitted = allowed_among(self.sources, given, "allow")
+        permitted = allowed_among(self.sources, permitted, "allow")
         return [source for source in allowed if source in permitted]
 
     def _given(self, route: Any, config: RunnableConfig, names: Any) -> Route:
@@ -192,6 +232,38 @@ class RoutingRetriever(CallRetriever):
         )
 
 
+def _known(
+    choices: Sequence[Choice], sources: Sequence[Source], most: int, notes: list[str]
+) -> tuple[Choice, ...]:
+    """The choices that are sources, each once; the others are noted."""
+    names = {_folded(source.name): source.name for source in sources}
+    known: dict[str, Choice] = {}
+    unknown = []
+    for choice in choices:
+        if name := names.get(_folded(choice.name)):
+            known.setdefault(name, replace(choice, name=name))
+        else:
+            unknown.append(repr(choice.name[:40]))
+    if unknown:
+        # What the router wrote may be anything, so it is cut short.
+        shown = ", ".join(unknown[:3])
+        if not known:
+            raise ModelOutputError(f"The router named {shown}, which is no source that may be searched.")
+        notes.append(f"route: {shown} left out: no source that may be searched")
+    if len(known) > most:
+        notes.append(f"route: {len(known)} sources chosen, the first {most} kept")
+    return tuple(known.values())[:most]
+
+
+def _all(sources: Sequence[Source], reason: str) -> tuple[Choice, ...]:
+    return tuple(Choice(source.name, None, reason) for source in sources)
+
+
+def _folded(name: str) -> str:
+    """A name as models repeat it: in other case, or in quotes."""
+    return name.strip(" \t\n\"'`“”‘’「」.。").casefold()
+
+
 def _keys(found: Sequence[Search]) -> list[list[str]]:
     """The documents' keys. Sources number their documents apart from each other: one id may mean two texts."""
     keys = document_keys([one.documents for one in found])
@@ -211,10 +283,3 @@ class _Outside(Request):
     def child(self, tag: str | None = None) -> RunnableConfig:
         """The caller's config."""
         return self.config
-
-
-def _outside(retriever: RoutingRetriever, question: Any, config: RunnableConfig | None) -> QueryCall:
-    if not isinstance(question, str):
-        raise InvalidInputError(f"A question must be a string, not {type(question).__name__}.")
-    request = _Outside(1, None, ensure_config(config), cast("Any", None), {})
-    return QueryCall(retriever, question, request)

@@ -40,16 +40,21 @@ class Source:
     examples: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        _check_name(self.name)
+        name = self.name if isinstance(self.name, str) else ""
+        if not name.isprintable() or not 1 <= len(name.strip()) == len(name) <= _MAX_NAME:
+            raise InvalidInputError(
+                f"The name {str(self.name)[:80]!r} is not allowed; it must be a text of 1 to {_MAX_NAME} characters "
+                "without control or invisible ones, and without blanks at its ends."
+            )
         if not isinstance(self.retriever, Runnable):
             raise InvalidInputError(
                 f"The retriever of source {self.name!r} is {type(self.retriever).__name__}; it must be a LangChain "
                 "retriever (or another runnable from a string to documents)."
             )
-        known = self.descriptions.keys() <= {"", *LANGUAGES}
-        listed = isinstance(self.examples, Sequence) and not isinstance(self.examples, str)
-        texts = [*self.descriptions.values(), *(self.examples if listed else [None])]
-        if not known or not all(isinstance(text, str) for text in texts):
+        known = self.descriptions.keys() <= {"", *LANGUAGES} and not isinstance(self.examples, str)
+        if not known or not all(
+            isinstance(text, str) for text in (*self.descriptions.values(), *self.examples)
+        ):
             raise InvalidInputError(
                 f"Source {self.name!r} has the description {self.description!r:.80} and the examples "
                 f"{self.examples!r:.80}; a description is a text, or one for each of the languages "
@@ -80,18 +85,17 @@ class Source:
 def read_sources(given: Any) -> tuple[Source, ...]:
     """Sources from a list of ``Source``, or from a mapping of name to retriever, with or without a description."""
     if isinstance(given, Mapping):
-        sources = [
+        given = [
             Source(name, *(value if isinstance(value, tuple) else (value,))) for name, value in given.items()
         ]
-    else:
-        sources = [] if isinstance(given, (str, Runnable)) or not isinstance(given, Iterable) else list(given)
-        if not sources or not all(isinstance(source, Source) for source in sources):
-            raise InvalidInputError(
-                f"sources={given!r:.80} was given; it must be a list of Source(name, retriever, description), or a "
-                "mapping of name to retriever, (retriever, description) or (retriever, description, examples)."
-            )
-    if not 1 <= len(sources) <= MAX_SOURCES:
-        raise InvalidInputError(f"{len(sources)} sources were given; 1 to {MAX_SOURCES} are allowed.")
+    sources = [] if isinstance(given, Runnable) or not isinstance(given, Iterable) else list(given)
+    if not sources or not all(isinstance(source, Source) for source in sources):
+        raise InvalidInputError(
+            f"sources={given!r:.80} was given; it must be a list of Source(name, retriever, description), or a "
+            "mapping of name to retriever, (retriever, description) or (retriever, description, examples)."
+        )
+    if len(sources) > MAX_SOURCES:
+        raise InvalidInputError(f"{len(sources)} sources were given; at most {MAX_SOURCES} are allowed.")
     if len({source.name.casefold() for source in sources}) < len(sources):
         raise InvalidInputError(
             f"Of {[source.name for source in sources]} two are the same; names must differ."
@@ -110,15 +114,6 @@ def allowed_among(sources: Sequence[Source], names: Any, what: str) -> list[Sour
     if unknown := [name for name in wanted if name not in known]:
         raise InvalidInputError(f"{what} names {unknown}; there are: {', '.join(known)}.")
     return [source for source in sources if source.name in wanted]
-
-
-def _check_name(name: Any) -> None:
-    usable = isinstance(name, str) and name.isprintable() and 1 <= len(name) <= _MAX_NAME
-    if not usable or name != name.strip():
-        raise InvalidInputError(
-            f"The name {str(name)[:80]!r} is not allowed; it must be a text of 1 to {_MAX_NAME} characters without "
-            "control or invisible ones, and without blanks at its ends."
-        )
 
 
 @dataclass(frozen=True)

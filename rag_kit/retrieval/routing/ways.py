@@ -1,23 +1,22 @@
-"""Ways to choose sources: shared words, embeddings, a model, a function; and what follows if none fits or one fails."""
+"""Ways to choose sources: shared words, embeddings, a model, a function."""
 
 from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.runnables import Runnable
 
-from rag_kit.concurrency.branches import describe_failure
 from rag_kit.concurrency.bridge import acall_function, call_function, run_in_thread
-from rag_kit.errors import InvalidInputError, ModelOutputError, RagKitError
+from rag_kit.errors import InvalidInputError, ModelOutputError
 from rag_kit.models.clients import aembed_query, embed_documents, embed_query
 from rag_kit.models.runnables import acall_runnable
 from rag_kit.prompts.routing import routes_among
 from rag_kit.retrieval.query_call import Call, LanguagePrompts, QueryCall, check_model
-from rag_kit.retrieval.routing.source import MAX_SOURCES, Choice, Route, Source
+from rag_kit.retrieval.routing.source import Choice, Source
 from rag_kit.retrieval.vectors import check_embeddings, embedded, unit
 from rag_kit.text import detect_language
 from rag_kit.text.likeness import WordLikeness
@@ -32,6 +31,17 @@ _REASON_WORDS, _REASON_CHARS = 6, 80
 Decision = tuple[list[Choice], Mapping[str, float]]
 
 
+def choose(
+    scores: Mapping[str, float], threshold: float, most: int, reason: Callable[[str], str]
+) -> Decision:
+    """The names whose scores reach a threshold, best first, with reasons; and the scores, rounded."""
+    # Rounded, so that equal texts give equal scores whatever the order of the sums.
+    scores = {name: round(score, 6) for name, score in scores.items()}
+    fitting = [name for name, score in scores.items() if score >= threshold and math.isfinite(score)]
+    best = sorted(fitting, key=lambda name: -scores[name])[:most]
+    return [Choice(name, scores[name], reason(name)) for name in best], scores
+
+
 class KeywordWay:
     """Choose the sources whose names, descriptions and examples share the question's words.
 
@@ -41,19 +51,18 @@ class KeywordWay:
     name = "keywords"
 
     def __init__(self, sources: Sequence[Source], threshold: float | None) -> None:
-        self._threshold = _ANY_WORD if threshold is None else threshold
+        # No word in common is no sign of anything, whatever the threshold.
+        self._threshold = max(threshold or 0, _ANY_WORD)
         self._likeness = WordLikeness([source.texts for source in sources])
         self._places = {source.name: place for place, source in enumerate(sources)}
 
     async def decide(self, call: QueryCall, sources: Sequence[Source], most: int) -> Decision:
         """Compare the words."""
         names = [source.name for source in sources]
-        found = self._likeness.scores(call.query, [self._places[name] for name in names])
-        scores = {name: round(score, 6) for name, score in zip(names, found, strict=True)}
-        # No word in common is no sign of anything, whatever the threshold.
-        fitting = {name: score for name, score in scores.items() if score > 0}
-        best = best_names(fitting, self._threshold, most)
-        return [Choice(name, scores[name], self._reason(call.query, name)) for name in best], scores
+        values = self._likeness.scores(call.query, [self._places[name] for name in names])
+        return choose(
+            dict(zip(names, values, strict=True)), self._threshold, most, partial(self._reason, call.query)
+        )
 
     def _reason(self, question: str, name: str) -> str:
         words = self._likeness.shared(question, self._places[name])
@@ -107,12 +116,11 @@ class SimilarityWay:
         scores, nearest = {}, {}
         for source in sources:
             rows = self._rows[source.name]
-            own = cosines[rows.start : rows.stop]
-            # Rounded, so that equal texts give equal scores whatever the order of the sums.
-            scores[source.name] = round(float(own.mean()), 6)
-            nearest[source.name] = " ".join(source.texts[int(np.argmax(own))].split())[:_REASON_CHARS]
-        best = best_names(scores, self._threshold, most)
-        return [Choice(name, scores[name], f"similar to: {nearest[name]}") for name in best], scores
+            of_source = cosines[rows.start : rows.stop]
+            scores[source.name] = float(of_source.mean())
+            text = " ".join(source.texts[int(np.argmax(of_source))].split())
+            nearest[source.name] = f"similar to: {text[:_REASON_CHARS]}"
+        return choose(scores, self._threshold, most, nearest.__getitem__)
 
     def _vectors(self) -> np.ndarray:
         """The unit vectors of all texts; whoever asks first has them made."""
@@ -121,12 +129,6 @@ class SimilarityWay:
                 answer = embed_documents(self._embeddings, self._texts)
                 self._matrix = unit(embedded(answer, len(self._texts), self._embeddings))
             return self._matrix
-
-
-def best_names(scores: Mapping[str, float], threshold: float, most: int) -> list[str]:
-    """The names whose scores reach a threshold, best first."""
-    fitting = [name for name, score in scores.items() if score >= threshold and math.isfinite(score)]
-    return sorted(fitting, key=lambda name: -scores[name])[:most]
 
 
 class ModelWay:
@@ -171,20 +173,19 @@ class FunctionWay:
             sync = partial(call_function, func, call.query)
             native = partial(acall_function, func, call.query)
         (outcome,) = (await call.do_first([Call("function", sync, native)])).outcomes
-        given = call.value(outcome)
-        given = [] if given is None else [given] if isinstance(given, str) else given
-        named: list[Any] = [*given] if isinstance(given, Iterable) else [None]
-        if not all(isinstance(name, str) for name in named):
+        answer = call.value(outcome)
+        answer = [] if answer is None else [answer] if isinstance(answer, str) else answer
+        names = [*answer] if isinstance(answer, Iterable) else [None]
+        if not all(isinstance(name, str) for name in names):
             raise InvalidInputError(
-                f"The routing function gave {given!r:.80}; it must give a name, a list of names, a mapping of name "
+                f"The routing function gave {answer!r:.80}; it must give a name, a list of names, a mapping of name "
                 "to reason, or None."
             )
-        reasons = given if isinstance(given, Mapping) else {}
-        return [Choice(name, None, str(reasons.get(name, ""))) for name in named], {}
+        reasons = answer if isinstance(answer, Mapping) else {}
+        return [Choice(str(name), None, str(reasons.get(name, ""))) for name in names], {}
 
 
 Way = ModelWay | FunctionWay | KeywordWay | SimilarityWay
-OnNone = Literal["empty", "all", "raise"]
 
 
 def make_way(how: Any, sources: Sequence[Source], settings: Mapping[str, Any]) -> Way:
@@ -204,81 +205,3 @@ def make_way(how: Any, sources: Sequence[Source], settings: Mapping[str, Any]) -
     raise InvalidInputError(
         f"how={how!r} was given; allowed: 'model', 'similarity', 'keywords', or a function of the question."
     )
-
-
-async def decide(
-    call: QueryCall,
-    sources: Sequence[Source],
-    way: Way,
-    most: int | None,
-    fallback: str | None,
-    on_none: OnNone,
-) -> Route:
-    """Decide where a question goes, of the sources that this caller may use; arguments as of ``RoutingRetriever``.
-
-    Raises:
-        RagKitError: Nothing fits, and ``on_none="raise"``.
-        RagKitError: The decision failed, and ``on_error="raise"``; ``InvalidInputError`` always.
-    """
-    scores: Mapping[str, float] = {}
-    notes: list[str] = []
-    if sources and call.query.strip():
-        limit = min(most or MAX_SOURCES, len(sources))
-        try:
-            given, scores = await way.decide(call, sources, limit)
-            chosen = _known(given, sources, limit, notes)
-        except InvalidInputError:
-            raise
-        except Exception as error:
-            if call.owner.on_error == "raise":
-                raise
-            note = f"degraded: {describe_failure('route', error)}; all sources are used"
-            return Route(call.query, way.name, "degraded", _all(sources, "the router failed"), {}, (note,))
-        if chosen:
-            return Route(call.query, way.name, "chosen", tuple(chosen), dict(scores), tuple(notes))
-    note = "route: none of the sources fits the question"
-    outcome: Literal["fallback", "all", "none"] = "none"
-    choices: tuple[Choice, ...] = ()
-    if any(source.name == fallback for source in sources):
-        outcome, choices = "fallback", (Choice(fallback or "", None, "fallback"),)
-        note += f"; the fallback {fallback!r} is used"
-    elif on_none == "raise":
-        names = ", ".join(source.name for source in sources) or "none is allowed"
-        raise RagKitError(
-            f"None of the sources ({names}) fits the question. Give a fallback=, or on_none='empty' or 'all'."
-        )
-    elif on_none == "all" and sources:
-        outcome, choices = "all", _all(sources, "nothing fits")
-        note += "; all are used"
-    return Route(call.query, way.name, outcome, choices, dict(scores), (*notes, note))
-
-
-def _known(given: Sequence[Choice], sources: Sequence[Source], most: int, notes: list[str]) -> list[Choice]:
-    """The choices that are sources, each once; the others are noted."""
-    exact = {source.name: source.name for source in sources}
-    loose = {_loose(name): name for name in exact}
-    kept: dict[str, Choice] = {}
-    unknown = []
-    for choice in given:
-        name = exact.get(choice.name) or loose.get(_loose(choice.name))
-        if name is None:
-            unknown.append(repr(choice.name[:40]))
-        else:
-            kept.setdefault(name, Choice(name, choice.score, choice.reason))
-    if unknown:
-        # What the router wrote may be anything, so it is cut short.
-        said = ", ".join(unknown[:3])
-        if not kept:
-            raise ModelOutputError(f"The router named {said}, which is no source that may be searched.")
-        notes.append(f"route: {said} left out: no source that may be searched")
-    if len(kept) > most:
-        notes.append(f"route: {len(kept)} sources chosen, the first {most} kept")
-    return list(kept.values())[:most]
-
-
-def _all(sources: Sequence[Source], reason: str) -> tuple[Choice, ...]:
-    return tuple(Choice(source.name, None, reason) for source in sources)
-
-
-def _loose(name: str) -> str:
-    return name.strip(" \t\n\"'`“”‘’「」.。").casefold()

@@ -194,7 +194,7 @@ def test_wrong_arguments() -> None:
     for options, says in (
         ({"max_history_chars": 100}, "max_history_chars: "),
         ({"mode": "both"}, "mode"),
-        ({"prompt": ChatPromptTemplate([("user", "{history}")])}, "must take 'question'"),
+        ({"prompt": ChatPromptTemplate([("user", "{history}")])}, "takes question"),
     ):
         with pytest.raises(InvalidInputError, match=says):
             made(**options)  # type: ignore[arg-type]

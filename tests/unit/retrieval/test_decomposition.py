@@ -238,7 +238,7 @@ def test_the_extractive_model() -> None:
 def test_wrong_arguments() -> None:
     """n, mode and the prompts are checked."""
     for options, says in (
-        ({"n": 33}, "n=33"),
+        ({"n": 33}, "n: Input"),
         ({"mode": "both"}, "mode"),
     ):
         with pytest.raises(InvalidInputError, match=says):

@@ -23,7 +23,7 @@ from rag_kit.prompts import load_prompt
 from rag_kit.prompts.routing import Routes, routes_among
 from rag_kit.retrieval import RoutingRetriever, Source
 from rag_kit.retrieval.routing.source import Route
-from rag_kit.retrieval.routing.ways import best_names
+from rag_kit.retrieval.routing.ways import choose
 
 WORDS = Words(docs=corpus(a="one"))
 QUESTION = "Which engines want oil?"
@@ -304,7 +304,8 @@ async def test_functions_of_many_kinds() -> None:
 @settings(max_examples=200, deadline=None)
 def test_selection_properties(scores: dict[str, float], threshold: float, most: int) -> None:
     """What is chosen fits, is sorted and is never fewer than it could be."""
-    chosen = best_names(scores, threshold, most)
+    chosen = [choice.name for choice in choose(scores, threshold, most, str)[0]]
+    scores = {name: round(score, 6) for name, score in scores.items()}
     values = [scores[name] for name in chosen]
     assert len(chosen) <= most and values == sorted(values, reverse=True)
     assert all(value >= threshold for value in values)
