@@ -360,7 +360,7 @@ def test_wrong_arguments() -> None:
     ):
         with pytest.raises(InvalidInputError, match=says):
             by_rules(**settings)
-    with pytest.raises(InvalidInputError, match="the model"):
+    with pytest.raises(InvalidInputError, match="takes it first"):
         SelfQueryRetriever.from_llm(Words(docs=[]), Scripted(script=""), schema=SCHEMA)
     from langchain_core.prompts import ChatPromptTemplate
 
