@@ -15,10 +15,11 @@ from langgraph.types import Command, Overwrite
 
 from rag_kit.concurrency.steps import Step
 from rag_kit.errors import InvalidInputError
+from rag_kit.graphs.citing import check_answer_by_model
 from rag_kit.graphs.context import RagContext
-from rag_kit.graphs.guards import Guards, Refusal, cited, cited_by_model
+from rag_kit.graphs.guards import Guards, Refusal
 from rag_kit.graphs.running import ask, bounded, report, write
-from rag_kit.graphs.state import RagState, Turn, Update, cleared
+from rag_kit.graphs.state import RagState, Turn, Update, check_answer, cleared, storable
 from rag_kit.graphs.wiring import GraphOptions
 from rag_kit.models.chat import is_extractive
 from rag_kit.prompts import PromptTemplate, load_prompt, render_passages
@@ -102,10 +103,12 @@ class RagNodes:
         """
         question = check_question(state.get("question"), example="{'question': 'How ...?'}")
         language = detect_language(question) if context.language == "auto" else context.language
-        verdict = await self.guards.check_question(question)
-        if isinstance(verdict, Refusal):
-            return self.turned_away(verdict, language=language)
-        return {**self.cleared(), "language": language, "asked": verdict, "search_query": verdict}
+        if self.guards.question:
+            verdict = await self.guards.check_question(question)
+            if isinstance(verdict, Refusal):
+                return self.turned_away(verdict, language=language)
+            question = verdict
+        return {**self.cleared(), "language": language, "asked": question, "search_query": question}
 
     async def begin(self, state: Any, context: Any) -> Command[Any]:
         """Check the question, and make a follow-up stand alone; no model call at the first turn of a thread."""
@@ -133,9 +136,12 @@ class RagNodes:
         if query is None:
             note = "condense: the model gave no usable rewriting; searched for the question as asked"
             return {"notes": [note]}
-        whole = await self.guards.check_completed(query.query, state["asked"])
-        if isinstance(whole, Refusal):
-            return self.turned_away(whole, language=state["language"])
+        whole = query.query
+        if whole != state["asked"]:  # words of the conversation and of the question may be harmful together
+            verdict = await self.guards.check_question(whole)
+            if isinstance(verdict, Refusal):
+                return self.turned_away(verdict, language=state["language"])
+            whole = verdict
         report("condensed", search_query=whole)
         return {"search_query": whole}
 
@@ -150,9 +156,15 @@ class RagNodes:
 
     async def found(self, query: str, context: RagContext, **details: Any) -> list[Document]:
         """The passages for a query that this user may see."""
-        allowed = await self.guards.allowed(await self.fetch(query, context))
+        allowed = await self.allowed(await self.fetch(query, context))
         report("retrieved", **details, passages=len(allowed))
         return allowed
+
+    async def allowed(self, documents: Sequence[Document]) -> list[Document]:
+        """The passages that the guards leave, as a checkpointer takes them."""
+        if self.guards.passages:
+            documents = await self.guards.check_passages(documents)
+        return [storable(document) for document in documents]
 
     async def retrieve(self, state: Any, context: Any) -> Any:
         """Fetch the passages that this user may see."""
@@ -209,20 +221,27 @@ class RagNodes:
     async def cite(self, state: Any, context: Any) -> Any:
         """Check every citation against its passage, let the guards see the answer, remember the turn."""
         question, answer, language = state["asked"], state["answer"], state["language"]
-        verdict = await self.guards.check_answer(answer)
-        if isinstance(verdict, Refusal):
-            return self.refused(verdict, question)
-        changed = ["answer: changed by a guard"] if verdict != answer else []
-        update: Update = {"answer": verdict, "notes": changed}
+        notes: list[str] = []
+        if self.guards.answer:
+            verdict = await self.guards.check_answer(answer)
+            if isinstance(verdict, Refusal):
+                return self.refused(verdict, question)
+            notes = ["answer: changed by a guard"] if verdict != answer else []
+            answer = verdict
         documents = self.shown(state["documents"])
         if context.citation_check == "model" and not is_extractive(self.llm):
             prompt = self.prompt("check_citations", state, context)
-            found = await cited_by_model(self.llm, prompt, question, verdict, documents, language)
-            update["notes"] += found.pop("notes", [])
+            checked = await check_answer_by_model(self.llm, prompt, question, answer, documents, language)
         else:
-            found = cited(verdict, documents, language=language)
-        report("cited", status=found["status"])
-        return {**update, **found, "history": [Turn(question=question, answer=verdict)]}
+            checked = check_answer(answer, documents, language=language)
+        report("cited", status=checked["status"])
+        notes += checked.pop("notes", [])
+        return {
+            **checked,
+            "answer": answer,
+            "notes": notes,
+            "history": [Turn(question=question, answer=answer)],
+        }
 
     def refused(self, refusal: Refusal, question: str) -> Update:
         """The state of a run that a guard ended: its message is the answer, nothing that was found leaves.

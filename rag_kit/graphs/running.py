@@ -222,22 +222,32 @@ def ask(
     llm: Runnable[Any, Any], prompt: PromptTemplate, values: Mapping[str, Any], *, fallback: Any = RAISE
 ) -> Step[Any]:
     """Ask a model for the object that the prompt's schema describes; its tokens are not streamed."""
-    return Step(
-        prompt.title,
-        lambda config: structured_call(llm, prompt, values, config=quiet(config), fallback=fallback),
-        lambda config: astructured_call(llm, prompt, values, config=quiet(config), fallback=fallback),
-    )
+    both = partial(structured_call, llm, prompt, values), partial(astructured_call, llm, prompt, values)
+    return _model_step(prompt, *both, stream=False, fallback=fallback)
 
 
 def write(
     llm: Runnable[Any, Any], prompt: PromptTemplate, values: Mapping[str, Any], *, stream: bool = True
 ) -> Step[Any]:
     """Ask a model for text; its tokens are streamed, unless `stream` is off."""
-    streamed = (lambda config: config) if stream else quiet
+    both = partial(text_call, llm, prompt, values), partial(atext_call, llm, prompt, values)
+    return _model_step(prompt, *both, stream=stream)
+
+
+def _model_step(
+    prompt: PromptTemplate,
+    sync: Callable[..., Any],
+    native: Callable[..., Any],
+    *,
+    stream: bool,
+    **options: Any,
+) -> Step[Any]:
+    """Call a model, its tokens streamed or not."""
+    config_of = (lambda config: config) if stream else without_tokens
     return Step(
         prompt.title,
-        lambda config: text_call(llm, prompt, values, config=streamed(config)),
-        lambda config: atext_call(llm, prompt, values, config=streamed(config)),
+        lambda config: sync(config=config_of(config), **options),
+        lambda config: native(config=config_of(config), **options),
     )
 
 
@@ -255,12 +265,18 @@ def bounded(
     )
 
 
-def user_function(name: str, func: Callable[..., Any], *arguments: Any) -> Step[Any]:
+def user_function(
+    name: str, func: Callable[..., Any], *arguments: Any, with_config: bool = False
+) -> Step[Any]:
     """Call a user's function, which may be asynchronous, until the run's deadline; under ``ainvoke`` on a thread."""
-    return Step(
+
+    def values(config: RunnableConfig) -> tuple[Any, ...]:
+        return (*arguments, config) if with_config else arguments
+
+    return bounded(
         name,
-        lambda config: call_in_time(partial(call_function, func, *arguments)),
-        lambda config: acall_in_time(partial(acall_function, func, *arguments)),
+        lambda config: call_function(func, *values(config)),
+        lambda config: acall_function(func, *values(config)),
     )
 
 
@@ -286,8 +302,8 @@ def can_wait() -> Step[bool]:
     )
 
 
-def inner(name: str, make: Callable[[], Logic[Any]]) -> Step[Any]:
-    """Steps as one step: a branch of `beside` that has several steps of its own."""
+def branch(name: str, make: Callable[[], Logic[Any]]) -> Step[Any]:
+    """Several steps as one, to be done beside others."""
     return Step(name, lambda config: run(make(), config), lambda config: arun(make(), config))
 
 
@@ -322,6 +338,6 @@ async def attempt(step: Awaitable[Any], *allowed: type[Exception]) -> Any:
         raise
 
 
-def quiet(config: RunnableConfig) -> RunnableConfig:
+def without_tokens(config: RunnableConfig) -> RunnableConfig:
     """A config whose tag keeps the tokens of a call out of LangGraph's ``messages`` stream."""
     return merge_configs(config, {"tags": ["nostream"]})

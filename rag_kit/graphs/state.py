@@ -7,15 +7,18 @@ from functools import cache
 from typing import Annotated, Any, Literal, Required, get_args, get_origin, get_type_hints
 
 from langchain_core.documents import Document
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.types import Overwrite
 from typing_extensions import TypedDict
 
+from rag_kit.documents.identity import to_plain
 from rag_kit.errors import InvalidInputError
+from rag_kit.text.citations.check import check_citations
 
 #: How many turns of a thread are kept to understand a follow-up question.
 MAX_TURNS = 20
 
-_TURN = ("question", "answer")
+_SERIALIZER = JsonPlusSerializer()
 
 
 class Turn(TypedDict):
@@ -66,7 +69,9 @@ AnswerStatus = Literal[
 def keep_last_turns(old: Sequence[Turn], new: Sequence[Turn]) -> list[Turn]:
     """Append, and forget what is older than the last `MAX_TURNS` turns; refuse what is none (an edited state)."""
     for turn in _listed(new):
-        if not isinstance(turn, Mapping) or not all(isinstance(turn.get(key), str) for key in _TURN):
+        if not isinstance(turn, Mapping) or not all(
+            isinstance(turn.get(key), str) for key in Turn.__annotations__
+        ):
             raise InvalidInputError(
                 f"history holds {turn!r:.80}; give turns, each a dict with question and answer (texts)."
             )
@@ -161,8 +166,58 @@ class RagOutput(TypedDict, total=False):
     usage: Annotated[Usage, add_usage]
 
 
+def storable(document: Document) -> Document:
+    """The document, or a copy with texts in place of the metadata that LangGraph's serializer refuses.
+
+    Stores give back objects of their own (identifiers, numbers beyond 64 bits); with a checkpointer one of them would
+    end the run with an error that does not say where it is.
+    """
+    metadata = document.metadata
+    if _fits(metadata):
+        return document
+    plain = {
+        key: value if _fits(value) else str(to_plain(value)) for key, value in metadata.items() if _fits(key)
+    }
+    return Document(page_content=document.page_content, metadata=plain, id=document.id)
+
+
+def _fits(value: Any) -> bool:
+    try:
+        _SERIALIZER.dumps_typed(value)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return False
+    return True
+
+
 #: A node's return value: some keys of the state.
 Update = dict[str, Any]
+
+
+def check_answer(
+    answer: str,
+    documents: Sequence[Document],
+    *,
+    language: str | None = None,
+    judged: Mapping[str, Literal["supported", "unsupported"]] | None = None,
+) -> Update:
+    """Check the answer's citations against the documents, numbered from 1: citations, uncited statements, status."""
+    report = check_citations(answer, [d.page_content for d in documents], language=language, judged=judged)
+    citations: list[Any] = []
+    for item in report.citations:
+        known = 1 <= item.number <= len(documents)
+        metadata = documents[item.number - 1].metadata if known else {}
+        names = ("number", "statement", "quote", "status", "reason", "score")
+        place = {key: metadata.get(key) for key in ("file", "title", "heading", "source")}
+        citations.append(
+            {**{name: getattr(item, name) for name in names}, **place, "page": page_of(metadata)}
+        )
+    return {"citations": citations, "uncited": list(report.uncited), "status": report.status}
+
+
+def page_of(metadata: Mapping[str, Any]) -> Any:
+    """The page, slide or sheet of a passage."""
+    return metadata.get("page", metadata.get("slide", metadata.get("sheet")))
+
 
 #: What lasts from turn to turn, or is set in each.
 _LASTING = ("question", "history", "summary", "language", "status", "usage")

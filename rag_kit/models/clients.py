@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
@@ -33,12 +33,14 @@ def embed_documents(embeddings: Embeddings, texts: list[str]) -> list[list[float
 
 async def aembed_query(embeddings: Embeddings, text: str) -> list[float]:
     """As ``embed_query``, without blocking; a model that has no ``aembed_query`` of its own runs on the shared pool."""
-    return await _amapped(embeddings, _aembed(embeddings, "query", text))
+    vector: list[float] = await _amapped(embeddings, "query", text)
+    return vector
 
 
 async def aembed_documents(embeddings: Embeddings, texts: list[str]) -> list[list[float]]:
     """As ``embed_documents``, without blocking; see ``aembed_query``."""
-    return await _amapped(embeddings, aembed_bare(embeddings, texts))
+    vectors: list[list[float]] = await _amapped(embeddings, "documents", texts)
+    return vectors
 
 
 async def aembed_bare(embeddings: Embeddings, texts: list[str]) -> list[list[float]]:
@@ -67,9 +69,9 @@ def _mapped(embeddings: Embeddings, call: Callable[[], T]) -> T:
     raise map_model_error(failure, model=embeddings)
 
 
-async def _amapped(embeddings: Embeddings, call: Awaitable[T]) -> T:
+async def _amapped(embeddings: Embeddings, what: str, given: Any) -> Any:
     try:
-        return await call
+        return await _aembed(embeddings, what, given)
     except RagKitError:
         raise
     except Exception as error:  # noqa: BLE001 - as above

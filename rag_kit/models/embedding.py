@@ -48,11 +48,9 @@ def embedding_model(name: str | None = None, **settings: Any) -> Embeddings | No
         True
     """
     if name is None:
-        name = os.environ.get(VARIABLE) or None
-        if name is None:
-            from rag_kit.models.minilm.files import is_installed
+        from rag_kit.models.minilm.files import is_installed
 
-            name = EMBEDDED if is_installed() else NONE
+        name = os.environ.get(VARIABLE) or (EMBEDDED if is_installed() else NONE)
     name = checked_name(name, EMBEDDED)
     if name == NONE:
         return None
@@ -103,13 +101,6 @@ def recorded_embedding_model(recorded: str, **settings: Any) -> Embeddings | Non
     That name holds the host, which is no part of a model's name. The endpoint is the one that is configured now:
     if it is another host, ``embedding_name`` of the result differs from the recorded name, and the index refuses it.
 
-    Args:
-        recorded: As ``embedding_name`` gives it: ``"minilm"``, ``"openai:text-embedding-3-small[256]@my.host"``.
-        **settings: As for ``embedding_model``.
-
-    Returns:
-        The model.
-
     Raises:
         ConfigurationError: The key or package is missing, or the name is that of a class, which cannot be made.
 
@@ -117,15 +108,12 @@ def recorded_embedding_model(recorded: str, **settings: Any) -> Embeddings | Non
         >>> recorded_embedding_model("none") is None
         True
     """
-    if ":" not in recorded:
-        return embedding_model(recorded, **settings)
-    match = _RECORDED.fullmatch(recorded)
-    assert match is not None, "the pattern fits every text"
-    dimensions = {"dimensions": int(match["size"])} if match["size"] else {}
-    return embedding_model(match["name"], **dimensions, **settings)
-
-
-_RECORDED = re.compile(r"(?P<name>.+?)(?:\[(?P<size>\d+)\])?(?:@(?P<host>[^@]*))?", re.DOTALL)
+    name = recorded
+    if ":" in recorded:
+        name = re.sub(r"@[^@]*$", "", recorded)
+        if size := re.search(r"\[(\d+)\]$", name):
+            name, settings = name[: size.start()], {"dimensions": int(size[1]), **settings}
+    return embedding_model(name, **settings)
 
 
 def embedding_name(embeddings: Embeddings | None) -> str:
@@ -156,16 +144,12 @@ def embedding_name(embeddings: Embeddings | None) -> str:
     package = cls.__module__.split(".")[0]
     known = model_name(embeddings)
     name = f"{cls.__module__}.{cls.__qualname__}" + (f":{known}" if known else "")
-    if (
-        known
-        and package.startswith("langchain_")
-        and package not in ("langchain_core", "langchain_community")
-    ):
-        name = f"{package.removeprefix('langchain_')}:{known}"
-        if "azure" in cls.__name__.lower():
-            name = f"azure_{name}"
-    sizes = (getattr(embeddings, each, None) for each in ("dimensions", "output_dimensionality", "size"))
-    if (size := next((each for each in sizes if type(each) is int), None)) is not None:
+    provider = "" if package in ("langchain_core", "langchain_community") else package
+    if known and provider.startswith("langchain_"):
+        azure = "azure_" if "azure" in cls.__name__.lower() else ""
+        name = f"{azure}{provider.removeprefix('langchain_')}:{known}"
+    sizes = (getattr(embeddings, field, None) for field in ("dimensions", "output_dimensionality", "size"))
+    if (size := next((size for size in sizes if type(size) is int), None)) is not None:
         name += f"[{size}]"
     host = host_of(base_url(embeddings)) or ("api.openai.com" if package == "langchain_openai" else None)
     return f"{name}@{host}" if host else name

@@ -106,15 +106,13 @@ def make(name: str, build: Callable[[], T]) -> T:
         match = re.search(r"pip install [`'\"]?([\w.\-\[\]]+)", str(error))
         package = match.group(1) if match else (error.name or "").replace("_", "-").split(".")[0]
         problem = f"{name!r} needs a package that is not installed: pip install {package}"
+    except ValidationError as error:  # its own text holds the input
+        places = ((".".join(map(str, item["loc"])), item["msg"]) for item in error.errors()[:5])
+        problem = f"{name!r} cannot be used: {short('; '.join(map(': '.join, places)))}"
     except Exception as error:  # noqa: BLE001 - each provider raises its own; values in it may be secret
-        problem = f"{name!r} cannot be used: {_told(error)}"
+        text = short(str(error).split("\n")[0]).rstrip(".") or type(error).__name__
+        problem = f"{name!r} cannot be used: {text}"
     # Raised out here, so that the provider's exception (with the settings in it) is not chained.
     raise ConfigurationError(
         f"{problem}. A name is PROVIDER:MODEL, as in openai:gpt-5.5 or anthropic:claude-sonnet-4-5."
     )
-
-
-def _told(error: Exception) -> str:
-    if isinstance(error, ValidationError):  # its own text holds the input
-        return short("; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()[:5]))
-    return short(str(error).split("\n")[0]).rstrip(".") or type(error).__name__

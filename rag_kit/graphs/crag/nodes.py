@@ -12,10 +12,10 @@ from rag_kit.graphs.crag.state import CragContext, CragState, PassageGrading
 from rag_kit.graphs.crag.strips import DEFAULT_STRIPS, MAX_JUDGED, select_strips
 from rag_kit.graphs.crag.web import WebSearch, approved, one_line
 from rag_kit.graphs.evaluators.base import Evaluator, Grading, Thresholds, judged_by, unjudged
-from rag_kit.graphs.guards import Refusal, page_of
+from rag_kit.graphs.guards import Refusal
 from rag_kit.graphs.nodes import RagNodes
 from rag_kit.graphs.running import can_wait, report
-from rag_kit.graphs.state import Update
+from rag_kit.graphs.state import Update, page_of
 
 # fixed words: a grader's reason may quote a passage, and notes outlive a refusal
 _REASONS = {
@@ -164,7 +164,7 @@ class CragNodes(RagNodes):
         found, why = await self.web.find(
             query, most=context.web_results, chars=context.web_result_chars, timeout=context.web_timeout
         )
-        allowed = await self.guards.allowed(found)
+        allowed = await self.allowed(found)
         report("searched_web", web_query=query, results=len(allowed), failed=why is not None)
         if why is not None:
             return {"notes": [f"web: {why}"]}

@@ -24,7 +24,7 @@ from rag_kit.concurrency.branches import describe_failure
 from rag_kit.concurrency.bridge import run_coroutine, run_in_thread
 from rag_kit.documents import clean_text, copy_document, with_provenance
 from rag_kit.errors import BudgetExceededError, InvalidInputError, RagKitError
-from rag_kit.graphs.running import bounded, quiet
+from rag_kit.graphs.running import bounded, without_tokens
 from rag_kit.models.runnables import acall_runnable
 from rag_kit.text import fold
 
@@ -85,14 +85,14 @@ class WebSearch:
 
     def _call(self, query: str, config: RunnableConfig) -> Any:
         # a search that asks a model of its own must not stream its words into the answer
-        given, config = self._input(query), quiet(config)
+        given, config = self._input(query), without_tokens(config)
         try:
             return _unpacked(self.search.invoke(given, config))
         except NotImplementedError:  # a tool that is only asynchronous
             return _unpacked(run_coroutine(self.search.ainvoke(given, config)))
 
     async def _acall(self, query: str, config: RunnableConfig) -> Any:
-        given, config = self._input(query), quiet(config)
+        given, config = self._input(query), without_tokens(config)
         # a tool without asynchronous code of its own would queue in asyncio's small pool
         if isinstance(self.tool, (StructuredTool, Tool)) and self.tool.coroutine is None:
             return _unpacked(await run_in_thread(self.search.invoke, given, config))

@@ -19,7 +19,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.evaluators.base import UNGRADED, Evaluator, Grading, Thresholds
 from rag_kit.graphs.evaluators.lexical import LexicalEvaluator
 from rag_kit.graphs.evaluators.models import CrossEncoderEvaluator, LLMEvaluator
-from rag_kit.graphs.running import attempt, beside, quiet, user_function
+from rag_kit.graphs.running import attempt, beside, user_function, without_tokens
 from rag_kit.models.chat import bare_model, is_extractive
 from rag_kit.models.runnables import acall_runnable
 from rag_kit.retrieval.answers import grade_score
@@ -66,64 +66,65 @@ class FunctionEvaluator(Evaluator):
         scale: Scale | None = None,
         thresholds: Thresholds | None = None,
     ) -> None:
-        self.chain = isinstance(func, Runnable)
-        if not self.chain and not callable(func):
+        self.is_chain = isinstance(func, Runnable)
+        if not self.is_chain and not callable(func):
             raise InvalidInputError(
                 f"func is a {type(func).__name__}; give a function of question and passages, or a chain."
             )
         if scale not in ("confidence", "share", None):
             raise InvalidInputError(f"scale={scale!r} was given; allowed: 'confidence', 'share' or None.")
         self.func: Any = func
-        given: str = func.get_name() if isinstance(func, Runnable) else getattr(func, "__name__", "function")
-        self.name = "function" if given == "<lambda>" else given
-        self.each, self.as_text = (True, True) if self.chain else _takes(self.func, self.name)
-        self.scale: Scale = scale or ("share" if self.chain else "confidence")
+        name: str = func.get_name() if isinstance(func, Runnable) else getattr(func, "__name__", "function")
+        self.name = "function" if name == "<lambda>" else name
+        self.takes = "text" if self.is_chain else _second_argument(self.func, self.name)
+        self.scale: Scale = scale or ("share" if self.is_chain else "confidence")
         self.thresholds = thresholds or type(self).thresholds
 
     async def grade(self, question: str, passages: Sequence[Document], language: str) -> list[Grading]:
         """Judge passages; see ``Evaluator.grade``."""
-        given = [passage.model_copy(deep=True) for passage in passages]
-        if self.each:
-            fan = await beside([self._call(question, passage) for passage in given])
-            values = [one.value if one.error is None else one.error for one in fan.outcomes]
+        copies = [passage.model_copy(deep=True) for passage in passages]
+        if self.takes == "passages":
+            values = await attempt(user_function(self.name, self.func, question, copies), Exception)
+            values = _one_for_each(values, len(copies))
         else:
-            whole = await attempt(user_function(self.name, self.func, question, given), Exception)
-            values = _one_each(whole, len(given))
-        read = [self._read(value) for value in values]
-        errors = [one for one in read if isinstance(one, _FAULTS)]
-        if errors and len(errors) == len(read):
-            of = "one passage" if self.each else f"a list of {len(passages)} passages"
-            why = self.ungraded(errors[0]).reason.removeprefix(UNGRADED)
+            fan = await beside([self._call(question, passage) for passage in copies])
+            values = [outcome.value if outcome.ok else outcome.error for outcome in fan.outcomes]
+        gradings = [self._grading_or_error(value) for value in values]
+        faults = [error for error in gradings if isinstance(error, _FAULTS)]
+        if faults and len(faults) == len(gradings):
+            what = f"a list of {len(passages)} passages" if self.takes == "passages" else "one passage"
+            why = self.ungraded(faults[0]).reason.removeprefix(UNGRADED)
             raise InvalidInputError(
-                f"{self.name} was asked about {of}: {why}; {_ALLOWED}. Whether a function takes one passage is read "
+                f"{self.name} was asked about {what}: {why}; {_ALLOWED}. Whether a function takes one passage is read "
                 "from its second parameter's name or annotation."
             )
-        return [one if isinstance(one, Grading) else self.ungraded(one) for one in read]
+        return [one if isinstance(one, Grading) else self.ungraded(one) for one in gradings]
 
-    def _read(self, value: Any) -> Grading | Exception:
+    def _call(self, question: str, passage: Document) -> Step[Any]:
+        """Ask about one passage."""
+        text = passage.page_content
+        if not self.is_chain:
+            return user_function(self.name, self.func, question, text if self.takes == "text" else passage)
+        values = {"question": question, "passage": text, "document": text, "context": text}
+        return Step(
+            self.name,
+            lambda config: self.func.invoke(values, without_tokens(config)),
+            lambda config: acall_runnable(self.func, values, without_tokens(config)),
+        )
+
+    def _grading_or_error(self, value: Any) -> Grading | Exception:
         """The grading that a value stands for, or why there is none."""
         if isinstance(value, InvalidInputError):
             raise value
         if isinstance(value, Exception):
             return value
-        if value is None and self.chain:
+        if value is None and self.is_chain:
             return ValueError("the chain gave None")  # a model's answer that could not be parsed
         try:
             grading = read_grade(value, self.scale)
         except (TypeError, ValueError) as error:
             return error
         return Grading(grading.score, grading.reason or f"judged by {self.name}")
-
-    def _call(self, question: str, passage: Document) -> Step[Any]:
-        text = passage.page_content
-        if not self.chain:
-            return user_function(self.name, self.func, question, text if self.as_text else passage)
-        values = {"question": question, "passage": text, "document": text, "context": text}
-        return Step(
-            self.name,
-            lambda config: self.func.invoke(values, quiet(config)),
-            lambda config: acall_runnable(self.func, values, quiet(config)),
-        )
 
 
 def read_grade(value: Any, scale: Scale) -> Grading:
@@ -137,10 +138,9 @@ def read_grade(value: Any, scale: Scale) -> Grading:
         return value
     score, reason, relevant = value, "", None
     if not hasattr(type(value), "__float__"):
-        score, reason = field_of(value, "score"), str(field_of(value, "reason") or "")
+        score, reason = field_of(value, "score"), " ".join(str(field_of(value, "reason") or "").split())[:200]
         verdicts = (_truth(field_of(value, name)) for name in ("relevant", "binary_score"))
         relevant = next((verdict for verdict in verdicts if verdict is not None), None)
-    reason = " ".join(reason.split())[:200]
     truth = relevant if score is None else _truth(score)
     if truth is not None:
         return Grading(1.0 if truth else -1.0, reason)
@@ -158,44 +158,46 @@ def read_grade(value: Any, scale: Scale) -> Grading:
     return Grading(2 * number - 1 if scale == "share" else number, reason)
 
 
-def _one_each(values: Any, count: int) -> list[Any]:
+def _one_for_each(values: Any, count: int) -> list[Any]:
     """One value a passage of what a grader of all passages returned; what is wrong with it, where there is not."""
-    plain = values.tolist() if hasattr(values, "tolist") else values
-    if not isinstance(plain, (list, tuple)):
-        wrong = TypeError(f"it returned {plain!r:.60} ({type(plain).__name__}) instead of a list")
-        return [plain if isinstance(plain, Exception) else wrong] * count
-    if len(plain) != count:
-        return [TypeError(f"it returned {len(plain)} values for {count} passages")] * count
-    return list(plain)
+    if isinstance(values, Exception):
+        return [values] * count
+    values = values.tolist() if hasattr(values, "tolist") else values
+    if not isinstance(values, (list, tuple)):
+        return [TypeError(f"it returned {values!r:.60} ({type(values).__name__}) instead of a list")] * count
+    if len(values) != count:
+        return [TypeError(f"it returned {len(values)} values for {count} passages")] * count
+    return list(values)
 
 
 def _truth(value: Any) -> bool | None:
+    """The truth value that a verdict is, if it is one."""
     if isinstance(value, str):
         return _WORDS.get(value.strip().casefold())
     return bool(value) if type(value).__name__ in ("bool", "bool_") else None  # numpy's are no bool
 
 
-def _takes(func: Any, name: str) -> tuple[bool, bool]:
-    """Whether a function takes one passage, and whether as text."""
+def _second_argument(func: Any, name: str) -> Literal["passages", "passage", "text"]:
+    """What a function takes beside the question."""
     try:
         signature = inspect.signature(func)
     except (TypeError, ValueError):
-        return False, False
+        return "passages"
     try:
-        second = list(signature.bind("question", []).arguments)[1:]
+        names = list(signature.bind("question", []).arguments)
     except TypeError:
         raise InvalidInputError(
             f"{name}{signature} cannot be an evaluator; give a function of two arguments: the question, and one "
             "passage or the list of them."
         ) from None
-    if not second:  # *arguments
-        return False, False
-    annotation = signature.parameters[second[0]].annotation
+    if len(names) < 2:  # *arguments
+        return "passages"
+    annotation = signature.parameters[names[1]].annotation
     kind = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
     if kind in ("Document", "str"):
-        return True, kind == "str"
+        return "text" if kind == "str" else "passage"
     several = any(word in str(annotation).lower() for word in ("list", "sequence", "iterable", "tuple"))
-    return not several and not second[0].endswith("s"), False
+    return "passages" if several or names[1].endswith("s") else "passage"
 
 
 def as_evaluator(value: Any = None) -> Evaluator:

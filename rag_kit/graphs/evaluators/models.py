@@ -66,8 +66,7 @@ class LLMEvaluator(Evaluator):
         self.llm = check_model(llm)
         self.batch_size = check_count("batch_size", batch_size)
         self.max_chars = check_count("max_chars", max_chars)
-        self.single = self.batch_size == 1
-        name = "grade_passage" if self.single else "grade_passages"
+        name = "grade_passage" if self.batch_size == 1 else "grade_passages"
         self._prompts = {each: load_prompt(name, language=each, folder=prompts) for each in ("en", "zh")}
         self.thresholds = thresholds or type(self).thresholds
 
@@ -80,9 +79,8 @@ class LLMEvaluator(Evaluator):
         batches = self._batches([_cut(passage, self.max_chars) for passage in passages])
         calls = []
         for batch in batches:
-            values: dict[str, Any] = {"question": question, "passages": render_passages(batch)}
-            count = {} if self.single else {"count": len(batch)}
-            calls.append(ask(self.llm, prompt, {**values, **count}))
+            values = {"question": question, "passages": render_passages(batch), "count": len(batch)}
+            calls.append(ask(self.llm, prompt, {name: values[name] for name in prompt.input_variables}))
         fan = await beside(calls)
         gradings: list[Grading] = []
         for batch, outcome in zip(batches, fan.outcomes, strict=True):
@@ -90,10 +88,8 @@ class LLMEvaluator(Evaluator):
                 raise outcome.error
             if outcome.error is not None:
                 gradings += [self.ungraded(outcome.error)] * len(batch)
-            elif self.single:
-                gradings.append(self._grading(outcome.value))
             else:
-                gradings += self._of_batch(outcome.value, len(batch))
+                gradings += self._gradings(outcome.value, len(batch))
         return gradings
 
     def _batches(self, passages: Sequence[Document]) -> list[list[Document]]:
@@ -117,16 +113,16 @@ class LLMEvaluator(Evaluator):
         line = " ".join(reason.split()) if isinstance(reason, str) else ""
         return Grading(2 * score - 1, line[:_LONGEST_REASON] or "the model gave no reason")
 
-    def _of_batch(self, answer: Any, count: int) -> list[Grading]:
+    def _gradings(self, answer: Any, count: int) -> list[Grading]:
         """The grades of one call by id: unknown ids fall away, of a repeated one the first counts."""
-        found: dict[int, Any] = {}
+        if self.batch_size == 1:
+            return [self._grading(answer)]
+        grades: dict[int, Any] = {}
         for item in field_of(answer, "grades"):
             for place in read_numbers([item], count).places if isinstance(item, dict) else ():
-                found.setdefault(place, item)
-        return [
-            self._grading(found[place]) if place in found else self.ungraded("the model left it out")
-            for place in range(count)
-        ]
+                grades.setdefault(place, item)
+        missing = self.ungraded("the model left it out")
+        return [self._grading(grades[place]) if place in grades else missing for place in range(count)]
 
 
 def _cut(passage: Document, limit: int) -> Document:

@@ -17,7 +17,7 @@ from rag_kit.errors import (
     ModelUnauthorizedError,
     ModelUnreachableError,
 )
-from rag_kit.graphs.running import beside, inner, report, together
+from rag_kit.graphs.running import beside, branch, report, together
 from rag_kit.graphs.self_rag.beams import (
     FAILED,
     cited_pieces,
@@ -98,7 +98,7 @@ class Paper(CandidateWriter):
         lists = await together([self.fetch(query, context) for query in queries])
         found: dict[str, dict[str, Document]] = {}
         for query, documents in zip(queries, lists, strict=True):
-            found[query] = {document_key(one): one for one in await self.guards.allowed(documents)}
+            found[query] = {document_key(one): one for one in await self.allowed(documents)}
             passages |= {key: one for key, one in found[query].items() if key not in passages}
         place = {key: index for index, key in enumerate(passages)}
         for beam in wanting:
@@ -127,7 +127,7 @@ class Paper(CandidateWriter):
                 if not jobs and not has_answer(state):
                     raise BudgetExceededError("calls", context.max_calls)
         branches = [
-            inner(
+            branch(
                 f"beam {beam['number']}, passage {passage}",
                 lambda beam=beam, passage=passage: self.candidate(state, context, beam, passage),  # type: ignore[misc]
             )

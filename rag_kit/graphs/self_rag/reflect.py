@@ -7,12 +7,11 @@ from typing import Any
 from langgraph.types import Command
 
 from rag_kit.graphs.evaluators.base import Evaluator, judged_by, unjudged
-from rag_kit.graphs.guards import cited
 from rag_kit.graphs.running import report
 from rag_kit.graphs.self_rag.candidates import source_of
 from rag_kit.graphs.self_rag.nodes import SelfRagNodes, unreadable
 from rag_kit.graphs.self_rag.state import Draft, SelfRagContext, SelfRagState
-from rag_kit.graphs.state import Update
+from rag_kit.graphs.state import Update, check_answer
 from rag_kit.text import fold
 from rag_kit.text.citations.decline import DECLINED, is_declined
 
@@ -96,7 +95,7 @@ class Reflect(SelfRagNodes):
         grade = await self.ask("grade_support", state, context, values, unreadable)
         notes: list[str] = []
         if grade is None:
-            status = cited(draft["answer"], draft["documents"], language=state["language"])["status"]
+            status = check_answer(draft["answer"], draft["documents"], language=state["language"])["status"]
             good, reason = status in ("grounded", "undecided"), f"by its citations the answer is {status}"
             notes = ["grade_support: no usable verdict; the check of the citations decided"]
         else:

@@ -54,12 +54,7 @@ class MiniLMEmbeddings(Embeddings):
     dimensions = HIDDEN
     english_only = True
 
-    def __init__(
-        self,
-        *,
-        threads: int = 0,
-        cache: Path | None = None,
-    ) -> None:
+    def __init__(self, *, threads: int = 0, cache: Path | None = None) -> None:
         check_count("threads", threads)
         self.threads = threads
         self._cache = cache
@@ -108,7 +103,15 @@ class MiniLMEmbeddings(Embeddings):
     def _load(self) -> tuple[Any, Any]:
         with self._lock:
             if self._engine is None:
-                self._engine = (load_tokenizer(self._folder), load_session(self._folder, self.threads))
+                try:
+                    self._engine = load_tokenizer(self._folder), load_session(self._folder, self.threads)
+                except (
+                    Exception
+                ) as error:  # neither library has a public base class, and damaged files raise many
+                    raise ConfigurationError(
+                        f"{self._folder} cannot be used ({type(error).__name__}: {error}). "
+                        f"Run: {files.INSTALL_COMMAND} --force"
+                    ) from error
             return self._engine
 
 
@@ -128,10 +131,7 @@ def load_tokenizer(folder: Path) -> Any:
     """The published tokenizer, cut at 256 tokens and without its own padding."""
     from tokenizers import Tokenizer
 
-    try:
-        tokenizer = Tokenizer.from_file(str(folder / files.TOKENIZER))
-    except Exception as error:  # the Rust side raises bare Exception
-        raise _damaged(folder / files.TOKENIZER, error) from error
+    tokenizer = Tokenizer.from_file(str(folder / files.TOKENIZER))
     tokenizer.enable_truncation(MAX_TOKENS)
     tokenizer.no_padding()
     return tokenizer
@@ -146,15 +146,5 @@ def load_session(folder: Path, threads: int = 0) -> Any:
     options.log_severity_level = 3
     # Threads that spin while they wait would take the processor from the caller's own work.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-
-    try:
-        graph = ensure_graph(folder / files.WEIGHTS, folder / files.GRAPH)
-        return onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # onnxruntime has no public base class, and damaged weights raise many
-        raise _damaged(folder, error) from error
-
-
-def _damaged(path: Path, error: Exception) -> ConfigurationError:
-    return ConfigurationError(
-        f"{path} cannot be used ({type(error).__name__}: {error}). Run: {files.INSTALL_COMMAND} --force"
-    )
+    graph = ensure_graph(folder / files.WEIGHTS, folder / files.GRAPH)
+    return onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])

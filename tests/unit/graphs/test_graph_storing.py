@@ -17,7 +17,7 @@ from rag_kit.graphs import (
     build_plain_rag,
     build_self_rag,
 )
-from rag_kit.graphs.guards import storable
+from rag_kit.graphs.state import storable
 from rag_kit.models import chat_model
 from rag_kit.retrieval import BM25Retriever
 

@@ -1,0 +1,51 @@
+"""The check of an answer's citations by a language model: one call for all statements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from langchain_core.documents import Document
+
+from rag_kit.graphs.running import ask
+from rag_kit.graphs.state import Update, check_answer
+from rag_kit.prompts import PromptTemplate, render_passages
+
+MAX_STATEMENTS = 100
+"""Statements that a language model is asked about; those beyond are checked by words."""
+
+
+async def check_answer_by_model(
+    llm: Any, prompt: PromptTemplate, question: str, answer: str, documents: Sequence[Document], language: str
+) -> Update:
+    """What `check_answer` gives, by the verdicts of a language model.
+
+    Where it has none, the words decide, and ``notes`` say so. A statement said in part is not supported.
+    """
+    by_words = check_answer(answer, documents, language=language)
+    numbers: dict[str, list[int]] = {}
+    for citation in by_words["citations"]:
+        if citation["status"] != "missing_passage":
+            numbers.setdefault(citation["statement"], []).append(citation["number"])
+    statements = list(numbers)[:MAX_STATEMENTS]
+    if not statements:
+        return by_words
+    cites = [f"{statement} [{', '.join(map(str, numbers[statement]))}]" for statement in statements]
+    values = {
+        "question": question,
+        "passages": render_passages(documents),
+        "statements": render_passages([Document(text) for text in cites]),
+        "count": len(statements),
+    }
+    reply = await ask(llm, prompt, values, fallback=lambda error: error)
+    if isinstance(reply, Exception):
+        note = f"cite: no verdict of the model ({type(reply).__name__}); the words decided"
+        return {**by_words, "notes": [note]}
+    verdicts: dict[str, Literal["supported", "unsupported"]] = {
+        statements[label.id - 1]: "supported" if label.support == "full" else "unsupported"
+        for label in reply.labels
+        if 1 <= label.id <= len(statements)
+    }
+    missing = len(numbers) - len(verdicts)
+    notes = [f"cite: no verdict of the model on {missing} statements; the words decided"] if missing else []
+    return {**check_answer(answer, documents, language=language, judged=verdicts), "notes": notes}
