@@ -177,10 +177,10 @@ def as_chat(graph: CompiledStateGraph[Any, Any, Any, Any]) -> Chat:
     rag: Any = inner.compile()
     schema: Any = inner.context_schema
 
-    def sync(state: MessagesState, config: RunnableConfig) -> dict[str, Any]:
+    def sync(state: MessagesState, config: RunnableConfig) -> Any:
         return _reply(rag.invoke(_input_of(state["messages"]), config, context=_settings(schema)))
 
-    async def native(state: MessagesState, config: RunnableConfig) -> dict[str, Any]:
+    async def native(state: MessagesState, config: RunnableConfig) -> Any:
         return _reply(await rag.ainvoke(_input_of(state["messages"]), config, context=_settings(schema)))
 
     chat = StateGraph(MessagesState, context_schema=schema)

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Required, get_args, get_origin, get_
 from langchain_core.documents import Document
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.types import Overwrite
+from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from rag_kit.documents.identity import to_plain
@@ -66,35 +67,34 @@ AnswerStatus = Literal[
 ]
 
 
+def _validated(kind: TypeAdapter[Any], value: Any, what: str) -> Any:
+    """What a node or somebody who edits a thread gives for a key of the state, if it is of its type."""
+    try:
+        return kind.validate_python(value)
+    except ValidationError:
+        raise InvalidInputError(f"the state is given {value!r:.80}; give {what}.") from None
+
+
 def keep_last_turns(old: Sequence[Turn], new: Sequence[Turn]) -> list[Turn]:
-    """Append, and forget what is older than the last `MAX_TURNS` turns; refuse what is none (an edited state)."""
-    for turn in _listed(new):
-        if not isinstance(turn, Mapping) or not all(
-            isinstance(turn.get(key), str) for key in Turn.__annotations__
-        ):
-            raise InvalidInputError(
-                f"history holds {turn!r:.80}; give turns, each a dict with question and answer (texts)."
-            )
-    return [*old, *new][-MAX_TURNS:]
+    """Append, and forget what is older than the last `MAX_TURNS` turns."""
+    turns = _validated(_TURNS, new, "turns, a list of dicts with question and answer (texts)")
+    return [*old, *turns][-MAX_TURNS:]
 
 
 def add_usage(old: Mapping[str, Any], new: Mapping[str, Any]) -> Usage:
     """Add up what nodes used, also of nodes that ran side by side."""
-    numbers = [new.get(key) for key in Usage.__annotations__] if isinstance(new, Mapping) else [None]
-    if not all(isinstance(number, int | float) for number in numbers):
-        raise InvalidInputError(
-            f"usage is {new!r:.80}; give a dict with calls, tokens and seconds (numbers)."
-        )
+    added = _validated(_USAGE, new, "a dict with calls, tokens and seconds (numbers)")
+    before = {"calls": 0, "tokens": 0, "seconds": 0.0, **old}
     return Usage(
-        calls=old.get("calls", 0) + new["calls"],
-        tokens=old.get("tokens", 0) + new["tokens"],
-        seconds=old.get("seconds", 0.0) + new["seconds"],
+        calls=before["calls"] + added["calls"],
+        tokens=before["tokens"] + added["tokens"],
+        seconds=before["seconds"] + added["seconds"],
     )
 
 
 def add_items(old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
     """Append, also from nodes that ran side by side; the first node of a run overwrites (`cleared`)."""
-    return [*old, *_listed(new)]
+    return [*old, *_validated(_ITEMS, new, "a list")]
 
 
 def as_documents(old: Sequence[Document], new: Sequence[Any]) -> list[Document]:
@@ -104,26 +104,13 @@ def as_documents(old: Sequence[Document], new: Sequence[Any]) -> list[Document]:
         >>> as_documents([], [{"page_content": "Text.", "metadata": {"file": "a.md"}}])[0].metadata
         {'file': 'a.md'}
     """
-    return [_as_document(item) for item in _listed(new)]
+    return list(_validated(_DOCUMENTS, new, "Documents, or dicts with page_content and metadata"))
 
 
-def _as_document(item: Any) -> Document:
-    if isinstance(item, Document):
-        return item
-    if isinstance(item, Mapping) and isinstance(item.get("page_content"), str):
-        return Document(**{key: item[key] for key in ("page_content", "metadata", "id") if item.get(key)})
-    raise InvalidInputError(
-        f"documents hold a {type(item).__name__}; give Documents, or dicts with page_content and metadata."
-    )
-
-
-def _listed(new: Any) -> Any:
-    """A list as it is; a text would be taken apart into its letters."""
-    if isinstance(new, (str, bytes, Mapping)) or not isinstance(new, Sequence):
-        raise InvalidInputError(
-            f"history or another list of the state (turns, passages, notes) is given {new!r:.80}; give a list."
-        )
-    return new
+_TURNS = TypeAdapter(list[Turn])
+_USAGE = TypeAdapter(Usage)
+_ITEMS = TypeAdapter(list[Any])
+_DOCUMENTS = TypeAdapter(list[Document])
 
 
 class QuestionInput(TypedDict):

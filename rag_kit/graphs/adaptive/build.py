@@ -114,17 +114,16 @@ def single_node(graph: CompiledStateGraph[Any, Any, Any, Any]) -> RunnableLambda
     the usage so far. LangGraph finds it in the function all the same: drawings with ``xray`` show it.
     """
 
+    def asked(state: AdaptiveState) -> dict[str, Any]:
+        return {"input": {"question": state["search_query"]}, "context": _settings(graph, state)}
+
     def sync(state: AdaptiveState, config: RunnableConfig) -> Update:
         with naming_caps(run_context(AdaptiveContext)):
-            settings = _settings(graph, state)
-            found = graph.invoke({"question": state["search_query"]}, config, context=settings)
-            return _update_from(found, state)
+            return _update_from(graph.invoke(config=config, **asked(state)), state)
 
     async def native(state: AdaptiveState, config: RunnableConfig) -> Update:
         with naming_caps(run_context(AdaptiveContext)):
-            settings = _settings(graph, state)
-            found = await graph.ainvoke({"question": state["search_query"]}, config, context=settings)
-            return _update_from(found, state)
+            return _update_from(await graph.ainvoke(config=config, **asked(state)), state)
 
     return RunnableLambda(sync, native)
 

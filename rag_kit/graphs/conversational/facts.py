@@ -25,7 +25,7 @@ _INVISIBLE = re.compile(r"[\x00-\x20\x7f-\xa0\u00ad\u200b-\u200f\u2028-\u202e\u2
 def check_user_id(user_id: Any) -> str:
     """See that a text names one user and nothing else."""
     if not isinstance(user_id, str) or not _USER_ID.fullmatch(user_id):
-        raise ValueError(
+        raise InvalidInputError(
             f"{user_id!r:.60} is no user id; allowed: 1 to 128 letters, digits and @ + : = . _ -"
         )
     return user_id
@@ -79,24 +79,20 @@ def forget_facts(store: BaseStore, user_id: str) -> None:
         >>> from langgraph.store.memory import InMemoryStore
         >>> forget_facts(InMemoryStore(), "ann")
     """
-    operation = _forgetting(store, user_id)
-    store.batch([operation])
+    _forgetting(store, user_id).sync(None)
 
 
 async def aforget_facts(store: BaseStore, user_id: str) -> None:
     """As `forget_facts`, without blocking the event loop."""
-    await _native(store, _forgetting(store, user_id))
+    await _forgetting(store, user_id).native(None)
 
 
-def _forgetting(store: Any, user_id: str) -> PutOp:
+def _forgetting(store: Any, user_id: str) -> Step[Any]:
     if not isinstance(store, BaseStore):
         raise InvalidInputError(
             f"store is a {type(store).__name__}; give the LangGraph store that the graph was built with."
         )
-    try:
-        return PutOp(namespace(user_id), KEY, None)
-    except ValueError as error:
-        raise InvalidInputError(f"user_id: {error}.") from None
+    return _on_store(store, PutOp(namespace(user_id), KEY, None))
 
 
 def merged(known: Sequence[str], new: Iterable[str], said: str, most: int) -> list[str]:
@@ -128,11 +124,12 @@ def _same(fact: str) -> str:
 
 
 def _on_store(store: BaseStore, operation: Any) -> Step[Any]:
-    return Step("store", lambda config: store.batch([operation])[0], lambda config: _native(store, operation))
+    """One operation on the store."""
 
+    async def native(config: Any) -> Any:
+        try:
+            return (await store.abatch([operation]))[0]
+        except NotImplementedError:  # a store that only blocks, as SqliteStore
+            return (await run_in_thread(store.batch, [operation]))[0]
 
-async def _native(store: BaseStore, operation: Any) -> Any:
-    try:
-        return (await store.abatch([operation]))[0]
-    except NotImplementedError:  # a store that only blocks, as SqliteStore
-        return (await run_in_thread(store.batch, [operation]))[0]
+    return Step("store", lambda config: store.batch([operation])[0], native)

@@ -19,8 +19,9 @@ from rag_kit.graphs.running import OnCap, attempt, report
 from rag_kit.graphs.state import Turn, Update
 from rag_kit.models.structured import RAISE
 from rag_kit.prompts.rendering import Markup, escape_tags
-from rag_kit.text.evidence.passages import analyse, found_names, passage_text
+from rag_kit.text.evidence.passages import passage_text
 from rag_kit.text.evidence.terms import terms
+from rag_kit.text.evidence.usefulness import usefulness
 
 _MAX_HISTORY = 8_000
 _MAX_QUESTION = 300
@@ -206,25 +207,15 @@ def _unusable(what: str, error: Exception) -> Update:
 def worth_asking(
     offered: Iterable[str], documents: Sequence[Document], asked: Iterable[str], most: int
 ) -> list[str]:
-    """Leave out what was asked before, what repeats, and what the passages cannot answer.
-
-    The passages can answer, as far as words tell: they hold each name of the question, and one of them holds at
-    least half of its words by weight.
-    """
+    """Leave out what was asked before, what repeats, and what no passage helps to answer, as far as words tell."""
     passages = [passage_text(at, one.page_content, one.metadata) for at, one in enumerate(documents, start=1)]
-    terms_of = [set(terms(f"{one.title}\n{one.text}")) for one in passages]
     before = [set(terms(text)) for text in asked]
     kept: list[str] = []
     for text in (" ".join(item.split()) for item in offered):
         keys = set(terms(text))
-        if len(kept) >= most or not keys or len(text) > _MAX_QUESTION:
-            continue
-        if any(len(keys & other) >= 0.8 * len(keys | other) for other in before):
-            continue
-        question = analyse(text)
-        total = sum(term.salience for term in question.terms) or 1.0
-        best = max((sum(t.salience for t in question.terms if t.key in bag) for bag in terms_of), default=0.0)
-        if best >= 0.5 * total and found_names(question, passages) == 1.0:
-            kept.append(text)
-            before.append(keys)
+        is_new = keys and all(len(keys & other) < 0.8 * len(keys | other) for other in before)
+        if is_new and len(kept) < most and len(text) <= _MAX_QUESTION:
+            if any(grade.value >= 0.5 for grade in usefulness(text, passages)):
+                kept.append(text)
+                before.append(keys)
     return kept
