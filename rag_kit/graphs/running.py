@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache, partial
+from traceback import walk_tb
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
@@ -96,11 +98,11 @@ class Node(Runnable[Any, Any]):
 
     async def _logic(self, state: Any) -> Any:
         context = run_context(self.schema)
-        given = state.get("usage") if isinstance(state, dict) else getattr(state, "usage", None)
+        before = state.get("usage") if isinstance(state, dict) else getattr(state, "usage", None)
         used = Usage(calls=0, tokens=0, seconds=0.0)
         update: Any = None
         try:
-            with metered(None if self.first else given, context, used, capped=self.capped):
+            with metered(None if self.first else before, context, used, capped=self.capped):
                 update = await self.body(_State(state) if isinstance(state, dict) else state, context)
         except BudgetExceededError as error:
             update = None if self.on_cap is None else self.on_cap(state, context, error)
@@ -121,26 +123,22 @@ class _State(dict[str, Any]):
 
 def _shorten(error: BaseException) -> None:
     """Take the frames of `_CARRIERS` out of an error's traceback and its causes', so that the user's stand out."""
-    each: BaseException | None = error
-    while each is not None:
-        frames, trace = [], each.__traceback__
-        while trace is not None:
-            if not trace.tb_frame.f_globals.get("__name__", "").startswith(_CARRIERS):
-                frames.append(trace)
-            trace = trace.tb_next
-        for kept in reversed(frames):
-            trace = TracebackType(trace, kept.tb_frame, kept.tb_lasti, kept.tb_lineno)
-        each.__traceback__, each = trace, each.__cause__
+    cause: BaseException | None = error
+    while cause is not None:
+        trace, below = None, cause.__traceback__
+        for frame, line in reversed(list(walk_tb(below))):
+            if not frame.f_globals.get("__name__", "").startswith(_CARRIERS):
+                trace = TracebackType(trace, frame, frame.f_lasti, line)
+        cause.__traceback__, cause = trace, cause.__cause__
 
 
 def _counted(update: Any, usage: Any) -> Any:
     """A node's update, or the command that holds it, with what the node used."""
-    counted = {"usage": usage}
     if update is None or isinstance(update, Mapping):
-        return {**(update or {}), **counted}
+        return {**(update or {}), "usage": usage}
     if isinstance(update, Command) and update.graph is None and isinstance(update.update or {}, Mapping):
-        return Command(update={**(update.update or {}), **counted}, goto=update.goto, resume=update.resume)
-    return [*(update if isinstance(update, list | tuple) else [update]), counted]
+        return replace(update, update={**(update.update or {}), "usage": usage})
+    return [*(update if isinstance(update, list | tuple) else [update]), {"usage": usage}]
 
 
 def run_context(schema: type[ContextT]) -> ContextT:
@@ -150,17 +148,17 @@ def run_context(schema: type[ContextT]) -> ContextT:
     it passes the parent's, of whatever class: what has the name of a setting is taken from it.
     """
     runtime = get_runtime()
-    given: Any = runtime.context
-    if given is None:
+    context: Any = runtime.context
+    if context is None:
         return cast("ContextT", _default(schema))
-    if isinstance(given, schema):
-        return given
+    if isinstance(context, schema):
+        return context
     info = runtime.execution_info
     if info is None or "|" not in info.checkpoint_ns:  # a run that is nested has several parts
         raise InvalidInputError(
-            f"context is a {type(given).__name__}; give a dict. Allowed: {', '.join(schema.model_fields)}."
+            f"context is a {type(context).__name__}; give a dict. Allowed: {', '.join(schema.model_fields)}."
         )
-    return schema.from_parent(given)
+    return schema.from_parent(context)
 
 
 @cache

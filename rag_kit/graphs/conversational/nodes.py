@@ -214,8 +214,9 @@ def worth_asking(
     for text in (" ".join(item.split()) for item in offered):
         keys = set(terms(text))
         is_new = keys and all(len(keys & other) < 0.8 * len(keys | other) for other in before)
-        if is_new and len(kept) < most and len(text) <= _MAX_QUESTION:
-            if any(grade.value >= 0.5 for grade in usefulness(text, passages)):
-                kept.append(text)
-                before.append(keys)
+        if not is_new or len(kept) == most or len(text) > _MAX_QUESTION:
+            continue
+        if any(grade.value >= 0.5 for grade in usefulness(text, passages)):
+            kept.append(text)
+            before.append(keys)
     return kept
