@@ -84,30 +84,25 @@ def normalise(
         raise InvalidInputError(
             f"normalisation={method!r} was given; allowed: {', '.join(map(repr, NORMALISATIONS))}."
         )
-    if maximum is not None and not (math.isfinite(maximum) and maximum >= 0):
-        raise InvalidInputError(f"maximum={maximum!r} was given; it must be a number above 0.")
-    note = None
     known = [float(score) for score in scores if score is not None]
     if not all(map(math.isfinite, known)):
-        bad = next(score for score in known if not math.isfinite(score))
-        raise InvalidInputError(f"A retriever gave the score {bad!r}; scores must be finite numbers.")
+        raise InvalidInputError(f"A retriever gave the scores {known!r:.60}; they must be finite numbers.")
+    note = None
     if len(known) < len(scores):
         note = "no scores, so its ranks were used"
         known = [1 - place / len(scores) for place in range(len(scores))]
-        maximum = None
+        maximum = depth = None
     if not known:
         return Normalised([], 0.0)
     if method == "min-max":
-        values, absent = _min_max(known), 0.0
-    elif method == "z-score":
-        padding = max(0, (depth or 0) - len(known)) if note is None else 0
-        values = _z_scores([*known, *[0.0] * padding])
-        absent = values[-1] if padding else min(-1.0, min(values))
-        values = values[: len(known)]
-    else:
+        return Normalised(_min_max(known), 0.0, note)
+    if method == "maximum":
         values, absent, guess = _by_maximum(known, maximum)
-        note = note or guess
-    return Normalised(values, absent, note)
+        return Normalised(values, absent, note or guess)
+    padding = max(0, (depth or 0) - len(known))
+    values = _z_scores([*known, *[0.0] * padding])
+    absent = values[-1] if padding else min(-1.0, min(values))
+    return Normalised(values[: len(known)], absent, note)
 
 
 def _min_max(scores: list[float]) -> list[float]:

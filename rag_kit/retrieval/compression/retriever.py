@@ -57,7 +57,7 @@ class CompressionRetriever(RefiningRetriever):
         context: Sentences kept on either side of each chosen one.
         separator: Stands between spans that did not follow one another.
         if_empty: What to do if no passage has a sentence that matters: ``"original"`` returns the passages whole, with
-            a note; ``"empty"`` returns nothing; ``"first"`` returns the first passage whole, with a note.
+            a note; ``"empty"`` returns nothing.
         merge_threshold: Likeness (Jaccard index of runs of three words, 0.5 to 1) from which passages are merged;
             ``None`` merges none. What is a part of an earlier text is merged into that too. Texts that differ in a
             number or a negation are never merged.
@@ -81,7 +81,7 @@ class CompressionRetriever(RefiningRetriever):
     compressor: Any = Field(default=None, validate_default=True)
     context: int = Field(default=0, ge=0, strict=True)
     separator: str = " … "
-    if_empty: Literal["original", "first", "empty"] = "original"
+    if_empty: Literal["original", "empty"] = "original"
     merge_threshold: float | None = Field(default=0.9, ge=0.5, le=1)
 
     @classmethod
@@ -118,19 +118,23 @@ class CompressionRetriever(RefiningRetriever):
             call.note(f"{empty} passage{'' if empty == 1 else 's'} without text left out")
         if not passages:
             return []
-        name = f"compress:{self.compressor.name}"
+        name, whole = f"compress:{self.compressor.name}", [passage.document for passage in passages]
         if isinstance(self.compressor, DocumentCompressor):
-            given = [passage.document for passage in passages]
-            steps = self.compressor.compressed(given, call, stage="compress", retriever=self.get_name())
+            steps = self.compressor.compressed(whole, call, stage="compress", retriever=self.get_name())
             shorter = await call.attempt(name, steps, "the passages are whole")
-            return self._merge(given if shorter is None else shorter, call)[: call.request.k]
+            return self._merge(whole if shorter is None else shorter, call)[: call.request.k]
         selections = await call.attempt(name, self._selections(passages, call), "the passages are whole")
         if selections is None:
-            return self._merge([passage.document for passage in passages], call)
+            return self._merge(whole, call)
         pairs = list(zip(passages, selections, strict=True))
-        gone = [passage.document for passage, kept in pairs if kept == []]
+        gone = [passage.document for passage, places in pairs if places == []]
         if len(gone) == len(passages):
-            return self._nothing(passages, call)
+            note = f"no sentence of {len(passages)} passages matters for the query"
+            if self.if_empty == "empty":
+                call.note(f"{note}; nothing is returned")
+                return []
+            call.note(f"degraded: {note}; the passages are whole")
+            return self._merge([self._shorten(passage, None, call) for passage in passages], call)
         if gone:
             call.note(f"{len(gone)} of {len(passages)} passages had no sentence that matters: {_ids(gone)}")
         return self._merge([self._shorten(*pair, call) for pair in pairs if pair[1] != []], call)
@@ -168,34 +172,26 @@ class CompressionRetriever(RefiningRetriever):
             spans=[list(span) for span in spans],
         )
 
-    def _nothing(self, passages: Sequence[Passage], call: QueryCall) -> list[Document]:
-        """No passage has a sentence that matters."""
-        found = f"no sentence of {len(passages)} passages matters for the query"
-        if self.if_empty == "empty":
-            call.note(f"{found}; nothing is returned")
-            return []
-        whole = passages if self.if_empty == "original" else passages[:1]
-        call.note(
-            f"degraded: {found}; {'the passages are' if len(whole) > 1 else 'the first passage is'} whole"
-        )
-        return self._merge([self._shorten(passage, None, call) for passage in whole], call)
-
     def _merge(self, documents: list[Document], call: QueryCall) -> list[Document]:
         """Near-duplicates become one document; the ranks are counted anew."""
-        firsts = list(range(len(documents)))
-        if self.merge_threshold is not None:
-            firsts = near_duplicates([doc.page_content for doc in documents], self.merge_threshold)
-        result = []
-        for rank, first in enumerate(dict.fromkeys(firsts), start=1):
-            group = [doc for doc, its_first in zip(documents, firsts, strict=True) if its_first == first]
-            result.append(self._joined(group, rank, call) if len(group) > 1 else _ranked(group[0], rank))
-        if repeats := len(documents) - len(result):
+        threshold = self.merge_threshold
+        texts = [doc.page_content for doc in documents]
+        firsts = list(range(len(documents))) if threshold is None else near_duplicates(texts, threshold)
+        groups: dict[int, list[Document]] = {}
+        for doc, first in zip(documents, firsts, strict=True):
+            groups.setdefault(first, []).append(doc)
+        if repeats := len(documents) - len(groups):
             call.note(f"{repeats} near-duplicate{'' if repeats == 1 else 's'} merged")
-        return result
+        return [self._joined(group, rank, call) for rank, group in enumerate(groups.values(), start=1)]
 
     def _joined(self, group: Sequence[Document], rank: int, call: QueryCall) -> Document:
-        """A document that stands for its near-duplicates too, with the stages and ids of all."""
+        """A document at a rank, which stands for its near-duplicates too, with the stages and ids of all."""
         doc, *others = group
+        if not others:
+            result = copy_document(doc)
+            if record := get_provenance(doc):
+                result.metadata[PROVENANCE_KEY] = {**record, "rank": rank}
+            return result
         stages = [
             {**stage, "document": identity(one)}
             for one in group
@@ -211,14 +207,6 @@ class CompressionRetriever(RefiningRetriever):
             sources=stages,
             merged=[{"id": identity(one), **{key: one.metadata.get(key) for key in _KEPT}} for one in others],
         )
-
-
-def _ranked(doc: Document, rank: int) -> Document:
-    """A copy with another rank; its stages keep theirs."""
-    result = copy_document(doc)
-    if record := get_provenance(doc):
-        result.metadata[PROVENANCE_KEY] = {**record, "rank": rank}
-    return result
 
 
 def _ids(documents: Sequence[Document]) -> str:

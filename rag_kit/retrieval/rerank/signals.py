@@ -23,8 +23,7 @@ _UTC = datetime.UTC
 _DATE = re.compile(
     r"(?P<year>[12]\d{3})(?:\s*[-/.年]\s*(?P<month>\d{1,2})(?:\s*[-/.月]\s*(?P<day>\d{1,2})\s*日?|\s*月)?|\s*年)?"
 )
-# Below this a number is a year, above it seconds since 1970 (or milliseconds, above the second).
-_LAST_YEAR, _FIRST_MILLISECONDS = 3000, 100_000_000_000
+_LAST_YEAR = 3000  # a larger number is seconds since 1970
 
 
 class Signal(ABC):
@@ -38,7 +37,7 @@ class Signal(ABC):
 
     name: str = "signal"
 
-    def __init__(self, *, field: str, weight: float, missing: float) -> None:
+    def __init__(self, *, field: str, weight: float = 0.5, missing: float = 0.0) -> None:
         if not isinstance(field, str) or not field:
             raise InvalidInputError(f"field={field!r} was given; it must be the name of a metadata field.")
         self.field = field
@@ -57,23 +56,16 @@ class Recency(Signal):
         field: Metadata field with the date: a date, a year, a time stamp or a text (see ``read_date``). A date to come
             counts as today.
         half_life: Days after which the value is halved, above 0.
-        weight: See ``Signal``.
-        missing: What a document without a date counts.
         now: The present moment; by default the clock.
+        **more: ``weight`` and ``missing``, see ``Signal``.
     """
 
     name = "recency"
 
     def __init__(
-        self,
-        *,
-        field: str = "date",
-        half_life: float = 365.25,
-        weight: float = 0.5,
-        missing: float = 0.0,
-        now: Any = None,
+        self, *, field: str = "date", half_life: float = 365.25, now: Any = None, **more: float
     ) -> None:
-        super().__init__(field=field, weight=weight, missing=missing)
+        super().__init__(field=field, **more)
         self.half_life = check_number("half_life", half_life, above=0.0)
         self.now = read_date(now)
         if now is not None and self.now is None:
@@ -81,10 +73,10 @@ class Recency(Signal):
 
     def value(self, doc: Document) -> float | None:
         """See ``Signal.value``."""
-        found = read_date(doc.metadata.get(self.field))
-        if found is None:
+        date = read_date(doc.metadata.get(self.field))
+        if date is None:
             return None
-        age = (self.now or datetime.datetime.now(_UTC)) - found
+        age = (self.now or datetime.datetime.now(_UTC)) - date
         days = max(datetime.timedelta(), age) / datetime.timedelta(days=1)
         return float(0.5 ** (days / self.half_life))
 
@@ -95,26 +87,17 @@ class Authority(Signal):
     Args:
         values: Trust by value of the field, each 0 to 1: ``{"handbook": 1.0, "forum": 0.2}``.
         field: Metadata field that names the source.
-        weight: See ``Signal``.
         missing: What a source that is not named counts.
+        **more: ``weight``, see ``Signal``.
     """
 
     name = "authority"
 
     def __init__(
-        self,
-        values: Mapping[Any, float],
-        *,
-        field: str = "source",
-        weight: float = 0.5,
-        missing: float = 0.5,
+        self, values: Mapping[Any, float], *, field: str = "source", missing: float = 0.5, **more: float
     ) -> None:
-        super().__init__(field=field, weight=weight, missing=missing)
-        if not isinstance(values, Mapping):
-            raise InvalidInputError(
-                f"values is {type(values).__name__}; it must map sources to numbers from 0 to 1."
-            )
-        for name, value in values.items():
+        super().__init__(field=field, missing=missing, **more)
+        for name, value in dict(values).items():
             check_number(f"values[{name!r}]", value, most=1.0)
         self.values = values
 
@@ -125,7 +108,7 @@ class Authority(Signal):
 
 
 def read_date(value: Any) -> datetime.datetime | None:
-    """Read a date, a year, seconds or milliseconds since 1970, or a text such as ``2024-03-05`` or ``2024年3月5日``.
+    """Read a date, a year, seconds since 1970, or a text such as ``2024-03-05`` or ``2024年3月5日``.
 
     Returns:
         The first moment of it, with a time zone (UTC where none is given); ``None`` if it is no date.
@@ -136,30 +119,24 @@ def read_date(value: Any) -> datetime.datetime | None:
         >>> read_date(2024).year, read_date("soon")
         (2024, None)
     """
-    found: Any = value
+    date: Any = value
     with suppress(ValueError, OverflowError, OSError):
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            found = _from_number(float(value))
-        elif isinstance(value, str):
-            found = _from_text(value.strip())
-        if isinstance(found, datetime.datetime):
-            return found if found.tzinfo else found.replace(tzinfo=_UTC)
-        if isinstance(found, datetime.date):
-            return datetime.datetime(found.year, found.month, found.day, tzinfo=_UTC)
+        if isinstance(value, str):
+            match = _DATE.fullmatch(value.strip())
+            parts = match.group("year", "month", "day") if match else ()
+            if parts:
+                date = datetime.date(*(int(part or 1) for part in parts))
+            else:
+                date = datetime.datetime.fromisoformat(value.strip())
+        elif isinstance(value, int) and not isinstance(value, bool) and 1000 <= value < _LAST_YEAR:
+            date = datetime.date(value, 1, 1)
+        elif isinstance(value, (int, float)) and not isinstance(value, bool):
+            date = datetime.datetime.fromtimestamp(value, tz=_UTC)
+        if isinstance(date, datetime.datetime):
+            return date if date.tzinfo else date.replace(tzinfo=_UTC)
+        if isinstance(date, datetime.date):
+            return datetime.datetime(date.year, date.month, date.day, tzinfo=_UTC)
     return None
-
-
-def _from_number(value: float) -> datetime.date | None:
-    if 1000 <= value < _LAST_YEAR:
-        return datetime.date(int(value), 1, 1) if value.is_integer() else None
-    seconds = value / 1000 if abs(value) >= _FIRST_MILLISECONDS else value
-    return datetime.datetime.fromtimestamp(seconds, tz=_UTC)
-
-
-def _from_text(text: str) -> datetime.date:
-    if match := _DATE.fullmatch(text):
-        return datetime.date(*(int(part or 1) for part in match.group("year", "month", "day")))
-    return datetime.datetime.fromisoformat(text)
 
 
 class MetadataReranker(Reranker):
@@ -189,11 +166,10 @@ class MetadataReranker(Reranker):
     ) -> None:
         super().__init__(depth=depth)
         self.signals = list(signals)
-        for signal in self.signals:
-            if not isinstance(signal, Signal):
-                raise InvalidInputError(
-                    f"signals holds {type(signal).__name__}; each must be a Signal, such as Recency(field='date')."
-                )
+        if wrong := [signal for signal in self.signals if not isinstance(signal, Signal)]:
+            raise InvalidInputError(
+                f"signals holds {type(wrong[0]).__name__}; each must be a Signal, such as Recency(field='date')."
+            )
         self.score_weight = check_number("score_weight", score_weight)
         if self.score_weight + sum(signal.weight for signal in self.signals) <= 0:
             raise InvalidInputError(
