@@ -68,19 +68,9 @@ class Sections:
         offset, size = self.header["sections"][name]
         return bytes(self._body[offset : offset + size])
 
-    def json(self, name: str) -> Any:
-        """A section of JSON."""
-        return json.loads(self.bytes(name))
 
-
-def save(
-    path: str | Path,
-    kind: Kind,
-    header: Mapping[str, Any],
-    state: State,
-    sections: Mapping[str, bytes] | None = None,
-) -> None:
-    """Write the state of an index, and further sections.
+def save(path: str | Path, kind: Kind, header: Mapping[str, Any], state: State) -> None:
+    """Write the state of an index.
 
     Raises:
         InvalidInputError: Metadata are not JSON, its folder is not there, or it is no ordinary file.
@@ -95,8 +85,7 @@ def save(
     letter = "u" if kind.counts == "counts" else "f"
     body = {
         "documents": b"\n".join(map(_dump_row, state.rows)),
-        "vocabulary": dumps(list(state.vocabulary)),
-        **(sections or {}),
+        "vocabulary": _dump(list(state.vocabulary)),
         "pointers": state.postings.pointers.astype("<i8").tobytes(),
         "postings": state.postings.documents.astype("<i4").tobytes(),
         kind.counts: counts.astype(f"<{letter}{counts.itemsize}").tobytes(),
@@ -106,7 +95,7 @@ def save(
         places[name] = [offset, len(data)]
         offset += len(data)
     numbers = {"documents": len(state.rows), "count_bytes": counts.itemsize}
-    head = dumps({**header, **numbers, "sections": places})
+    head = _dump({**header, **numbers, "sections": places})
     blocks = [_FIXED.pack(kind.magic, FORMAT_VERSION, len(head), offset), head, *body.values()]
     digest = hashlib.blake2b(digest_size=_DIGEST)
     for block in blocks:
@@ -168,7 +157,7 @@ def _state(file: Sections, kind: Kind) -> State:
         counts.astype(np.uint16 if whole else np.float32),
     )
     rows = [Row(*json.loads(line)) for line in file.bytes("documents").splitlines()]
-    vocabulary = file.json("vocabulary")
+    vocabulary = json.loads(file.bytes("vocabulary"))
     if len(vocabulary) != postings.terms or any(type(row.length) is not int for row in rows):
         raise ValueError("terms or lengths of documents do not fit")
     return State(rows, postings, vocabulary)
@@ -195,14 +184,14 @@ def _checked_path(path: Any) -> Path:
     return file
 
 
-def dumps(value: Any) -> bytes:
+def _dump(value: Any) -> bytes:
     """A value as compact JSON; numpy's scalars become plain."""
     return json.dumps(value, separators=(",", ":"), default=_plain).encode("ascii")
 
 
 def _dump_row(row: Row) -> bytes:
     try:
-        return dumps(row)
+        return _dump(row)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInputError(
             f"The metadata of document {row.key!r} cannot be saved: {error}. Use plain JSON values "

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,7 +16,7 @@ from rag_kit.documents import compile_filter
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25 import storage
 from rag_kit.indexing.bm25.inverted import InvertedIndex
-from rag_kit.indexing.bm25.parameters import check_k, check_query, documents_of
+from rag_kit.indexing.bm25.parameters import check_k, check_query
 from rag_kit.indexing.bm25.postings import Postings, Run, weighted_terms
 from rag_kit.indexing.bm25.scoring import Floats
 from rag_kit.indexing.bm25.scoring import Weights as Scores
@@ -26,7 +28,7 @@ from rag_kit.indexing.sparse.encoding import (
     check_vectors,
     encode,
 )
-from rag_kit.indexing.sparse.tfidf import TfidfEncoder
+from rag_kit.text import default_analyzer
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 
 _BATCH = 64
 _FILE = storage.Kind(b"RAGKSPRS", "sparse index", "weights")
-_TFIDF = "tfidf"  # the encoder that a file holds; every other one is the caller's
+_COUNTS = "counts"  # in a file: the weights are counts of terms, for TF-IDF
 
 
 class SparseIndex(InvertedIndex):
@@ -51,7 +53,8 @@ class SparseIndex(InvertedIndex):
     :meth:`aencode_query`, then :meth:`search_vector`.
 
     Args:
-        encoder: The encoder; ``None`` for a :class:`TfidfEncoder`, which is fitted on the first documents.
+        encoder: The encoder; ``None`` for TF-IDF over the words of the documents that are there, with the formula of
+            scikit-learn's ``TfidfVectorizer``: ``tf * (ln((1 + N) / (1 + df)) + 1)``, divided by the vector's length.
         query_encoder: Another one for queries.
         batch_size: Texts that the encoder is given at a time.
 
@@ -73,24 +76,26 @@ class SparseIndex(InvertedIndex):
         batch_size: int = _BATCH,
     ) -> None:
         super().__init__()
-        self.encoder = TfidfEncoder() if encoder is None else encoder
-        self.query_encoder = query_encoder or self.encoder
+        self.encoder = encoder
+        self.query_encoder = query_encoder or encoder
         self.batch_size = batch_size
 
-    def _write(self, documents: Iterable[Document], ids: Iterable[str] | None, **how: Any) -> list[str]:
-        documents = documents_of(documents)
-        if isinstance(self.encoder, TfidfEncoder) and not self.encoder.fitted:
-            self.encoder.fit([document.page_content for document in documents])
-        return super()._write(documents, ids, **how)
-
     def _analyse(self, texts: Sequence[str]) -> list[Vector]:
+        if self.encoder is None:
+            analyse = default_analyzer()
+            return [dict(Counter(analyse(text))) for text in texts]
         return encode(self.encoder, texts, self.batch_size)
 
     def _run(self, analysed: Sequence[Vector], first: int) -> Run:
         return weighted_terms(analysed, self._vocabulary, first)
 
     def _weights(self, postings: Postings, lengths: NDArray[np.int64]) -> Scores:
-        return _VectorWeights(postings)
+        if self.encoder is not None:
+            return _PostingScores(postings, postings.counts)
+        idf = _idf(len(lengths), postings.frequencies())
+        values = postings.counts * np.repeat(idf, postings.frequencies())
+        norms = np.sqrt(np.bincount(postings.documents, values**2, minlength=len(lengths)))
+        return _PostingScores(postings, values / norms[postings.documents])
 
     # Reading
 
@@ -120,18 +125,24 @@ class SparseIndex(InvertedIndex):
 
     def encode_query(self, query: str) -> Vector:
         """The vector of a query, as the query encoder gives it, checked."""
-        return encode(self._query_encoder(), [check_query(query)], 1)[0]
+        if self.query_encoder is None:
+            return self._tfidf(query)
+        return encode(self.query_encoder, [check_query(query)], 1)[0]
 
     async def aencode_query(self, query: str) -> Vector:
         """As :meth:`encode_query`, natively asynchronous; an encoder that is not async runs on a thread."""
-        texts = [check_query(query)]
-        return check_vectors(await acall_function(self._query_encoder(), texts), 1)[0]
+        if self.query_encoder is None:
+            return self._tfidf(query)
+        return check_vectors(await acall_function(self.query_encoder, [check_query(query)]), 1)[0]
 
-    def _query_encoder(self) -> SparseEncoder:
-        encoder = self.query_encoder
-        if isinstance(encoder, TfidfEncoder) and not encoder.fitted and not len(self):
-            return _nothing  # an index of no documents is searched without an error, and finds nothing
-        return encoder
+    def _tfidf(self, query: str) -> Vector:
+        """The TF-IDF vector of a query; a term that no document holds weighs as the rarest."""
+        counts, view = Counter(default_analyzer()(check_query(query))), self.current()
+        frequencies = np.array([view.frequency(term) for term in counts])
+        idf = _idf(len(view), frequencies).tolist()
+        weights = {term: count * rarity for (term, count), rarity in zip(counts.items(), idf, strict=True)}
+        length = math.hypot(*weights.values())
+        return {term: weight / length for term, weight in weights.items()}
 
     def maximum(self, vector: Weights) -> float:
         """The score of a document that had of each term the highest weight that any document has."""
@@ -140,19 +151,17 @@ class SparseIndex(InvertedIndex):
     # Storing
 
     def save(self, path: str | Path) -> None:
-        """Write the index to one file, atomically; a TF-IDF encoder is saved with it, others are not.
+        """Write the index to one file, atomically, without its encoders.
 
         Raises:
             InvalidInputError: Some metadata is not JSON, or the path is a folder's; nothing is written then.
             OSError: The file cannot be written.
         """
-        settings = self.encoder.settings() if isinstance(self.encoder, TfidfEncoder) else None
         header = {
-            "name": None,
-            "encoder": None if settings is None else _TFIDF,
+            "encoder": _COUNTS if self.encoder is None else None,
             "query_encoder": self.query_encoder is not self.encoder,
         }
-        storage.save(path, _FILE, header, self._state(), {"encoder": storage.dumps(settings)})
+        storage.save(path, _FILE, header, self._state())
 
     @classmethod
     def load(
@@ -167,7 +176,7 @@ class SparseIndex(InvertedIndex):
 
         Args:
             path: The file.
-            encoder: The encoder that it was built with; not for the built-in TF-IDF, which is in the file.
+            encoder: The encoder that it was built with, if any.
             query_encoder: The one for queries, if it is another.
             batch_size: As for the constructor.
 
@@ -176,50 +185,48 @@ class SparseIndex(InvertedIndex):
             IndexFormatError: It is damaged, cut short, of a newer format, or no index; the message names it.
             InvalidInputError: It needs its encoder.
         """
-        (stored, has_query_encoder), state = storage.load(path, _FILE, _encoders_in)
-        if has_query_encoder and query_encoder is None:
-            raise InvalidInputError(
-                f"{path} was built with another encoder for queries; give it again: load(path, query_encoder=...)."
-            )
-        if stored is None and encoder is None:
-            raise InvalidInputError(
-                f"{path} was built with an encoder of your own; give it again: load(path, encoder=...)."
-            )
-        if stored is not None and encoder is not None:
-            raise InvalidInputError(
-                f"{path} holds its TF-IDF encoder; leave encoder out, or build the index again."
-            )
-        index = cls(stored or encoder, query_encoder=query_encoder, batch_size=batch_size)
+        (counts, has_query_encoder), state = storage.load(path, _FILE, _encoders_in)
+        for name, is_missing in (
+            ("encoder", (encoder is None) != counts),
+            ("query_encoder", has_query_encoder and query_encoder is None),
+        ):
+            if is_missing:
+                raise InvalidInputError(
+                    f"{path} was built {'without' if counts and name == 'encoder' else 'with'} {name}=; give the same "
+                    f"again to load(path)."
+                )
+        index = cls(encoder, query_encoder=query_encoder, batch_size=batch_size)
         index._restore(state)
         return index
 
     def __repr__(self) -> str:
-        return f"SparseIndex({len(self)} documents, {type(self.encoder).__name__})"
+        return f"SparseIndex({len(self)} documents, {'TF-IDF' if self.encoder is None else self.encoder!r})"
 
 
-def _nothing(texts: list[str]) -> Sequence[Vector]:
-    return [{} for _ in texts]
+def _idf(documents: int, frequencies: NDArray[Any]) -> NDArray[np.float64]:
+    """How rare terms are, by the number of documents that hold each."""
+    return np.log((1 + documents) / (1 + frequencies)) + 1
 
 
-def _encoders_in(file: storage.Sections) -> tuple[TfidfEncoder | None, bool]:
-    """The encoder that a file holds, and whether queries have one of their own."""
+def _encoders_in(file: storage.Sections) -> tuple[bool, bool]:
+    """Whether a file holds counts of terms, and whether queries have an encoder of their own."""
     encoder, has_query_encoder = file.header["encoder"], file.header["query_encoder"]
-    if encoder not in (None, _TFIDF) or not isinstance(has_query_encoder, bool):
+    if encoder not in (None, _COUNTS) or not isinstance(has_query_encoder, bool):
         raise ValueError(f"the encoder is {encoder!r}, {has_query_encoder!r}")
-    return TfidfEncoder.from_settings(file.json("encoder")) if encoder else None, has_query_encoder
+    return encoder == _COUNTS, has_query_encoder
 
 
-class _VectorWeights(Scores):
-    """The weights that the encoder gave, as scores."""
+class _PostingScores(Scores):
+    """A score for each posting, computed already."""
 
     kind = np.dtype(np.float32)
 
-    def __init__(self, postings: Postings) -> None:
+    def __init__(self, postings: Postings, scores: NDArray[Any]) -> None:
         self._pointers = postings.pointers
-        self._weights = postings.counts.astype(np.float32, copy=False)
+        self._scores = scores.astype(np.float32, copy=False)
         self.highest = np.zeros(len(self._pointers))
-        np.maximum.at(self.highest, postings.as_run().terms, self._weights)
+        np.maximum.at(self.highest, postings.as_run().terms, self._scores)
 
     def of(self, term: int) -> Floats:
         """See ``Weights``."""
-        return self._weights[self._pointers[term] : self._pointers[term + 1]]
+        return self._scores[self._pointers[term] : self._pointers[term + 1]]

@@ -82,8 +82,6 @@ BM25: dict[str, Change] = {
 SPARSE: dict[str, Change] = {
     "encoder": head("encoder", "pickle"),
     "query encoder": head("query_encoder", 3),
-    "encoder no dict": part("encoder", [1]),
-    "encoder idf": part("encoder", {"analyzer": {"version": 1}, "documents": 1, "idf": {"a": -1}}),
 }  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,9 +23,7 @@ from rag_kit.errors import (
     InvalidInputError,
 )
 from rag_kit.indexing.sparse.index import SparseIndex
-from rag_kit.indexing.sparse.tfidf import TfidfEncoder
-from rag_kit.text import Analyzer
-from rag_kit.text.ngrams import CharacterNgrams
+from rag_kit.text import default_analyzer
 
 VECTORS = st.lists(
     st.dictionaries(st.sampled_from("abcdef"), st.just(0.0) | st.floats(0.001, 100), max_size=5),
@@ -206,30 +205,20 @@ async def test_a_synchronous_encoder_does_not_block_the_loop() -> None:
     assert seen[-1] is not threading.main_thread()
 
 
-def test_tfidf_by_hand() -> None:
-    """tf * (ln((1 + N) / (1 + df)) + 1), divided by the length."""
-    encode = TfidfEncoder(str.split).fit(CORPUS)
-    idf = {"red": math.log(5 / 3) + 1, "fox": math.log(5 / 3) + 1, "jumps": math.log(5 / 2) + 1}
-    length = math.sqrt(sum(value**2 for value in idf.values()))
-    assert encode(["red fox jumps"])[0] == pytest.approx(
-        {term: value / length for term, value in idf.items()}
-    )
-
-
 def test_tfidf_equals_scikit_learn() -> None:
-    """The figures of scikit-learn 1.9.1's TfidfVectorizer, and those of the one installed, if any."""
-    vectors = TfidfEncoder(str.split).fit(CORPUS)(CORPUS)
-    third = {"and": 0.498321561992, "dog": 0.196441221629, "fox": 0.392882443258, "the": 0.747482342988}
-    assert vectors[2] == pytest.approx(third, abs=1e-11)
-    assert vectors[3] == {}
-    try:
-        from sklearn.feature_extraction.text import TfidfVectorizer
-    except ImportError:
-        return
-    theirs = TfidfVectorizer(analyzer=str.split).fit(CORPUS)
-    names = theirs.get_feature_names_out()
-    for vector, row in zip(vectors, theirs.transform(CORPUS).toarray(), strict=True):
-        assert vector == pytest.approx({n: x for n, x in zip(names, row, strict=True) if x})
+    """Scores are the cosines of scikit-learn's TfidfVectorizer over the same terms, known words or not."""
+    index = SparseIndex.from_texts(CORPUS)
+    analyse = default_analyzer()
+    counts = [Counter(analyse(text)) for text in CORPUS]
+    idf = {
+        term: math.log(5 / (1 + sum(term in one for one in counts))) + 1
+        for term in ("red", "fox", "dog", "jump", "zebra")
+    }
+    query = {"red": idf["red"], "fox": 2 * idf["fox"], "zebra": idf["zebra"]}
+    for document, score in index.search("red fox fox zebra"):
+        vector = {term: count * idf[term] for term, count in Counter(analyse(document.page_content)).items()}
+        product = sum(weight * vector.get(term, 0) for term, weight in query.items())
+        assert score == pytest.approx(product / math.hypot(*query.values()) / math.hypot(*vector.values()))
 
 
 def test_documents_added_later_are_found_by_new_words() -> None:
@@ -239,28 +228,11 @@ def test_documents_added_later_are_found_by_new_words() -> None:
     assert [doc.page_content for doc, _ in index.search("wombat")] == ["red wombat"]
 
 
-def test_tfidf_wrong_use() -> None:
-    """Unfitted, or given something else than texts."""
-    with pytest.raises(InvalidInputError, match="not fitted"):
-        TfidfEncoder()(["a"])
-    fitted = TfidfEncoder().fit(["a"])
-    for call in (
-        lambda: fitted("a"),
-        lambda: fitted([3]),
-        lambda: TfidfEncoder().fit("ab"),
-    ):  # type: ignore[arg-type, list-item]
-        with pytest.raises(InvalidInputError):
-            call()
-    assert SparseIndex(fitted).encoder is fitted
-
-
-@pytest.mark.parametrize("analyzer", [None, Analyzer("en", stem=False), CharacterNgrams([3])])
-def test_round_trip_with_tfidf(tmp_path: Path, analyzer: Any) -> None:
-    """The TF-IDF encoder comes back with the index, which goes on growing."""
+def test_round_trip_with_tfidf(tmp_path: Path) -> None:
+    """An index without an encoder comes back whole, and goes on growing."""
     index = SparseIndex.from_texts(
         ["Cats sleep.", "Dogs bark", "猫在睡觉", "odd \ud800\nline"],
         [{"n": n, "deep": {"x": [1, None]}} for n in range(4)],
-        encoder=TfidfEncoder(analyzer),
     )
     index.delete([index.ids[1]])
     index.save(tmp_path / "i")
@@ -273,20 +245,17 @@ def test_round_trip_with_tfidf(tmp_path: Path, analyzer: Any) -> None:
 
 
 def test_round_trip_with_other_encoders(tmp_path: Path) -> None:
-    """Encoders that cannot be stored are asked for, by role."""
+    """Encoders are asked for, by role."""
     path = tmp_path / "i"
     SparseIndex.from_texts(["a b", "b"], encoder=words).save(path)
-    with pytest.raises(InvalidInputError, match="encoder"):
+    with pytest.raises(InvalidInputError, match="with encoder="):
         SparseIndex.load(path)
     assert len(SparseIndex.load(path, encoder=words).search("a")) == 1
-    SparseIndex.from_texts(["a"], encoder=TfidfEncoder(str.split)).save(path)
-    with pytest.raises(InvalidInputError, match="encoder"):
-        SparseIndex.load(path)
     SparseIndex.from_texts(["cat"], query_encoder=words).save(path)
-    with pytest.raises(InvalidInputError, match="query_encoder"):
+    with pytest.raises(InvalidInputError, match="with query_encoder="):
         SparseIndex.load(path)
     assert len(SparseIndex.load(path, query_encoder=words).search("cat")) == 1
-    with pytest.raises(InvalidInputError, match="leave encoder out"):
+    with pytest.raises(InvalidInputError, match="without encoder="):
         SparseIndex.load(path, encoder=words, query_encoder=words)
 
 
