@@ -123,7 +123,7 @@ def _z_scores(scores: list[float]) -> list[float]:
 
 
 def _by_maximum(scores: list[float], maximum: float | None) -> tuple[list[float], float, str | None]:
-    if maximum:
+    if maximum and 0 < maximum < math.inf:
         return [score / maximum for score in scores], 0.0, None
     if all(-1 <= score <= 1 for score in scores):
         return list(scores), min(scores), None

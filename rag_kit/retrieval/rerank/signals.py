@@ -128,10 +128,13 @@ def read_date(value: Any) -> datetime.datetime | None:
                 date = datetime.date(*(int(part or 1) for part in parts))
             else:
                 date = datetime.datetime.fromisoformat(value.strip())
-        elif isinstance(value, int) and not isinstance(value, bool) and 1000 <= value < _LAST_YEAR:
-            date = datetime.date(value, 1, 1)
         elif isinstance(value, (int, float)) and not isinstance(value, bool):
-            date = datetime.datetime.fromtimestamp(value, tz=_UTC)
+            is_year = isinstance(value, int) and 1000 <= value < _LAST_YEAR
+            date = (
+                datetime.date(int(value), 1, 1)
+                if is_year
+                else datetime.datetime.fromtimestamp(value, tz=_UTC)
+            )
         if isinstance(date, datetime.datetime):
             return date if date.tzinfo else date.replace(tzinfo=_UTC)
         if isinstance(date, datetime.date):

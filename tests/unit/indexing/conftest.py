@@ -12,7 +12,6 @@ from support.postgres import PostgresServer, binaries
 
 import rag_kit.indexing.document_index.index as document_index
 import rag_kit.indexing.ingestion.run as ingestion
-from rag_kit.cli import opening as command_line
 from rag_kit.indexing.postgres.location import location_of
 
 
@@ -46,5 +45,5 @@ def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp
             return found
         return location_of(f"{url}&index=i{hashlib.sha256(str(found).encode()).hexdigest()[:16]}")
 
-    for module in (document_index, ingestion, command_line):
+    for module in (document_index, ingestion):
         monkeypatch.setattr(module, "location_of", in_database)

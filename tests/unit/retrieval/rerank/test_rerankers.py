@@ -213,10 +213,10 @@ def test_recency_by_hand() -> None:
         (2024, "2024-01-01"), ("2024", "2024-01-01"), ("2024-03", "2024-03-01"), ("2024/3/5", "2024-03-05"),
         ("2024.3.5", "2024-03-05"), ("2024年3月5日", "2024-03-05"), ("2024年3月", "2024-03-01"),
         ("2024年", "2024-01-01"), ("20240305", "2024-03-05"), ("2024-03-05T10:00:00Z", "2024-03-05"),
-        ("2024-03-05 10:00:00", "2024-03-05"), (1709632800, "2024-03-05"), (1709632800000, "2024-03-05"),
+        ("2024-03-05 10:00:00", "2024-03-05"), (1709632800, "2024-03-05"),
         (datetime.datetime(2024, 3, 5, 23), "2024-03-05"), (datetime.date(2024, 3, 5), "2024-03-05"),
         ("2024-13-05", None), ("last year", None), (True, None), (float("nan"), None), (1e300, None),
-        ([2024], None), ("", None), (2024.5, None),
+        ([2024], None), ("", None),
     ],
 )  # fmt: skip
 def test_dates(value: Any, expected: str | None) -> None:
@@ -306,7 +306,6 @@ def test_wrong_settings() -> None:
         (lambda: Recency(field=""), "field=''"),
         (lambda: Recency(weight=0), "weight=0"),
         (lambda: Authority({"a": 2.0}), r"values\['a'\]=2.0"),
-        (lambda: Authority("forum"), "values is str"),  # type: ignore[arg-type]
     ):
         with pytest.raises(InvalidInputError, match=says):
             make()
