@@ -81,7 +81,7 @@ def test_an_edited_history_is_refused_before_it_is_kept(history: Any) -> None:
     config: Any = {"configurable": {"thread_id": "1"}}
     question: Any = {"question": "At how many degrees does the fan start?"}
     made.invoke(question, config)
-    with pytest.raises(InvalidInputError, match=r"history .*turns"):
+    with pytest.raises(InvalidInputError, match="give turns"):
         made.update_state(config, {"history": history})
     found = made.invoke(question, config)
     assert found["answer"] == "The fan starts at 60 degrees.[1]" and len(found["history"]) == 2
