@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from typing import Any, Literal
 
 from rag_kit.errors import InvalidInputError
@@ -46,6 +47,38 @@ def detect_language(text: str) -> Language:
     if any(word.lower() in ENGLISH_EVIDENCE for word in words):
         return "zh" if han >= 2 * len(words) else "en"
     return "zh" if han * 4 >= len(words) else "en"
+
+
+_MIN_WORDS = 8
+"""Words from which a lack of English function words tells something."""
+
+
+def same_language(statement: str, passage: str) -> bool:
+    """Whether two texts may be in one language, so that their words can be compared; True where one does not tell.
+
+    Texts in different scripts are not, nor an English text and another one in its letters that share few words.
+
+    Example:
+        >>> same_language("水壶保修三年。", "The kettle has a warranty."), same_language("1,230", "A kettle.")
+        (False, True)
+    """
+    scripts = {_script(statement[:_WINDOW]), _script(passage[:_WINDOW])} - {""}
+    if len(scripts) > 1:
+        return False
+    stated, known = (_WORD.findall(text[:_WINDOW].lower()) for text in (statement, passage))
+    if min(len(stated), len(known)) < _MIN_WORDS or 5 * len({*stated} & {*known}) >= len(stated):
+        return True
+    shares = [sum(word in ENGLISH_EVIDENCE for word in words) / len(words) for words in (stated, known)]
+    return (shares[0] < 0.1) == (shares[1] < 0.1)
+
+
+def _script(text: str) -> str:
+    """The script of most letters, as Unicode names it; Chinese text may hold more Latin letters than others."""
+    if detect_language(text) == "zh":
+        return "CJK"
+    names = (unicodedata.name(letter, "").split(" ")[0] for letter in text if letter.isalpha())
+    scripts = Counter("KANA" if name in ("CJK", "HIRAGANA", "KATAKANA") else name for name in names)
+    return scripts.most_common(1)[0][0] if scripts else ""
 
 
 _DROPPED = "\u00ad\u200b\u200c\u200d\u2060\ufeff"  # soft hyphen, zero-width marks: invisible, yet split words

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Sequence, Set
 from difflib import SequenceMatcher
@@ -13,9 +12,8 @@ from typing import Literal, NamedTuple
 
 from rag_kit.text.citations.contrast import is_negation, opposites
 from rag_kit.text.citations.tokens import Token, tokens
-from rag_kit.text.language import detect_language, fold
+from rag_kit.text.language import fold, same_language
 from rag_kit.text.sentences import sentences
-from rag_kit.text.stop_words import ENGLISH_EVIDENCE
 
 _MAX_SENTENCES = 2000
 _COVERED = 0.5
@@ -29,9 +27,6 @@ _MIN_PREFIX = 4
 _NOT_WORD = re.compile(r"[\W_]+")
 _CLAUSE = re.compile(r"[，；：]|[,;:](?=\s)")
 _MARK = re.compile(r"\s?\[\d{1,4}(?:[,，–-] ?\d{1,4})*\]")
-_WORD = re.compile(r"[^\W\d_]+(?:'[a-z]+)?")
-_MIN_WORDS = 8
-"""Words from which a lack of English function words tells something."""
 _VOICE = frozenset(["by", "被", "由", "把", "将"])
 
 
@@ -132,21 +127,25 @@ def _judge(statement: str, source: Source) -> Verdict:
     start, end = source.spans[places[0]][0], source.spans[places[-1]][1]
     if letters in _letters(source.text[start:end]):
         return Verdict(1.0, "verbatim", start, end)
-    if _other_language(statement, source.text):
+    if not same_language(statement, source.text):
         return Verdict(0.0, "language", start, end)
     quoted = [token for place in places for token in source.tokens[place]]
-    reason, score = _covered(stated, quoted, source.keys[0])
+    passage = set().union(*source.keys)
+    reason, score = _covered(stated, quoted, source.keys[0], passage)
     if reason == "covered":
         for cited in (source.tokens[best], source.clause(best, stated)):
-            if changed := _changed(cited, stated, set().union(*source.keys)):
+            if changed := _changed(cited, stated, passage):
                 return Verdict(score, changed, start, end)
     return Verdict(score, reason, start, end)
 
 
-def _covered(stated: list[Token], quoted: list[Token], opening: Set[str] = frozenset()) -> tuple[str, float]:
+def _covered(
+    stated: list[Token], quoted: list[Token], opening: Set[str] = frozenset(), passage: Set[str] = frozenset()
+) -> tuple[str, float]:
     """The reason for the verdict, and the share of the statement's content words that the quote has.
 
-    The quote may refer back to what the passage's opening sentence names, in words such as "the company".
+    The quote may refer back to what the passage's opening sentence names, in words such as "the company"; words of
+    other sentences of the passage are what it says of something else.
     """
     content = list(dict.fromkeys(token for token in stated if token.content))
     keys = {token.key for token in quoted}
@@ -164,6 +163,8 @@ def _covered(stated: list[Token], quoted: list[Token], opening: Set[str] = froze
         return "name", score
     if not content or len(unknown) > _COVERED * len(content):
         return "thin", score
+    if sum(token.key in passage for token in unknown) > 1:
+        return "changed", score
     new = {token.key for token in stated} - keys
     lost = keys - {token.key for token in stated}
     if any(opposites(a, b) for a in new for b in lost):
@@ -294,34 +295,6 @@ def _replaced(
     if things and (any(token.key in passage for token in brought) or (small and not brought)):
         return "changed"
     return "other" if small and single and all(token.thing for token in came) else ""
-
-
-def _other_language(statement: str, passage: str) -> bool:
-    """Whether a statement is in another language than its passage; False where one of them does not tell.
-
-    Chinese is told from everything else, and English from other languages by its function words.
-
-    Example:
-        >>> _other_language("水壶保修三年。", "The kettle has a warranty.")
-        True
-    """
-    if _script(statement) != _script(passage):
-        return True
-    words, known = (_WORD.findall(text.lower()) for text in (statement, passage))
-    if len(words) < _MIN_WORDS or len(known) < _MIN_WORDS or 5 * len(set(words) & set(known)) >= len(words):
-        return False
-    english, known_english = (
-        sum(word in ENGLISH_EVIDENCE for word in text) / len(text) for text in (words, known)
-    )
-    return (english < 0.1) != (known_english < 0.1)
-
-
-def _script(text: str) -> str:
-    """The script of most letters, by their names in Unicode; Chinese text may hold more Latin letters than others."""
-    if detect_language(text) == "zh":
-        return "CJK"
-    scripts = Counter(unicodedata.name(letter, "").split(" ")[0] for letter in text if letter.isalpha())
-    return scripts.most_common(1)[0][0] if scripts else ""
 
 
 def _content(found: list[Token]) -> set[str]:
