@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -73,12 +72,10 @@ def save(path: str | Path, kind: Kind, header: Mapping[str, Any], state: State) 
     """Write the state of an index.
 
     Raises:
-        InvalidInputError: Metadata are not JSON, its folder is not there, or it is no ordinary file.
+        InvalidInputError: Metadata are not JSON, or there is something else than a file.
         OSError: It cannot be written.
     """
-    place = _checked_path(path)
-    if not place.parent.is_dir():
-        raise InvalidInputError(f"The folder {place.parent} is not there; create it, or give another path.")
+    place = Path(path)
     if place.exists() and not place.is_file():
         raise InvalidInputError(f"{str(place)!r} is no ordinary file; name another place for the index.")
     counts = state.postings.counts
@@ -116,7 +113,7 @@ def load(path: str | Path, kind: Kind, parse: Callable[[Sections], T]) -> tuple[
         IndexFormatError: It is damaged, of another version or contradictory; the message names it.
     """
     try:
-        data = _checked_path(path).read_bytes()
+        data = Path(path).read_bytes()
     except FileNotFoundError:
         raise IndexMissingError(
             f"There is no {kind.name} at {path}. Build one and save() it there."
@@ -173,15 +170,6 @@ def analyzer_from(settings: Any) -> Analyzer | CharacterNgrams:
     if not isinstance(settings, dict) or settings.get("kind", "words") not in _ANALYZERS:
         raise InvalidInputError(f"{settings!r} are not the settings of an analyzer of this rag_kit.")
     return _ANALYZERS[settings.get("kind", "words")].from_settings(settings)
-
-
-def _checked_path(path: Any) -> Path:
-    """The path of an index file."""
-    if not isinstance(path, (str, os.PathLike)) or not str(path):
-        raise InvalidInputError(f"path is {path!r} ({type(path).__name__}); give the path of a file.")
-    if (file := Path(path)).is_dir():
-        raise InvalidInputError(f"{file} is a folder; give the path of a file in it: {file / 'index'}")
-    return file
 
 
 def _dump(value: Any) -> bytes:

@@ -21,7 +21,7 @@ _OVERLAP = 1.5  # clusters in which a vector is on average at most
 _SMALL = 3  # a cluster of so many is not cut any more
 
 
-def clusters(vectors: Vectors, sizes: Sequence[int], most: int, seed: int) -> list[list[int]]:
+def clusters(vectors: Vectors, sizes: Sequence[int], max_size: int, seed: int) -> list[list[int]]:
     """Groups of two or more vectors that are near each other; each vector is in one or several.
 
     A group that is too large is clustered again by itself.
@@ -29,7 +29,7 @@ def clusters(vectors: Vectors, sizes: Sequence[int], most: int, seed: int) -> li
     Args:
         vectors: Shape (n, dimension), n >= 2.
         sizes: The size of each, in tokens.
-        most: Largest sum of sizes of a group; two or three members may exceed it.
+        max_size: Largest sum of sizes of a group; two or three members may exceed it.
         seed: The same seed gives the same groups.
 
     Raises:
@@ -37,23 +37,23 @@ def clusters(vectors: Vectors, sizes: Sequence[int], most: int, seed: int) -> li
     """
     size = np.asarray(sizes)
 
-    def cut(group: NDArray[np.intp], least: int) -> list[list[int]]:
-        found: list[list[int]] = []
-        for part in _mixture(vectors[group], least, seed):
-            own = group[part]
-            if size[own].sum() <= most or len(own) <= _SMALL:
-                found.append(sorted(own.tolist()))
-            elif len(own) < len(group) or least == 1:
-                found += cut(own, 2)
+    def cut(group: NDArray[np.intp], min_parts: int) -> list[list[int]]:
+        groups: list[list[int]] = []
+        for part in _mixture(vectors[group], min_parts, seed):
+            members = group[part]
+            if size[members].sum() <= max_size or len(members) <= _SMALL:
+                groups.append(sorted(members.tolist()))
+            elif len(members) < len(group) or min_parts == 1:
+                groups += cut(members, 2)
             else:  # two components do not part them: cut anywhere
-                half = len(own) // 2
-                found += cut(own[:half], 1) + cut(own[half:], 1)
-        return found
+                half = len(members) // 2
+                groups += cut(members[:half], 1) + cut(members[half:], 1)
+        return groups
 
     return sorted({tuple(group): group for group in cut(np.arange(len(vectors)), 1)}.values())
 
 
-def _mixture(vectors: Vectors, least: int, seed: int) -> list[NDArray[np.intp]]:
+def _mixture(vectors: Vectors, min_parts: int, seed: int) -> list[NDArray[np.intp]]:
     """Positions of the vectors of each component of the best mixture, for components with at least two vectors.
 
     A vector is in its likeliest component (in the nearest one if that has no second vector) and in those that have it
@@ -62,20 +62,20 @@ def _mixture(vectors: Vectors, least: int, seed: int) -> list[NDArray[np.intp]]:
     count = len(vectors)
     if count <= _SMALL:
         return [np.arange(count)]
-    points, chances = _fit_mixture(vectors, least, seed)
+    points, chances = _fit_mixture(vectors, min_parts, seed)
     labels = chances.argmax(axis=1)
     large = np.flatnonzero(np.bincount(labels) > 1)
     if len(large) < 2:
         return [np.arange(count)]
     centres = np.stack([points[labels == label].mean(axis=0) for label in large])
     nearest = large[np.linalg.norm(points[:, None] - centres[None], axis=2).argmin(axis=1)]
-    own = np.where(np.isin(labels, large), labels, nearest)[:, None] == large
-    shared = own | (chances[:, large] > _MEMBER)
-    members = shared if shared.sum() <= _OVERLAP * count else own
+    likeliest = np.where(np.isin(labels, large), labels, nearest)[:, None] == large
+    shared = likeliest | (chances[:, large] > _MEMBER)
+    members = shared if shared.sum() <= _OVERLAP * count else likeliest
     return [np.flatnonzero(column) for column in members.T]
 
 
-def _fit_mixture(vectors: Vectors, least: int, seed: int) -> tuple[NDArray[Any], NDArray[Any]]:
+def _fit_mixture(vectors: Vectors, min_parts: int, seed: int) -> tuple[NDArray[Any], NDArray[Any]]:
     """Reduce the dimensions by PCA and fit the Gaussian mixture with the lowest BIC.
 
     Returns:
@@ -94,7 +94,7 @@ def _fit_mixture(vectors: Vectors, least: int, seed: int) -> tuple[NDArray[Any],
         warnings.simplefilter("ignore")  # equal vectors, and fits that did not converge
         points = PCA(width, random_state=seed).fit_transform(vectors.astype(np.float64))
         points /= points.std() or 1.0  # reg_covar is on this scale
-        for count in (each for each in _COUNTS if least <= each <= len(vectors) // 2):
+        for count in (number for number in _COUNTS if min_parts <= number <= len(vectors) // 2):
             model = GaussianMixture(count, covariance_type="diag", reg_covar=1e-3, random_state=seed)
             tried.append((model.fit(points).bic(points), count, model))
             if min(tried) < min(tried[-2:]):
