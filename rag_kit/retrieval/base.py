@@ -220,7 +220,7 @@ class RagKitRetriever(BaseRetriever):
         **extra: Any,
     ) -> list[Document]:
         request = self._request(query, run_manager, k, filter, call_config, extra)
-        if wanted := self._wanted_fields(request):
+        if wanted := self._unseen_fields(request):
             check_fields(self, wanted, request.config)
         depth = retriever_depth.get()
         within = retriever_depth.set(depth + 1)
@@ -241,7 +241,7 @@ class RagKitRetriever(BaseRetriever):
         **extra: Any,
     ) -> list[Document]:
         request = self._request(query, run_manager, k, filter, call_config, extra)
-        if wanted := self._wanted_fields(request):
+        if wanted := self._unseen_fields(request):
             await run_in_thread(check_fields, self, wanted, request.config)
         depth = retriever_depth.get()
         within = retriever_depth.set(depth + 1)
@@ -251,7 +251,7 @@ class RagKitRetriever(BaseRetriever):
             retriever_depth.reset(within)
         return found if depth else compact_provenance(found)
 
-    def _wanted_fields(self, request: Request) -> dict[str, bool]:
+    def _unseen_fields(self, request: Request) -> dict[str, bool]:
         """Fields of the filter that were not seen before; a filter from an outer retriever was checked there."""
         where = self.filter if retriever_depth.get() else request.filter
         wanted = fields_of_filter(where) if where else {}

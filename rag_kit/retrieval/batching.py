@@ -29,7 +29,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.models.clients import aembed_documents, aembed_query, embed_documents, embed_query
 from rag_kit.retrieval.base import RagKitRetriever, Request
 from rag_kit.retrieval.compose import acall_retriever, call_retriever, current_group, groups_of
-from rag_kit.retrieval.vectors import embedded
+from rag_kit.retrieval.vectors import checked_vectors
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -110,7 +110,7 @@ def search_many(
         >>> [found[0].page_content for found in search_many(retriever, ["moon", "sun"], k=1)]
         ['moon', 'sun']
     """
-    return run(_searched(retriever, queries, max_concurrency, config=config, k=k, filter=filter))
+    return run(_search_all(retriever, queries, max_concurrency, config=config, k=k, filter=filter))
 
 
 async def asearch_many(
@@ -123,10 +123,10 @@ async def asearch_many(
     max_concurrency: int | None = None,
 ) -> list[list[Document]]:
     """As ``search_many``, natively asynchronous."""
-    return await arun(_searched(retriever, queries, max_concurrency, config=config, k=k, filter=filter))
+    return await arun(_search_all(retriever, queries, max_concurrency, config=config, k=k, filter=filter))
 
 
-async def _searched(
+async def _search_all(
     retriever: Runnable[Any, Any], queries: Any, width: int | None, **asked: Any
 ) -> list[list[Document]]:
     if isinstance(queries, str) or not all(isinstance(query, str) for query in queries):
@@ -163,7 +163,7 @@ async def embed_in_one(embeddings: Embeddings, queries: list[str]) -> Vectors | 
         sync, native = partial(own, queries), partial(run_in_thread, own, queries)
     if known:
         answer = await Step("embeddings", lambda _: sync(), lambda _: native())
-        embedded(answer, len(queries), embeddings)
+        checked_vectors(answer, len(queries), embeddings)
         return answer
     one, aone = partial(embed_query, embeddings, queries[0]), partial(aembed_query, embeddings, queries[0])
     tasks: list[Any] = [sync, one]
@@ -186,7 +186,7 @@ async def search_by_vector(
     """
 
     async def found(queries: Sequence[str], vectors: Vectors) -> Mapping[str, T]:
-        answer: Mapping[str, T] = await blocking("search", search, queries, vectors)
+        answer: Mapping[str, T] = await blocking_step("search", search, queries, vectors)
         return answer
 
     async def many(queries: Sequence[str]) -> Mapping[str, T] | None:
@@ -202,12 +202,12 @@ async def search_by_vector(
     return await search_together(resource, query, request, many, one)
 
 
-def blocking(name: str, func: Callable[..., T], *arguments: Any) -> Step[T]:
+def blocking_step(name: str, func: Callable[..., T], *arguments: Any) -> Step[T]:
     """A step that calls a function, on an event loop on a thread."""
     return Step(name, lambda _: func(*arguments), lambda _: run_in_thread(func, *arguments))
 
 
-def searching(retriever: Runnable[str, list[Document]], query: str, **asked: Any) -> Step[list[Document]]:
+def search_step(retriever: Runnable[str, list[Document]], query: str, **asked: Any) -> Step[list[Document]]:
     """A step that asks another retriever; ``asked`` are the arguments of ``call_retriever``."""
     call = partial(call_retriever, retriever, query, **asked)
     acall = partial(acall_retriever, retriever, query, **asked)
@@ -218,14 +218,14 @@ class SteppedRetriever(RagKitRetriever):
     """Base of the retrievers whose search is written once, in steps."""
 
     @abstractmethod
-    def _found(self, query: str, request: Request) -> Logic[list[Document]]:
+    def _search_in_steps(self, query: str, request: Request) -> Logic[list[Document]]:
         """As ``_retrieve``: a coroutine that awaits steps."""
 
     def _retrieve(self, query: str, request: Request) -> list[Document]:
-        return run(self._found(query, request))
+        return run(self._search_in_steps(query, request))
 
     async def _aretrieve(self, query: str, request: Request) -> list[Document]:
-        return await arun(self._found(query, request))
+        return await arun(self._search_in_steps(query, request))
 
 
 def _known(embeddings: Embeddings) -> bool | None:
@@ -236,8 +236,8 @@ def _known(embeddings: Embeddings) -> bool | None:
 def _compared(embeddings: Embeddings, count: int, several: Any, one: Any) -> Vectors | None:
     import numpy as np
 
-    first = embedded(several, count, embeddings)[0]
-    alone = embedded([one], 1, embeddings)[0]
+    first = checked_vectors(several, count, embeddings)[0]
+    alone = checked_vectors([one], 1, embeddings)[0]
     length = float(np.linalg.norm(alone))
     alike = first.shape == alone.shape and float(np.linalg.norm(first - alone)) <= _SAME * length
     key = id(embeddings)

@@ -93,7 +93,7 @@ def call_retriever(
     plan = _plan(retriever, k, filter)
     found: list[Document] = []
     for kwargs in plan.attempts():
-        found = _documents(retriever, retriever.invoke(query, config, **kwargs))
+        found = _check_documents(retriever, retriever.invoke(query, config, **kwargs))
         if plan.enough(found, kwargs):
             break
     return plan.finish(found)
@@ -116,7 +116,7 @@ async def acall_retriever(
             result = await acall_runnable(retriever, query, config, **kwargs)
         else:
             result = await run_in_thread(partial(retriever.invoke, query, config, **kwargs))
-        found = _documents(retriever, result)
+        found = _check_documents(retriever, result)
         if plan.enough(found, kwargs):
             break
     return plan.finish(found)
@@ -219,7 +219,7 @@ def _native_async(retriever: Runnable[Any, Any]) -> bool:
     return True
 
 
-def _documents(retriever: Runnable[Any, Any], result: Any) -> list[Document]:
+def _check_documents(retriever: Runnable[Any, Any], result: Any) -> list[Document]:
     """What a retriever returned, if it is documents."""
     if not isinstance(result, (list, tuple)):
         raise InvalidInputError(

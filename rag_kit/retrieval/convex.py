@@ -177,7 +177,7 @@ def fuse(name: str, lists: Sequence[RankedList], normalisation: str = "min-max")
     extra: dict[str, object] = {"normalisation": normalisation}
     if auto:
         filled = [number for number, ranked in enumerate(lists) if ranked.keys]
-        if reason := _unfit([lists[number] for number in filled]):
+        if reason := _why_unfit([lists[number] for number in filled]):
             if len(filled) > 1:
                 notes.append(f"auto: {reason}; used z-scores with the retrievers' own weights")
         else:
@@ -210,7 +210,7 @@ def dense_share(keyword: Normalised, dense: Normalised) -> float:
     return min(MOST, max(LEAST, CENTRE + SLOPE * (lead(dense) - lead(keyword))))
 
 
-def _unfit(lists: Sequence[RankedList]) -> str | None:
+def _why_unfit(lists: Sequence[RankedList]) -> str | None:
     """Why the lists that hold something cannot be weighed."""
     if len(lists) < 2:
         return "there is one list only"

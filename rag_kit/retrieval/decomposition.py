@@ -80,7 +80,7 @@ class DecompositionRetriever(RewritingRetriever):
 
     async def _rewrite(self, question: str, call: QueryCall) -> list[Search]:
         answers = await self._ask([{"question": question, "count": self.n}], call)
-        parts = self._usable(
+        parts = self._usable_texts(
             texts_of(answers, "queries"), question, call, max_texts=self.n, max_chars=_MAX_CHARS
         )
         call.settled = bool(answers) and not parts and self._needs_no_parts(answers, call)
@@ -125,7 +125,7 @@ class DecompositionRetriever(RewritingRetriever):
         answers = await self._ask([values], call, name=f"sub-question {len(steps) + 1}")
         before = {folded(str(step["query"])) for step in steps}
         written = [text for text in texts_of(answers, "queries") if folded(text) not in before]
-        parts = self._usable(written[:1], call.query, call, max_texts=1, max_chars=_MAX_CHARS)
+        parts = self._usable_texts(written[:1], call.query, call, max_texts=1, max_chars=_MAX_CHARS)
         if answers and not parts and not steps:
             call.settled = self._needs_no_parts(answers, call)
         return Search(parts[0], ROLE) if parts else None

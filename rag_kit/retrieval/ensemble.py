@@ -33,7 +33,7 @@ from rag_kit.retrieval.fusion import (
     check_fusion,
     check_weights,
     first_places,
-    joined,
+    join_documents,
     reciprocal_rank_fusion,
 )
 
@@ -157,20 +157,20 @@ class EnsembleRetriever(BranchingRetriever):
             for branch, outcome in zip(branches, result.outcomes, strict=True)
             if outcome.ok
         ]
-        further, remarks = self._further(query, request, answered)
+        further, remarks = self._extra_rankings(query, request, answered)
         answered += further
         notes += [f"{found.name} found nothing" for found in answered if not found.documents]
         keys, fused = self._ranking(answered, self._depth(request))
-        return joined(
+        return join_documents(
             answered,
             [first_places(list_keys) for list_keys in keys],
             fused[: request.k],
             Merged(query, self.get_name(), [*notes, *remarks, *fused.notes], fused.extra),
             f"fusion:{self.fusion}",
-            share=partial(_share, fused),
+            share=partial(_details_of, fused),
         )
 
-    def _further(
+    def _extra_rankings(
         self, query: str, request: Request, answered: Sequence[Search]
     ) -> tuple[list[Search], list[str]]:
         """Further rankings that a subclass fuses with those of the retrievers, and notes on them."""
@@ -185,21 +185,21 @@ class EnsembleRetriever(BranchingRetriever):
         ranked = []
         for found, list_keys in zip(answered, keys, strict=True):
             scores = [peek_score(doc) for doc in found.documents]
-            maximum = _maximum(found.documents)
+            maximum = _max_score(found.documents)
             # who states the highest score possible scores 0 what it does not find
             known = depth if maximum else None
             ranked.append(RankedList(list_keys, scores, found.weight, found.name, maximum, known))
         return keys, fuse(self.fusion, ranked, self.normalisation)
 
 
-def _maximum(found: Sequence[Document]) -> float | None:
+def _max_score(found: Sequence[Document]) -> float | None:
     """The highest score that the retriever says the query could have."""
     stages = peek_provenance(found[0]).get("stages", []) if found else []
     value = stages[-1].get("max_score") if stages else None
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
-def _share(details: FusedList, number: int, key: str) -> dict[str, float]:
+def _details_of(details: FusedList, number: int, key: str) -> dict[str, float]:
     """What one list's normalised score and weight were for a document."""
     share = {}
     if details.weights:

@@ -18,7 +18,7 @@ from rag_kit.models.clients import embed_documents
 from rag_kit.retrieval.base import Request
 from rag_kit.retrieval.batching import SteppedRetriever, search_by_vector
 from rag_kit.retrieval.hybrid import QueryVectors, reads
-from rag_kit.retrieval.vectors import embedded, unit
+from rag_kit.retrieval.vectors import checked_vectors, unit
 
 if TYPE_CHECKING:
     import numpy as np
@@ -87,7 +87,9 @@ class ExactVectorRetriever(SteppedRetriever):
 
         if vectors is None:
             made_here = embed_documents(embeddings, [d.page_content for d in documents])
-            vectors = embedded(made_here, len(documents), embeddings) if len(documents) else np.zeros((0, 0))
+            vectors = (
+                checked_vectors(made_here, len(documents), embeddings) if len(documents) else np.zeros((0, 0))
+            )
         if vectors.ndim != 2 or len(vectors) != len(documents):
             raise InvalidInputError(
                 f"vectors of shape {vectors.shape} for {len(documents)} documents; give one row a document"
@@ -116,7 +118,7 @@ class ExactVectorRetriever(SteppedRetriever):
         mask = self._columns.mask(filter) if filter else None
         return self._documents(query, self._nearest.search(np.array([vector]), k, mask)[0], "feedback")
 
-    async def _found(self, query: str, request: Request) -> list[Document]:
+    async def _search_in_steps(self, query: str, request: Request) -> list[Document]:
         find = partial(self._hits, request=request)
         return self._documents(
             query, await search_by_vector(self._nearest, self.embeddings, query, request, find)
@@ -128,7 +130,7 @@ class ExactVectorRetriever(SteppedRetriever):
         mask = self._columns.mask(request.filter) if request.filter else None
         matrix = self._nearest.matrix
         size = matrix.shape[1] if len(matrix) else None
-        checked = embedded(vectors, len(queries), self.embeddings, dimension=size)
+        checked = checked_vectors(vectors, len(queries), self.embeddings, dimension=size)
         self.query_vectors.keep(queries, vectors)
         return dict(zip(queries, self._nearest.search(checked, request.k, mask), strict=True))
 

@@ -191,7 +191,7 @@ class Merged:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
-def joined(
+def join_documents(
     searches: Sequence[Search],
     places: Sequence[Mapping[str, int]],
     ranking: Iterable[tuple[str, float | None]],

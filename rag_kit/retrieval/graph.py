@@ -66,7 +66,7 @@ class GraphRetriever(RefiningRetriever):
             return {**values, "retriever": BM25Retriever(index=index)}
         return {**values, "retriever": rows_retriever(index)}
 
-    def _wanted(self, k: int) -> int:
+    def _fetch_size(self, k: int) -> int:
         return _SEEDS
 
     async def _refine(self, documents: list[Document], call: QueryCall) -> list[Document]:

@@ -99,7 +99,7 @@ class HybridRetriever(EnsembleRetriever):
     async def _afuse(self, *arguments: Any) -> list[Document]:
         return await run_in_thread(self._fuse, *arguments)  # it searches
 
-    def _further(
+    def _extra_rankings(
         self, query: str, request: Request, answered: Sequence[Search]
     ) -> tuple[list[Search], list[str]]:
         dense = self._dense
@@ -115,7 +115,7 @@ class HybridRetriever(EnsembleRetriever):
         }
         stored = dense.vectors_of([by_key[key] for key, _ in fused[:_FIRST]])
         # an index that was given other vectors meanwhile (`reembed`) still has the answers above
-        moved = _moved(vector, [row for row in stored if len(row) == len(vector)])
+        moved = _move_towards(vector, [row for row in stored if len(row) == len(vector)])
         if moved is None:
             return [], []
         try:
@@ -131,7 +131,7 @@ def reads(embeddings: object, query: str) -> bool:
     return not getattr(embeddings, "english_only", False) or detect_language(query) == "en"
 
 
-def _moved(vector: Vector, found: Sequence[Vector]) -> list[float] | None:
+def _move_towards(vector: Vector, found: Sequence[Vector]) -> list[float] | None:
     """A query's vector and half of the mean of the results' vectors, all of length 1."""
     import numpy as np
 

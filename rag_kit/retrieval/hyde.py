@@ -17,7 +17,7 @@ from rag_kit.retrieval.fusion import Search
 from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.retrieval.rewriting import Rewrites, RewritingRetriever
 from rag_kit.retrieval.vector import VectorRetriever, VectorSearch
-from rag_kit.retrieval.vectors import embedded
+from rag_kit.retrieval.vectors import checked_vectors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -86,7 +86,7 @@ class HyDERetriever(RewritingRetriever):
 
     async def _rewrite(self, question: str, call: QueryCall) -> list[Search]:
         asked = [{"question": question, "number": number, "count": self.n} for number in range(1, self.n + 1)]
-        passages = await self._written(
+        passages = await self._ask_for_texts(
             asked, "passages", call, max_texts=self.n, max_chars=MAX_PASSAGE_CHARS, cut=True
         )
         if self.mode == "text" or not passages:
@@ -125,7 +125,7 @@ class HyDERetriever(RewritingRetriever):
     async def _vectors(self, texts: list[str], call: QueryCall) -> NDArray[np.float64]:
         model: Any = self._embeddings()
         both = partial(embed_documents, model, texts), partial(aembed_documents, model, texts)
-        return embedded(await call.do("embedding", *both), len(texts), model)
+        return checked_vectors(await call.do("embedding", *both), len(texts), model)
 
 
 class Query2DocRetriever(RewritingRetriever):
@@ -179,7 +179,7 @@ class Query2DocRetriever(RewritingRetriever):
         return values
 
     async def _rewrite(self, question: str, call: QueryCall) -> list[Search]:
-        passages = await self._written(
+        passages = await self._ask_for_texts(
             [{"question": question}], "passages", call, max_chars=_MAX_APPENDED_CHARS, cut=True
         )
         if not passages:

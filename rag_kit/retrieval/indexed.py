@@ -17,7 +17,7 @@ from rag_kit.errors import InvalidInputError, ModelError
 from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.models.clients import aembed_query, embed_query
 from rag_kit.retrieval.base import RagKitRetriever, Request
-from rag_kit.retrieval.batching import SteppedRetriever, blocking, search_by_vector
+from rag_kit.retrieval.batching import SteppedRetriever, blocking_step, search_by_vector
 from rag_kit.retrieval.ensemble import EnsembleRetriever
 from rag_kit.retrieval.hybrid import HybridRetriever, QueryVectors, reads
 
@@ -59,18 +59,18 @@ class DenseIndexRetriever(SteppedRetriever):
         """The documents nearest to a vector, with their cosines in the provenance."""
         return first_stage(self.index.search_dense(vector, k, filter), "dense", "feedback", query)
 
-    async def _found(self, query: str, request: Request) -> list[Document]:
+    async def _search_in_steps(self, query: str, request: Request) -> list[Document]:
         model = self.index.embeddings
         if model is None:
             # says what is missing
-            hits = await blocking("search", self.index.search_dense, query, request.k, request.filter)
+            hits = await blocking_step("search", self.index.search_dense, query, request.k, request.filter)
         else:
             find = partial(self._nearest, request=request)
             known = self.query_vectors.get(query)
             if known is None:
                 hits = await search_by_vector(self.index, model, query, request, find)
             else:
-                hits = (await blocking("search", find, [query], [known]))[query]
+                hits = (await blocking_step("search", find, [query], [known]))[query]
         return first_stage(hits, "dense", self.get_name(), query)
 
     def _nearest(

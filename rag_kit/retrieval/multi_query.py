@@ -52,7 +52,7 @@ class MultiQueryRetriever(RewritingRetriever):
 
     async def _rewrite(self, question: str, call: QueryCall) -> list[Search]:
         asked = [{"question": question, "count": self.n}]
-        variants = await self._written(asked, "queries", call, max_texts=self.n, max_chars=_MAX_CHARS)
+        variants = await self._ask_for_texts(asked, "queries", call, max_texts=self.n, max_chars=_MAX_CHARS)
         if self.entity_variants and _COMPARES.search(question):
             variants += uncovered(entity_queries(question), variants)
         return [Search(variant, "variant") for variant in variants]
@@ -84,5 +84,5 @@ class StepBackRetriever(RewritingRetriever):
     answer_form: ClassVar[type[BaseModel]] = Query
 
     async def _rewrite(self, question: str, call: QueryCall) -> list[Search]:
-        usable = await self._written([{"question": question}], "query", call, max_chars=_MAX_CHARS)
+        usable = await self._ask_for_texts([{"question": question}], "query", call, max_chars=_MAX_CHARS)
         return [Search(text, "step_back") for text in usable]

@@ -66,12 +66,12 @@ def own_filter(
         >>> own_filter(EnsembleRetriever(retrievers=[words, words.with_retry()], filter={"year": 1}))
         {'$and': [{'year': 1}, {'tenant': 't'}]}
     """
-    return _own(retriever, config, strict, 0)
+    return _filter_inside(retriever, config, strict, 0)
 
 
-def _own(retriever: Any, config: RunnableConfig | None, strict: bool, depth: int) -> Filter | None:
+def _filter_inside(retriever: Any, config: RunnableConfig | None, strict: bool, depth: int) -> Filter | None:
     if depth > _MAX_DEPTH:
-        _unread(retriever, "it is nested too deep", strict)
+        _refuse_unreadable(retriever, "it is nested too deep", strict)
         return None
     if isinstance(retriever, RunnableBindingBase):
         outer = retriever.kwargs.get("filter")
@@ -84,20 +84,20 @@ def _own(retriever: Any, config: RunnableConfig | None, strict: bool, depth: int
     else:
         return None
     parts = inside(retriever, config, _RETRIEVERS)
-    inner = _either([_own(part, config, strict, depth + 1) for part in parts])
+    inner = _any_of([_filter_inside(part, config, strict, depth + 1) for part in parts])
     if outer is None or outer == {}:
         return inner
     if not isinstance(outer, Mapping):
-        _unread(retriever, f"it is {type(outer).__name__}", strict)
+        _refuse_unreadable(retriever, f"it is {type(outer).__name__}", strict)
         return inner
     try:
         return dict(outer) if outer == inner else combine_filters(outer, inner)
     except FilterError as error:
-        _unread(retriever, str(error), strict)
+        _refuse_unreadable(retriever, str(error), strict)
         return inner
 
 
-def _either(filters: Sequence[Filter | None]) -> Filter | None:
+def _any_of(filters: Sequence[Filter | None]) -> Filter | None:
     """What holds whichever of several gave a document; nothing does if one of them has no filter."""
     found = [
         where for place, where in enumerate(filters) if where is not None and where not in filters[:place]
@@ -107,7 +107,7 @@ def _either(filters: Sequence[Filter | None]) -> Filter | None:
     return found[0] if len(found) == 1 else {"$or": found}
 
 
-def _unread(retriever: Any, why: str, strict: bool) -> None:
+def _refuse_unreadable(retriever: Any, why: str, strict: bool) -> None:
     if strict:
         name = retriever.get_name() if isinstance(retriever, Runnable) else type(retriever).__name__
         raise FilterError(
@@ -123,7 +123,7 @@ class _NotKnownError(Exception):
 def known_already(retriever: Any, wanted: Fields, config: RunnableConfig | None) -> bool:
     """Whether all fields that are wanted were seen in earlier calls, so that no source need be read."""
     try:
-        seen = [_known.get(source, {}) for source in _sources(retriever, config, 0) if _kept(source)]
+        seen = [_known.get(source, {}) for source in _sources(retriever, config, 0) if _is_remembered(source)]
     except _NotKnownError:
         return True
     return not lacking(wanted, {name: any(each.get(name) for each in seen) for each in seen for name in each})
@@ -175,7 +175,7 @@ def _sources(retriever: Any, config: RunnableConfig | None, depth: int) -> Itera
 
 def _fields(source: Any, wanted: Fields) -> Fields:
     """The known fields of a source, read again if one that is wanted is not among them."""
-    kept = _known.get(source, {}) if _kept(source) else {}
+    kept = _known.get(source, {}) if _is_remembered(source) else {}
     if wanted and not lacking(wanted, kept):
         return kept
     try:
@@ -187,12 +187,12 @@ def _fields(source: Any, wanted: Fields) -> Fields:
         raise _NotKnownError from error
     if not whole:
         found = {name: found.get(name, False) or kept.get(name, False) for name in {**kept, **found}}
-    if _kept(source):
+    if _is_remembered(source):
         _known[source] = found
     return found
 
 
-def _kept(source: Any) -> bool:
+def _is_remembered(source: Any) -> bool:
     return not isinstance(source, (list, tuple))
 
 
@@ -201,7 +201,7 @@ def _rows(source: Any) -> Iterator[Mapping[str, Any]]:
         yield from source.metadata_rows()
     elif isinstance(source, InMemoryVectorStore):
         yield from [row["metadata"] for row in list(source.store.values())]
-    elif not _kept(source):
+    elif not _is_remembered(source):
         yield from (document.metadata for document in source)
     else:
         for start in range(0, _MAX_ROWS + 1, _PAGE):

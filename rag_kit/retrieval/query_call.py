@@ -154,11 +154,11 @@ class QueryCall:
 
     async def do_all(self, calls: Sequence[Call], on_error: OnError = "skip") -> FanOut[Any]:
         """Do several things side by side; each has the time-out, and all of them what the deadline leaves."""
-        return await self._done(calls, self.owner.timeout, self._clock, on_error)
+        return await self._run_side_by_side(calls, self.owner.timeout, self._clock, on_error)
 
     async def do_first(self, calls: Sequence[Call]) -> FanOut[Any]:
         """As ``do_all``, within the models' share of the deadline, for what comes before the search."""
-        return await self._done(calls, self.owner.timeout, self._model_clock)
+        return await self._run_side_by_side(calls, self.owner.timeout, self._model_clock)
 
     async def search(
         self, retriever: Runnable[str, list[Document]], query: str, k: int | None, filter: Any = None
@@ -244,7 +244,7 @@ class QueryCall:
             )
             calls.append(Call(names[at], sync, native))
         # each model call has the time-out itself
-        answered = (await self._done(calls, None, self._model_clock)).outcomes
+        answered = (await self._run_side_by_side(calls, None, self._model_clock)).outcomes
         answered += [
             Outcome(names[at], error=BudgetExceededError("calls", cap or 0)) for at in missing[room:]
         ]
@@ -298,12 +298,12 @@ class QueryCall:
     async def _cached(self, work: Callable[[], Any]) -> Any:
         """Use the cache; the answer is the same without it, so its failure is only noted."""
         call = Call("cache", work, partial(run_in_thread, work))
-        (outcome,) = (await self._done([call], None, Budget())).outcomes
+        (outcome,) = (await self._run_side_by_side([call], None, Budget())).outcomes
         if not outcome.ok:
             self.note(f"degraded: {describe_failure(outcome.name, outcome.error)}")
         return outcome.value
 
-    async def _done(
+    async def _run_side_by_side(
         self, calls: Sequence[Call], timeout: float | None, clock: Budget, on_error: OnError = "skip"
     ) -> FanOut[Any]:
         """Do things side by side, on threads or on the event loop, charging the call's budget."""

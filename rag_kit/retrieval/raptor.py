@@ -59,7 +59,7 @@ class RaptorRetriever(SteppedRetriever):
         super().model_post_init(context)
         rows_retriever(self.index, "dense")
 
-    async def _found(self, query: str, request: Request) -> list[Document]:
+    async def _search_in_steps(self, query: str, request: Request) -> list[Document]:
         model: Any = self.index.embeddings
         return await search_by_vector(self.index, model, query, request, partial(self._find, request=request))
 

@@ -37,12 +37,12 @@ class RefiningRetriever(WrappingRetriever):
         """Work on the documents, best first and without repeats; ``call.notes`` are added afterwards."""
 
     @abstractmethod
-    def _wanted(self, k: int) -> int:
+    def _fetch_size(self, k: int) -> int:
         """How many documents to ask the inner retriever for, without a ``fetch_k``."""
 
     async def _steps(self, call: QueryCall) -> list[Document]:
         k = call.request.k
-        wanted = self._wanted(k) if self.fetch_k is None else self.fetch_k
+        wanted = self._fetch_size(k) if self.fetch_k is None else self.fetch_k
         found = await call.search(self.retriever, call.query, max(k, wanted))
         distinct = self._distinct(found, call)
         refined = (await self._refine(distinct, call)) if distinct else []

@@ -20,7 +20,7 @@ from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.representing.kinds import REPRESENTATION, TEXT, kinds_of
 from rag_kit.indexing.representing.representer import Representer
 from rag_kit.retrieval.base import RagKitRetriever, Request
-from rag_kit.retrieval.batching import SteppedRetriever, blocking, searching
+from rag_kit.retrieval.batching import SteppedRetriever, blocking_step, search_step
 from rag_kit.retrieval.compose import BranchingRetriever
 from rag_kit.retrieval.ensemble import EnsembleRetriever
 from rag_kit.retrieval.indexed import embed_first, rows_retriever
@@ -109,13 +109,13 @@ class MultiRepresentationRetriever(SteppedRetriever, FamilyWriter, BranchingRetr
         self._rows = self.retriever or rows_retriever(self.index, self.pipeline, k=self.k)
         self._ensemble()
 
-    async def _found(self, query: str, request: Request) -> list[Document]:
-        ensemble = await blocking("representations", self._ensemble)
+    async def _search_in_steps(self, query: str, request: Request) -> list[Document]:
+        ensemble = await blocking_step("representations", self._ensemble)
         await embed_first(self._rows, query)
         # a filter of the retriever inside holds for documents too
         where = combine_filters(request.filter, own_filter(self._rows, request.config))
         config = request.child("representations")
-        return await searching(ensemble, query, config=config, k=request.k, filter=where)
+        return await search_step(ensemble, query, config=config, k=request.k, filter=where)
 
     def _ensemble(self) -> EnsembleRetriever:
         """The ensemble of one retriever a representation."""
@@ -179,10 +179,10 @@ class _OfKind(SteppedRetriever):
     rows: Runnable[Any, Any]
     kind: str
 
-    async def _found(self, query: str, request: Request) -> list[Document]:
+    async def _search_in_steps(self, query: str, request: Request) -> list[Document]:
         own = {"$exists": False} if self.kind == TEXT else {"$eq": self.kind}
         where = combine_filters(request.filter, {REPRESENTATION: own})
-        return await searching(self.rows, query, config=request.child("rows"), k=request.k, filter=where)
+        return await search_step(self.rows, query, config=request.child("rows"), k=request.k, filter=where)
 
 
 def index_retriever(

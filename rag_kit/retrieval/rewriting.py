@@ -29,7 +29,7 @@ from rag_kit.retrieval.fusion import (
     Search,
     check_fusion,
     first_places,
-    joined,
+    join_documents,
     reciprocal_rank_fusion,
 )
 from rag_kit.retrieval.query_call import LanguagePrompts, QueryCall, WrappingRetriever, check_model, field_of
@@ -186,7 +186,7 @@ class RewritingRetriever(WrappingRetriever):
             call.note(f"degraded: {self.task}: searched with the question alone")
         return [Search(question, "original")] if self.include_original or not rewritten else []
 
-    def _usable(
+    def _usable_texts(
         self,
         texts: Sequence[str],
         question: str,
@@ -225,7 +225,7 @@ class RewritingRetriever(WrappingRetriever):
             call.note(f"dropped {dropped.total()} that the model wrote: {counted}")
         return list(usable.values())
 
-    async def _written(
+    async def _ask_for_texts(
         self,
         values: Sequence[Mapping[str, Any]],
         field: str,
@@ -241,7 +241,7 @@ class RewritingRetriever(WrappingRetriever):
         """
         answers = await self._ask(values, call)
         texts = [text[:max_chars] if cut else text for text in texts_of(answers, field)]
-        usable = self._usable(texts, call.query, call, max_texts=max_texts, max_chars=max_chars)
+        usable = self._usable_texts(texts, call.query, call, max_texts=max_texts, max_chars=max_chars)
         if answers and not usable:
             call.note(f"degraded: {self.task}: the model gave no usable {field}")
         return usable
@@ -293,14 +293,19 @@ def merge(
             scores = [list(map(peek_score, search.documents)) for search in searches]
             lists = zip(keys, scores, [search.weight for search in searches], strict=True)
             fused = fuse(fusion, [RankedList(*one) for one in lists])
-        ranking = [*_represented(searches, places, fused, represent)]
+        ranking = [*_put_representatives_first(searches, places, fused, represent)]
         stage = f"fusion:{fusion}"
-    return joined(
-        searches, places, ranking[:k], how, stage, [_nothing(s) for s in searches if not s.documents]
+    return join_documents(
+        searches,
+        places,
+        ranking[:k],
+        how,
+        stage,
+        [_nothing_found_note(s) for s in searches if not s.documents],
     )
 
 
-def _represented(
+def _put_representatives_first(
     searches: Sequence[Search],
     places: Sequence[Mapping[str, int]],
     ranking: list[tuple[str, float]],
@@ -316,7 +321,7 @@ def _represented(
     return [(key, scores[key]) for key in first] + [pair for pair in ranking if pair[0] not in first]
 
 
-def _nothing(search: Search) -> str:
+def _nothing_found_note(search: Search) -> str:
     query = " ".join(search.query.split())
     where = f" in {search.route['source']!r}" if search.route else ""
     return f"nothing found for {query if len(query) <= 80 else query[:79] + '…'!r}{where}"

@@ -18,7 +18,7 @@ from rag_kit.models.runnables import connections_of
 from rag_kit.retrieval.base import Request
 from rag_kit.retrieval.batching import (
     SteppedRetriever,
-    blocking,
+    blocking_step,
     embed_in_one,
     many_searcher,
     search_together,
@@ -63,7 +63,7 @@ class VectorRetriever(SteppedRetriever):
 
     _searches_by_text: ClassVar[bool] = True
 
-    async def _found(self, query: str, request: Request) -> list[Document]:
+    async def _search_in_steps(self, query: str, request: Request) -> list[Document]:
         many, one = partial(self._for_many, request=request), partial(self._for_one, query, request)
         found = await search_together(self.vectorstore, query, request, many, one)
         return self._finish(query, request, found)
@@ -87,7 +87,7 @@ class VectorRetriever(SteppedRetriever):
         vectors = await embed_in_one(embeddings, list(queries))
         if vectors is None:
             return None
-        return dict(zip(queries, await blocking("search", search, vectors), strict=True))
+        return dict(zip(queries, await blocking_step("search", search, vectors), strict=True))
 
     def _many_searcher(self, request: Request) -> Callable[[Any], list[Any]] | None:
         """Searches with several vectors; ``None`` where the store cannot, or results have to be filtered here."""

@@ -46,7 +46,7 @@ async def embed(
         ]
     )
     one, many = (call.value(outcome) for outcome in result.outcomes)
-    vector, vectors = embedded([one], 1, embeddings)[0], embedded(many, len(texts), embeddings)
+    vector, vectors = checked_vectors([one], 1, embeddings)[0], checked_vectors(many, len(texts), embeddings)
     if len(texts) and vectors.shape[1] != vector.size:
         raise ModelOutputError(
             f"The embedding model gave vectors of {vectors.shape[1]} numbers for texts and of {vector.size} for the "
@@ -64,7 +64,9 @@ def unit(vectors: np.ndarray) -> np.ndarray:
     return finite / np.where(norms > 0, norms, 1.0)
 
 
-def embedded(answer: Any, count: int, model: Any, *, dimension: int | None = None) -> NDArray[np.float64]:
+def checked_vectors(
+    answer: Any, count: int, model: Any, *, dimension: int | None = None
+) -> NDArray[np.float64]:
     """What an embedding model answered for ``count`` texts, as an array of shape ``(count, dimensions)``.
 
     Raises ``ModelOutputError`` for anything but one vector of finite numbers for each text, all of one length, and

@@ -109,7 +109,7 @@ class CompressionRetriever(RefiningRetriever):
             )
         return value
 
-    def _wanted(self, k: int) -> int:
+    def _fetch_size(self, k: int) -> int:
         return k
 
     async def _refine(self, documents: list[Document], call: QueryCall) -> list[Document]:

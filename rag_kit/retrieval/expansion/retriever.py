@@ -156,7 +156,7 @@ class ExpansionRetriever(RewritingRetriever):
             return []
         answers = await self._ask([{"question": question, "count": self.n}], call)
         written = texts_of(answers, "queries")
-        terms = self._usable(written, question, call, max_texts=self.n, max_chars=MAX_CHARS, latin=True)
+        terms = self._usable_texts(written, question, call, max_texts=self.n, max_chars=MAX_CHARS, latin=True)
         if answers and not terms:
             call.note(f"degraded: {self.task}: the model gave no usable term")
         return [Added(term, "model") for term in terms]

@@ -21,7 +21,7 @@ from rag_kit.indexing.document_index.families import (
     offset_in_source,
 )
 from rag_kit.retrieval.base import Count, OptionalCount, Request
-from rag_kit.retrieval.batching import SteppedRetriever, blocking, searching
+from rag_kit.retrieval.batching import SteppedRetriever, blocking_step, search_step
 from rag_kit.retrieval.indexed import rows_retriever
 from rag_kit.retrieval.own_filter import own_filter
 from rag_kit.retrieval.parents.writing import FamilyWriter
@@ -119,13 +119,13 @@ class FamilyRetriever(SteppedRetriever, FamilyWriter):
     ) -> list[Passage]:
         """At most k passages, best first; what does not pass is left out."""
 
-    async def _found(self, query: str, request: Request) -> list[Document]:
+    async def _search_in_steps(self, query: str, request: Request) -> list[Document]:
         results: list[Document] = []
         for fetch, last in self._depths(request.k):
             config = request.child("children")
-            found = await searching(self._children, query, config=config, k=fetch, filter=request.filter)
+            found = await search_step(self._children, query, config=config, k=fetch, filter=request.filter)
             cut = last and len(found) >= fetch
-            results = await blocking("parents", self._results, query, request, found, cut)
+            results = await blocking_step("parents", self._results, query, request, found, cut)
             if len(results) >= request.k or len(found) < fetch:
                 break
         return results

@@ -119,7 +119,7 @@ class RerankRetriever(RefiningRetriever):
                 )
         return self
 
-    def _wanted(self, k: int) -> int:
+    def _fetch_size(self, k: int) -> int:
         return min(max(_LEAST_FETCHED, _FETCH_FACTOR * k), _MOST_FETCHED)
 
     async def _refine(self, documents: list[Document], call: QueryCall) -> list[Document]:

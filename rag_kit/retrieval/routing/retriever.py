@@ -181,7 +181,7 @@ class RoutingRetriever(CallRetriever):
         permitted = allowed_among(self.sources, permitted, "allow")
         return [source for source in allowed if source in permitted]
 
-    def _given(self, route: Any, config: RunnableConfig, names: Any) -> Route:
+    def _check_route(self, route: Any, config: RunnableConfig, names: Any) -> Route:
         """A route that the caller has already: it must not lead where this caller may not go."""
         if not isinstance(route, Route):
             raise InvalidInputError(
@@ -197,7 +197,7 @@ class RoutingRetriever(CallRetriever):
         if given is None:
             route = await self._route(call, names)
         else:
-            route = self._given(given, call.request.config, names)
+            route = self._check_route(given, call.request.config, names)
         for note in route.notes:
             call.note(note)
         if not route:

@@ -17,7 +17,7 @@ from rag_kit.models.runnables import acall_runnable
 from rag_kit.prompts.routing import routes_among
 from rag_kit.retrieval.query_call import Call, LanguagePrompts, QueryCall, check_model
 from rag_kit.retrieval.routing.source import Choice, Source
-from rag_kit.retrieval.vectors import check_embeddings, embedded, unit
+from rag_kit.retrieval.vectors import check_embeddings, checked_vectors, unit
 from rag_kit.text import detect_language
 from rag_kit.text.likeness import WordLikeness
 
@@ -106,7 +106,7 @@ class SimilarityWay:
             ]
         )
         asked, matrix = map(call.value, done.outcomes)
-        vector = embedded([asked], 1, self._embeddings)[0]
+        vector = checked_vectors([asked], 1, self._embeddings)[0]
         if vector.size != matrix.shape[1]:
             raise ModelOutputError(
                 f"The embedding model gave a vector of size {vector.size} for the question and of size "
@@ -127,7 +127,7 @@ class SimilarityWay:
         with self._lock:
             if self._matrix is None:
                 answer = embed_documents(self._embeddings, self._texts)
-                self._matrix = unit(embedded(answer, len(self._texts), self._embeddings))
+                self._matrix = unit(checked_vectors(answer, len(self._texts), self._embeddings))
             return self._matrix
 
 
