@@ -76,10 +76,9 @@ def parse_text(text: str, target: Target, *, lines: bool = True) -> Any:
     if is_truncated(body):
         raise UnreadableError("the JSON breaks off before its end", truncated=True)
     is_prose = str(problem) == _NOTHING and not body.lstrip("`\n ").startswith(("{", "[", "｛", "json"))
-    plain = _plain(body, target, lines) if is_prose else None
-    if plain is None:
-        raise problem
-    return target.accept(plain)
+    if is_prose and (name := target.only_field) is not None and (plain := _plain(body, target, name, lines)):
+        return target.accept({name: plain})
+    raise problem
 
 
 def _values(text: str, body: str, target: Target) -> Iterator[Any]:
@@ -138,84 +137,67 @@ def _chain(text: str, target: Target) -> dict[str, list[int]] | None:
 
 def _tagged(text: str, target: Target) -> dict[str, Any]:
     """``<query>...</query>``; a list field takes its own tag with lines, or its singular several times."""
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for name in target.fields:
-        items = _between(text, name)
+        parts = _between(text, name)
         if target.kinds[name] == "strings":
-            single = [part for tag in _singular(name) for part in _between(text, tag)]
-            if single:
-                found[name] = single
-            elif items:
-                found[name] = _listed("\n".join(items)) or [
-                    line for line in "\n".join(items).splitlines() if line
-                ]
-        elif items:
-            found[name] = items[-1]
-    return found if all(name in found for name in target.required) else {}
+            single = name[:-3] + "y" if name.endswith("ies") else name.removesuffix("s")
+            items = _between(text, single) if single != name else []
+            whole = "\n".join(parts)
+            if items := items or _listed(whole) or [line for line in whole.splitlines() if line]:
+                fields[name] = items
+        elif parts:
+            fields[name] = parts[-1]
+    return fields if all(name in fields for name in target.required) else {}
 
 
 def _between(text: str, tag: str) -> list[str]:
-    found: list[str] = []
+    """The text of each element of that name."""
+    parts: list[str] = []
     start: int | None = None
     for mark in re.finditer(rf"<(/?){re.escape(tag)}(?:\s[^<>]*)?>", text, re.IGNORECASE):
         if not mark.group(1):
             start = mark.end()
         elif start is not None:
-            found.append(unescape_tags(text[start : mark.start()].strip()))
+            parts.append(unescape_tags(text[start : mark.start()].strip()))
             start = None
-    return found
+    return parts
 
 
-def _singular(name: str) -> list[str]:
-    if name.endswith("ies"):
-        return [name[:-3] + "y"]
-    return [name[:-1]] if name.endswith("s") else [f"{name}_item"]
-
-
-def _plain(text: str, target: Target, lines: bool) -> dict[str, Any] | None:
-    name = target.only_field
-    if name is None:
-        return None
+def _plain(text: str, target: Target, name: str, lines: bool) -> Any:
+    """The value of the only field, written without JSON or tags; None or nothing where there is none."""
     kind = target.kinds[name]
     if kind == "strings":
         items = _listed(text) or (_unmarked(text) if lines else [])
         if not items and lines and name == "passages" and not _CHATTER.match(text):
             items = [text]  # asked for a passage, many models just write it
-        return {name: items} if items else None
+        return items
     if kind in ("boolean", "number", "integer") and len(text) <= 20:
-        return {name: text}
+        return text
     if kind == "string" and (lines or _LABEL.match(text)):
         rest = [line for line in text.splitlines() if line.strip()]
         if len(rest) > 1 and _is_preamble(rest[0]):
             rest = rest[1:]
         value = _unquoted(_LABEL.sub("", "\n".join(rest), count=1))
-        if value and len(rest) == 1 and len(value) <= _MAX_PLAIN and not _CHATTER.match(value):
-            return {name: value}
+        return value if len(rest) == 1 and len(value) <= _MAX_PLAIN and not _CHATTER.match(value) else None
     return None
 
 
 def _listed(text: str) -> list[str]:
     """The numbered or bulleted lines, without their marks."""
-    found = []
-    for line in text.splitlines():
-        match = _MARK.match(line)
-        if match and (item := _unquoted(line[match.end() :])):
-            found.append(item)
-    return found
+    marked = ((line, _MARK.match(line)) for line in text.splitlines())
+    items = (_unquoted(line[mark.end() :]) for line, mark in marked if mark)
+    return [item for item in items if item]
 
 
 def _unmarked(text: str) -> list[str]:
     """One entry a line, without a preamble and without closing remarks after a blank line."""
     block: list[str] = []
-    for line in text.splitlines():
-        stripped = line.strip()
-        if not stripped:
-            if len(block) > 1:
-                break
-            continue
-        if not block and _is_preamble(stripped):
-            continue
-        block.append(_unquoted(stripped.rstrip(",，;；")))
+    for line in map(str.strip, text.splitlines()):
+        if not line and len(block) > 1:
+            break
+        if line and (block or not _is_preamble(line)):
+            block.append(_unquoted(line.rstrip(",，;；")))
     # A single unmarked line may as well be a remark; only several are a list.
     return [line for line in block if line] if len(block) > 1 else []
 

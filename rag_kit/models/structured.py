@@ -161,8 +161,11 @@ def _in_chinese(problem: str) -> str:
 
 def _bound(model: Any, method: str, target: Target) -> Runnable[Any, Any] | None:
     """The model bound to one method, or None where it does not have it."""
-    if not isinstance(model, BaseChatModel) or _has_no_method(type(model)):
-        return None
+    if not isinstance(model, BaseChatModel) or (
+        type(model).with_structured_output is BaseChatModel.with_structured_output
+        and type(model).bind_tools is BaseChatModel.bind_tools
+    ):
+        return None  # its class leaves both ways to structured output as the base class has them: not there
     options: dict[str, Any] = {"method": method, "include_raw": True}
     schema: Any = target.native
     if method == "json_schema" and hasattr(model, "root_client"):
@@ -189,14 +192,6 @@ def _unread(bound: Any) -> Runnable[Any, Any]:
         if parts.keys() == {"raw"}:
             return parts["raw"]
     return cast("Runnable[Any, Any]", bound)
-
-
-def _has_no_method(kind: type[BaseChatModel]) -> bool:
-    """Whether a class leaves both ways to structured output as the base class has them: not there."""
-    return (
-        kind.with_structured_output is BaseChatModel.with_structured_output
-        and kind.bind_tools is BaseChatModel.bind_tools
-    )
 
 
 def structured_call(

@@ -78,14 +78,7 @@ def fill(schema: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]
     properties = schema.get("properties")
     if not isinstance(properties, Mapping):
         return dict(fields)
-    return {
-        str(name): fields[name]
-        if name in fields
-        else _least(rule, schema)
-        if isinstance(rule, Mapping)
-        else None
-        for name, rule in properties.items()
-    }
+    return {name: fields.get(name, _least(rule, schema)) for name, rule in properties.items()}
 
 
 def _known(prompt: Prompt) -> dict[str, Any]:
@@ -106,6 +99,8 @@ def _known(prompt: Prompt) -> dict[str, Any]:
 
 def _least(rule: Any, root: Mapping[str, Any]) -> Any:
     """The least value of the type that a rule of a schema names; None where it names none."""
+    if not isinstance(rule, Mapping):
+        return None
     if isinstance(rule.get("$ref"), str):
         rule = root.get("$defs", {}).get(rule["$ref"].rsplit("/", 1)[-1], {})
     if rule.get("enum"):
