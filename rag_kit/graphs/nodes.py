@@ -18,8 +18,8 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.citing import check_answer_by_model
 from rag_kit.graphs.context import RagContext
 from rag_kit.graphs.guards import Guards, Refusal
-from rag_kit.graphs.running import ask, bounded, report, write
-from rag_kit.graphs.state import RagState, Turn, Update, check_answer, cleared, storable
+from rag_kit.graphs.running import ask, call_within_deadline, report, write
+from rag_kit.graphs.state import RagState, Turn, Update, check_answer, empty_values, storable
 from rag_kit.graphs.wiring import GraphOptions
 from rag_kit.models.chat import is_extractive
 from rag_kit.prompts import PromptTemplate, load_prompt, render_passages
@@ -92,11 +92,11 @@ class RagNodes:
         prompt = self.prompt(name, state, context)
         return write(self.llm, prompt, values, stream=stream and not self.guards.answer)
 
-    def cleared(self) -> Update:
+    def empty_update(self) -> Update:
         """The graph's keys as a run begins, and as a refused one ends."""
-        return cleared(self.state)
+        return empty_values(self.state)
 
-    async def checked(self, state: Mapping[str, Any], context: RagContext) -> Update | Command[Any]:
+    async def first_update(self, state: Mapping[str, Any], context: RagContext) -> Update | Command[Any]:
         """The update of a first node: the guards have seen the question, and nothing of an earlier turn is left.
 
         Or the command that ends a refused run.
@@ -106,23 +106,23 @@ class RagNodes:
         if self.guards.question:
             verdict = await self.guards.check_question(question)
             if isinstance(verdict, Refusal):
-                return self.turned_away(verdict, language=language)
+                return self.refuse_question(verdict, language=language)
             question = verdict
-        return {**self.cleared(), "language": language, "asked": question, "search_query": question}
+        return {**self.empty_update(), "language": language, "asked": question, "search_query": question}
 
     async def begin(self, state: Any, context: Any) -> Command[Any]:
         """Check the question, and make a follow-up stand alone; no model call at the first turn of a thread."""
-        update = await self.checked(state, context)
+        update = await self.first_update(state, context)
         if isinstance(update, Command):
             return update
         if history := state.get("history"):
-            found = await self.condensed(update, context, rendered(history, self.max_history))
+            found = await self.complete_question(update, context, render_turns(history, self.max_history))
             if isinstance(found, Command):
                 return found
             update |= {**found, "notes": Overwrite(found.get("notes", []))}
         return Command(update=update, goto=self.after_begin)
 
-    async def condensed(
+    async def complete_question(
         self,
         state: Mapping[str, Any],
         context: RagContext,
@@ -140,7 +140,7 @@ class RagNodes:
         if whole != state["asked"]:  # words of the conversation and of the question may be harmful together
             verdict = await self.guards.check_question(whole)
             if isinstance(verdict, Refusal):
-                return self.turned_away(verdict, language=state["language"])
+                return self.refuse_question(verdict, language=state["language"])
             whole = verdict
         report("condensed", search_query=whole)
         return {"search_query": whole}
@@ -148,19 +148,19 @@ class RagNodes:
     def fetch(self, query: str, context: RagContext) -> Step[Any]:
         """Call the retriever; a call that hangs is abandoned at the run's deadline."""
         options: Any = {"k": context.k, "filter": context.filter}
-        return bounded(
+        return call_within_deadline(
             "retrieve",
             partial(call_retriever, self.retriever, query, **options),
             partial(acall_retriever, self.retriever, query, **options),
         )
 
-    async def found(self, query: str, context: RagContext, **details: Any) -> list[Document]:
+    async def search(self, query: str, context: RagContext, **details: Any) -> list[Document]:
         """The passages for a query that this user may see."""
-        allowed = await self.allowed(await self.fetch(query, context))
+        allowed = await self.visible_passages(await self.fetch(query, context))
         report("retrieved", **details, passages=len(allowed))
         return allowed
 
-    async def allowed(self, documents: Sequence[Document]) -> list[Document]:
+    async def visible_passages(self, documents: Sequence[Document]) -> list[Document]:
         """The passages that the guards leave, as a checkpointer takes them."""
         if self.guards.passages:
             documents = await self.guards.check_passages(documents)
@@ -168,14 +168,14 @@ class RagNodes:
 
     async def retrieve(self, state: Any, context: Any) -> Any:
         """Fetch the passages that this user may see."""
-        return {"documents": await self.found(state["search_query"], context)}
+        return {"documents": await self.search(state["search_query"], context)}
 
     async def answer(self, state: Any, context: Any) -> Update:
         """Answer from the passages alone."""
         # a thread's follow-up is answered in its stand-alone form, or its pronouns would refer to nothing
-        return await self.answered(state["search_query"], state["documents"], state, context)
+        return await self.answer_from(state["search_query"], state["documents"], state, context)
 
-    async def answered(
+    async def answer_from(
         self,
         question: str,
         documents: Sequence[Document],
@@ -192,13 +192,13 @@ class RagNodes:
         """
         if not documents:
             return {"answer": DECLINED[state["language"]]}
-        values = {"question": question, "passages": self.rendered_passages(documents), **more}
+        values = {"question": question, "passages": self.render_fitting_passages(documents), **more}
         text = await self.write(name, state, context, values, stream)
-        left_out = len(documents) - len(self.shown(documents))
+        left_out = len(documents) - len(self.fitting_passages(documents))
         note = f"answer: {left_out} passages did not fit into max_passage_chars={self.max_passage_chars}"
         return {"answer": text.strip(), "notes": [note] if left_out else []}
 
-    def shown(self, documents: Sequence[Document]) -> list[Document]:
+    def fitting_passages(self, documents: Sequence[Document]) -> list[Document]:
         """The passages that fit into a prompt: the first ones, at least one (which is cut when rendered)."""
         kept: list[Document] = []
         used = 0
@@ -209,11 +209,11 @@ class RagNodes:
             kept.append(document)
         return kept
 
-    def rendered_passages(self, documents: Sequence[Document]) -> str:
+    def render_fitting_passages(self, documents: Sequence[Document]) -> str:
         """Passages for a prompt, as many as fit into it."""
-        return render_passages(self.shown(documents), max_chars=self.max_passage_chars)
+        return render_passages(self.fitting_passages(documents), max_chars=self.max_passage_chars)
 
-    async def allowed_part(self, answer: str) -> str:
+    async def check_part(self, answer: str) -> str:
         """The answer to a part of a question after the guards; "" if it declines, or they refuse it."""
         verdict = "" if is_declined(answer) else await self.guards.check_answer(answer)
         return "" if isinstance(verdict, Refusal) else verdict
@@ -225,10 +225,10 @@ class RagNodes:
         if self.guards.answer:
             verdict = await self.guards.check_answer(answer)
             if isinstance(verdict, Refusal):
-                return self.refused(verdict, question)
+                return self.refusal_update(verdict, question)
             notes = ["answer: changed by a guard"] if verdict != answer else []
             answer = verdict
-        documents = self.shown(state["documents"])
+        documents = self.fitting_passages(state["documents"])
         if context.citation_check == "model" and not is_extractive(self.llm):
             prompt = self.prompt("check_citations", state, context)
             checked = await check_answer_by_model(self.llm, prompt, question, answer, documents, language)
@@ -243,26 +243,26 @@ class RagNodes:
             "history": [Turn(question=question, answer=answer)],
         }
 
-    def refused(self, refusal: Refusal, question: str) -> Update:
+    def refusal_update(self, refusal: Refusal, question: str) -> Update:
         """The state of a run that a guard ended: its message is the answer, nothing that was found leaves.
 
         Search query and notes of the run so far may hold what the guard refuses, so they go too.
         """
         report("refused", reason=refusal.reason)
         return {
-            **self.cleared(),
+            **self.empty_update(),
             "answer": refusal.message,
             "status": "refused",
             "notes": Overwrite([f"refused by a guard: {refusal.reason or 'no reason given'}"]),
             "history": [Turn(question=question, answer=refusal.message)],
         }
 
-    def turned_away(self, refusal: Refusal, **more: Any) -> Command[Any]:
+    def refuse_question(self, refusal: Refusal, **more: Any) -> Command[Any]:
         """End a run whose question is refused; it is not remembered, or the next turn would show it to the model."""
-        return Command(update={**self.refused(refusal, ""), "history": [], **more}, goto=END)
+        return Command(update={**self.refusal_update(refusal, ""), "history": [], **more}, goto=END)
 
 
-def rendered(history: Sequence[Turn] | None, max_chars: int | None = None) -> Markup:
+def render_turns(history: Sequence[Turn] | None, max_chars: int | None = None) -> Markup:
     """A thread's turns for a prompt; nothing where there are none."""
     turns = []
     for turn in history or []:

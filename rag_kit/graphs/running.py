@@ -102,13 +102,13 @@ class Node(Runnable[Any, Any]):
         used = Usage(calls=0, tokens=0, seconds=0.0)
         update: Any = None
         try:
-            with metered(None if self.first else before, context, used, capped=self.capped):
+            with count_usage(None if self.first else before, context, used, capped=self.capped):
                 update = await self.body(_State(state) if isinstance(state, dict) else state, context)
         except BudgetExceededError as error:
             update = None if self.on_cap is None else self.on_cap(state, context, error)
             if update is None:
                 raise
-        return _counted(update, Overwrite(used) if self.first else used)
+        return _with_usage(update, Overwrite(used) if self.first else used)
 
 
 class _State(dict[str, Any]):
@@ -132,7 +132,7 @@ def _shorten(error: BaseException) -> None:
         cause.__traceback__, cause = trace, cause.__cause__
 
 
-def _counted(update: Any, usage: Any) -> Any:
+def _with_usage(update: Any, usage: Any) -> Any:
     """A node's update, or the command that holds it, with what the node used."""
     if update is None or isinstance(update, Mapping):
         return {**(update or {}), "usage": usage}
@@ -172,7 +172,7 @@ def report(event: str, **details: Any) -> None:
 
 
 @contextmanager
-def metered(
+def count_usage(
     before: Mapping[str, Any] | None, context: RagContext, used: Usage, *, capped: bool = True
 ) -> Iterator[None]:
     """Run a node's body under what is left of the run's caps, and put what it uses into `used`, also after an error.
@@ -180,13 +180,13 @@ def metered(
     The caps are kept in the state and not in a context variable, so that they hold across nodes, threads and a
     resume from a checkpoint; time spent waiting between nodes (an interrupt, a restart) is not counted.
     """
-    left = caps_left(before, context) if capped else {}
+    left = remaining_caps(before, context) if capped else {}
     late = left.get("deadline")
     if late is not None and late <= 0:
         raise BudgetExceededError("deadline", context.deadline or 0)
     budget = Budget(**left)
     start = time.perf_counter()
-    with use_budget(budget), naming_caps(context):
+    with use_budget(budget), name_caps(context):
         try:
             yield
         finally:
@@ -194,7 +194,7 @@ def metered(
             used |= Usage(calls=budget.calls, tokens=budget.tokens, seconds=seconds)
 
 
-def caps_left(used: Mapping[str, Any] | None, context: RagContext) -> dict[str, Any]:
+def remaining_caps(used: Mapping[str, Any] | None, context: RagContext) -> dict[str, Any]:
     """What a run may still use: ``max_calls``, ``max_tokens`` and ``deadline``; None where there is no cap."""
     before = {"calls": 0, "tokens": 0, "seconds": 0.0, **(used or {})}
     calls, tokens, deadline = context.max_calls, context.max_tokens, context.deadline
@@ -206,7 +206,7 @@ def caps_left(used: Mapping[str, Any] | None, context: RagContext) -> dict[str, 
 
 
 @contextmanager
-def naming_caps(context: RagContext) -> Iterator[None]:
+def name_caps(context: RagContext) -> Iterator[None]:
     """An error names the cap that the caller set, not what was left of it for one node or an inner run."""
     try:
         yield
@@ -249,7 +249,7 @@ def _model_step(
     )
 
 
-def bounded(
+def call_within_deadline(
     name: str, sync: Callable[..., Any], native: Callable[..., Any], *, timeout: float | None = None
 ) -> Step[Any]:
     """A step that is abandoned at its time-out or the run's deadline: for code of others, which may hang.
@@ -271,7 +271,7 @@ def user_function(
     def values(config: RunnableConfig) -> tuple[Any, ...]:
         return (*arguments, config) if with_config else arguments
 
-    return bounded(
+    return call_within_deadline(
         name,
         lambda config: call_function(func, *values(config)),
         lambda config: acall_function(func, *values(config)),
@@ -305,7 +305,7 @@ def branch(name: str, make: Callable[[], Logic[Any]]) -> Step[Any]:
     return Step(name, lambda config: run(make(), config), lambda config: arun(make(), config))
 
 
-def beside(branches: Sequence[Step[Any]]) -> Step[FanOut[Any]]:
+def run_side_by_side(branches: Sequence[Step[Any]]) -> Step[FanOut[Any]]:
     """Do several steps side by side; answered by their ``FanOut`` in the order given, failed ones with their errors."""
     options: Any = {"names": [branch.name for branch in branches], "on_error": "skip"}
     return Step(
@@ -315,11 +315,11 @@ def beside(branches: Sequence[Step[Any]]) -> Step[FanOut[Any]]:
     )
 
 
-async def together(branches: Sequence[Step[Any]]) -> list[Any]:
+async def values_side_by_side(branches: Sequence[Step[Any]]) -> list[Any]:
     """The values of steps done side by side; the first that failed raises its own error."""
     if len(branches) == 1:
         return [await branches[0]]
-    fan = await beside(branches)
+    fan = await run_side_by_side(branches)
     for outcome in fan.outcomes:
         if outcome.error is not None:
             raise outcome.error

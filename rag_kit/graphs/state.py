@@ -93,7 +93,7 @@ def add_usage(old: Mapping[str, Any], new: Mapping[str, Any]) -> Usage:
 
 
 def add_items(old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
-    """Append, also from nodes that ran side by side; the first node of a run overwrites (`cleared`)."""
+    """Append, also from nodes that ran side by side; the first node of a run overwrites (`empty_values`)."""
     return [*old, *_validated(_ITEMS, new, "a list")]
 
 
@@ -210,7 +210,7 @@ def page_of(metadata: Mapping[str, Any]) -> Any:
 _LASTING = ("question", "history", "summary", "language", "status", "usage")
 
 
-def cleared(state: type[Any]) -> Update:
+def empty_values(state: type[Any]) -> Update:
     """An empty value for each key that a run writes: nothing of an earlier turn of the thread is left."""
     kinds: Mapping[str, Any] = _kinds(state)  # type: ignore[arg-type]
     return {key: _empty(kind) for key, kind in kinds.items() if key not in _LASTING}

@@ -22,7 +22,7 @@ from rag_kit.documents.fields import did_you_mean
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.context import RagContext
 from rag_kit.graphs.guards import Guards
-from rag_kit.graphs.running import RETRY, Body, Node, bounded
+from rag_kit.graphs.running import RETRY, Body, Node, call_within_deadline
 from rag_kit.graphs.state import QuestionInput, RagOutput, Update, Usage, add_usage
 
 #: What ``invoke`` gives back: `RagOutput`, or the whole state.
@@ -218,7 +218,7 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         runnable = spec.runnable
 
         async def body(state: Any, context: RagContext) -> Update:
-            given: Update = await bounded(
+            given: Update = await call_within_deadline(
                 name, partial(runnable.invoke, state), partial(runnable.ainvoke, state)
             )
             return given

@@ -166,7 +166,7 @@ def _check_parts(model: Any, prompt: Any, values: Any) -> None:
         )
 
 
-def formatted() -> Step[list[BaseMessage]]:
+def format_prompt() -> Step[list[BaseMessage]]:
     """Fill in the caller's prompt."""
 
     def has_own_run(call: ModelCall) -> bool:
@@ -266,7 +266,7 @@ async def ask_for_value(call: ModelCall, messages: list[Any]) -> Any:
 
 
 async def _text(call: ModelCall) -> str:
-    message = await ask_for_value(call, await formatted())
+    message = await ask_for_value(call, await format_prompt())
     if refusal := refusal_of(message):
         raise ModelOutputError(f"The model refused to answer: {call.without_secrets(refusal)}")
     text = without_thinking(text_of(message))

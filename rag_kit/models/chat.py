@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import ConfigurationError
 
-from .providers import BASE_URL, OPENAI, checked_name, make, options, split_name
+from .providers import BASE_URL, OPENAI, check_name, make, options, split_name
 from .redact import host_of
 from .runnables import base_url, model_name
 
@@ -61,7 +61,7 @@ def chat_model(name: str | None = None, **settings: Any) -> BaseChatModel:
         >>> type(chat_model("extractive")).__name__
         'ExtractiveChatModel'
     """
-    name = checked_name(os.environ.get(VARIABLE) or EMBEDDED if name is None else name, "extractive")
+    name = check_name(os.environ.get(VARIABLE) or EMBEDDED if name is None else name, "extractive")
     if name == EMBEDDED:
         from rag_kit.models.extractive.model import ExtractiveChatModel
 

@@ -23,23 +23,23 @@ def embed_query(embeddings: Embeddings, text: str) -> list[float]:
     Raises:
         ModelError: It failed; no key stands in the message.
     """
-    return _mapped(embeddings, partial(embeddings.embed_query, text))
+    return _call(embeddings, partial(embeddings.embed_query, text))
 
 
 def embed_documents(embeddings: Embeddings, texts: list[str]) -> list[list[float]]:
     """As ``embeddings.embed_documents``, with the kit's errors."""
-    return _mapped(embeddings, partial(embeddings.embed_documents, texts))
+    return _call(embeddings, partial(embeddings.embed_documents, texts))
 
 
 async def aembed_query(embeddings: Embeddings, text: str) -> list[float]:
     """As ``embed_query``, without blocking; a model that has no ``aembed_query`` of its own runs on the shared pool."""
-    vector: list[float] = await _amapped(embeddings, "query", text)
+    vector: list[float] = await _acall(embeddings, "query", text)
     return vector
 
 
 async def aembed_documents(embeddings: Embeddings, texts: list[str]) -> list[list[float]]:
     """As ``embed_documents``, without blocking; see ``aembed_query``."""
-    vectors: list[list[float]] = await _amapped(embeddings, "documents", texts)
+    vectors: list[list[float]] = await _acall(embeddings, "documents", texts)
     return vectors
 
 
@@ -59,7 +59,7 @@ async def _aembed(embeddings: Embeddings, what: str, given: Any) -> Any:
     return await call_client(call, blocking, connections_of(embeddings))
 
 
-def _mapped(embeddings: Embeddings, call: Callable[[], T]) -> T:
+def _call(embeddings: Embeddings, call: Callable[[], T]) -> T:
     try:
         return call()
     except RagKitError:
@@ -69,7 +69,7 @@ def _mapped(embeddings: Embeddings, call: Callable[[], T]) -> T:
     raise map_model_error(failure, model=embeddings)
 
 
-async def _amapped(embeddings: Embeddings, what: str, given: Any) -> Any:
+async def _acall(embeddings: Embeddings, what: str, given: Any) -> Any:
     try:
         return await _aembed(embeddings, what, given)
     except RagKitError:

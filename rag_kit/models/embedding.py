@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import ConfigurationError
 
-from .providers import BASE_URL, OPENAI, checked_name, make, options, split_name
+from .providers import BASE_URL, OPENAI, check_name, make, options, split_name
 from .redact import host_of
 from .runnables import base_url, model_name
 
@@ -51,7 +51,7 @@ def embedding_model(name: str | None = None, **settings: Any) -> Embeddings | No
         from rag_kit.models.minilm.files import is_installed
 
         name = os.environ.get(VARIABLE) or (EMBEDDED if is_installed() else NONE)
-    name = checked_name(name, EMBEDDED)
+    name = check_name(name, EMBEDDED)
     if name == NONE:
         return None
     if name == EMBEDDED:

@@ -14,7 +14,7 @@ from rag_kit.prompts.rendering import unescape_tags
 
 from .json_schema import UnreadableError
 from .json_text import MAX_TEXT, is_truncated, json_values
-from .replies import refusal_of, split_reply, without_thinking, written
+from .replies import refusal_of, split_reply, without_thinking, written_text
 from .schema import Target
 
 _MAX_PLAIN = 1000
@@ -117,7 +117,7 @@ def read_reply(reply: Any, target: Target, *, lines: bool = False) -> Any:
         raise UnreadableError(f"the model refused: {refusal}", refused=True)
     if calls := getattr(message, "tool_calls", None):
         return _first_fitting((call["args"] for call in calls), target)
-    if text := written(reply):
+    if text := written_text(reply):
         return parse_text(text, target, lines=lines)
     # Only now the parsed value counts: LangChain's JSON parser closes a truncated answer by itself, and
     # what was cut off would be missing without a word.

@@ -46,7 +46,7 @@ def split_name(name: str) -> tuple[str | None, str]:
     return None, name
 
 
-def checked_name(name: Any, embedded: str) -> str:
+def check_name(name: Any, embedded: str) -> str:
     """The name of a model.
 
     Raises:
@@ -74,11 +74,11 @@ def options(settings: Mapping[str, Any], *variables: str) -> dict[str, Any]:
     source = next((source for source, address in addresses.items() if address), None)
     chosen = dict(settings)
     if source is not None:
-        chosen["base_url"] = _checked_address(source, str(addresses[source]))
+        chosen["base_url"] = _check_address(source, str(addresses[source]))
     return chosen
 
 
-def _checked_address(source: str, address: str) -> str:
+def _check_address(source: str, address: str) -> str:
     if not re.match(r"https?://[^/\s]", address):
         raise ConfigurationError(
             f"{source}={short(address)!r} is no address; it must start with http:// or https://, as in "

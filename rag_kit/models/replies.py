@@ -75,7 +75,7 @@ def split_reply(reply: Any) -> tuple[Any, Any]:
     return None, reply
 
 
-def written(reply: Any) -> str:
+def written_text(reply: Any) -> str:
     """What a model wrote: the arguments of a tool call that is no valid JSON, else the text, else other arguments."""
     message, parsed = split_reply(reply)
     if message is None:

@@ -22,11 +22,11 @@ from rag_kit.errors import BudgetExceededError, InvalidInputError, ModelError, M
 from rag_kit.prompts import PromptTemplate, load_prompt
 from rag_kit.prompts.library import FOLDER_VARIABLE
 
-from .calls import Limits, ModelCall, ask, ask_for_value, formatted
+from .calls import Limits, ModelCall, ask, ask_for_value, format_prompt
 from .failures import Failure, classify
 from .json_schema import UnreadableError, strict_schema
 from .parsing import read_reply
-from .replies import text_of, written
+from .replies import text_of, written_text
 from .runnables import METHODS, first_method, remember_method
 from .schema import Target, target_of
 
@@ -71,7 +71,7 @@ class Ladder:
 
     async def _descend(self) -> Any:
         """Ask by one method after the other, until one is served and its answer can be read."""
-        call, messages = self.call, await formatted()
+        call, messages = self.call, await format_prompt()
         was_refused = was_unfit = False
         for index in range(first_method(call.model), len(METHODS)):
             method = METHODS[index]
@@ -91,8 +91,8 @@ class Ladder:
             if not isinstance(value, UnreadableError):
                 return value
             logger.info("answer by %s did not fit: %s", method, call.without_secrets(value))
-            if is_text or (value.truncated and written(reply)):
-                return await self._repair(written(reply), value)
+            if is_text or (value.truncated and written_text(reply)):
+                return await self._repair(written_text(reply), value)
             was_unfit = True
         raise AssertionError("plain text is always possible")
 
@@ -103,7 +103,7 @@ class Ladder:
         call = self.call
         explained = _in_chinese(str(problem)) if call.language == "zh" else str(problem)
         values = {"reply": text[:_MAX_REPLY], "schema": self.target.text, "error": explained}
-        reply = await ask_for_value(call, await rendered("repair_json", call.language, values))
+        reply = await ask_for_value(call, await render_kit_prompt("repair_json", call.language, values))
         value = self._read(reply, lines=True)
         if isinstance(value, UnreadableError):
             raise ModelOutputError(
@@ -129,7 +129,7 @@ class Ladder:
         return problem
 
     async def _with_instructions(self, messages: list[BaseMessage]) -> list[BaseMessage]:
-        added = await rendered("structured_output", self.call.language, {"schema": self.target.text})
+        added = await render_kit_prompt("structured_output", self.call.language, {"schema": self.target.text})
         text = "\n\n".join(text_of(message) for message in added)
         last = messages[-1] if messages else None
         # Many chat templates refuse two user messages in a row, so it joins the last one.
@@ -138,7 +138,7 @@ class Ladder:
         return [*messages, HumanMessage(text)]
 
 
-def rendered(name: str, language: str, values: Mapping[str, Any]) -> Step[list[BaseMessage]]:
+def render_kit_prompt(name: str, language: str, values: Mapping[str, Any]) -> Step[list[BaseMessage]]:
     """Fill in one of the kit's own prompts; its file is read on a thread, once."""
 
     def fill(call: ModelCall | None = None) -> list[BaseMessage]:

@@ -17,8 +17,8 @@ from rag_kit.graphs.adaptive.classifier import Classifier, RuleClassifier
 from rag_kit.graphs.adaptive.nodes import AdaptiveNodes
 from rag_kit.graphs.adaptive.state import MAX_CLARIFICATIONS, MAX_HOPS, AdaptiveContext, AdaptiveState
 from rag_kit.graphs.crag.build import build_crag
-from rag_kit.graphs.running import caps_left, naming_caps, run_context
-from rag_kit.graphs.state import QuestionInput, Update, cleared
+from rag_kit.graphs.running import name_caps, remaining_caps, run_context
+from rag_kit.graphs.state import QuestionInput, Update, empty_values
 from rag_kit.graphs.wiring import READY, REFUSED, GraphOptions, RagGraph
 
 AdaptiveRag = CompiledStateGraph[AdaptiveState, Any, QuestionInput, Any]
@@ -118,11 +118,11 @@ def single_node(graph: CompiledStateGraph[Any, Any, Any, Any]) -> RunnableLambda
         return {"input": {"question": state["search_query"]}, "context": _settings(graph, state)}
 
     def sync(state: AdaptiveState, config: RunnableConfig) -> Update:
-        with naming_caps(run_context(AdaptiveContext)):
+        with name_caps(run_context(AdaptiveContext)):
             return _update_from(graph.invoke(config=config, **asked(state)), state)
 
     async def native(state: AdaptiveState, config: RunnableConfig) -> Update:
-        with naming_caps(run_context(AdaptiveContext)):
+        with name_caps(run_context(AdaptiveContext)):
             return _update_from(await graph.ainvoke(config=config, **asked(state)), state)
 
     return RunnableLambda(sync, native)
@@ -131,7 +131,7 @@ def single_node(graph: CompiledStateGraph[Any, Any, Any, Any]) -> RunnableLambda
 def _settings(graph: CompiledStateGraph[Any, Any, Any, Any], state: Mapping[str, Any]) -> Any:
     """The inner run's settings: the common ones, those given for it, and what is left of the caps."""
     context = run_context(AdaptiveContext)
-    left = caps_left(state.get("usage"), context)
+    left = remaining_caps(state.get("usage"), context)
     for cap, what in (("max_tokens", "tokens"), ("deadline", "deadline")):
         if left[cap] is not None and left[cap] <= 0:
             raise BudgetExceededError(what, left[cap])
@@ -147,5 +147,5 @@ def _update_from(found: Mapping[str, Any], state: AdaptiveState) -> Update:
     update: Update = {"notes": notes, **{key: found[key] for key in _KEYS if key in found}}
     if found.get("status") == "refused":  # nothing of the run so far may tell what was refused
         kept = {"asked": state["asked"], "notes": Overwrite(notes)}
-        return {**cleared(AdaptiveState), **update, **kept}
+        return {**empty_values(AdaptiveState), **update, **kept}
     return update

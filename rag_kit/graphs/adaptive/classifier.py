@@ -46,7 +46,7 @@ def route_of(found: Classification) -> Route | None:
     return _ROUTES.get(found.complexity) if found.intent == "question" else None
 
 
-async def classified_by(classifier: Classifier, question: str, earlier: Sequence[str]) -> Classification:
+async def call_classifier(classifier: Classifier, question: str, earlier: Sequence[str]) -> Classification:
     """Call a classifier; a route that it names becomes a classification."""
     found: Any = await user_function("classify", classifier, question, earlier)
     if isinstance(found, Classification):

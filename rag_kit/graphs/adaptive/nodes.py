@@ -10,10 +10,10 @@ from langgraph.graph import END
 from langgraph.types import Command, interrupt
 
 from rag_kit.documents.identity import document_key
-from rag_kit.graphs.adaptive.classifier import Classifier, classified_by, route_of
+from rag_kit.graphs.adaptive.classifier import Classifier, call_classifier, route_of
 from rag_kit.graphs.adaptive.state import AdaptiveContext, AdaptiveState, Clarification, Hop, Route
 from rag_kit.graphs.guards import Refusal
-from rag_kit.graphs.nodes import RagNodes, rendered
+from rag_kit.graphs.nodes import RagNodes, render_turns
 from rag_kit.graphs.running import can_wait, report
 from rag_kit.graphs.state import Turn, Update
 from rag_kit.models.chat import is_extractive
@@ -63,7 +63,7 @@ class AdaptiveNodes(RagNodes):
         earlier = [turn["question"] for turn in state.get("history") or []]
         earlier += [item["reply"] for item in state["clarifications"]]
         if self.classifier is not None:
-            found: Any = await classified_by(self.classifier, question, earlier)
+            found: Any = await call_classifier(self.classifier, question, earlier)
         else:
             turns = [("user", text) for text in earlier]
             history = render_history(turns, max_chars=MAX_HISTORY) if turns else Markup("")
@@ -85,7 +85,7 @@ class AdaptiveNodes(RagNodes):
         """Answer without looking anything up; a model that cannot hands over to the search."""
         text = ""
         if not is_extractive(self.llm):
-            history = rendered(state.get("history"), MAX_HISTORY)
+            history = render_turns(state.get("history"), MAX_HISTORY)
             values = {"question": state["search_query"], "history": history}
             text = await self.write("direct_answer", state, context, values, stream=True)
         if not text or is_declined(text):
@@ -104,7 +104,7 @@ class AdaptiveNodes(RagNodes):
         notes = [] if written else ["clarify: the model gave nothing usable; a general question was asked"]
         back = await self.guards.check_answer(written.query if written else _USUAL[state["language"]])
         if isinstance(back, Refusal):
-            return self.ended(state, back)
+            return self.end_refused(state, back)
         if await can_wait() and context.clarify:
             return Command(update={"question_back": back, "notes": notes}, goto="clarify")
         notes.append("clarify: the answer is a question back; ask again with what is missing")
@@ -120,12 +120,12 @@ class AdaptiveNodes(RagNodes):
             return Command(update={"route": "single", "notes": [note]}, goto="single")
         verdict = await self.guards.check_question(reply)
         if isinstance(verdict, Refusal):
-            return self.ended(state, verdict)
+            return self.end_refused(state, verdict)
         # the reply alone may be harmless, and so may the question alone
-        whole = _joined(state["search_query"], verdict, state["language"])
+        whole = _join_reply(state["search_query"], verdict, state["language"])
         checked = await self.guards.check_question(whole)
         if isinstance(checked, Refusal):
-            return self.ended(state, checked)
+            return self.end_refused(state, checked)
         report("clarified", reply=verdict)
         answered = Clarification(question=state["question_back"], reply=verdict)
         asked = [*state["clarifications"], answered]
@@ -156,21 +156,21 @@ class AdaptiveNodes(RagNodes):
 
     async def search_hop(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
         """Fetch passages for the sub-question; those that this user may not see are left out."""
-        documents = await self.found(state["sub_question"], context)
+        documents = await self.search(state["sub_question"], context)
         return {"hop_documents": [*state["hop_documents"], documents]}
 
     async def answer_hop(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
         """Note what the passages say to the sub-question; the note is for the next steps, not for the user."""
         question, documents = state["sub_question"], state["hop_documents"][-1]
-        written = await self.answered(question, documents, state, context, stream=False)
-        text = await self.allowed_part(renumbered(written["answer"], {}))
+        written = await self.answer_from(question, documents, state, context, stream=False)
+        text = await self.check_part(renumbered(written["answer"], {}))
         return {"hops": [*state["hops"], Hop(question=question, answer=" ".join(text.split())[:MAX_NOTED])]}
 
     async def conclude(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
         """Answer from the passages of all steps; what was noted on the way is no source."""
-        documents = interleaved(state["hop_documents"])
+        documents = interleave(state["hop_documents"])
         more: Any = {"name": "answer_from_hops", "history": _history(state)}
-        update = await self.answered(state["search_query"], documents, state, context, **more)
+        update = await self.answer_from(state["search_query"], documents, state, context, **more)
         return {**update, "documents": documents, "hop_documents": []}
 
     async def finish(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
@@ -182,7 +182,7 @@ class AdaptiveNodes(RagNodes):
         if state["route"] == "direct":
             verdict = await self.guards.check_answer(answer)
             if isinstance(verdict, Refusal):
-                return self.refused(verdict, asked)
+                return self.refusal_update(verdict, asked)
             notes = ["answer: changed by a guard"] if verdict != answer else []
             report("cited", status="unsourced")
             return {
@@ -198,9 +198,9 @@ class AdaptiveNodes(RagNodes):
         report("cited", status=state["status"])
         return turn
 
-    def ended(self, state: AdaptiveState, refusal: Refusal) -> Command[Any]:
+    def end_refused(self, state: AdaptiveState, refusal: Refusal) -> Command[Any]:
         """End the run by a guard's refusal."""
-        return Command(update=self.refused(refusal, state["asked"]), goto=END)
+        return Command(update=self.refusal_update(refusal, state["asked"]), goto=END)
 
 
 def _go_to(route: Route, classified: Update, why: str = "") -> Command[Any]:
@@ -214,7 +214,7 @@ def _conclude(*notes: str) -> Command[Any]:
     return Command(update={"sub_question": "", "notes": list(notes)}, goto="conclude")
 
 
-def _joined(question: str, reply: str, language: str) -> str:
+def _join_reply(question: str, reply: str, language: str) -> str:
     """The question with the reply in brackets, both verbatim: no model can lose either."""
     whole = f"{question}（{reply}）" if language == "zh" else f"{question} ({reply})"
     return whole[:MAX_QUESTION_CHARS]
@@ -224,10 +224,10 @@ def _history(state: AdaptiveState) -> Markup:
     """Sub-questions and their answers, rendered as a conversation for a prompt."""
     none = DECLINED[state["language"]]
     turns = [Turn(question=hop["question"], answer=hop["answer"] or none) for hop in state["hops"]]
-    return rendered(turns, MAX_HISTORY)
+    return render_turns(turns, MAX_HISTORY)
 
 
-def interleaved(found: list[list[Document]]) -> list[Document]:
+def interleave(found: list[list[Document]]) -> list[Document]:
     """The best passage of each step, then the second of each, and so on; each passage once."""
     kept: dict[str, Document] = {}
     for document in chain.from_iterable(zip_longest(*found)):

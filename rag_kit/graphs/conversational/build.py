@@ -10,7 +10,7 @@ from langgraph.graph import END, START
 from langgraph.graph.state import CompiledStateGraph
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs.conversational.nodes import ConversationalNodes, left_out
+from rag_kit.graphs.conversational.nodes import ConversationalNodes, note_left_out
 from rag_kit.graphs.conversational.state import ConversationalContext, ConversationalState
 from rag_kit.graphs.state import QuestionInput
 from rag_kit.graphs.wiring import READY, GraphOptions, RagGraph
@@ -77,6 +77,6 @@ def build_conversational_rag(
     kept = {"remember": "user_id"} if remember else {}
     graph.add_step("cite", nodes.cite, {**kept, "suggest": "related_questions", END: "answered"})
     if remember:
-        graph.add_step("remember", nodes.remember, END, on_cap=left_out("remember"))
-    graph.add_step("suggest", nodes.suggest, END, on_cap=left_out("related questions"))
+        graph.add_step("remember", nodes.remember, END, on_cap=note_left_out("remember"))
+    graph.add_step("suggest", nodes.suggest, END, on_cap=note_left_out("related questions"))
     return graph.built()

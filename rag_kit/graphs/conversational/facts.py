@@ -36,7 +36,7 @@ def namespace(user_id: str) -> tuple[str, str, str]:
     return ("rag_kit", check_user_id(user_id).replace(".", "%2E"), "facts")
 
 
-def signed_in(user_id: str) -> Step[Any]:
+def check_signed_in(user_id: str) -> Step[Any]:
     """Refuse another user's id where the server knows who asks.
 
     LangGraph's server puts the identity that its authentication found into the run's configuration.
@@ -61,7 +61,7 @@ async def read(store: BaseStore, user_id: str) -> list[str]:
     item: Item | None = await _on_store(store, GetOp(namespace(user_id), KEY))
     stored = item.value.get("facts") if item is not None else None
     texts = stored if isinstance(stored, list) else []
-    return [fact for each in texts if isinstance(each, str) and (fact := tidy(each))]
+    return [fact for each in texts if isinstance(each, str) and (fact := clean_fact(each))]
 
 
 def write(store: BaseStore, user_id: str, facts: Sequence[str]) -> Step[Any]:
@@ -95,26 +95,26 @@ def _forgetting(store: Any, user_id: str) -> Step[Any]:
     return _on_store(store, PutOp(namespace(user_id), KEY, None))
 
 
-def merged(known: Sequence[str], new: Iterable[str], said: str, most: int) -> list[str]:
+def merge_facts(known: Sequence[str], new: Iterable[str], said: str, most: int) -> list[str]:
     """The facts that are kept after a message: cleaned, without repeats, the newest where there are too many.
 
     A fact must share a word with what the user wrote, so that nothing is kept that came from somewhere else.
     """
-    kept = [fact for fact in map(tidy, known) if fact]
+    kept = [fact for fact in map(clean_fact, known) if fact]
     words = set(content_words(said))
-    for fact in map(tidy, new):
+    for fact in map(clean_fact, new):
         if fact and words & set(content_words(fact)) and _same(fact) not in map(_same, kept):
             kept.append(fact)
     return kept[-most:]
 
 
-def tidy(fact: str) -> str:
+def clean_fact(fact: str) -> str:
     """A fact on one line, without invisible characters, of bounded length; "" where nothing is left."""
     line = _INVISIBLE.sub(" ", fact[: 4 * MAX_FACT_CHARS]).strip()
     return line if len(line) <= MAX_FACT_CHARS else line[: MAX_FACT_CHARS - 1].rstrip() + "…"
 
 
-def rendered(facts: Sequence[str]) -> str:
+def render_facts(facts: Sequence[str]) -> str:
     """The facts for a prompt, one a line; a plain text, so that the prompt escapes every tag in it."""
     return "\n".join(f"- {fact}" for fact in facts)
 

@@ -14,7 +14,7 @@ from rag_kit.errors import BudgetExceededError, ModelError
 from rag_kit.graphs.conversational import facts as store_of
 from rag_kit.graphs.conversational.state import ConversationalContext, ConversationalState
 from rag_kit.graphs.guards import Refusal
-from rag_kit.graphs.nodes import RagNodes, rendered
+from rag_kit.graphs.nodes import RagNodes, render_turns
 from rag_kit.graphs.running import OnCap, attempt, report
 from rag_kit.graphs.state import Turn, Update
 from rag_kit.models.structured import RAISE
@@ -43,11 +43,11 @@ class ConversationalNodes(RagNodes):
 
     async def begin(self, state: ConversationalState, context: ConversationalContext) -> Command[Any]:
         """See whether the question may be asked, read what is known about the user; no model is called."""
-        update = await self.checked(state, context)
+        update = await self.first_update(state, context)
         if isinstance(update, Command):
             return update
         if context.user_id:
-            update["facts"], notes = await self._recalled(context.user_id)
+            update["facts"], notes = await self._recall(context.user_id)
             update["notes"] = Overwrite(notes)
         history, summary = state.get("history") or [], state.get("summary") or ""
         if is_long(history, summary, context.max_history_turns, context.max_history_chars):
@@ -55,12 +55,12 @@ class ConversationalNodes(RagNodes):
         needed = history or summary or update["facts"]
         return Command(update=update, goto="condense" if needed else "retrieve")
 
-    async def _recalled(self, user_id: str) -> tuple[list[str], list[str]]:
+    async def _recall(self, user_id: str) -> tuple[list[str], list[str]]:
         """What is known about the user, and notes."""
         store = get_runtime().store
         if not self.max_facts:
             return [], ["memory: this graph was built without remember=True; user_id is not used"]
-        await store_of.signed_in(user_id)
+        await store_of.check_signed_in(user_id)
         if store is None:
             return [], ["memory: the graph has no store; nothing is known or remembered about the user"]
         found = await attempt(store_of.read(store, user_id), Exception)
@@ -72,8 +72,8 @@ class ConversationalNodes(RagNodes):
     async def summarise(self, state: ConversationalState, context: ConversationalContext) -> Update:
         """Put the older turns into the summary; without one the newest turns alone are used."""
         most = context.max_history_chars // 4
-        older, newer = split(state["history"], context.max_history_turns, context.max_history_chars)
-        values = {"history": shown_turns(older, state.get("summary") or ""), "max_chars": most}
+        older, newer = split_history(state["history"], context.max_history_turns, context.max_history_chars)
+        values = {"history": render_conversation(older, state.get("summary") or ""), "max_chars": most}
         written = await attempt(self.write("summarise_history", state, context, values))
         if isinstance(written, ModelError):
             why = f"no summary was written ({type(written).__name__}); the newest turns were used"
@@ -89,15 +89,15 @@ class ConversationalNodes(RagNodes):
         """Make the question stand alone: without the conversation, and without knowing who asks."""
         history, summary, most = state.get("history"), state.get("summary") or "", context.max_history_chars
         name = "condense_for_user" if state["facts"] else "condense"
-        shown = shown_turns(history or [], summary, most)
-        found = await self.condensed(state, context, shown, name, **_facts(state))
+        shown = render_conversation(history or [], summary, most)
+        found = await self.complete_question(state, context, shown, name, **_facts(state))
         return found if isinstance(found, Command) else Command(update=found, goto="retrieve")
 
     async def answer(self, state: ConversationalState, context: ConversationalContext) -> Update:
         """Answer from the passages alone; what is known about the user only says what matters to them."""
         name = "answer_for_user" if state["facts"] else "answer"
         question, documents = state["search_query"], state["documents"]
-        return await self.answered(question, documents, state, context, name=name, **_facts(state))
+        return await self.answer_from(question, documents, state, context, name=name, **_facts(state))
 
     async def cite(self, state: ConversationalState, context: ConversationalContext) -> Command[Any]:
         """Check every citation; then, side by side, remember and offer questions, where that is wanted."""
@@ -115,21 +115,21 @@ class ConversationalNodes(RagNodes):
         store, user_id = get_runtime().store, context.user_id
         if store is None or not user_id:
             return {}
-        values = {"question": state["asked"], "facts": store_of.rendered(state["facts"])}
+        values = {"question": state["asked"], "facts": store_of.render_facts(state["facts"])}
         noted = await attempt(self.ask("remember_facts", state, context, values, RAISE))
         if isinstance(noted, Exception):
-            return _unusable("remember", noted)
+            return _note_unusable("remember", noted)
         if not noted.facts:
             return {}
-        kept = await attempt(self._remembered(store, user_id, noted.facts, state["asked"]), Exception)
+        kept = await attempt(self._remember(store, user_id, noted.facts, state["asked"]), Exception)
         if isinstance(kept, Exception):
             return {"notes": [f"remember: the facts could not be kept ({type(kept).__name__})"]}
         return {"facts": kept}
 
-    async def _remembered(self, store: Any, user_id: str, noted: Sequence[str], said: str) -> list[str]:
+    async def _remember(self, store: Any, user_id: str, noted: Sequence[str], said: str) -> list[str]:
         # read again, since another run of the same user may have written meanwhile
         known = await store_of.read(store, user_id)
-        kept = store_of.merged(known, noted, said, self.max_facts)
+        kept = store_of.merge_facts(known, noted, said, self.max_facts)
         if kept != known:
             await store_of.write(store, user_id, kept)
             report("remembered", facts=len([fact for fact in kept if fact not in known]))
@@ -141,22 +141,22 @@ class ConversationalNodes(RagNodes):
         values = {
             "question": state["search_query"],
             "answer": state["answer"],
-            "passages": self.rendered_passages(state["documents"]),
-            "history": shown_turns(earlier, state.get("summary") or "", _MAX_HISTORY),
+            "passages": self.render_fitting_passages(state["documents"]),
+            "history": render_conversation(earlier, state.get("summary") or "", _MAX_HISTORY),
             "count": count,
         }
         offered = await attempt(self.ask("related_questions", state, context, values, RAISE))
         if isinstance(offered, Exception):
-            return _unusable("related questions", offered)
+            return _note_unusable("related questions", offered)
         asked = [state["asked"], state["search_query"], *(turn["question"] for turn in earlier)]
-        questions = worth_asking(offered.queries, state["documents"], asked, count)
+        questions = select_questions(offered.queries, state["documents"], asked, count)
         verdicts = [await self.guards.check_answer(question) for question in questions]
         kept = [verdict for verdict in verdicts if not isinstance(verdict, Refusal)]
         report("suggested", questions=len(kept))
         return {"related_questions": kept}
 
 
-def left_out(what: str) -> OnCap:
+def note_left_out(what: str) -> OnCap:
     """The answer stands when a cap of the run leaves no room for more; a note says what was left out."""
 
     def capped(state: Any, context: Any, error: BudgetExceededError) -> Update:
@@ -170,7 +170,7 @@ def is_long(history: Sequence[Turn], summary: str, max_turns: int, max_chars: in
     return len(history) > max_turns or _length(history) + len(summary) > max_chars
 
 
-def split(history: Sequence[Turn], max_turns: int, max_chars: int) -> tuple[list[Turn], list[Turn]]:
+def split_history(history: Sequence[Turn], max_turns: int, max_chars: int) -> tuple[list[Turn], list[Turn]]:
     """The older turns, to be summarised, and the newer ones: half of what the caps allow.
 
     Half, so that the model is asked for a summary every few turns and not at each. The newest turn stays, unless
@@ -185,9 +185,9 @@ def split(history: Sequence[Turn], max_turns: int, max_chars: int) -> tuple[list
     return list(history[:first]), list(history[first:])
 
 
-def shown_turns(history: Sequence[Turn], summary: str, max_chars: int = MAX_SUMMARISED) -> Markup:
+def render_conversation(history: Sequence[Turn], summary: str, max_chars: int = MAX_SUMMARISED) -> Markup:
     """Summary and turns for a prompt; where they do not fit, the newest turns do."""
-    written = rendered(history, max_chars)
+    written = render_turns(history, max_chars)
     turn = f'<turn role="summary">{escape_tags(summary)}</turn>'
     return Markup("\n".join([turn, written])) if summary else written
 
@@ -197,14 +197,14 @@ def _length(history: Sequence[Turn]) -> int:
 
 
 def _facts(state: ConversationalState) -> dict[str, Any]:
-    return {"facts": store_of.rendered(state["facts"])} if state["facts"] else {}
+    return {"facts": store_of.render_facts(state["facts"])} if state["facts"] else {}
 
 
-def _unusable(what: str, error: Exception) -> Update:
+def _note_unusable(what: str, error: Exception) -> Update:
     return {"notes": [f"{what}: left out, the model gave nothing usable ({type(error).__name__})"]}
 
 
-def worth_asking(
+def select_questions(
     offered: Iterable[str], documents: Sequence[Document], asked: Iterable[str], most: int
 ) -> list[str]:
     """Leave out what was asked before, what repeats, and what no passage helps to answer, as far as words tell."""

@@ -9,7 +9,7 @@ from langchain_core.retrievers import BaseRetriever
 from langgraph.graph import END, START
 from langgraph.graph.state import CompiledStateGraph
 
-from rag_kit.graphs.crag.nodes import CragNodes, ways_on
+from rag_kit.graphs.crag.nodes import CragNodes, next_edges
 from rag_kit.graphs.crag.state import CragContext, CragState
 from rag_kit.graphs.crag.web import WebSearch
 from rag_kit.graphs.evaluators.function import grader_of
@@ -78,7 +78,7 @@ def build_crag(
     graph.add_step("retrieve", nodes.retrieve, "grade", fetches=True)
     graph.add_step("grade", nodes.grade)
     graph.add_conditional_edges(
-        "grade", ways_on, {"correct, ambiguous": "refine", "incorrect, ambiguous": "rewrite_query"}
+        "grade", next_edges, {"correct, ambiguous": "refine", "incorrect, ambiguous": "rewrite_query"}
     )
     graph.add_step("refine", nodes.refine, "generate")
     graph.add_step(

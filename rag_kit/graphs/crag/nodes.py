@@ -10,8 +10,8 @@ from langgraph.types import Command, Overwrite, interrupt
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.crag.state import CragContext, CragState, PassageGrading
 from rag_kit.graphs.crag.strips import DEFAULT_STRIPS, MAX_JUDGED, select_strips
-from rag_kit.graphs.crag.web import WebSearch, approved, one_line
-from rag_kit.graphs.evaluators.base import Evaluator, Grading, Thresholds, judged_by, unjudged
+from rag_kit.graphs.crag.web import WebSearch, one_line, read_approval
+from rag_kit.graphs.evaluators.base import Evaluator, Grading, Thresholds, judge_passages, note_ungraded
 from rag_kit.graphs.guards import Refusal
 from rag_kit.graphs.nodes import RagNodes
 from rag_kit.graphs.running import can_wait, report
@@ -44,13 +44,13 @@ class CragNodes(RagNodes):
 
     async def retrieve(self, state: CragState, context: CragContext) -> Update:
         """Fetch the passages that this user may see."""
-        passages = await self.found(state["search_query"], context)
+        passages = await self.search(state["search_query"], context)
         return {"retrieved": passages, "documents": passages}
 
     async def grade(self, state: CragState, context: CragContext) -> Update:
         """Judge all passages at once, and choose the paper's action by the thresholds."""
         passages = state["retrieved"]
-        gradings = await judged_by(
+        gradings = await judge_passages(
             self.evaluator,
             state["search_query"],
             passages,
@@ -73,19 +73,19 @@ class CragNodes(RagNodes):
             "action": action,
             "notes": [
                 f"grade: {reason if gradings else 'incorrect: the retriever found nothing'}",
-                *unjudged("grade", gradings),
+                *note_ungraded("grade", gradings),
             ],
         }
 
     async def refine(self, state: CragState, context: CragContext) -> Update:
         """Keep the strips of the passages that help, in the order of the passages."""
-        return await self._selected(state, context, "retrieved", state["retrieved"])
+        return await self._select(state, context, "retrieved", state["retrieved"])
 
     async def select_external(self, state: CragState, context: CragContext) -> Update:
         """Keep the strips of the web's results that help; the same evaluator and thresholds as for passages."""
-        return await self._selected(state, context, "web", state["web_documents"])
+        return await self._select(state, context, "web", state["web_documents"])
 
-    async def _selected(
+    async def _select(
         self,
         state: CragState,
         context: CragContext,
@@ -103,7 +103,7 @@ class CragNodes(RagNodes):
             origin=origin,
             size=context.strip_sentences,
             most=context.max_strips or (DEFAULT_STRIPS if drops else MAX_JUDGED),
-            threshold=self._least(context, inside=inside),
+            threshold=self._min_confidence(context, inside=inside),
             known=known if inside else None,
             keep_one=inside,
             instructions=context.grade_instructions,
@@ -139,21 +139,21 @@ class CragNodes(RagNodes):
         query = state["web_query"]
         if not await can_wait():
             # a run that cannot wait would end here without an answer, and nobody could let it go on
-            return _not_searched(
+            return _skip_search(
                 "a person's approval was asked for, and without a checkpointer nobody can be waited for"
             )
-        edited, why = approved(
+        edited, why = read_approval(
             interrupt({"query": query, "reason": _WHY_WEB[state["action"] or "ambiguous"]})
         )
         if edited is None:
-            return _not_searched(why)
+            return _skip_search(why)
         if edited:
             verdict = await self.guards.check_question(edited)
             if isinstance(verdict, Refusal):
-                return _not_searched(f"a guard refused the query: {verdict.reason or 'no reason given'}")
+                return _skip_search(f"a guard refused the query: {verdict.reason or 'no reason given'}")
             query = one_line(verdict)
             if not query:
-                return _not_searched("nothing is left of the query")
+                return _skip_search("nothing is left of the query")
         report("web_approved", web_query=query)
         return Command(update={"web_query": query}, goto="web_search")
 
@@ -164,7 +164,7 @@ class CragNodes(RagNodes):
         found, why = await self.web.find(
             query, most=context.web_results, chars=context.web_result_chars, timeout=context.web_timeout
         )
-        allowed = await self.allowed(found)
+        allowed = await self.visible_passages(found)
         report("searched_web", web_query=query, results=len(allowed), failed=why is not None)
         if why is not None:
             return {"notes": [f"web: {why}"]}
@@ -178,14 +178,14 @@ class CragNodes(RagNodes):
         kept = [
             strip["score"] for strip in state["strips"] if strip["origin"] == "retrieved" and strip["kept"]
         ]
-        if external and max(kept, default=-1.0) < self._least(context, inside=True):
+        if external and max(kept, default=-1.0) < self._min_confidence(context, inside=True):
             # the best of what was retrieved was kept for want of anything better, and the web gave better
             internal = []
             update["strips"] = Overwrite(
                 [{**strip, "kept": strip["kept"] and strip["origin"] == "web"} for strip in state["strips"]]
             )
         documents = [*internal, *external]
-        answer = await self.answered(state["search_query"], documents, state, context)
+        answer = await self.answer_from(state["search_query"], documents, state, context)
         return {**update, **answer, "internal": internal, "documents": documents}
 
     def _thresholds(self, context: CragContext) -> Thresholds:
@@ -200,7 +200,7 @@ class CragNodes(RagNodes):
             lower = upper = lower if context.upper is None else upper
         return Thresholds(lower, upper)
 
-    def _least(self, context: CragContext, *, inside: bool) -> float:
+    def _min_confidence(self, context: CragContext, *, inside: bool) -> float:
         """The least confidence of a strip that is kept; by default the lower threshold of passages.
 
         All strips of what was retrieved stay where the evaluator's confidence is too weak to drop some.
@@ -210,7 +210,7 @@ class CragNodes(RagNodes):
         return -1.0 if inside and not self.evaluator.selective else self._thresholds(context).lower
 
 
-def ways_on(state: CragState) -> list[str]:
+def next_edges(state: CragState) -> list[str]:
     """The labels of the edges that follow from the action."""
     action = state.get("action")
     if action not in _REASONS:
@@ -220,6 +220,6 @@ def ways_on(state: CragState) -> list[str]:
     return [way for way in ("correct, ambiguous", "incorrect, ambiguous") if action in way.split(", ")]
 
 
-def _not_searched(why: str) -> Command[Any]:
+def _skip_search(why: str) -> Command[Any]:
     report("web_refused")
     return Command(update={"web_query": "", "notes": [f"web: not searched, {why}"]}, goto="generate")

@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 
 from rag_kit.documents import copy_document, with_provenance
 from rag_kit.graphs.crag.state import Strip
-from rag_kit.graphs.evaluators.base import Evaluator, Grading, judged_by
+from rag_kit.graphs.evaluators.base import Evaluator, Grading, judge_passages
 from rag_kit.text import sentences
 
 #: A passage of so many sentences is one strip as it stands.
@@ -78,8 +78,8 @@ async def select_strips(
         if known and reuse and whole.strip() == whole[place[1] : place[2]]:
             gradings[place] = known[place[0]]
     asked = [place for place in judged if place not in gradings]
-    parts = [_part(passages[number], start, end) for number, start, end in asked]
-    fresh = await judged_by(evaluator, question, parts, language, instructions=instructions)
+    parts = [_cut_span(passages[number], start, end) for number, start, end in asked]
+    fresh = await judge_passages(evaluator, question, parts, language, instructions=instructions)
     gradings.update(zip(asked, fresh, strict=True))
     # the best first; of equals the earlier one, whose passage ranks higher
     ranking = sorted(judged, key=lambda place: -gradings[place].score)
@@ -98,11 +98,11 @@ async def select_strips(
         )
         for place in judged
     ]
-    documents = _joined(strips, passages, evaluator.name, question)
+    documents = _join_strips(strips, passages, evaluator.name, question)
     return Selection(documents, strips, len(places) - len(judged), rescued)
 
 
-def _part(passage: Document, start: int, end: int) -> Document:
+def _cut_span(passage: Document, start: int, end: int) -> Document:
     """A span of a passage as a document of its own, with title, heading and page of the whole.
 
     The offsets of a chunk in its file (metadata ``start`` and ``end``) become those of the span.
@@ -116,7 +116,7 @@ def _part(passage: Document, start: int, end: int) -> Document:
     return part
 
 
-def _joined(
+def _join_strips(
     strips: Sequence[Strip], passages: Sequence[Document], evaluator: str, question: str
 ) -> list[Document]:
     """Strips that were kept, neighbours as one span, so that each document is verbatim text of its passage."""
@@ -128,7 +128,7 @@ def _joined(
         number = run[0]["passage"]
         documents.append(
             with_provenance(
-                _part(passages[number], run[0]["start"], run[-1]["end"]),
+                _cut_span(passages[number], run[0]["start"], run[-1]["end"]),
                 score=max(strip["score"] for strip in run),
                 rank=rank,
                 stage="crag:refine" if run[0]["origin"] == "retrieved" else "crag:select_external",

@@ -24,7 +24,7 @@ from rag_kit.concurrency.branches import describe_failure
 from rag_kit.concurrency.bridge import run_coroutine, run_in_thread
 from rag_kit.documents import clean_text, copy_document, with_provenance
 from rag_kit.errors import BudgetExceededError, InvalidInputError, RagKitError
-from rag_kit.graphs.running import bounded, without_tokens
+from rag_kit.graphs.running import call_within_deadline, without_tokens
 from rag_kit.models.runnables import acall_runnable
 from rag_kit.text import fold
 
@@ -71,7 +71,7 @@ class WebSearch:
         logger.info("web search with %s: %s", self.name, clean_text(redact(query)))
         sync, native = partial(self._call, query), partial(self._acall, query)
         try:
-            given = await bounded("web search", sync, native, timeout=timeout)
+            given = await call_within_deadline("web search", sync, native, timeout=timeout)
             found = web_documents(given, most=most, chars=chars, query=query, tool=self.name)
             if not found and isinstance(given, Mapping) and given.get("error"):
                 raise RagKitError(f"the tool says: {str(given['error'])[:300]}")
@@ -87,16 +87,16 @@ class WebSearch:
         # a search that asks a model of its own must not stream its words into the answer
         given, config = self._input(query), without_tokens(config)
         try:
-            return _unpacked(self.search.invoke(given, config))
+            return _results_of(self.search.invoke(given, config))
         except NotImplementedError:  # a tool that is only asynchronous
-            return _unpacked(run_coroutine(self.search.ainvoke(given, config)))
+            return _results_of(run_coroutine(self.search.ainvoke(given, config)))
 
     async def _acall(self, query: str, config: RunnableConfig) -> Any:
         given, config = self._input(query), without_tokens(config)
         # a tool without asynchronous code of its own would queue in asyncio's small pool
         if isinstance(self.tool, (StructuredTool, Tool)) and self.tool.coroutine is None:
-            return _unpacked(await run_in_thread(self.search.invoke, given, config))
-        return _unpacked(await acall_runnable(self.search, given, config))
+            return _results_of(await run_in_thread(self.search.invoke, given, config))
+        return _results_of(await acall_runnable(self.search, given, config))
 
     def _input(self, query: str) -> Any:
         if self.tool is None:
@@ -128,7 +128,7 @@ def _argument(tool: BaseTool) -> str:
     return (required or [name for name in _QUERIES if name in names] or names)[0]
 
 
-def _unpacked(value: Any) -> Any:
+def _results_of(value: Any) -> Any:
     """What a tool call gave: the artifact if it holds results, else the content."""
     if not isinstance(value, ToolMessage):
         return value
@@ -149,7 +149,7 @@ def web_documents(value: Any, *, most: int, chars: int, query: str, tool: str) -
         marked.page_content = text
         marked.metadata.pop("url", None)
         marked.metadata.update({"url": link} if link else {}, origin="web", source=link or "web")
-        if title := _first(document.metadata, _TITLES):
+        if title := _first_text(document.metadata, _TITLES):
             marked.metadata["title"] = " ".join(clean_text(title).split())[:_MAX_TITLE]
         found[text] = with_provenance(
             marked, score=None, rank=len(found) + 1, stage="web", retriever=tool, query=query
@@ -165,7 +165,7 @@ def _documents(value: Any, depth: int) -> Iterator[Document]:
     if isinstance(value, Document):
         yield value
     elif isinstance(value, str):
-        parsed = _parsed(value)
+        parsed = _parse_json(value)
         if parsed is None:
             yield Document(value)
         else:
@@ -174,16 +174,18 @@ def _documents(value: Any, depth: int) -> Iterator[Document]:
         lists = [value[name] for name in _LISTS if isinstance(value.get(name), list | tuple | Mapping)]
         if lists:
             yield from _documents(lists, depth)
-        elif text := _first(value, _TEXTS):
+        elif text := _first_text(value, _TEXTS):
             inner = value.get("metadata")
             known = {**(inner if isinstance(inner, Mapping) else {}), **value}
-            yield Document(text, metadata={"url": _first(known, _LINKS), "title": _first(known, _TITLES)})
+            yield Document(
+                text, metadata={"url": _first_text(known, _LINKS), "title": _first_text(known, _TITLES)}
+            )
     elif isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
         for item in value:
             yield from _documents(item, depth + 1)
 
 
-def _parsed(text: str) -> list[Any] | dict[str, Any] | None:
+def _parse_json(text: str) -> list[Any] | dict[str, Any] | None:
     """The list or object that a text is as JSON."""
     if text.lstrip()[:1] not in ("[", "{") or len(text) > _MAX_JSON:
         return None
@@ -194,7 +196,7 @@ def _parsed(text: str) -> list[Any] | dict[str, Any] | None:
     return parsed if isinstance(parsed, list | dict) else None
 
 
-def _first(item: Mapping[Any, Any], names: Sequence[str]) -> str:
+def _first_text(item: Mapping[Any, Any], names: Sequence[str]) -> str:
     texts = (item.get(name) for name in names)
     return next((text for text in texts if isinstance(text, str) and text.strip()), "")
 
@@ -212,11 +214,11 @@ def _link(metadata: Mapping[str, Any]) -> str:
     return ""
 
 
-def approved(reply: Any) -> tuple[str | None, str]:
+def read_approval(reply: Any) -> tuple[str | None, str]:
     """What a person's reply means: the query in place of the one shown, "" for that one, None for a refusal and why.
 
     Example:
-        >>> approved("OK!"), approved(False), approved("fan start")
+        >>> read_approval("OK!"), read_approval(False), read_approval("fan start")
         (('', ''), (None, 'a person refused'), ('fan start', ''))
     """
     if isinstance(reply, str):

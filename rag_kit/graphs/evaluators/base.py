@@ -118,14 +118,14 @@ class Evaluator(ABC):
         return Grading(score, f"{UNGRADED}{line[:_LONGEST]}")
 
 
-def unjudged(node: str, gradings: Sequence[Grading]) -> list[str]:
+def note_ungraded(node: str, gradings: Sequence[Grading]) -> list[str]:
     """The note of a node on the passages that could not be judged; none where all were."""
     failed = [one.reason for one in gradings if one.reason.startswith(UNGRADED)]
     why = "".join(failed[:1]).removeprefix(UNGRADED)
     return [f"{node}: {len(failed)} of {len(gradings)} passages could not be judged: {why}"] if failed else []
 
 
-async def judged_by(
+async def judge_passages(
     evaluator: Evaluator,
     question: str,
     passages: Sequence[Document],

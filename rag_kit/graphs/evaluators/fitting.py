@@ -12,7 +12,7 @@ from langchain_core.documents import Document
 
 from rag_kit.concurrency.steps import run
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs.evaluators.base import UNGRADED, Evaluator, Thresholds, judged_by
+from rag_kit.graphs.evaluators.base import UNGRADED, Evaluator, Thresholds, judge_passages
 from rag_kit.graphs.evaluators.function import as_evaluator
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ async def _judge(evaluator: Evaluator, pairs: Any, language: str) -> tuple[list[
     scores: list[float | None] = []
     for question, of_one in groupby(pairs, key=itemgetter(0)):
         documents = [Document(given) if isinstance(given, str) else given for _, given, _ in of_one]
-        gradings = await judged_by(evaluator, question, documents, language)
+        gradings = await judge_passages(evaluator, question, documents, language)
         scores += [None if one.reason.startswith(UNGRADED) else one.score for one in gradings]
     if scores and all(score is None for score in scores):
         raise InvalidInputError(f"{evaluator.name} could judge none of the {len(scores)} pairs.")

@@ -19,7 +19,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.evaluators.base import UNGRADED, Evaluator, Grading, Thresholds
 from rag_kit.graphs.evaluators.lexical import LexicalEvaluator
 from rag_kit.graphs.evaluators.models import CrossEncoderEvaluator, LLMEvaluator
-from rag_kit.graphs.running import attempt, beside, user_function, without_tokens
+from rag_kit.graphs.running import attempt, run_side_by_side, user_function, without_tokens
 from rag_kit.models.chat import bare_model, is_extractive
 from rag_kit.models.runnables import acall_runnable
 from rag_kit.retrieval.answers import grade_score
@@ -87,7 +87,7 @@ class FunctionEvaluator(Evaluator):
             values = await attempt(user_function(self.name, self.func, question, copies), Exception)
             values = _one_for_each(values, len(copies))
         else:
-            fan = await beside([self._call(question, passage) for passage in copies])
+            fan = await run_side_by_side([self._call(question, passage) for passage in copies])
             values = [outcome.value if outcome.ok else outcome.error for outcome in fan.outcomes]
         gradings = [self._grading_or_error(value) for value in values]
         faults = [error for error in gradings if isinstance(error, _FAULTS)]

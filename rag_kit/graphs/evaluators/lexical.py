@@ -12,7 +12,7 @@ from langchain_core.embeddings import Embeddings
 from rag_kit.concurrency.steps import Step
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.evaluators.base import UNGRADED, Evaluator, Grading, Thresholds
-from rag_kit.graphs.running import compute, together
+from rag_kit.graphs.running import compute, values_side_by_side
 from rag_kit.models.clients import aembed_documents, aembed_query, embed_documents, embed_query
 from rag_kit.models.embedding import embedding_name
 from rag_kit.text import detect_language
@@ -83,7 +83,7 @@ class LexicalEvaluator(Evaluator):
         model: Any = self.embeddings
         query = Step("query", lambda _: embed_query(model, question), lambda _: aembed_query(model, question))
         rest = Step("rest", lambda _: embed_documents(model, texts), lambda _: aembed_documents(model, texts))
-        one, many = await together([query, rest])
+        one, many = await values_side_by_side([query, rest])
         values = [
             sum(a * b for a, b in zip(one, each, strict=True)) / (math.hypot(*one) * math.hypot(*each) or 1.0)
             for each in many

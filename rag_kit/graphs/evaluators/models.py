@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.evaluators.base import Evaluator, Grading, Thresholds
-from rag_kit.graphs.running import ask, beside, user_function
+from rag_kit.graphs.running import ask, run_side_by_side, user_function
 from rag_kit.prompts import load_prompt, render_passages
 from rag_kit.retrieval.answers import grade_score, read_numbers
 from rag_kit.retrieval.base import check_count
@@ -81,7 +81,7 @@ class LLMEvaluator(Evaluator):
         for batch in batches:
             values = {"question": question, "passages": render_passages(batch), "count": len(batch)}
             calls.append(ask(self.llm, prompt, {name: values[name] for name in prompt.input_variables}))
-        fan = await beside(calls)
+        fan = await run_side_by_side(calls)
         gradings: list[Grading] = []
         for batch, outcome in zip(batches, fan.outcomes, strict=True):
             if isinstance(outcome.error, InvalidInputError):

@@ -79,10 +79,10 @@ def rank(
     A beam for which some candidate had nothing to add competes as it stands, too; one that got no candidate at all
     has ended. Equal scores: the longer answer, then the order given.
     """
-    judged = [_scored(candidate, beams[candidate["beam"] - 1], weights) for candidate in candidates]
-    running = _competing(judged, beams, hard)
+    judged = [_score(candidate, beams[candidate["beam"] - 1], weights) for candidate in candidates]
+    running = _select_competitors(judged, beams, hard)
     options: list[tuple[Beam, Candidate | None]] = [
-        (_extended(beams[one["beam"] - 1], one), one) for one in running
+        (_extend(beams[one["beam"] - 1], one), one) for one in running
     ]
     going = {one["beam"] for one in running}
     complete = {one["beam"] for one in judged if one["f"] is None and not one["reason"].startswith(FAILED)}
@@ -101,7 +101,7 @@ def rank(
     return kept, judged
 
 
-def shared_segments(beams: Sequence[Beam]) -> int:
+def count_shared_segments(beams: Sequence[Beam]) -> int:
     """How many segments all beams begin with: these are decided, whichever wins."""
     count = 0
     for parts in zip(*(beam["segments"] for beam in beams), strict=False):
@@ -111,24 +111,27 @@ def shared_segments(beams: Sequence[Beam]) -> int:
     return count
 
 
-def plain(text: str) -> str:
+def without_punctuation(text: str) -> str:
     """A text without case, blanks and punctuation, to see whether two say the same word for word."""
     return _NOT_WORD.sub("", text.casefold())
 
 
-def _scored(candidate: Candidate, beam: Beam, weights: Sequence[float]) -> Candidate:
+def _score(candidate: Candidate, beam: Beam, weights: Sequence[float]) -> Candidate:
     if not candidate["parts"]:
         return {**candidate}
     f = segment_score(candidate["parts"], weights)
     return {**candidate, "f": f, "score": beam_score([*(part["f"] for part in beam["segments"]), f])}
 
 
-def _competing(judged: Sequence[Candidate], beams: Sequence[Beam], hard: bool) -> list[Candidate]:
+def _select_competitors(judged: Sequence[Candidate], beams: Sequence[Beam], hard: bool) -> list[Candidate]:
     """The candidates that compete, best first: without those that a constraint drops, and each text once."""
     found: dict[tuple[str, ...], Candidate] = {}
     scored = [one for one in judged if one["f"] is not None]
     for one in sorted(scored, key=lambda one: -(one["score"] or 0.0)):  # stable: equal ones keep their order
-        path = (*(plain(part["text"]) for part in beams[one["beam"] - 1]["segments"]), plain(one["text"]))
+        path = (
+            *(without_punctuation(part["text"]) for part in beams[one["beam"] - 1]["segments"]),
+            without_punctuation(one["text"]),
+        )
         if hard and one["labels"].get("relevance") == "irrelevant":
             one["reason"] = "the passage is irrelevant (hard constraint)"
         elif hard and one["labels"].get("support") == "none":
@@ -138,12 +141,12 @@ def _competing(judged: Sequence[Candidate], beams: Sequence[Beam], hard: bool) -
     return list(found.values())
 
 
-def _extended(beam: Beam, one: Candidate) -> Beam:
+def _extend(beam: Beam, one: Candidate) -> Beam:
     segment = Segment(text=one["text"], beam=one["beam"], passage=one["passage"], f=one["f"] or 0.0)
     return {**first_beam(), "segments": [*beam["segments"], segment], "score": one["score"] or 0.0}
 
 
-def tidy(text: str, count: int) -> str:
+def clean_continuation(text: str, count: int) -> str:
     """A continuation without citations of its own, at most `count` sentences; empty if it says END."""
     bare = renumbered(text, {}).strip()
     kept = [one for one in sentences(bare) if not _END.match(one.text)][:count]
@@ -152,7 +155,7 @@ def tidy(text: str, count: int) -> str:
 
 def answer_so_far(beam: Beam) -> str:
     """The answer so far, without citations."""
-    return _joined([segment["text"] for segment in beam["segments"]])
+    return _join([segment["text"] for segment in beam["segments"]])
 
 
 def used_passages(segments: Sequence[Segment]) -> list[int]:
@@ -160,18 +163,18 @@ def used_passages(segments: Sequence[Segment]) -> list[int]:
     return list(dict.fromkeys(part["passage"] for part in segments if part["passage"] is not None))
 
 
-def cited_pieces(segments: Sequence[Segment]) -> list[str]:
+def cite_segments(segments: Sequence[Segment]) -> list[str]:
     """The segments as they stand in the answer, ``[n]`` after each sentence; joined they are the answer."""
     numbers = {passage: number for number, passage in enumerate(used_passages(segments), start=1)}
     pieces: list[str] = []
     for part in segments:
         mark = "" if part["passage"] is None else f"[{numbers[part['passage']]}]"
-        text = _joined([f"{_finished(one.text)}{mark}" for one in sentences(part["text"])])
-        pieces.append(_gap(pieces[-1] if pieces else "", text) + text)
+        text = _join([f"{_end_sentence(one.text)}{mark}" for one in sentences(part["text"])])
+        pieces.append(_separator(pieces[-1] if pieces else "", text) + text)
     return pieces
 
 
-def _finished(text: str) -> str:
+def _end_sentence(text: str) -> str:
     """A sentence with a stop, without which the citation check could not tell it from the next; rows have none."""
     text = " ".join(text.split())
     if text.startswith("|") or _ENDED.search(text):
@@ -179,14 +182,14 @@ def _finished(text: str) -> str:
     return text.rstrip(",;:，；：、") + ("。" if detect_language(text) == "zh" else ".")
 
 
-def _joined(parts: Sequence[str]) -> str:
+def _join(parts: Sequence[str]) -> str:
     text = ""
     for part in parts:
-        text += _gap(text, part) + part
+        text += _separator(text, part) + part
     return text
 
 
-def _gap(before: str, part: str) -> str:
+def _separator(before: str, part: str) -> str:
     """Rows of a table stand on lines of their own; Chinese sentences have no blank between them."""
     if not before:
         return ""

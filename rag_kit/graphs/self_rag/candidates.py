@@ -24,12 +24,12 @@ from rag_kit.graphs.self_rag.beams import (
     CRITIQUES,
     WORTH,
     answer_so_far,
+    clean_continuation,
     critique_score,
-    plain,
     sequence_probability,
-    tidy,
+    without_punctuation,
 )
-from rag_kit.graphs.self_rag.nodes import SelfRagNodes, unreadable
+from rag_kit.graphs.self_rag.nodes import SelfRagNodes, none_if_unreadable
 from rag_kit.graphs.self_rag.state import Beam, Candidate, SelfRagContext, SelfRagState
 from rag_kit.models.runnables import without_retries
 from rag_kit.prompts import render_passages
@@ -72,11 +72,11 @@ class CandidateWriter(SelfRagNodes):
         return with_logprobs(self.llm)
 
     def decision(
-        self, state: SelfRagState, context: SelfRagContext, beam: Beam, fallback: Any = unreadable
+        self, state: SelfRagState, context: SelfRagContext, beam: Beam, fallback: Any = none_if_unreadable
     ) -> Step[Reply]:
         """Ask whether documents are to be looked up for the next segment."""
         values = {"question": state["asked"], "answer": answer_so_far(beam)}
-        return self._scored("retrieve_needed", state, context, values, fallback=fallback)
+        return self._ask_scored("retrieve_needed", state, context, values, fallback=fallback)
 
     async def candidate(
         self, state: SelfRagState, context: SelfRagContext, beam: Beam, passage: int | None
@@ -90,16 +90,18 @@ class CandidateWriter(SelfRagNodes):
             values["passages"] = render_passages([document], max_chars=self.max_passage_chars)
         name = "continue_unaided" if passage is None else "continue_answer"
         count = context.segment_sentences
-        written = await self._scored(name, state, context, {**values, "count": str(count)})
-        one["text"] = text = tidy(written.value, count)
+        written = await self._ask_scored(name, state, context, {**values, "count": str(count)})
+        one["text"] = text = clean_continuation(written.value, count)
         if not text:
             return one
         said = [part.text for part in sentences(answer)] + [part["text"] for part in beam["segments"]]
-        if plain(text) in map(plain, said):
+        if without_punctuation(text) in map(without_punctuation, said):
             one["reason"] = "repeats the answer so far"
             return one
         name = "critique_usefulness" if passage is None else "critique"
-        verdict = await self._scored(name, state, context, {**values, "statement": text}, fallback=unreadable)
+        verdict = await self._ask_scored(
+            name, state, context, {**values, "statement": text}, fallback=none_if_unreadable
+        )
         for name in CRITIQUES[2:] if passage is None else CRITIQUES:
             label = _WORST[name] if verdict.value is None else str(getattr(verdict.value, name))
             one["labels"][name] = label
@@ -110,7 +112,7 @@ class CandidateWriter(SelfRagNodes):
         one["parts"]["p"] = sequence_probability([token.logprob for token in written.tokens])
         return one
 
-    def _scored(
+    def _ask_scored(
         self, name: str, state: SelfRagState, context: SelfRagContext, values: Any, **asking: Any
     ) -> Step[Reply]:
         """Ask by a prompt, for an object where there is a fallback; with log-probabilities if the run has them."""
@@ -211,13 +213,13 @@ def label_probabilities(
     written = rf"\b{re.escape(name)}\b\W{{1,12}}(?={re.escape(label)}\b)"
     for found in re.finditer(written, text, re.IGNORECASE):
         token = tokens[bisect_right(ends, found.end())]
-        known = _by_label([*token.top, (token.text, token.logprob)], labels)
+        known = _sum_by_label([*token.top, (token.text, token.logprob)], labels)
         if known[label] > 0:
             return known
     return None
 
 
-def _by_label(candidates: Sequence[tuple[str, float]], labels: Collection[str]) -> dict[str, float]:
+def _sum_by_label(candidates: Sequence[tuple[str, float]], labels: Collection[str]) -> dict[str, float]:
     """Add up the probabilities of the tokens that begin each label."""
     found = dict.fromkeys(labels, 0.0)
     for text, logprob in dict(candidates).items():  # the chosen token is mostly among the alternatives too

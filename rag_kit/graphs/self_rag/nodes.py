@@ -18,9 +18,9 @@ class SelfRagNodes(RagNodes):
     mode: ClassVar[str]
     state = SelfRagState
 
-    def cleared(self) -> Update:
+    def empty_update(self) -> Update:
         """The graph's keys as a run begins, and as a refused one ends."""
-        return {**super().cleared(), "mode": self.mode, "scoring": "labels"}
+        return {**super().empty_update(), "mode": self.mode, "scoring": "labels"}
 
     async def begin(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
         """Ask the guards, forget the last turn, make a follow-up question stand alone."""
@@ -59,7 +59,7 @@ def cap_of(error: BudgetExceededError, context: SelfRagContext) -> str:
     return f"{name}={getattr(context, name)}"
 
 
-def unreadable(error: Exception) -> None:
+def none_if_unreadable(error: Exception) -> None:
     """A structured answer that cannot be used is None; whatever else went wrong is raised."""
     if not isinstance(error, ModelOutputError):
         raise error

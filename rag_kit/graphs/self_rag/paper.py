@@ -17,14 +17,14 @@ from rag_kit.errors import (
     ModelUnauthorizedError,
     ModelUnreachableError,
 )
-from rag_kit.graphs.running import beside, branch, report, together
+from rag_kit.graphs.running import branch, report, run_side_by_side, values_side_by_side
 from rag_kit.graphs.self_rag.beams import (
     FAILED,
-    cited_pieces,
+    cite_segments,
+    count_shared_segments,
     critique_score,
     first_beam,
     rank,
-    shared_segments,
     used_passages,
 )
 from rag_kit.graphs.self_rag.candidates import (
@@ -56,7 +56,7 @@ class Paper(CandidateWriter):
         super().__init__(retriever, llm, options)
         self.tries_logprobs = scoring == "logprobs" or (scoring == "auto" and may_have_logprobs(llm))
 
-    def shown(self, documents: Sequence[Document]) -> list[Document]:
+    def fitting_passages(self, documents: Sequence[Document]) -> list[Document]:
         """All that the answer rests on: they are few, and each was shown."""
         return list(documents)
 
@@ -74,7 +74,7 @@ class Paper(CandidateWriter):
                 notes.append("scoring: the model gave no log-probabilities; its labels count as certain")
             answers = [answer] if answer.value is not None else []
         if not answers:
-            answers = await together([self.decision(state, context, beam) for beam in going])
+            answers = await values_side_by_side([self.decision(state, context, beam) for beam in going])
         for beam, answer in zip(going, answers, strict=True):
             if answer.value is None:
                 notes.append("retrieve_needed: the model gave no usable verdict; documents were looked up")
@@ -95,10 +95,10 @@ class Paper(CandidateWriter):
             # as in the paper: the question and the segment before
             beam["query"] = " ".join([state["asked"], *(part["text"] for part in beam["segments"][-1:])])
         queries = list(dict.fromkeys(beam["query"] for beam in wanting))
-        lists = await together([self.fetch(query, context) for query in queries])
+        lists = await values_side_by_side([self.fetch(query, context) for query in queries])
         found: dict[str, dict[str, Document]] = {}
         for query, documents in zip(queries, lists, strict=True):
-            found[query] = {document_key(one): one for one in await self.allowed(documents)}
+            found[query] = {document_key(one): one for one in await self.visible_passages(documents)}
             passages |= {key: one for key, one in found[query].items() if key not in passages}
         place = {key: index for index, key in enumerate(passages)}
         for beam in wanting:
@@ -133,7 +133,7 @@ class Paper(CandidateWriter):
             )
             for beam, passage in jobs
         ]
-        outcomes = (await beside(branches)).outcomes if branches else []
+        outcomes = (await run_side_by_side(branches)).outcomes if branches else []
         candidates: list[Candidate] = [
             outcome.value or new_candidate(state, beam, passage, f"{FAILED}: {type(outcome.error).__name__}")
             for (beam, passage), outcome in zip(jobs, outcomes, strict=True)
@@ -160,7 +160,7 @@ class Paper(CandidateWriter):
         """Score the candidates, keep the best beams, send what is decided, go on or finish."""
         options: Any = {"width": context.beam_width, "hard": context.constraint == "hard"}
         beams, judged = rank(state["beams"], state["candidates"], weights=context.weights, **options)
-        streamed = self._send(beams, state["streamed"], shared_segments(beams))
+        streamed = self._send(beams, state["streamed"], count_shared_segments(beams))
         update: Update = {"beams": beams, "candidates": [], "trace": judged, "streamed": streamed}
         report("ranked", segment=state["segment"], scores=[round(beam["score"], 4) for beam in beams])
         if state["capped"] and not all(beam["ended"] for beam in beams):
@@ -182,7 +182,7 @@ class Paper(CandidateWriter):
             place = (one["segment"], one["beam"], one["text"], one["passage"])
             one["won"] = one["kept"] and place in chosen
         return {
-            "answer": "".join(cited_pieces(segments)),
+            "answer": "".join(cite_segments(segments)),
             "documents": [passages[index] for index in used_passages(segments)],
             "trace": Overwrite(trace),
         }
@@ -190,7 +190,7 @@ class Paper(CandidateWriter):
     def _send(self, beams: Sequence[Beam], streamed: int, decided: int) -> int:
         """Send the text that is decided; with an answer guard nothing is sent, for it is not yet allowed."""
         if decided > streamed and not self.guards.answer:
-            for piece in cited_pieces(beams[0]["segments"])[streamed:decided]:
+            for piece in cite_segments(beams[0]["segments"])[streamed:decided]:
                 report("segment", text=piece)
         return max(streamed, decided)
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from langgraph.types import Command
 
-from rag_kit.graphs.evaluators.base import Evaluator, judged_by, unjudged
+from rag_kit.graphs.evaluators.base import Evaluator, judge_passages, note_ungraded
 from rag_kit.graphs.running import report
 from rag_kit.graphs.self_rag.candidates import source_of
-from rag_kit.graphs.self_rag.nodes import SelfRagNodes, unreadable
+from rag_kit.graphs.self_rag.nodes import SelfRagNodes, none_if_unreadable
 from rag_kit.graphs.self_rag.state import Draft, SelfRagContext, SelfRagState
 from rag_kit.graphs.state import Update, check_answer
 from rag_kit.text import fold
@@ -30,7 +30,7 @@ class Reflect(SelfRagNodes):
         """Search with the present query: the question, or what it was rewritten to."""
         number, query = state["round"] + 1, state["search_query"]
         update = {
-            "passages": await self.found(query, context, round=number),
+            "passages": await self.search(query, context, round=number),
             "documents": [],
             "round": number,
             "generations": 0,
@@ -41,7 +41,7 @@ class Reflect(SelfRagNodes):
     async def grade_documents(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
         """Keep the passages that help, as the evaluator judges; what it could not judge is kept."""
         passages, judge = state["passages"], self.evaluator
-        gradings = await judged_by(
+        gradings = await judge_passages(
             judge, state["asked"], passages, state["language"], instructions=context.grade_instructions
         )
         # one that is not selective decides on all of them together
@@ -50,19 +50,19 @@ class Reflect(SelfRagNodes):
         good = [not useless and grading.score >= enough for grading in gradings]
         kept = [document for document, relevant in zip(passages, good, strict=True) if relevant]
         trace = [
-            _verdict(
+            _trace_entry(
                 state, "relevance", good[at], gradings[at].reason, passage=at, source=source_of(document)
             )
             for at, document in enumerate(passages)
         ]
         report("graded", round=state["round"], relevant=len(kept), passages=len(passages))
-        update = {"documents": kept, "trace": trace, "notes": unjudged("grade_documents", gradings)}
-        return Command(update=update, goto="generate" if kept else self._again(state, context))
+        update = {"documents": kept, "trace": trace, "notes": note_ungraded("grade_documents", gradings)}
+        return Command(update=update, goto="generate" if kept else self._next_try(state, context))
 
     async def rewrite_query(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
         """Write another query for the same question; the question itself stays."""
         values = {"question": state["asked"], "queries": "\n".join(state["tried"])}
-        query = await self.ask("rewrite_query", state, context, values, unreadable)
+        query = await self.ask("rewrite_query", state, context, values, none_if_unreadable)
         if query is None or fold(query.query) in map(fold, state["tried"]):
             why = "no usable query" if query is None else "a query that was tried already"
             return Command(update={"notes": [f"rewrite_query: the model gave {why}"]}, goto="finish")
@@ -75,7 +75,7 @@ class Reflect(SelfRagNodes):
         if state["generations"]:
             last = state["drafts"][-1]
             more = {"name": "answer_again", "answer": last["answer"], "reason": last["reason"]}
-        written = await self.answered(state["asked"], documents, state, context, stream=False, **more)
+        written = await self.answer_from(state["asked"], documents, state, context, stream=False, **more)
         text, number = written["answer"], state["generations"] + 1
         report("generated", round=state["round"], generation=number)
         update = {"generations": number, "notes": [] if more else written.get("notes", [])}
@@ -84,15 +84,15 @@ class Reflect(SelfRagNodes):
             return Command(update={**update, "drafts": [*state["drafts"], draft]}, goto="grade_support")
         draft = Draft(answer=text, supported=True, useful=False, reason="it declines", documents=documents)
         update |= {"drafts": [*state["drafts"], draft]}
-        update["trace"] = [_verdict(state, "usefulness", False, "it declines", answer=text)]
-        return Command(update=update, goto=self._again(state, context))
+        update["trace"] = [_trace_entry(state, "usefulness", False, "it declines", answer=text)]
+        return Command(update=update, goto=self._next_try(state, context))
 
     async def grade_support(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
         """Ask whether the passages support all of the answer; if the model gives no verdict, its citations decide."""
         draft = state["drafts"][-1]
-        shown = self.rendered_passages(draft["documents"])
+        shown = self.render_fitting_passages(draft["documents"])
         values = {"question": state["asked"], "passages": shown, "answer": draft["answer"]}
-        grade = await self.ask("grade_support", state, context, values, unreadable)
+        grade = await self.ask("grade_support", state, context, values, none_if_unreadable)
         notes: list[str] = []
         if grade is None:
             status = check_answer(draft["answer"], draft["documents"], language=state["language"])["status"]
@@ -100,25 +100,27 @@ class Reflect(SelfRagNodes):
             notes = ["grade_support: no usable verdict; the check of the citations decided"]
         else:
             good, reason = grade.relevant, grade.reason
-        again = "generate" if state["generations"] < context.max_generations else self._again(state, context)
+        again = (
+            "generate" if state["generations"] < context.max_generations else self._next_try(state, context)
+        )
         report("graded_support", round=state["round"], supported=good)
-        update = {**_graded(state, "support", good, reason, supported=good), "notes": notes}
+        update = {**_grade_update(state, "support", good, reason, supported=good), "notes": notes}
         return Command(update=update, goto="grade_usefulness" if good else again)
 
     async def grade_usefulness(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
         """Whether the answer resolves the question; without a usable verdict it counts as useful."""
         values = {"question": state["asked"], "answer": state["drafts"][-1]["answer"]}
-        grade = await self.ask("grade_usefulness", state, context, values, unreadable)
+        grade = await self.ask("grade_usefulness", state, context, values, none_if_unreadable)
         good = grade is None or grade.relevant
         reason = "not graded" if grade is None else grade.reason
         notes = ["grade_usefulness: no usable verdict; the answer was kept"] if grade is None else []
         report("graded_usefulness", round=state["round"], useful=good)
-        update = {**_graded(state, "usefulness", good, reason, useful=good), "notes": notes}
-        return Command(update=update, goto="finish" if good else self._again(state, context))
+        update = {**_grade_update(state, "usefulness", good, reason, useful=good), "notes": notes}
+        return Command(update=update, goto="finish" if good else self._next_try(state, context))
 
     async def finish(self, state: SelfRagState, context: SelfRagContext) -> Update:
         """Hand over the best answer that was written; what has no support is flagged, or dropped when hard."""
-        best = max(state["drafts"], key=_worth, default=None)  # the first of the best
+        best = max(state["drafts"], key=_draft_rank, default=None)  # the first of the best
         if best is None or (best["supported"] is False and context.constraint == "hard"):
             why = (
                 "no answer was supported by the passages (hard constraint)"
@@ -139,24 +141,24 @@ class Reflect(SelfRagNodes):
         update = {"answer": best["answer"], "documents": best["documents"], "notes": notes}
         return {**update, "unsupported": best["supported"] is False}
 
-    def _again(self, state: SelfRagState, context: SelfRagContext) -> str:
+    def _next_try(self, state: SelfRagState, context: SelfRagContext) -> str:
         return "rewrite_query" if state["round"] < context.max_rounds else "finish"
 
 
-def _worth(draft: Draft) -> tuple[int, int]:
+def _draft_rank(draft: Draft) -> tuple[int, int]:
     """Supported and useful, supported, not graded, not supported."""
     support = {True: 2, None: 1, False: 0}[draft["supported"]]
     return support, {True: 2, None: 1, False: 0}[draft["useful"]]
 
 
-def _graded(state: SelfRagState, of: str, good: bool, reason: str, **verdict: bool) -> Update:
+def _grade_update(state: SelfRagState, of: str, good: bool, reason: str, **verdict: bool) -> Update:
     """The last draft with a verdict, and the verdict's entry of the trace."""
     draft = {**state["drafts"][-1], **verdict, "reason": reason}
-    entry = _verdict(state, of, good, reason, answer=draft["answer"])
+    entry = _trace_entry(state, of, good, reason, answer=draft["answer"])
     return {"drafts": [*state["drafts"][:-1], draft], "trace": [entry]}
 
 
-def _verdict(state: SelfRagState, of: str, good: bool, reason: str, **more: Any) -> dict[str, Any]:
+def _trace_entry(state: SelfRagState, of: str, good: bool, reason: str, **more: Any) -> dict[str, Any]:
     """An entry of the trace: what was judged, in which round, and how."""
     place = {"round": state["round"], "generation": state["generations"]}
     return {**place, "verdict": of, "kept": good, "reason": reason, **more}

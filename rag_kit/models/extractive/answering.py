@@ -41,12 +41,12 @@ def answer(prompt: Prompt) -> str:
         >>> answer(Prompt("answer", question="Who made BM25?", passages=(passage,)))
         'BM25 ranks by words.[1] It was made in the 1990s by Robertson.[1]'
     """
-    return extracted(prompt.asked, prompt.passages) or DECLINED[prompt.language]
+    return extract_answer(prompt.asked, prompt.passages) or DECLINED[prompt.language]
 
 
 def answer_or_doubt(prompt: Prompt) -> str:
     """Answer, or decline in the words of this prompt; no passage is doubted, for this model knows nothing else."""
-    return extracted(prompt.asked, prompt.passages) or _DOUBT[prompt.language]
+    return extract_answer(prompt.asked, prompt.passages) or _DOUBT[prompt.language]
 
 
 def direct_answer(prompt: Prompt) -> str:
@@ -65,8 +65,8 @@ def answer_from_hops(prompt: Prompt) -> str:
         'The Rhine is 1230 km long.[1] The Po is 652 km long.[2]'
     """
     asked = [text for role, text in prompt.turns if role == "user"][:_MAX_HOPS]
-    found = [extracted(text, prompt.passages, 1) for text in asked]
-    return _joined(prompt, found) if any(found) else answer(prompt)
+    found = [extract_answer(text, prompt.passages, 1) for text in asked]
+    return _join_answers(prompt, found) if any(found) else answer(prompt)
 
 
 def retrieve_needed(prompt: Prompt) -> dict[str, str]:
@@ -83,8 +83,8 @@ def continue_answer(prompt: Prompt) -> str:
     known = {_NOT_WORD.sub("", one.text.casefold()) for one in sentences(said)}
     answered = frozenset(terms(said))
     texts = [
-        _whole(one.text)
-        for one in _picked(prompt.question, prompt.passages, _MAX_SENTENCES)
+        _whole_sentence(one.text)
+        for one in _pick_sentences(prompt.question, prompt.passages, _MAX_SENTENCES)
         if _NOT_WORD.sub("", one.text.casefold()) not in known and (not said or one.matched - answered)
     ]
     return " ".join(texts[: prompt.number("count", 1)]) if texts and len(known) < _MAX_SENTENCES else "END"
@@ -95,9 +95,9 @@ def continue_unaided(prompt: Prompt) -> str:
     return "END"
 
 
-def extracted(question: str, passages: Sequence[PassageText], count: int = _MAX_SENTENCES) -> str:
+def extract_answer(question: str, passages: Sequence[PassageText], count: int = _MAX_SENTENCES) -> str:
     """The cited sentences that answer a question; "" where the passages do not support an answer."""
-    picked = _picked(question, passages, count)
+    picked = _pick_sentences(question, passages, count)
     if len({one.place for one in picked}) == 1:
         picked.sort(key=lambda one: one.order)
     text = ""
@@ -107,14 +107,14 @@ def extracted(question: str, passages: Sequence[PassageText], count: int = _MAX_
         if one.header and (one.place, one.header) not in headers:
             headers.add((one.place, one.header))
             text += f"{text and chr(10)}{one.header}[{one.number}]"
-        part = f"{_whole(one.text)}[{one.number}]"
+        part = f"{_whole_sentence(one.text)}[{one.number}]"
         rows = part.startswith("|") or text.rpartition("\n")[2].startswith("|")
         blank = "" if not text else "\n" if rows else "" if detect_language(part) == "zh" else " "
         text += blank + part
     return text
 
 
-def _picked(question: str, passages: Sequence[PassageText], count: int) -> list[Candidate]:
+def _pick_sentences(question: str, passages: Sequence[PassageText], count: int) -> list[Candidate]:
     """The sentences that answer, best first; none where the passages do not support an answer."""
     asked = analyse(question)
     found = collect(asked, passages)
@@ -123,7 +123,7 @@ def _picked(question: str, passages: Sequence[PassageText], count: int) -> list[
     return without_distraction(picked) if strength(asked, passages, found, picked) >= 0.5 else []
 
 
-def _whole(text: str) -> str:
+def _whole_sentence(text: str) -> str:
     """A sentence on one line, ended, without the bracketed numbers of its source, which would read as citations."""
     text = _LIST_MARK.sub("", " ".join(_OWN_MARKS.sub("", text).split()))
     if text.startswith("|") or _ENDED.search(text):
@@ -131,7 +131,7 @@ def _whole(text: str) -> str:
     return text.rstrip(",;:，；：、") + ("。" if detect_language(text) == "zh" else ".")
 
 
-def _joined(prompt: Prompt, texts: Sequence[str]) -> str:
+def _join_answers(prompt: Prompt, texts: Sequence[str]) -> str:
     gap = "" if prompt.language == "zh" else " "
     return gap.join(dict.fromkeys(filter(None, texts))) or DECLINED[prompt.language]
 

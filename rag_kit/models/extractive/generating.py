@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from rag_kit.models.extractive.answering import extracted
+from rag_kit.models.extractive.answering import extract_answer
 from rag_kit.models.extractive.blocks import Prompt
 from rag_kit.text import detect_language, sentences
 from rag_kit.text.evidence.passages import PassageText
@@ -66,13 +66,13 @@ def generate_multi_hop(prompt: Prompt) -> dict[str, Any]:
         (one, next((other for other in others if other["answers"] != one["answers"]), None))
         for one in _questions(prompt.passages[0])
     )
-    found = [_joined(one, other) for one, other in pairs if other is not None]
+    found = [_join_questions(one, other) for one, other in pairs if other is not None]
     return {"questions": found[: prompt.number("count", 1)]}
 
 
 def generate_check(prompt: Prompt) -> dict[str, Any]:
     """The question asked of each passage by itself; a passage is needed where it answers a part."""
-    parts = [text for one in prompt.passages if (text := extracted(prompt.asked, [one]))]
+    parts = [text for one in prompt.passages if (text := extract_answer(prompt.asked, [one]))]
     return {
         "answerable": bool(parts),
         "answer": " ".join(parts)[:4000],
@@ -124,7 +124,7 @@ def _item(question: str, answer: str, text: str) -> dict[str, Any]:
     return {"question": question, "answers": [answer.strip()], "reference": text, "quotes": [text]}
 
 
-def _joined(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+def _join_questions(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     first, second = one["question"], other["question"]
     chinese = first.endswith("？")
     question = f"{first[:-1]}，{second}" if chinese else f"{first[:-1]}, and {second[:1].lower()}{second[1:]}"

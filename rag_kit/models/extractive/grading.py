@@ -41,14 +41,14 @@ def grade_passages(prompt: Prompt) -> dict[str, Any]:
 
 def rank(prompt: Prompt) -> dict[str, list[int]]:
     """All passages, that with the best sentence first; equal ones keep their order."""
-    values = _worth(prompt)
+    values = _best_evidence(prompt)
     order = sorted(range(len(values)), key=lambda place: -values[place])
     return {"ranking": [prompt.passages[place].number for place in order]}
 
 
 def compress(prompt: Prompt) -> dict[str, list[int]]:
     """The sentences whose evidence comes near the best one's."""
-    values = _worth(prompt)
+    values = _best_evidence(prompt)
     low = _NEAR_BEST * max(values, default=0.0)
     kept = zip(prompt.passages, values, strict=True)
     return {"sentences": [passage.number for passage, value in kept if value > 0 and value >= low]}
@@ -121,7 +121,7 @@ def _grade(found: Usefulness) -> dict[str, Any]:
     return {"relevant": found.value >= 0.5, "score": round(found.value, 3), "reason": reason}
 
 
-def _worth(prompt: Prompt) -> list[float]:
+def _best_evidence(prompt: Prompt) -> list[float]:
     """The worth of the best sentence of each passage."""
     values = [0.0] * len(prompt.passages)
     for found in collect(analyse(prompt.question), prompt.passages):

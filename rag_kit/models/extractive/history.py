@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from rag_kit.models.extractive.answering import extracted
+from rag_kit.models.extractive.answering import extract_answer
 from rag_kit.models.extractive.blocks import Prompt
 from rag_kit.text import detect_language, fold, sentences
 from rag_kit.text.evidence.terms import terms
@@ -77,7 +77,7 @@ def related_questions(prompt: Prompt) -> dict[str, list[str]]:
             break
         keys = set(terms(name))
         question = _ABOUT[prompt.language].format(name)
-        if keys - known and extracted(question, prompt.passages):
+        if keys - known and extract_answer(question, prompt.passages):
             known |= keys
             found.append(question)
     return {"queries": found}

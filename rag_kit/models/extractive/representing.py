@@ -26,7 +26,7 @@ def represent_summary(prompt: Prompt) -> dict[str, Any]:
         >>> represent_summary(Prompt("represent_summary", passages=(PassageText(1, text),)))
         {'passages': [{'id': 1, 'texts': ['The pump cools the engine. The engine needs a pump.']}]}
     """
-    return _of_each(prompt, lambda text: [_summary(text)])
+    return _for_each_passage(prompt, lambda text: [_summary(text)])
 
 
 def represent_keywords(prompt: Prompt) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def represent_keywords(prompt: Prompt) -> dict[str, Any]:
             weights[phrase.text] = weights.get(phrase.text, 0.0) + phrase.weight
         return sorted(weights, key=lambda phrase: -weights[phrase])[: prompt.number("count", 8)]
 
-    return _of_each(prompt, found)
+    return _for_each_passage(prompt, found)
 
 
 def represent_tags(prompt: Prompt) -> dict[str, Any]:
@@ -52,10 +52,10 @@ def represent_tags(prompt: Prompt) -> dict[str, Any]:
                 tags.setdefault(name, match[2].strip())
         return [f"{allowed[name]}: {value}" for name, value in tags.items()]
 
-    return _of_each(prompt, found)
+    return _for_each_passage(prompt, found)
 
 
-def _of_each(prompt: Prompt, work: Callable[[str], list[str]]) -> dict[str, Any]:
+def _for_each_passage(prompt: Prompt, work: Callable[[str], list[str]]) -> dict[str, Any]:
     return {"passages": [{"id": one.number, "texts": work(one.text[:_MAX_CHARS])} for one in prompt.passages]}
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-from rag_kit.models.extractive.answering import extracted
+from rag_kit.models.extractive.answering import extract_answer
 from rag_kit.models.extractive.blocks import Prompt
 
 ABOUT = {
@@ -62,7 +62,7 @@ def perform(prompt: Prompt) -> str:
         module = import_module(f"rag_kit.models.extractive.{_WHERE[name]}")
         reply = getattr(module, name)(prompt)
     else:
-        reply = ABOUT[prompt.language] if prompt.schema is None else _known(prompt)
+        reply = ABOUT[prompt.language] if prompt.schema is None else _guess_fields(prompt)
     if prompt.schema is not None:
         reply = fill(prompt.schema, {"answer": reply} if isinstance(reply, str) else reply)
     return reply if isinstance(reply, str) else json.dumps(reply, ensure_ascii=False)
@@ -78,13 +78,13 @@ def fill(schema: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]
     properties = schema.get("properties")
     if not isinstance(properties, Mapping):
         return dict(fields)
-    return {name: fields.get(name, _least(rule, schema)) for name, rule in properties.items()}
+    return {name: fields.get(name, _smallest_value(rule, schema)) for name, rule in properties.items()}
 
 
-def _known(prompt: Prompt) -> dict[str, Any]:
+def _guess_fields(prompt: Prompt) -> dict[str, Any]:
     """Fields of an unknown task that have an honest value."""
     asked = prompt.question or prompt.block("query") or prompt.user
-    answer = extracted(asked, prompt.passages)
+    answer = extract_answer(asked, prompt.passages)
     return {
         "query": asked,
         "question": asked,
@@ -97,7 +97,7 @@ def _known(prompt: Prompt) -> dict[str, Any]:
     }
 
 
-def _least(rule: Any, root: Mapping[str, Any]) -> Any:
+def _smallest_value(rule: Any, root: Mapping[str, Any]) -> Any:
     """The least value of the type that a rule of a schema names; None where it names none."""
     if not isinstance(rule, Mapping):
         return None

@@ -18,10 +18,10 @@ from rag_kit.graphs.conversational.facts import (
     KEY,
     MAX_FACT_CHARS,
     aforget_facts,
+    clean_fact,
     forget_facts,
-    merged,
+    merge_facts,
     namespace,
-    tidy,
 )
 from rag_kit.models import chat_model
 from rag_kit.retrieval import BM25Retriever
@@ -209,10 +209,10 @@ def test_a_masked_question_is_what_is_remembered() -> None:
 @settings(max_examples=200, deadline=None)
 def test_facts_are_bounded_and_unlike(known: list[str], new: list[str], most: int) -> None:
     """Never more than allowed, never longer than allowed, one line each, no new one twice."""
-    facts = merged(known, [*new, *new], " ".join(new), most)
+    facts = merge_facts(known, [*new, *new], " ".join(new), most)
     assert len(facts) <= most
     assert all(fact and len(fact) <= MAX_FACT_CHARS and len(fact.splitlines()) == 1 for fact in facts)
-    assert all(tidy(fact) == fact for fact in facts)
+    assert all(clean_fact(fact) == fact for fact in facts)
 
 
 def test_the_newest_facts_stay_and_repeats_do_not_count() -> None:

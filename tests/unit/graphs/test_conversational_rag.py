@@ -17,7 +17,7 @@ from typing_extensions import TypedDict
 
 from rag_kit.errors import InvalidInputError, ModelUnreachableError
 from rag_kit.graphs import Guards, build_conversational_rag
-from rag_kit.graphs.conversational.nodes import is_long, split
+from rag_kit.graphs.conversational.nodes import is_long, split_history
 from rag_kit.graphs.guards import Refusal
 from rag_kit.models import chat_model
 from rag_kit.retrieval import BM25Retriever
@@ -125,7 +125,7 @@ def test_long_turns_are_summarised_by_their_characters() -> None:
 def test_what_stays_is_within_the_caps(lengths: list[int], max_turns: int, max_chars: int) -> None:
     """Nothing is lost or reordered, and what stays word for word is no longer too long."""
     turns: Any = [{"question": "q", "answer": "a" * length} for length in lengths]
-    older, newer = split(turns, max_turns, max_chars)
+    older, newer = split_history(turns, max_turns, max_chars)
     assert older + newer == turns
     assert not is_long(newer, "", max_turns, max_chars)
     if is_long(turns, "", max_turns, max_chars):

@@ -15,7 +15,7 @@ from rag_kit.concurrency.steps import run
 from rag_kit.documents import get_provenance
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.crag.strips import MAX_JUDGED, cut, select_strips
-from rag_kit.graphs.evaluators.base import Evaluator, Grading, judged_by
+from rag_kit.graphs.evaluators.base import Evaluator, Grading, judge_passages
 from rag_kit.text import sentences
 
 
@@ -145,4 +145,4 @@ def test_an_evaluator_that_gives_nonsense_is_named(given_scores: list[float]) ->
             return [Grading(score, "") for score in given_scores]
 
     with pytest.raises(InvalidInputError, match="evaluator marked"):
-        run(judged_by(Broken({}), "q", [Document("a"), Document("b")], "en"), {})
+        run(judge_passages(Broken({}), "q", [Document("a"), Document("b")], "en"), {})

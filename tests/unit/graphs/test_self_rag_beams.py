@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from rag_kit.graphs.self_rag.beams import (
     WORTH,
     answer_so_far,
-    cited_pieces,
+    cite_segments,
+    count_shared_segments,
     first_beam,
     rank,
-    shared_segments,
     used_passages,
 )
 from rag_kit.graphs.self_rag.state import Beam, Candidate
@@ -170,10 +170,10 @@ def test_the_same_text_from_two_passages_counts_once() -> None:
 
 def test_what_all_beams_share_is_decided() -> None:
     """Only segments that no beam can change are told."""
-    assert shared_segments([beam(1, "A.", "B."), beam(2, "A.", "C.")]) == 1
-    assert shared_segments([beam(1, "A."), beam(2, "C.")]) == 0
-    assert shared_segments([beam(1, "A.", "B.")]) == 2
-    assert shared_segments([]) == 0
+    assert count_shared_segments([beam(1, "A.", "B."), beam(2, "A.", "C.")]) == 1
+    assert count_shared_segments([beam(1, "A."), beam(2, "C.")]) == 0
+    assert count_shared_segments([beam(1, "A.", "B.")]) == 2
+    assert count_shared_segments([]) == 0
 
 
 def test_citations_are_numbered_by_first_use() -> None:
@@ -185,7 +185,7 @@ def test_citations_are_numbered_by_first_use() -> None:
         {"text": "Tar is black", "beam": 1, "passage": 5, "f": 1.0},
     ]
     assert used_passages(parts) == [5, 2]
-    assert "".join(cited_pieces(parts)) == (
+    assert "".join(cite_segments(parts)) == (
         "Tea is hot.[1] Ice is cold.[1] Milk is white.[2] You are welcome. Tar is black.[1]"
     )
 
@@ -196,7 +196,7 @@ def test_chinese_segments_are_joined_without_blanks() -> None:
         {"text": "水泵在四十度时启动", "beam": 1, "passage": 0, "f": 1.0},
         {"text": "风扇的噪音很大。", "beam": 1, "passage": 1, "f": 1.0},
     ]
-    assert "".join(cited_pieces(parts)) == "水泵在四十度时启动。[1]风扇的噪音很大。[2]"
+    assert "".join(cite_segments(parts)) == "水泵在四十度时启动。[1]风扇的噪音很大。[2]"
 
 
 labelled = st.builds(
