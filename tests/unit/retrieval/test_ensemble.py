@@ -234,10 +234,10 @@ async def test_all_branches_failing_raises(on_error: str) -> None:
     """When nothing answered there is an error, not an empty list, under either policy."""
     broken = [Plain(docs=[], error="one"), Plain(docs=[], error="two")]
     retriever = EnsembleRetriever(retrievers=broken, on_error=on_error)
-    with pytest.raises(BranchError, match="one") as caught:
+    with pytest.raises(BranchError, match=r"one|two") as caught:
         retriever.invoke("q")
     assert isinstance(caught.value.__cause__, ConnectionError)
-    with pytest.raises(BranchError, match="one"):
+    with pytest.raises(BranchError, match=r"one|two"):
         await retriever.ainvoke("q")
 
 
