@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from rag_kit.documents import Filter
 
 Hits = list[tuple["Document", float]]
-_FILE = storage.Kind(b"RAGKBM25", "BM25 index", "counts")
 
 
 class BM25Index(InvertedIndex):
@@ -60,6 +59,8 @@ class BM25Index(InvertedIndex):
         >>> index.search("zebra")
         []
     """
+
+    kind = storage.Kind(b"RAGKBM25", "BM25 index", "counts")
 
     def __init__(
         self,
@@ -200,22 +201,8 @@ class BM25Index(InvertedIndex):
 
     # Storing
 
-    def save(self, path: str | Path) -> None:
-        """Write the index to one file, atomically: a crash leaves the old file or the new one.
-
-        Args:
-            path: The file; its folder must exist.
-
-        Raises:
-            InvalidInputError: Some metadata is not JSON (a set, a date...), or the path is a folder's; nothing is
-                written then.
-            OSError: The file cannot be written.
-        """
-        header = {
-            "settings": {"k1": self.k1, "b": self.b, "variant": self.variant},
-            "analyzer": storage.settings_of(self.analyzer),
-        }
-        storage.save(path, _FILE, header, self._state())
+    def _header(self) -> dict[str, Any]:
+        return {"settings": self._formula._asdict(), "analyzer": storage.settings_of(self.analyzer)}
 
     @classmethod
     def load(cls, path: str | Path, *, analyzer: Callable[[str], list[str]] | None = None) -> BM25Index:
@@ -230,7 +217,7 @@ class BM25Index(InvertedIndex):
             IndexFormatError: It is damaged, cut short, of a newer format, or no index; the message names it.
             InvalidInputError: The index needs its ``analyzer``, or has one and was given another.
         """
-        (formula, stored), state = storage.load(path, _FILE, _settings_in)
+        (formula, stored), state = storage.load(path, cls.kind, _settings_in)
         if stored is None and analyzer is None:
             raise InvalidInputError(
                 f"{path} was built with an analyzer function of its own; give it again: load(path, analyzer=...)."

@@ -8,13 +8,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from itertools import compress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rag_kit.documents import PROVENANCE_KEY, content_hash
 from rag_kit.errors import InvalidInputError
+from rag_kit.indexing.bm25 import storage
 from rag_kit.indexing.bm25.parameters import check_ids, documents_of, documents_of_texts
 from rag_kit.indexing.bm25.postings import Postings, Run, Vocabulary, merge
 from rag_kit.indexing.bm25.scoring import Weights
@@ -32,7 +33,12 @@ class InvertedIndex(ABC):
 
     Documents are appended; deleted and replaced ones stay, marked, until :meth:`current` builds the next
     :class:`View`. One lock guards everything but the analysis of texts and the searches on a view.
+
+    Attributes:
+        kind: The kind of file that it is saved to.
     """
+
+    kind: ClassVar[storage.Kind]
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -57,8 +63,8 @@ class InvertedIndex(ABC):
         """The scores of postings, of documents of these lengths."""
 
     @abstractmethod
-    def save(self, path: str | Path) -> None:
-        """Write the index to one file, atomically: a crash leaves the old file or the new one."""
+    def _header(self) -> dict[str, Any]:
+        """What a file says of the index beside its documents and postings, as plain JSON."""
 
     @classmethod
     def from_documents(
@@ -223,11 +229,21 @@ class InvertedIndex(ABC):
         lengths = np.array([row.length for row in self._rows], np.int64)
         return View(self._rows, self._postings, self._weights(self._postings, lengths), self._vocabulary)
 
-    def _state(self) -> State:
-        """What a file holds of it."""
+    def save(self, path: str | Path) -> None:
+        """Write the index to one file, atomically: a crash leaves the old file or the new one.
+
+        Args:
+            path: The file; its folder must exist.
+
+        Raises:
+            InvalidInputError: Some metadata is not JSON (a set, a date...), or the path is a folder's; nothing is
+                written then.
+            OSError: The file cannot be written.
+        """
         with self._lock:
             view = self.current()
-            return State(view.rows[: len(view)], view.postings, list(self._vocabulary)[: view.postings.terms])
+            terms = list(self._vocabulary)[: view.postings.terms]
+        storage.save(path, self.kind, self._header(), State(view.rows[: len(view)], view.postings, terms))
 
     def _restore(self, state: State) -> None:
         """Take over what a file holds; the index must be new."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _CLUSTER = Kind("cluster", "cluster")  # its prompts are `represent_cluster`
 _CHANGED = 0.3  # share of changed passages above which the clusters are made anew
-_USUAL = "summary " * 100  # stands for a summary that is only planned
+_PLACEHOLDER = "summary " * 100  # stands for a summary that is only planned
 _BEGINNINGS = 300  # tokens of what stands for a summary that the model did not give
 _PLACES = ("chunk", "start", "end", "page", "parent_id")  # where a passage stands, which a summary does not
 
@@ -94,7 +94,9 @@ def build_raptor(
     llm = chat_model() if llm is None else llm
     cache = None if dry_run and isinstance(replies, Path) and not replies.exists() else replies
     with closing(Asker([_CLUSTER], llm, cache, max_concurrency)) as asker:
-        run = _Run(index, asker, is_extractive(llm), partition, seed, max_tokens, rebuild, dry_run, progress)
+        run = _TreeBuilder(
+            index, asker, is_extractive(llm), partition, seed, max_tokens, rebuild, dry_run, progress
+        )
         run.grow()
     return run.report
 
@@ -115,7 +117,9 @@ class _Cluster(NamedTuple):
 
 
 @dataclass
-class _Run:
+class _TreeBuilder:
+    """One call of `build_raptor`: what there is, the clusters level by level, and the rows to write."""
+
     index: DocumentIndex
     asker: Asker
     by_rule: bool
@@ -134,7 +138,7 @@ class _Run:
         for node in self.tree.nodes.values():
             place = _json(node.metadata[RAPTOR]["partition"]), node.metadata["level"]
             self.old.setdefault(place, []).append(node)
-        fields = self._fields()
+        fields = self._partition_fields()
         self.groups: dict[str, list[str]] = defaultdict(list)
         for key, item in self.items.items():
             self.groups[_json({name: item.metadata.get(name) for name in fields})].append(key)
@@ -158,7 +162,7 @@ class _Run:
                     searched = embedded_row(text, fields)
                     self.items[key] = _Item(searched, short_hash(digest), metadata, vector)
 
-    def _fields(self) -> list[str]:
+    def _partition_fields(self) -> list[str]:
         """The metadata fields that part the trees."""
         if self.partition is None:
             recorded = [node.metadata[RAPTOR]["partition"] for node in self.tree.nodes.values()]
@@ -186,7 +190,7 @@ class _Run:
         """Cluster and summarise level by level, all trees at once; then replace the rows in one transaction."""
         below, level = dict(self.groups), 1
         while trees := [group for group, ids in below.items() if self._has_level(group, level, ids)]:
-            made = {group: self._clusters(group, level, below[group]) for group in trees}
+            made = {group: self._clusters_of_level(group, level, below[group]) for group in trees}
             self._summarise(level, [(group, cluster) for group, own in made.items() for cluster in own])
             self.report.summaries.append(sum(map(len, made.values())))
             below = {
@@ -203,10 +207,14 @@ class _Run:
         """Whether a tree gets a level: a new one while there is more than one text below, an old one as it had."""
         return len(ids) > 1 if group in self.anew else (group, level) in self.old
 
-    def _clusters(self, group: str, level: int, ids: Sequence[str]) -> list[_Cluster]:
-        return self._new(group, level, ids) if group in self.anew else self._kept(group, level, ids)
+    def _clusters_of_level(self, group: str, level: int, ids: Sequence[str]) -> list[_Cluster]:
+        return (
+            self._make_clusters(group, level, ids)
+            if group in self.anew
+            else self._update_clusters(group, level, ids)
+        )
 
-    def _new(self, group: str, level: int, ids: Sequence[str]) -> list[_Cluster]:
+    def _make_clusters(self, group: str, level: int, ids: Sequence[str]) -> list[_Cluster]:
         sizes = [estimate_tokens(self.items[key].text) for key in ids]
         made = []
         for found in clusters(self._vectors(ids), sizes, self.max_tokens, self.seed):
@@ -215,7 +223,7 @@ class _Run:
             made.append(_Cluster(f"{RAPTOR}:{level}:{_digest([group, sorted(members)])}", members, first))
         return made
 
-    def _kept(self, group: str, level: int, ids: Sequence[str]) -> list[_Cluster]:
+    def _update_clusters(self, group: str, level: int, ids: Sequence[str]) -> list[_Cluster]:
         """The clusters there are, without members that are gone; a new passage goes to the nearest one."""
         made, there = [], set(ids)
         for node in self.old[group, level]:
@@ -248,10 +256,10 @@ class _Run:
                 asked[key] = [self.items[member].text for member in members]
         texts.update(self._summaries(asked))
         for key in asked.keys() - texts.keys():
-            texts[key], digests[key] = _joined(asked[key], _BEGINNINGS), ""
+            texts[key], digests[key] = _join_texts(asked[key], _BEGINNINGS), ""
             self.report.failed += 1
         for group, (key, members, first) in made:
-            common = self._common(members)
+            common = self._shared_metadata(members)
             data = {"partition": json.loads(group), "digest": digests[key], "first": first}
             data["leaves"] = self._hashes(members) if level == 1 else {}
             own = {REPRESENTATION: RAPTOR, "level": level, "members": members, RAPTOR: data}
@@ -263,7 +271,7 @@ class _Run:
     def _summaries(self, clusters: Mapping[str, Sequence[str]]) -> dict[str, str]:
         """Summaries of clusters' texts by the id of the cluster; of a dry run, placeholders for those not made yet."""
         requests = {
-            key: self.asker.request(_CLUSTER, Document(_joined(texts, self.max_tokens)), key)
+            key: self.asker.request(_CLUSTER, Document(_join_texts(texts, self.max_tokens)), key)
             for key, texts in clusters.items()
         }
         replies = self.asker.cached(list(requests.values()))
@@ -274,7 +282,7 @@ class _Run:
             self.report.calls += len(calls)
             self.report.tokens += sum(map(self.asker.tokens, calls))
         if self.dry:
-            planned = {key: [_USUAL + key] for key in requests}
+            planned = {key: [_PLACEHOLDER + key] for key in requests}
         else:
             planned = {}
             replies.update(self.asker.ask(missing, self.progress))
@@ -284,7 +292,7 @@ class _Run:
             for text in _CLUSTER.texts(replies.get(request.key, planned.get(key, ())))
         }
 
-    def _common(self, members: Sequence[str]) -> dict[str, Any]:
+    def _shared_metadata(self, members: Sequence[str]) -> dict[str, Any]:
         """The metadata fields that all members have with the same value, and so all passages below them."""
         fields = [self.items[key].metadata.items() for key in members]
         shared = set.intersection(*({(name, _json(value)) for name, value in own} for own in fields))
@@ -299,7 +307,7 @@ def _digest(value: Any) -> str:
     return hashlib.sha256(_json(value).encode()).hexdigest()[:16]
 
 
-def _joined(texts: Sequence[str], max_tokens: int) -> str:
+def _join_texts(texts: Sequence[str], max_tokens: int) -> str:
     """The texts of a cluster as one, each shortened if they have more tokens together than allowed."""
     total = sum(map(estimate_tokens, texts))
     if total > max_tokens:

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from rag_kit.documents import Filter
 
 _BATCH = 64
-_FILE = storage.Kind(b"RAGKSPRS", "sparse index", "weights")
 _COUNTS = "counts"  # in a file: the weights are counts of terms, for TF-IDF
 
 
@@ -67,6 +66,8 @@ class SparseIndex(InvertedIndex):
         >>> [(doc.page_content, score) for doc, score in index.search("dog red")]
         [('red dog', 2.0), ('red fox', 1.0)]
     """
+
+    kind = storage.Kind(b"RAGKSPRS", "sparse index", "weights")
 
     def __init__(
         self,
@@ -150,18 +151,11 @@ class SparseIndex(InvertedIndex):
 
     # Storing
 
-    def save(self, path: str | Path) -> None:
-        """Write the index to one file, atomically, without its encoders.
-
-        Raises:
-            InvalidInputError: Some metadata is not JSON, or the path is a folder's; nothing is written then.
-            OSError: The file cannot be written.
-        """
-        header = {
+    def _header(self) -> dict[str, Any]:
+        return {
             "encoder": _COUNTS if self.encoder is None else None,
             "query_encoder": self.query_encoder is not self.encoder,
         }
-        storage.save(path, _FILE, header, self._state())
 
     @classmethod
     def load(
@@ -185,16 +179,12 @@ class SparseIndex(InvertedIndex):
             IndexFormatError: It is damaged, cut short, of a newer format, or no index; the message names it.
             InvalidInputError: It needs its encoder.
         """
-        (counts, has_query_encoder), state = storage.load(path, _FILE, _encoders_in)
-        for name, is_missing in (
-            ("encoder", (encoder is None) != counts),
-            ("query_encoder", has_query_encoder and query_encoder is None),
-        ):
-            if is_missing:
-                raise InvalidInputError(
-                    f"{path} was built {'without' if counts and name == 'encoder' else 'with'} {name}=; give the same "
-                    f"again to load(path)."
-                )
+        (counts, has_query_encoder), state = storage.load(path, cls.kind, _encoders_in)
+        if (encoder is None) != counts:
+            how = "without" if counts else "with"
+            raise InvalidInputError(f"{path} was built {how} encoder=; give the same to load(path).")
+        if has_query_encoder and query_encoder is None:
+            raise InvalidInputError(f"{path} was built with query_encoder=; give it again to load(path).")
         index = cls(encoder, query_encoder=query_encoder, batch_size=batch_size)
         index._restore(state)
         return index
