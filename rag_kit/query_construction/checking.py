@@ -20,7 +20,7 @@ from rag_kit.query_construction.clauses import (
 from rag_kit.query_construction.constructed import ConstructedQuery, Sort
 from rag_kit.query_construction.dates import Period, parse_period, stored
 from rag_kit.query_construction.fields import MetadataField, Schema
-from rag_kit.query_construction.words import parse_number, same_words, short
+from rag_kit.query_construction.words import parse_number, same_words
 
 _MAX_LIMIT = 1_000
 _MAX_QUERY = 2_000
@@ -51,6 +51,12 @@ _WHY = {
     "date": "no date",
     "str": "not among the values of the field",
 }
+
+
+def short(value: Any) -> str:
+    """A value as it is written, cut for a message."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 class UnfitError(Exception):
@@ -250,10 +256,7 @@ class _Checker:
             made = _number(field, value)
         if made is None:
             raise UnfitError(f"{short(value)} is {_WHY[field.type]}")
-        if isinstance(made, Period):
-            if made.note:
-                self.repair(f"{field.name}: {made.note}")
-        elif type(made) is not type(value) or made != value:
+        if not isinstance(made, Period) and (type(made) is not type(value) or made != value):
             self.repair(f"{field.name}: {short(value)} was read as {short(made)}")
         return made
 

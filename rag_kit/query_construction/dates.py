@@ -1,37 +1,22 @@
-"""Dates in any common form, English and Chinese, as spans of days."""
+"""Dates in common forms, English and Chinese, as spans of days."""
 
 from __future__ import annotations
 
 import calendar
 import re
+import unicodedata
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from datetime import date, timedelta
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
 from typing import Any
 
 _FULL = "january february march april may june july august september october november december"  # whatever the locale
 _MONTHS = {name: number for number, name in enumerate(_FULL.split(), start=1)}
 _MONTHS |= {name[:3]: number for name, number in _MONTHS.items()} | {"sept": 9}
-WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
-NUMBERS = {word: number for number, word in enumerate(WORDS, start=1)} | {
-    **dict.fromkeys(("a", "an"), 1), "couple of": 2, "a couple of": 2, "few": 3, "a few": 3,
-    "several": 3, "fifteen": 15, "twenty": 20, "thirty": 30, "fifty": 50, "hundred": 100,
-}  # fmt: skip
-_DECADES = ("twenties", "thirties", "forties", "fifties", "sixties", "seventies", "eighties", "nineties")
-_ORDINALS = ("first 1st q1 一 1 上", "second 2nd q2 二 2 下", "third 3rd q3 三 3", "fourth 4th last q4 四 4")
-FIRST = {name: number for number, names in enumerate(_ORDINALS, start=1) for name in names.split()}
-_UNITS = {
-    "天": "day",
-    "日": "day",
-    "周": "week",
-    "个星期": "week",
-    "个月": "month",
-    "年": "year",
-    "季度": "quarter",
-}
-_MONTHS_OF = {"month": 1, "quarter": 3, "year": 12, "decade": 120}
-_DIGITS = dict(zip("〇零一二三四五六七八九两", [0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 2], strict=True))
-_PLACES = {"十": 10, "百": 100, "千": 1000, "万": 10_000}
+_WORDS = "one two three four five six seven eight nine ten eleven twelve"
+NUMBERS = {word: number for number, word in enumerate(_WORDS.split(), start=1)} | {"twenty": 20}
+_QUARTERS = ("first q1 1q 一 1", "second q2 2q 二 2", "third q3 3q 三 3", "fourth q4 4q 四 4")
+QUARTERS = {name: number for number, names in enumerate(_QUARTERS, start=1) for name in names.split()}
 
 
 @dataclass(frozen=True)
@@ -41,14 +26,12 @@ class Period:
     Attributes:
         start: First day.
         end: First day after it; ``None`` for "until now" ("the last five years").
-        grain: What was named: ``"day"``, ``"month"``, ``"year"``, ``"years"``...
-        note: How an unclear form was read.
+        grain: What was named: ``"day"``, ``"month"``, ``"quarter"``, ``"year"``, ``"years"`` or another ``"span"``.
     """
 
     start: date
     end: date | None
     grain: str
-    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -56,7 +39,7 @@ class FoundPeriod:
     """A period named in a text, and where."""
 
     begin: int
-    stop: int
+    end: int
     period: Period
 
 
@@ -64,7 +47,7 @@ def parse_period(text: str, today: date) -> Period | None:
     """Read one date.
 
     Args:
-        text: E.g. ``"2020-05-01"``, ``"May 2020"``, ``"5/2020"``, ``"2020年5月"``, ``"last year"``.
+        text: E.g. ``"2020-05-01"``, ``"May 2020"``, ``"2020年5月"``, ``"Q3 2020"``, ``"last year"``.
         today: What relative dates count from.
 
     Returns:
@@ -79,9 +62,13 @@ def parse_period(text: str, today: date) -> Period | None:
     """
     text = re.sub(r"^(?:the|in|on|year|the year)\s+", "", text.strip(), flags=re.IGNORECASE)
     for found in find_periods(text, today):
-        if found.begin == 0 and found.stop == len(text):
+        if found.begin == 0 and found.end == len(text):
             return found.period
-    return None
+    try:
+        day = datetime.fromisoformat(text).date()  # of the forms that no question has, such as 20200501
+    except ValueError:
+        return None
+    return Period(day, day + timedelta(days=1), "day") if day < date.max else None
 
 
 def find_periods(text: str, today: date) -> list[FoundPeriod]:
@@ -91,15 +78,15 @@ def find_periods(text: str, today: date) -> list[FoundPeriod]:
         for order, (make, pattern) in enumerate(_FORMS)
         for match in pattern.finditer(text)
     ]
-    found: list[FoundPeriod] = []
-    stop = 0
-    for begin, _, match, make in sorted(matches, key=lambda each: each[:2]):
-        if begin >= stop:
-            stop = match.end()
+    periods: list[FoundPeriod] = []
+    end = 0
+    for begin, _, match, make in sorted(matches, key=lambda item: item[:2]):
+        if begin >= end:
+            end = match.end()
             groups = {name: (group or "").lower() for name, group in match.groupdict().items()}
             if (period := make(groups, today)) is not None:
-                found.append(FoundPeriod(begin, stop, period))
-    return found
+                periods.append(FoundPeriod(begin, end, period))
+    return periods
 
 
 def chinese_number(text: str) -> int | None:
@@ -111,21 +98,19 @@ def chinese_number(text: str) -> int | None:
         >>> chinese_number("五千"), chinese_number("三万二千")
         (5000, 32000)
     """
-    if text.isdecimal():
-        return int(text)
-    if not text or any(char not in _DIGITS and char not in _PLACES for char in text):
+    numerals = [int(unicodedata.numeric(char, -1)) for char in text.replace("两", "二")]
+    if not numerals or min(numerals) < 0:
         return None
-    if not any(char in _PLACES for char in text):
-        return int("".join(str(_DIGITS[char]) for char in text))
+    if max(numerals) < 10:
+        return int("".join(map(str, numerals)))
     total = unit = 0
-    for char in text:
-        if char == "万":
-            total, unit = (total + unit or 1) * 10_000, 0
-        elif char in _PLACES:
-            total += (unit or 1) * _PLACES[char]
-            unit = 0
+    for numeral in numerals:
+        if numeral < 10:
+            unit = numeral
+        elif numeral >= 10_000:
+            total, unit = (total + unit or 1) * numeral, 0
         else:
-            unit = _DIGITS[char]
+            total, unit = total + (unit or 1) * numeral, 0
     return total + unit
 
 
@@ -138,14 +123,6 @@ def stored(day: date, format_: str) -> Any:
     return day.isoformat()
 
 
-def _day(year: int, month: int, day: int, note: str = "") -> Period | None:
-    try:
-        start = date(year, month, day)
-        return Period(start, start + timedelta(days=1), "day", note)
-    except (ValueError, OverflowError):
-        return None
-
-
 def _months(year: int, month: int, count: int = 1, grain: str = "month") -> Period | None:
     """A number of months from one on."""
     if not (1 <= month <= 12 and 1000 <= year <= 2999):
@@ -154,103 +131,59 @@ def _months(year: int, month: int, count: int = 1, grain: str = "month") -> Peri
     return Period(date(year, month, 1), date(last // 12, last % 12 + 1, 1), grain)
 
 
-def _years(first: int, count: int = 1, note: str = "") -> Period | None:
-    """A number of whole years from one on."""
-    period = _months(first, 1, 12 * count, "year" if count == 1 else "years")
-    return period and replace(period, note=note)
-
-
 # Each form's groups are handed to its function, in lower case, those that match nothing as "".
 def _calendar_date(groups: Mapping[str, str], today: date) -> Period | None:
     """A year, a month or a day."""
-    year = _four(groups["y"])
+    year = _full_year(groups["y"])
     name = groups.get("m", "").rstrip(".")
     if not name:
-        return _years(year)
+        return _months(year, 1, 12, "year")
     month = _MONTHS.get(name) or chinese_number(name) or 0
-    day = groups.get("d", "")
-    return _day(year, month, chinese_number(day) or 0) if day else _months(year, month)
+    if not groups.get("d"):
+        return _months(year, month)
+    try:
+        start = date(year, month, chinese_number(groups["d"]) or 0)
+        return Period(start, start + timedelta(days=1), "day")
+    except (ValueError, OverflowError):
+        return None
 
 
-def _four(year: str) -> int:
+def _full_year(year: str) -> int:
     """A year; FY18 is 2018."""
     number = chinese_number(year) or 0
     return number if len(year) == 4 else 2000 + number
 
 
-def _slashed(groups: Mapping[str, str], today: date) -> Period | None:
-    first, second, year = int(groups["a"]), int(groups["b"]), int(groups["y"])
-    if first > 12:
-        return _day(year, second, first)
-    unclear = first != second and second <= 12
-    return _day(year, first, second, f"{groups['text']} was read as month/day/year" if unclear else "")
-
-
 def _quarter(groups: Mapping[str, str], today: date) -> Period | None:
-    return _months(_four(groups["y"]), 3 * FIRST[groups["q"]] - 2, 3, "quarter")
-
-
-def _half(groups: Mapping[str, str], today: date) -> Period | None:
-    return _months(int(groups["y"]), 6 * FIRST[groups["h"]] - 5, 6, "half")
+    return _months(_full_year(groups["y"]), 3 * QUARTERS[groups["q"]] - 2, 3, "quarter")
 
 
 def _decade(groups: Mapping[str, str], today: date) -> Period | None:
-    if name := groups.get("name"):
-        start = 1920 + 10 * _DECADES.index(name)
-    else:
-        start = chinese_number(groups["y"]) or 0
-        recent = start < 30 and "era" in groups and not groups["era"]
-        start += 0 if start >= 1000 else 2000 if recent else 1900
-    if not (part := groups.get("part")):
-        return _years(start, 10)
-    after, count = {"early": (0, 4), "mid": (4, 3), "late": (7, 3)}[part]
-    note = f"{groups['text']} was read as {start + after} to {start + after + count - 1}"
-    return _years(start + after, count, note)
-
-
-def _century(groups: Mapping[str, str], today: date) -> Period | None:
-    number = chinese_number(groups["n"])
-    return _years((number - 1) * 100 + 1, 100) if number and number <= 22 else None
+    """The 1990s, or a third of them: the early ones are four years."""
+    start = chinese_number(groups["y"]) or 0
+    if start < 1000:
+        start += 2000 if start < 30 else 1900
+    first, count = {"early": (0, 4), "mid": (4, 3), "late": (7, 3)}.get(groups.get("part", ""), (0, 10))
+    return _months(start + first, 1, 12 * count, "years")
 
 
 def _until_now(groups: Mapping[str, str], today: date) -> Period | None:
     """The last five years; 近五年: from then until now."""
-    count = _count(groups["n"] or "1")
-    unit = _UNITS.get(groups["u"]) or groups["u"].rstrip("s")
-    try:
-        if unit in ("day", "week"):
-            return Period(today - timedelta(days=count * (7 if unit == "week" else 1)), None, unit)
-        year, month = divmod(today.year * 12 + today.month - 1 - count * _MONTHS_OF[unit], 12)
-        day = min(today.day, calendar.monthrange(year, month + 1)[1])
-        return Period(date(year, month + 1, day), None, unit if unit in ("month", "quarter") else "years")
-    except (ValueError, OverflowError):
-        return None
-
-
-def _ago(groups: Mapping[str, str], today: date) -> Period | None:
-    return _years(today.year - _count(groups["n"]))
-
-
-def _count(text: str) -> int:
-    return NUMBERS.get(text) or chinese_number(text) or 3
+    count = NUMBERS.get(groups["n"]) or chinese_number(groups["n"]) or 3
+    months = count * (12 if groups["u"] in ("years", "年") else 1)
+    year, month = divmod(today.year * 12 + today.month - 1 - months, 12)
+    day = min(today.day, calendar.monthrange(year, month + 1)[1])
+    return Period(date(year, month + 1, day), None, "years" if months % 12 == 0 else "month")
 
 
 def _relative(groups: Mapping[str, str], today: date) -> Period | None:
+    """This or the last year or month; 前年 is the year before the last."""
     text = groups["text"]
-    if text in ("today", "今天", "yesterday", "昨天"):
-        day = today - timedelta(days=text in ("yesterday", "昨天"))
-        return Period(day, day + timedelta(days=1), "day")
-    if text[-1] == "年":
-        return _years(today.year - "今去前".index(text[0]))
-    first, *named = text.split()
-    unit = named[0] if named else "month" if "月" in text else "week"
-    back = int(first not in ("this", "current") and text[0] not in "本这")
-    if unit == "week":
-        monday = today - timedelta(days=today.weekday() + 7 * back)
-        return Period(monday, monday + timedelta(days=7), "week")
-    size = _MONTHS_OF[unit]
-    year, month = divmod(((today.year * 12 + today.month - 1) // size - back) * size, 12)
-    return _months(year, month + 1, size, unit)
+    back = 2 if text == "前年" else int(text[0] not in "tc今本这")
+    if text.endswith(("year", "年")):
+        return _months(today.year - back, 1, 12, "year")
+    year, month = divmod(today.year * 12 + today.month - 1 - back, 12)
+    return _months(year, month + 1)
 
 
 _B, _E = r"(?<![A-Za-z0-9_.$€£])", r"(?![A-Za-z0-9_%])"
@@ -259,64 +192,44 @@ _Y = r"(?P<y>(?:1[0-9]|20|21)\d\d)"
 _FISCAL = r"(?:(?:FY|fiscal(?:\s+year)?|financial\s+year)[\s'’-]*)"
 _MONTH = rf"(?P<m>(?:{'|'.join(sorted(_MONTHS, key=len, reverse=True))})\b\.?)"
 _DAY = r"(?P<d>\d{1,2})(?:st|nd|rd|th)?"
-_NUMBER = rf"(?P<n>\d{{1,3}}|{'|'.join(sorted(NUMBERS, key=len, reverse=True))})"
 _COUNT = rf"(?P<n>\d{{1,3}}|[{_H}]{{1,3}}|几|数)"
 _CLOCK = r"(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?"
-_PART = r"(?:(?P<part>early|mid|late)[\s-]+(?:the\s+)?)?"
 _Maker = Callable[[Mapping[str, str], date], Period | None]
 _FORMS: list[tuple[_Maker, re.Pattern[str]]] = [
     (make, re.compile(rf"(?P<text>{pattern})", re.IGNORECASE))
     for make, pattern in (
-        (
-            _calendar_date,
-            rf"{_B}(?P<y>\d{{4}})(?P<s>[-/.])(?P<m>\d{{1,2}})(?P=s)(?P<d>\d{{1,2}}){_CLOCK}{_E}",
-        ),
-        (_calendar_date, rf"{_B}(?P<y>(?:1[5-9]|20)\d\d)(?P<m>0[1-9]|1[0-2])(?P<d>[0-2]\d|3[01]){_E}"),
-        (_slashed, rf"{_B}(?P<a>\d{{1,2}})(?P<s>[-/.])(?P<b>\d{{1,2}})(?P=s){_Y}{_E}"),
+        (_calendar_date, rf"{_B}{_Y}(?P<s>[-/.])(?P<m>\d\d?)(?P=s)(?P<d>\d\d?){_CLOCK}{_E}"),
         (_calendar_date, rf"{_B}{_Y}[-/.](?P<m>0?[1-9]|1[0-2])(?![-/.]?[A-Za-z0-9_])"),
-        (_calendar_date, rf"{_B}(?P<m>0?[1-9]|1[0-2])[/.]{_Y}{_E}"),
         (_calendar_date, rf"\b(?:{_DAY}\s+(?:of\s+)?)?{_MONTH}\s*(?:of\s+|,\s*)?{_Y}{_E}"),
         (_calendar_date, rf"\b{_MONTH}\s+{_DAY}\s*,?\s+{_Y}{_E}"),
         (
             _quarter,
-            r"\b(?P<q>q[1-4]|(?:first|second|third|fourth|last|1st|2nd|3rd|4th)(?=\s+quarter))(?:\s+quarter)?(?:\s+of|\s*,)?"
-            rf"\s*(?:{_FISCAL}?(?=\d{{4}})|(?:{_FISCAL}|'))(?P<y>(?:1[0-9]|20|21)\d\d|\d\d){_E}",
+            r"\b(?P<q>q[1-4]|[1-4]q|(?:first|second|third|fourth)(?=\s+quarter))(?:\s+quarter)?(?:\s+of|\s*,)?\s*"
+            rf"{_FISCAL}?(?P<y>(?:1[0-9]|20|21)\d\d|(?<=\dq)\d\d){_E}",
         ),
-        (_quarter, rf"\b(?P<q>[1-4])Q\s*(?P<y>(?:20)?\d\d){_E}"),
         (
             _quarter,
-            rf"(?:{_B}|\b{_FISCAL}){_Y}(?:\s*年?\s*第?(?=[qQ1-4一二三四])(?P<q>[qQ][1-4](?!\w)|[1-4一二三四](?=季度))(?:季度)?)",
+            rf"(?:{_B}|\b{_FISCAL}){_Y}\s*年?\s*第?(?P<q>q[1-4](?!\w)|[1-4一二三四](?=季度))(?:季度)?",
         ),
-        (_half, rf"\b(?P<h>first|second|1st|2nd)\s+half\s+of\s+{_Y}{_E}"),
-        (_half, rf"{_B}{_Y}年(?P<h>[上下])半年"),
-        (_decade, rf"\b{_PART}(?:{_B}|')(?P<y>(?:1[5-9]|20)\d0|[2-9]0)(?:'s|’s|s)\b"),
-        (_decade, rf"\b{_PART}(?:nineteen[\s-])?(?P<name>{'|'.join(_DECADES)})\b"),
         (
             _decade,
-            r"(?P<era>上(?:个)?世纪|二十世纪|20世纪)?(?P<y>(?:1[5-9]|20)\d0|[2-9]0|[二三四五六七八九]十)年代",
+            rf"\b(?:(?P<part>early|mid|late)[\s-]+(?:the\s+)?)?(?:{_B}|')(?P<y>(?:1[5-9]|20)?\d0)['’]?s\b",
         ),
+        (_decade, r"(?:上(?:个)?世纪|20世纪)?(?P<y>(?:1[5-9]|20)\d0|[2-9]0|[二三四五六七八九]十)年代"),
         (
             _calendar_date,
             rf"(?<![\d{_H}])(?P<y>\d{{4}}|[一二][〇零一二三四五六七八九]{{3}})\s*年(?!代)"
             rf"(?:\s*(?P<m>\d{{1,2}}|[{_H}]{{1,2}})\s*月(?:份)?(?:\s*(?P<d>\d{{1,2}}|[{_H}]{{1,3}})\s*[日号])?)?",
         ),
-        (_century, r"\b(?:the\s+)?(?P<n>\d\d?)(?:st|nd|rd|th)\s+century"),
-        (_century, rf"(?P<n>\d\d?|[{_H}]{{1,3}})世纪"),
         (
             _until_now,
-            rf"\b(?:last|past|previous|recent|preceding)\s+(?:{_NUMBER}\s+)?"
-            r"(?P<u>days|weeks|months|quarters|years|decades?)\b(?!\s+of\s+the\b)",
+            rf"\b(?:last|past|previous|recent)\s+(?:(?P<n>\d{{1,3}}|{'|'.join(NUMBERS)}|few)\s+)?"
+            r"(?P<u>years|months)\b",
         ),
-        (
-            _until_now,
-            rf"(?:最近|近|过去|前)的?{_COUNT}(?P<u>天|日|周|个星期|个月|年|季度)(?:里|内|间|来|以来|之内)?",
-        ),
-        (_ago, rf"\b{_NUMBER}\s+years?\s+ago\b"),
-        (_ago, rf"{_COUNT}年(?:之|以)?前"),
+        (_until_now, rf"(?:最近|近|过去|前){_COUNT}(?P<u>个月|年)(?:里|内|间|来|以来)?"),
         (
             _relative,
-            r"(?:this|last|previous|current|past)\s+(?:year|month|week|quarter)\b(?!s)|today|yesterday"
-            r"|今年|去年|前年|今天|昨天|(?:本|这个?|上个?)(?:月|周|星期)",
+            r"\b(?:this|current|last|previous)\s+(?:year|month)\b|今年|去年|前年|(?:本|这个?|上个?)月",
         ),
         (_calendar_date, rf"\b{_FISCAL}(?P<y>(?:1[0-9]|20|21)\d\d|\d\d){_E}"),
         (_calendar_date, rf"{_B}{_Y}{_E}"),

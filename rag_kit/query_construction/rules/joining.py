@@ -11,7 +11,7 @@ from rag_kit.query_construction.clauses import Clause, all_of, any_of, none_of, 
 from rag_kit.query_construction.rules import cues
 from rag_kit.query_construction.rules.atoms import Atom
 
-_OPENS = re.compile(r"\beither\b|\bany\s+of\b|\bone\s+of\b|\(|要么", re.IGNORECASE)
+_OPENS = re.compile(r"\beither\b|\bone\s+of\b|\(", re.IGNORECASE)
 _MARKS = "\"“”'‘’「」『』"
 _ONLY_MARKS = re.compile(rf"[\s,、/;{_MARKS}]*")
 _ONE_WORD = re.compile(r"^\s+[A-Za-z]+\s$")  # "stroke or severe obesity"
@@ -25,38 +25,36 @@ def join(text: str, atoms: Sequence[Atom]) -> Clause | None:
     Conditions on one field that stand in one list ("A, B or C") belong together most closely, then what stands
     side by side or is joined by "and", then what is joined by "or".
     """
-    groups: list[list[Atom]] = []
+    lists: list[list[Atom]] = []
     for atom in atoms:
-        if groups and _one_list(text, groups[-1][-1], atom):
-            groups[-1].append(atom)
+        if lists and _in_one_list(text, lists[-1][-1], atom):
+            lists[-1].append(atom)
         else:
-            groups.append([atom])
+            lists.append([atom])
     alternatives: list[list[Clause]] = [[]]
-    for place, members in enumerate(groups):
-        made = _list(text, members)
-        before = groups[place - 1]
+    for place, members in enumerate(lists):
+        clause = _join_list(text, members)
+        before = lists[place - 1]
         if place and _connector(text[before[-1].end : members[0].begin]) == "or":
             if before[0].field != members[0].field and all(atom.measured for atom in (*before, *members)):
                 # "phones rated below 3 or priced over 1000": what stands around is of both
-                alternatives[-1][-1] = any_of([alternatives[-1][-1], made]) or made
+                alternatives[-1][-1] = any_of([alternatives[-1][-1], clause]) or clause
                 continue
             alternatives.append([])
-        _add(alternatives[-1], made, members[0])
+        _add(alternatives[-1], clause, members[0])
     return any_of([joined for parts in alternatives if (joined := all_of(parts))])
 
 
-def _add(parts: list[Clause], made: Clause, first: Atom) -> None:
+def _add(parts: list[Clause], clause: Clause, first: Atom) -> None:
     """Add a condition; two values that one field cannot have at once are alternatives."""
-    if first.exclusive and (more := _values(made)):
+    if first.exclusive and (more := _values(clause)):
         for place, part in enumerate(parts):
             known = _values(part)
             if known and single(part)[0] == first.field:
-                values = list(dict.fromkeys([*known, *more]))
-                if len(values) > len(known):
-                    parts[place] = {first.field: {"$in": values}}
+                parts[place] = {first.field: {"$in": list(dict.fromkeys([*known, *more]))}}
                 return
-    if made not in parts:
-        parts.append(made)
+    if clause not in parts:
+        parts.append(clause)
 
 
 def _values(part: Clause) -> list[Any]:
@@ -65,26 +63,26 @@ def _values(part: Clause) -> list[Any]:
     return list(operand) if operator == "$in" else [operand] if operator == "$eq" else []
 
 
-def _one_list(text: str, one: Atom, other: Atom) -> bool:
+def _in_one_list(text: str, one: Atom, other: Atom) -> bool:
     """Whether neighbours on one field are joined by nothing but commas, and, or."""
     between = text[one.end : other.begin]
-    found = _connector(between)
-    if one.field != other.field or one.exclusive != other.exclusive or found is None or found == "but":
+    word = _connector(between)
+    if one.field != other.field or one.exclusive != other.exclusive or word is None or word == "but":
         return False
-    if found == "and" and _OPENS.search(between):
+    if word == "and" and _OPENS.search(between):
         return False
     # "tagged A, from B": a comma alone joins only where nothing stands between
-    if found == "comma" and not _ONLY_MARKS.fullmatch(between):
+    if word == "comma" and not _ONLY_MARKS.fullmatch(between):
         return False
     return one.negated == other.negated
 
 
 def carries_on(between: str) -> bool:
     """Whether a negation goes on over what stands between two conditions: "without A or B"."""
-    found = _connector(between)
+    word = _connector(between)
     # "ignoring papers about A and papers about B"
-    again = found in ("nor", "or") or (found == "and" and _AGAIN.search(between) is not None)
-    return again or (found is not None and _PURE.fullmatch(between) is not None)
+    again = word in ("nor", "or") or (word == "and" and _AGAIN.search(between) is not None)
+    return again or (word is not None and _PURE.fullmatch(between) is not None)
 
 
 def _connector(between: str) -> str | None:
@@ -105,7 +103,7 @@ def _connector(between: str) -> str | None:
     return "nor" if match.group().lower() == "nor" else "but" if kind == "not" else kind
 
 
-def _list(text: str, members: Sequence[Atom]) -> Clause:
+def _join_list(text: str, members: Sequence[Atom]) -> Clause:
     """The condition of one list."""
     if members[0].negated:
         parts = [_denied(member) for member in members]
@@ -129,40 +127,31 @@ def _denied(atom: Atom) -> Clause:
     return atom.denial or ({field: {"$ne": operand}} if operator == "$eq" else none_of(atom.where))
 
 
-# 或许 and 或缺 are words of their own
-_OR = r"(?:\b(?:and/)?or\b(?!\s+not\b)|抑或|(?<!不可)或(?![许缺然多]|以[前后上下]|更|等于)者?是?)"
+# 或许 is a word of its own
+_OR = r"(?:\bor\b|(?<!不可)或(?![许以])者?)"
 _LIGHT = rf"(?:{cues.LIGHT}|{cues.ZH_LIGHT})*+"
-# "or so", "or more" say nothing of their own; so do the words of a question
-_NOTHING = (
-    r"(?:so|else|even|thereabouts|more|less|fewer|later|earlier|older|newer|above|below|over|higher|lower|greater|larger|"
-    r"smaller|better|worse|not|rather|does|did|can|could|will|would|is|are|how|why|whether|which|what|before|after|since|"
-    r"until|between|without|except|excluding|never|than)\b"
-)
-_ARM = r"(?:[^\W\d\ue000][\w.'’-]*)"
-_KNOWN = r"\ue000[\s\"”’」』)）]*"
+_WORD = r"(?!(?:so|else|more|less|not|even)\b)(?P<word>[^\W\d][\w.'’-]*)"
 _AFTER = re.compile(
-    rf"{_KNOWN}(?P<list>(?:[,，、]\s*{_ARM}(?:\s{_ARM}){{0,3}}\s*)*)[,，、]?\s*{_OR}{_LIGHT}"
-    rf"(?:(?!{_NOTHING})(?P<arm>{_ARM})|$)",
+    rf"[\s\"”’」』)）]*(?:[,，、]\s*{_WORD.replace('<word>', '<listed>')}\s*)*[,，、]?\s*{_OR}{_LIGHT}(?:{_WORD}|$)",
     re.IGNORECASE,
 )
-_BEFORE = re.compile(rf"(?P<arm>{_ARM})\s*,?\s*{_OR}{_LIGHT}\ue000", re.IGNORECASE)
+_BEFORE = re.compile(rf"{_WORD}\s*,?\s*{_OR}{_LIGHT}$", re.IGNORECASE)
 
 
 def beside_unknown(text: str, atoms: Sequence[Atom]) -> dict[Atom, str]:
     """Values in an or-list with a word that is no known value ("Stroke or insomnia"), each with that word."""
-    found: dict[Atom, str] = {}
+    unknown: dict[Atom, str] = {}
     for place, atom in enumerate(atoms):
         if atom.negated or atom.measured:
             continue
-        # one character stands for the value, and what is understood by itself is no word
         left = text[atoms[place - 1].end if place else 0 : atom.begin]
         right = text[atom.end : atoms[place + 1].begin if place + 1 < len(atoms) else len(text)]
-        after, before = _AFTER.match("\ue000" + right), _BEFORE.search(left + "\ue000")
-        asked = after and (after["arm"] or after["list"].strip(" ,，、"))
+        after, before = _AFTER.match(right), _BEFORE.search(left)
         # "or severe Obesity" narrows another value of the field
         alike = atoms[place + 1 : place + 2] and atoms[place + 1].field == atom.field
-        if after and asked and not (after["arm"] and alike and not right[after.end() - 1 :].strip()):
-            found[atom] = asked
-        elif before and not cues.ALL_LIGHT.fullmatch(before["arm"]):
-            found[atom] = before["arm"]
-    return found
+        word = after and (after["word"] or after["listed"])
+        if after and word and not (after["word"] and alike and not right[after.end() :].strip()):
+            unknown[atom] = word
+        elif before and not cues.ALL_LIGHT.fullmatch(before["word"]):
+            unknown[atom] = before["word"]
+    return unknown

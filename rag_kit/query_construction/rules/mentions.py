@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from rag_kit.query_construction.clauses import Clause
-from rag_kit.query_construction.fields import Schema
+from rag_kit.query_construction.fields import MetadataField, Schema
 from rag_kit.query_construction.rules import cues
 from rag_kit.query_construction.rules.atoms import Atom
 from rag_kit.query_construction.rules.joining import carries_on
-from rag_kit.query_construction.rules.values import Named
-from rag_kit.query_construction.words import remainder, simplified
+from rag_kit.query_construction.rules.values import NamedValue
+from rag_kit.query_construction.words import simplified
 from rag_kit.text import content_words
 
 _DOCUMENTS = re.compile(
@@ -21,9 +22,9 @@ _DOCUMENTS = re.compile(
     re.IGNORECASE,
 )
 _ORDER = re.compile(
-    r"^\s*(?:please\s+|could\s+you\s+|can\s+you\s+)?(?:show|find|list|give|get|fetch|search|retrieve|return|look)\b"
+    r"^\s*(?:please\s+|(?:could|can)\s+you\s+)?(?:show|find|list|give|get|fetch|search|retrieve|return|look)\b"
     r"|(?:^|[.;:?!])\s*(?:only\s+)?(?:exclude|filter|limit|restrict)\b"
-    r"|\b(?:I|we)\s+(?:want|need|would\s+like|am\s+looking)\b|请?(?:查找|查一下|检索|搜索|列出|找出|给出|给我)|我[要想]",
+    r"|\b(?:I|we)\s+(?:want|need|would\s+like|am\s+looking)\b|查找|检索|搜索|列出|找出|给出|给我|我[要想]",
     re.IGNORECASE,
 )
 _ASKS = re.compile(
@@ -34,7 +35,7 @@ _ASKS = re.compile(
 Purpose = Literal["documents", "topic", "answer"]
 
 
-def purpose(text: str, understood: Sequence[tuple[int, int]], schema: Schema, measured: bool) -> Purpose:
+def purpose_of(text: str, understood: Sequence[tuple[int, int]], schema: Schema, measured: bool) -> Purpose:
     """What a text asks for.
 
     "documents": documents of a kind ("papers on stroke", "red phones"), so that every value that it names is a
@@ -43,79 +44,98 @@ def purpose(text: str, understood: Sequence[tuple[int, int]], schema: Schema, me
 
     Example:
         >>> texts = ("Sleep papers", "Sleep, please", "Sleep disorders: a new scale")
-        >>> [purpose(text, [(0, 5)], Schema(), False) for text in texts]
+        >>> [purpose_of(text, [(0, 5)], Schema(), False) for text in texts]
         ['documents', 'documents', 'answer']
     """
     if _DOCUMENTS.search(text) or _ORDER.search(text):
         return "documents"
     names = [re.escape(name) for field in schema for name in field.all_names]
-    found = [match.span() for name in names for match in re.finditer(name, text, re.IGNORECASE)]
-    rest = content_words(remainder(text, sorted([*understood, *found]))[1])
-    said = [word for word in rest if word.isascii() or len(word) > 1]
-    if said and not measured and len(said) > 1:
+    places = [match.span() for name in names for match in re.finditer(name, text, re.IGNORECASE)]
+    rest = content_words(cues.remainder(text, sorted([*understood, *places]))[1])
+    words = [word for word in rest if word.isascii() or len(word) > 1]
+    if len(words) > 1 and not measured:
         return "answer"
-    return "topic" if said and _ASKS.search(text) else "documents"
+    return "topic" if words and _ASKS.search(text) else "documents"
 
 
-class Mentions:
-    """The values that a text names, each as the condition that it would be; `places` are those of its comparisons."""
+@dataclass(frozen=True)
+class Mention:
+    """A value that a text names, and the condition that it would be.
 
-    def __init__(
-        self, text: str, schema: Schema, named: Sequence[Named], places: Sequence[tuple[int, int]]
-    ) -> None:
-        self._text = text
-        self._fields = {field.name: field for field in schema}
-        self._found: list[tuple[Named, Atom, bool, bool]] = []
-        for item in named:
-            ends = [one[1].end for one in self._found] + [end for _, end in places if end <= item.begin]
-            self._add(item, max([0, item.begin - cues.REACH, *ends]))
+    Attributes:
+        explicit: It stands in quotes, or after the name of its field.
+        topical: It is denied, written as the value is, or named as the topic.
+        many: Its field holds lists.
+        owner: What follows belongs to it: "Acme's business".
+    """
 
-    @property
-    def sure(self) -> list[tuple[int, int]]:
-        """Where values stand that are no ordinary words."""
-        return [(atom.begin, atom.end) for item, atom, _, _ in self._found if item.sure]
+    value: NamedValue
+    atom: Atom
+    explicit: bool
+    topical: bool
+    many: bool
+    owner: bool
 
-    def conditions(self, why: Purpose) -> list[Atom]:
-        """The conditions among the values."""
-        kept: list[Atom] = []
-        for item, atom, explicit, topical in self._found:
-            if why == "documents":
-                keep = item.sure
-            elif why == "topic" and self._fields[item.field].many:
-                keep = item.sure and topical
-            else:
-                # a document has one company, so its name says which documents; a topic says that of none
-                keep = item.name and not self._fields[item.field].many
-                if atom.negated and cues.POSSESSION.match(self._text, item.end):
-                    atom = self._atom(item)  # "not in Acme's usual business" is about Acme
-            if keep or explicit:
-                kept.append(atom)
-        return kept
 
-    def _add(self, item: Named, before: int) -> None:
-        """Read what stands around a value, from a place before it on: what denies it, and what says it is a value."""
-        text = self._text
-        left = text[before : item.begin]
-        name = name_before(left, self._fields[item.field].all_names)
-        # "with no author Smith"
-        denied = cues.NEGATED.search(left) or (name and cues.NEGATED.search(left[: name.start()]))
-        excluded = cues.EXCLUDED_AFTER.match(text, item.end)
-        negated = bool(denied or excluded)
-        if self._found and self._found[-1][1].negated:
-            negated = negated or carries_on(text[self._found[-1][1].end : item.begin])
-        begin = before + denied.start() if denied else item.begin
-        atom = self._atom(item, begin, excluded.end() if excluded else item.end, negated)
-        quoted = left[-1:] in (*cues.OPENING,) and text[item.end : item.end + 1] in cues.CLOSING
-        topical = item.exact or negated or cues.TOPIC.search(left) is not None
-        self._found.append((item, atom, quoted or name is not None, topical))
+def read_mentions(
+    text: str, schema: Schema, values: Sequence[NamedValue], places: Sequence[tuple[int, int]]
+) -> list[Mention]:
+    """Read what stands around each value: what denies it, and what says that it is one; `places` are of comparisons."""
+    fields = {field.name: field for field in schema}
+    mentions: list[Mention] = []
+    for value in values:
+        ends = [mention.atom.end for mention in mentions] + [end for _, end in places if end <= value.begin]
+        floor = max([0, value.begin - cues.REACH, *ends])
+        before = mentions[-1].atom if mentions else None
+        follows = before is not None and before.negated and carries_on(text[before.end : value.begin])
+        mentions.append(_read(text, value, fields[value.field], floor, follows))
+    return mentions
 
-    def _atom(self, item: Named, begin: int = -1, end: int = -1, negated: bool = False) -> Atom:
-        begin, end = (item.begin, item.end) if begin < 0 else (begin, end)
-        if isinstance(item.value, bool):
-            return Atom(begin, end, item.field, {item.field: {"$eq": item.value != negated}})
-        many = self._fields[item.field].many
-        where: Clause = {item.field: {"$contains" if many else "$eq": item.value}}
-        return Atom(begin, end, item.field, where, negated, exclusive=not many)
+
+def _read(text: str, value: NamedValue, field: MetadataField, floor: int, denied: bool) -> Mention:
+    left = text[floor : value.begin]
+    name = name_before(left, field.all_names)
+    # "with no author Smith"
+    before = cues.NEGATED.search(left) or (name and cues.NEGATED.search(left[: name.start()]))
+    after = cues.EXCLUDED_AFTER.match(text, value.end)
+    negated = bool(denied or before or after)
+    begin, end = floor + before.start() if before else value.begin, after.end() if after else value.end
+    quoted = left[-1:] in (*cues.OPENING,) and text[value.end : value.end + 1] in cues.CLOSING
+    return Mention(
+        value,
+        _atom(value, field.many, begin, end, negated),
+        explicit=quoted or name is not None,
+        topical=value.exact or negated or cues.TOPIC.search(left) is not None,
+        many=field.many,
+        owner=cues.POSSESSION.match(text, value.end) is not None,
+    )
+
+
+def _atom(value: NamedValue, many: bool, begin: int, end: int, negated: bool) -> Atom:
+    if isinstance(value.value, bool):
+        return Atom(begin, end, value.field, {value.field: {"$eq": value.value != negated}})
+    where: Clause = {value.field: {"$contains" if many else "$eq": value.value}}
+    return Atom(begin, end, value.field, where, negated, exclusive=not many)
+
+
+def value_conditions(mentions: Sequence[Mention], purpose: Purpose) -> list[Atom]:
+    """The conditions among the values that a text names."""
+    atoms: list[Atom] = []
+    for mention in mentions:
+        value, atom = mention.value, mention.atom
+        if purpose == "documents":
+            meant = value.sure
+        elif purpose == "topic" and mention.many:
+            meant = value.sure and mention.topical
+        else:
+            # a document has one company, so its name says which documents; a topic says that of none
+            meant = value.name and not mention.many
+            if atom.negated and mention.owner:
+                # "not in Acme's usual business" is about Acme
+                atom = _atom(value, mention.many, value.begin, value.end, negated=False)
+        if meant or mention.explicit:
+            atoms.append(atom)
+    return atoms
 
 
 def name_before(left: str, names: Sequence[str]) -> re.Match[str] | None:

@@ -15,8 +15,6 @@ from rag_kit.text.segment import load_segmenter
 
 # the s of "Crohn's disease" is no word: the value is "Crohn Disease"
 _WORD = re.compile(r"(?!(?<=['’])s\b)[^\W_]+")
-_DIGIT = re.compile(r"\d")
-_CAPITAL_BEFORE = re.compile(r"\w[ ,]+([A-Z][a-z]+) $")
 _HAN_RUN = re.compile(r"[\u3400-\u9fff]{1,8}")
 _JOINED = re.compile(r"(?:[\s\-‐,/'’().&:]|['’]s\b)*")
 _MAX_WORDS = 16
@@ -29,7 +27,7 @@ _FRAME = frozenset(map(singular, _FRAME_WORDS.split()))
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedValue:
     """A value named in a text.
 
     Attributes:
@@ -51,89 +49,92 @@ class ValueIndex:
     """Finds the values of a schema in texts; the longest one at each place."""
 
     def __init__(self, schema: Schema) -> None:
-        self._first: dict[str, list[tuple[tuple[str, ...], str, Any]]] = {}
-        self._han: list[tuple[str, str, Any]] = []
+        self._by_first_word: dict[str, list[tuple[tuple[str, ...], str, Any]]] = {}
+        self._chinese: list[tuple[str, str, Any]] = []
         self._many = {field.name for field in schema if field.many}
         for field in schema:
             if field.type == "bool":
                 self._add_flag(field)
             elif field.type == "str" and not field.unique:
                 for value in map(str, field.values):
-                    if HAN.search(value):
-                        self._han.append((simplified(value.casefold()), field.name, value))
-                    else:
-                        self._add_value(field.name, value)
-        for entries in self._first.values():
+                    self._add_value(field.name, value)
+        for entries in self._by_first_word.values():
             entries.sort(key=lambda entry: -len(entry[0]))
-        self._han.sort(key=lambda entry: -len(entry[0]))
+        self._chinese.sort(key=lambda entry: -len(entry[0]))
 
     def _add_flag(self, field: MetadataField) -> None:
-        """A flag is named by its field, or by what says that it is off."""
+        """A flag is named by its field, or by what says that it is off: "unpublished", "out of stock"."""
         for name in field.all_names:
             if HAN.search(name):
-                name = simplified(name.casefold())
-                self._han += [(form, field.name, True) for form in {name, name.removeprefix("是否")} if form]
+                plain = simplified(name.casefold())
+                self._chinese += [
+                    (form, field.name, True) for form in {plain, plain.removeprefix("是否")} if form
+                ]
                 continue
             on = tuple(singular(word) for word in _words(re.sub(r"^(?:is|has)_", "", name)))
-            off: list[tuple[str, ...]] = (
-                [(prefix + on[0],) for prefix in ("un", "in", "non")] if len(on) == 1 else []
+            forms: dict[tuple[str, ...], bool] = (
+                {on: True, ("un" + on[0],): False} if len(on) == 1 else {on: True}
             )
-            if on[0] == "in" and len(on) > 1:  # "out of stock"
-                off = [("out", "of", *on[1:])]
-            for words, value in ((on, True), *((words, False) for words in off)):
-                self._first.setdefault(words[0], []).append((words, field.name, value))
+            if on[:1] == ("in",):
+                forms[("out", "of", *on[1:])] = False
+            for words, value in forms.items() if on else ():
+                self._by_first_word.setdefault(words[0], []).append((words, field.name, value))
 
     def _add_value(self, field: str, value: str) -> None:
+        if HAN.search(value):
+            self._chinese.append((simplified(value.casefold()), field, value))
+            return
         for form in _forms(value):
             words = tuple(singular(word) for word in _words(form))
             if words and len(words) <= _MAX_WORDS and any(len(word) > 1 for word in words):
-                self._first.setdefault(words[0], []).append((words, field, value))
+                self._by_first_word.setdefault(words[0], []).append((words, field, value))
 
-    def find(self, text: str) -> list[Named]:
+    def find(self, text: str) -> list[NamedValue]:
         """The values named in a text, in order, without overlap."""
-        taken: list[Named] = []
+        taken: list[NamedValue] = []
         for named in sorted(
-            (*self._latin(text), *self._chinese(text)),
+            (*self._find_latin(text), *self._find_chinese(text)),
             key=lambda item: (item.begin - item.end, item.begin, not item.exact),
         ):
             if not any(named.begin < other.end and other.begin < named.end for other in taken):
                 taken.append(named)
         return sorted(taken, key=lambda item: item.begin)
 
-    def _latin(self, text: str) -> Iterator[Named]:
-        found = list(_WORD.finditer(HAN.sub(" ", text)))
-        words = [singular(match.group().casefold()) for match in found]
+    def _find_latin(self, text: str) -> Iterator[NamedValue]:
+        places = list(_WORD.finditer(HAN.sub(" ", text)))
+        words = [singular(match.group().casefold()) for match in places]
         for start, first in enumerate(words):
-            for wanted, field, value in self._first.get(first, ()):
-                matches = found[start : start + len(wanted)]
-                if tuple(words[start : start + len(wanted)]) == wanted and all(
+            for value_words, field, value in self._by_first_word.get(first, ()):
+                matches = places[start : start + len(value_words)]
+                if tuple(words[start : start + len(value_words)]) == value_words and all(
                     _JOINED.fullmatch(text, one.end(), other.start()) for one, other in pairwise(matches)
                 ):
                     begin, end = matches[0].start(), matches[-1].end()
-                    yield _named(text, begin, end, field, value, wanted, field in self._many)
+                    yield _named_value(text, begin, end, field, value, value_words, field in self._many)
 
-    def _chinese(self, text: str) -> Iterator[Named]:
+    def _find_chinese(self, text: str) -> Iterator[NamedValue]:
         folded = simplified(text.casefold())
         if not HAN.search(folded) or len(folded) != len(text):
             return
-        for wanted, field, value in self._han:
-            begin = folded.find(wanted)
+        for written, field, value in self._chinese:
+            begin = folded.find(written)
             while begin >= 0:
-                end = begin + len(wanted)
-                yield Named(begin, end, field, value, True, len(wanted) > 1, _whole(folded, begin, end))
-                begin = folded.find(wanted, begin + len(wanted))
+                end = begin + len(written)
+                yield NamedValue(
+                    begin, end, field, value, True, len(written) > 1, _is_whole(folded, begin, end)
+                )
+                begin = folded.find(written, end)
 
 
-def _named(
+def _named_value(
     text: str, begin: int, end: int, field: str, value: Any, words: tuple[str, ...], many: bool
-) -> Named:
-    if isinstance(value, bool):
-        sure = len(words) > 1 or (words[0] not in _FRAME and len(words[0]) > 2)
-        return Named(begin, end, field, value, exact=False, sure=sure, name=False)
-    written = text[begin:end]
-    initial = not text[:begin].strip(" \"'“(¿")
+) -> NamedValue:
     alone = len(words) == 1
     frame = alone and words[0] in _FRAME
+    if isinstance(value, bool):
+        return NamedValue(begin, end, field, value, exact=False, sure=not frame, name=False)
+    written = text[begin:end]
+    initial = not text[:begin].strip(" \"'“(")
     same = written in (value, value + "s")
     capitals = written[:1].isupper() and value[:1].isupper() and not initial
     # a field of one value sorts documents into kinds: its names are meant, however they are written
@@ -142,22 +143,18 @@ def _named(
     other = value.isupper() and len(value) > 1 and not same
     other |= alone and written.islower() and not value.islower() and len(written) < len(value)
     sure = not other and (exact or not (frame or (alone and len(words[0]) < 3)))
-    return Named(begin, end, field, value, exact, sure, _is_name(text, begin, end, value))
+    return NamedValue(begin, end, field, value, exact, sure, _is_name(written, value))
 
 
-def _is_name(text: str, begin: int, end: int, value: str) -> bool:
-    """Whether a text names a value as names are written: "Acme" and "ACME" for "Acme", but not "financial" for
-    "Financials", and not the "Norman" of "player Josh Norman"."""
-    written = text[begin:end]
-    plain = any(form == form.lower() and not _DIGIT.search(form) for form in (written, value))
+def _is_name(written: str, value: str) -> bool:
+    """Whether a value is written as names are: "Acme" and "ACME" for "Acme", but not "financial" for "Financials"."""
+    plain = any(form == form.lower() and not re.search(r"\d", form) for form in (written, value))
     if plain or (value.isupper() and written != value):
         return False
-    words = _words(written)
-    before = _CAPITAL_BEFORE.search(text, 0, begin) if len(words) == 1 else None
-    return set(words) <= set(_words(value)) and (before is None or not content_words(before.group(1)))
+    return set(_words(written)) <= set(_words(value))
 
 
-def _whole(text: str, begin: int, end: int) -> bool:
+def _is_whole(text: str, begin: int, end: int) -> bool:
     """Whether a Chinese value is a name by itself: 金融 in 金融资产 is not."""
     following = _HAN_RUN.match(text, end)
     if end - begin != 2 or following is None:
@@ -172,8 +169,5 @@ def _words(text: str) -> list[str]:
 def _forms(value: str) -> list[str]:
     """The value, and the way people say it: "Tomography, X-Ray Computed" is "X-Ray Computed Tomography"."""
     bare = re.sub(r"\s*\([^()]*\)\s*$", "", value)
-    parts = [part.strip() for part in bare.split(",")]
-    forms = [value, *([bare] if bare != value else [])]
-    if 2 <= len(parts) <= 4 and all(parts):
-        forms.append(" ".join([*reversed(parts[1:]), parts[0]]))
-    return forms
+    first, *others = bare.split(",")
+    return list(dict.fromkeys([value, bare, " ".join([*reversed(others), first])]))

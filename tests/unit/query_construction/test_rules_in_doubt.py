@@ -21,7 +21,7 @@ BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
 RULES = RuleConstructor()
 FILINGS = Schema.of(
     [
-        {"name": "company", "type": "str", "allowed": ["3M", "Acme", "PepsiCo", "Best Buy", "Norman"]},
+        {"name": "company", "type": "str", "allowed": ["3M", "Acme", "PepsiCo", "Best Buy"]},
         {"name": "fiscal_year", "type": "int"},
         {"name": "quarter", "type": "str", "allowed": ["Q1", "Q2", "Q3"]},
         {"name": "sector", "type": "str", "allowed": ["Financials", "Energy"]},
@@ -84,7 +84,6 @@ def test_years_quarters_and_companies_are_read_as_meant(question: str, expected:
         "What does the statement of financial position show?",
         "Is adjustment for heterogeneity necessary in sleep disorders?",
         "What are long-term terms of debt worth?",
-        "How many balls did player Josh Norman intercept?",
         "Is it the best buy for a small family with two children?",
     ],
 )

@@ -85,7 +85,6 @@ def test_other_words_are_no_plurals(question: str) -> None:
         ("rated 4 or higher", {"rating": {"$gte": 4}}),
         ("not rated above 4", {"rating": {"$lte": 4}}),
         ("at least 4.5 stars", {"rating": {"$gte": 4.5}}),
-        ("older than 30", {"age": {"$gt": 30}}),
         ("between 5 and 7 years old", {"$and": [{"age": {"$gte": 5}}, {"age": {"$lte": 7}}]}),
         ("at least 100 words", {"word_count": {"$gte": 100}}),
         ("1.5 thousand words or more", {"word_count": {"$gte": 1500}}),
@@ -108,7 +107,6 @@ def test_other_words_are_no_plurals(question: str) -> None:
         ("Ann Lee's memos, then the movies", {"$and": [
             {"assignee": {"$eq": "Ann Lee"}}, {"type": {"$in": ["memos", "movie"]}}]}),
         ("since March 2019", {"released": {"$gte": "2019-03-01"}}),
-        ("not older than 30", {"age": {"$lte": 30}}),
         ("at least three stars", {"rating": {"$gte": 3}}),
         ("price >= 20 and <= 50", {"$and": [{"price": {"$gte": 20}}, {"price": {"$lte": 50}}]}),
         ("five stars", None),
@@ -154,11 +152,8 @@ def test_chinese(question: str, expected: Any) -> None:
     [
         ("the last three reports", {"type": {"$eq": "report"}}, "released", True, 3),
         ("the latest papers on sleep", None, "released", True, None),
-        ("the three cheapest movies", {"type": {"$eq": "movie"}}, "price", False, 3),
-        ("most expensive memos", {"type": {"$eq": "memos"}}, "price", True, None),
         ("best rated movies", {"type": {"$eq": "movie"}}, "rating", True, None),
-        ("最便宜的三款手机", {"类别": {"$eq": "手机"}}, "价格", False, 3),
-        ("页数最多的5份文档", None, "页数", True, 5),
+        ("最新的三款手机", {"类别": {"$eq": "手机"}}, "年份", True, 3),
     ],
 )
 def test_orders(question: str, where: Any, field: str, descending: bool, limit: int | None) -> None:
