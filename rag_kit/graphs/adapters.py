@@ -9,10 +9,9 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig, RunnableLambda
-from langchain_core.tools import BaseTool, StructuredTool, ToolException
+from langchain_core.tools import BaseTool
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from pydantic import BaseModel, Field
 
 from rag_kit.documents import clean_text
 from rag_kit.errors import InvalidInputError
@@ -20,6 +19,7 @@ from rag_kit.graphs.context import RagContext
 from rag_kit.graphs.running import run_context
 from rag_kit.graphs.state import MAX_TURNS, Turn
 from rag_kit.graphs.wiring import uncompiled
+from rag_kit.query_construction.tools import question_tool
 from rag_kit.text import check_question
 
 Chat = CompiledStateGraph[MessagesState, Any, Any, Any]
@@ -34,12 +34,6 @@ _STATUS = {
     "clarify": "This is a question back: ask again, with what is missing.",
     "refused": "A guard refused.",
 }
-
-
-class _Question(BaseModel):
-    """What the tool takes."""
-
-    question: str = Field(description="One question in plain words, complete in itself.")
 
 
 def as_tool(
@@ -94,29 +88,11 @@ def as_tool(
     # each call is a run of its own: a thread would mix the questions of whoever shares the tool
     graph = graph.copy({"checkpointer": None})
 
-    def ask(question: str, config: RunnableConfig) -> tuple[str, dict[str, Any]]:
-        return _tool_reply(graph.invoke(_tool_input(question), config, context=settings))
+    async def answer(question: str, config: RunnableConfig) -> tuple[str, dict[str, Any]]:
+        checked = check_question(question, example="{'question': 'How ...?'}")
+        return _tool_reply(await graph.ainvoke({"question": checked}, config, context=settings))
 
-    async def aask(question: str, config: RunnableConfig) -> tuple[str, dict[str, Any]]:
-        return _tool_reply(await graph.ainvoke(_tool_input(question), config, context=settings))
-
-    return StructuredTool.from_function(
-        func=ask,
-        coroutine=aask,
-        name=name,
-        description=description,
-        args_schema=_Question,
-        response_format="content_and_artifact",
-        handle_tool_error=True,
-    )
-
-
-def _tool_input(question: str) -> dict[str, str]:
-    """The graph's input; an agent's model can mend what it asks, so it is given the error."""
-    try:
-        return {"question": check_question(question, example="{'question': 'How ...?'}")}
-    except InvalidInputError as error:
-        raise ToolException(str(error)) from None
+    return question_tool(answer, name, description)
 
 
 def _tool_reply(state: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from rag_kit.concurrency.bridge import run_in_thread
+from rag_kit.concurrency.bridge import blocking, run_in_thread
 from rag_kit.query_construction.cypher.database import GraphDatabase
 from rag_kit.query_construction.statements.asking import TextToStatement
 from rag_kit.query_construction.statements.result import QueryResult
@@ -35,7 +35,7 @@ class TextToCypher(TextToStatement):
     task = "Text to Cypher"
     prompt = "graph_query"
 
-    def _opened(self, database: Any, sample_rows: int, seconds: float) -> tuple[Any, str]:
+    def _open(self, database: Any, sample_rows: int, seconds: float) -> tuple[Any, str]:
         graph = GraphDatabase(database)
         return graph, graph.described(sample_rows, seconds)
 
@@ -46,7 +46,7 @@ class CypherRetriever(StatementRetriever):
     writer = TextToCypher
 
 
-def graph_query(
+async def agraph_query(
     question: str,
     database: str | os.PathLike[str],
     llm: Runnable[Any, Any],
@@ -58,17 +58,8 @@ def graph_query(
 
     The arguments are those of ``sql_query``, with the file of a Ladybug database, such as ``graph_database`` makes.
     """
-    return TextToCypher(llm, database, **settings).invoke(question, config)
+    query = await run_in_thread(partial(TextToCypher, llm, database, **settings))
+    return await query.ainvoke(question, config)
 
 
-async def agraph_query(
-    question: str,
-    database: str | os.PathLike[str],
-    llm: Runnable[Any, Any],
-    *,
-    config: RunnableConfig | None = None,
-    **settings: Any,
-) -> QueryResult:
-    """As ``graph_query``, without blocking the event loop."""
-    made = await run_in_thread(partial(TextToCypher, llm, database, **settings))
-    return await made.ainvoke(question, config)
+graph_query = blocking(agraph_query, "graph_query")

@@ -8,7 +8,7 @@ from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from rag_kit.concurrency.bridge import run_in_thread
+from rag_kit.concurrency.bridge import blocking, run_in_thread
 from rag_kit.query_construction.sql.database import open_database
 from rag_kit.query_construction.statements.asking import TextToStatement
 from rag_kit.query_construction.statements.result import QueryResult
@@ -37,7 +37,7 @@ class TextToSql(TextToStatement):
     task = "Text to SQL"
     prompt = "sql_query"
 
-    def _opened(
+    def _open(
         self, database: Any, sample_rows: int, seconds: float, tables: Collection[str] | None = None
     ) -> tuple[Any, str]:
         return open_database(database, tables, sample_rows, seconds)
@@ -49,7 +49,7 @@ class SqlRetriever(StatementRetriever):
     writer = TextToSql
 
 
-def sql_query(
+async def asql_query(
     question: str,
     database: Any,
     llm: Runnable[Any, Any],
@@ -79,17 +79,8 @@ def sql_query(
         >>> sql_query("What does a pen cost?", f"sqlite:///{file}", model).rows
         ((2.0,),)
     """
-    return TextToSql(llm, database, **settings).invoke(question, config)
+    query = await run_in_thread(partial(TextToSql, llm, database, **settings))
+    return await query.ainvoke(question, config)
 
 
-async def asql_query(
-    question: str,
-    database: Any,
-    llm: Runnable[Any, Any],
-    *,
-    config: RunnableConfig | None = None,
-    **settings: Any,
-) -> QueryResult:
-    """As ``sql_query``, without blocking the event loop."""
-    made = await run_in_thread(partial(TextToSql, llm, database, **settings))
-    return await made.ainvoke(question, config)
+sql_query = blocking(asql_query, "sql_query")

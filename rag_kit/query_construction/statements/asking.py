@@ -9,11 +9,10 @@ from typing import Any, ClassVar
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from rag_kit.concurrency.bridge import run_in_thread
+from rag_kit.concurrency.bridge import blocking, run_in_thread
 from rag_kit.concurrency.budget import check_seconds
-from rag_kit.concurrency.steps import Step, arun, run
 from rag_kit.errors import ConfigurationError, InvalidInputError, StatementError
-from rag_kit.models import astructured_call, atext_call, structured_call, text_call
+from rag_kit.models import astructured_call, atext_call
 from rag_kit.models.chat import is_extractive
 from rag_kit.prompts import render_passages
 from rag_kit.prompts.rendering import Markup, escape_tags
@@ -76,8 +75,8 @@ class TextToStatement(Runnable[str, QueryResult]):
             )
         self.llm = check_model(llm)
         for name, value in {"sample_rows": sample_rows, "max_repairs": max_repairs}.items():
-            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-                raise InvalidInputError(f"{name} is {value!r}; give a whole number of 0 or more.")
+            if value != 0:
+                check_count(name, value)
         seconds = check_seconds("timeout", timeout)
         if seconds is None:
             raise InvalidInputError("timeout is None; give the seconds that one statement may take.")
@@ -87,27 +86,23 @@ class TextToStatement(Runnable[str, QueryResult]):
         self.answer = answer
         self._prompts = LanguagePrompts(self.prompt, None, ("question",), language)
         self._answers = LanguagePrompts("answer_from_rows", None, ("question",), language)
-        self.database, self.schema = self._opened(database, sample_rows, seconds, **opening)
+        self.database, self.schema = self._open(database, sample_rows, seconds, **opening)
 
     @abstractmethod
-    def _opened(self, *given: Any, **opening: Any) -> tuple[Any, str]:
-        """The database and its description for the model, of ``database, sample_rows, seconds, **opening``."""
+    def _open(self, database: Any, sample_rows: int, seconds: float) -> tuple[Any, str]:
+        """The database, and its description for the model."""
 
     def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> QueryResult:
         """Answer one question."""
-        return self._call_with_config(self._blocking, input, config, run_type="chain", **kwargs)
+        ask = blocking(self._ask, "ask")
+        return self._call_with_config(ask, input, config, run_type="chain", **kwargs)
 
     async def ainvoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> QueryResult:
         """As ``invoke``, without blocking the event loop; statements run on a thread."""
-        return await self._acall_with_config(self._native, input, config, run_type="chain", **kwargs)
+        return await self._acall_with_config(self._ask, input, config, run_type="chain", **kwargs)
 
-    def _blocking(self, question: str, run_manager: Any, config: RunnableConfig) -> QueryResult:
-        return run(self._ask(question), config)
-
-    async def _native(self, question: str, run_manager: Any, config: RunnableConfig) -> QueryResult:
-        return await arun(self._ask(question), config)
-
-    async def _ask(self, question: str) -> QueryResult:
+    async def _ask(self, question: str, run_manager: Any, config: RunnableConfig) -> QueryResult:
+        """Have statements written until one runs, at most `max_repairs` after the first."""
         check_question(question)
         prompt = self._prompts.choose(question)
         values = {
@@ -117,54 +112,38 @@ class TextToStatement(Runnable[str, QueryResult]):
             "max_rows": str(self.limits.rows),
             "today": date.today().isoformat(),
         }
-        failed: list[tuple[str, str]] = []
+        attempts: list[tuple[str, str]] = []
         while True:
-            values["attempts"] = Markup("\n".join(_block(*each) for each in failed))
-            written = await self._call(structured_call, astructured_call, prompt, values)
+            values["attempts"] = Markup("\n".join(_attempt(*attempt) for attempt in attempts))
+            written = await astructured_call(self.llm, prompt, values, config=config)
             details: Any = {"question": question, "reason": written.reason, "kind": self.kind}
-            details["attempts"] = tuple(failed)
+            details["attempts"] = tuple(attempts)
             if not written.statement:
                 return QueryResult("", **details)
-            result = await self._execute(written.statement)
-            if isinstance(result, QueryResult):
+            try:
+                result: QueryResult = await run_in_thread(self.database.run, written.statement, self.limits)
                 break
-            failed.append((written.statement, str(result)))
-            if len(failed) > self.max_repairs:
-                last = f"{result} (the last of {len(failed)} statements, see max_repairs: {written.statement:.300})"
-                raise StatementError(last, written.statement, refused=result.refused) from result
+            except StatementError as error:
+                attempts.append((written.statement, str(error)))
+                if len(attempts) > self.max_repairs:
+                    last = (
+                        f"the last of {len(attempts)} statements, see max_repairs: {written.statement:.300}"
+                    )
+                    raise StatementError(
+                        f"{error} ({last})", written.statement, refused=error.refused
+                    ) from error
         result = replace(result, **details)
-        return replace(result, answer=await self._answer(question, result)) if self.answer else result
+        return replace(result, answer=await self._answer(result, config)) if self.answer else result
 
-    async def _answer(self, question: str, result: QueryResult) -> str:
+    async def _answer(self, result: QueryResult, config: RunnableConfig) -> str:
         """The rows in words."""
-        prompt = self._answers.choose(question)
+        prompt = self._answers.choose(result.question)
         if not result.rows:
             return _NO_ROWS[prompt.metadata["language"]]
         passages = render_passages(result.documents, max_chars=_MAX_PASSAGE_CHARS)
-        values = {"question": question, "statement": result.statement, "passages": passages}
-        text: str = await self._call(text_call, atext_call, prompt, values)
-        return text
-
-    def _call(self, call: Any, acall: Any, prompt: Any, values: dict[str, str]) -> Step[Any]:
-        given = (self.llm, prompt, values)
-        return Step(
-            self.prompt,
-            lambda config: call(*given, config=config),
-            lambda config: acall(*given, config=config),
-        )
-
-    def _execute(self, statement: str) -> Step[QueryResult | StatementError]:
-        """A call of the database, which returns an error instead of raising it, for the repair."""
-
-        def execute() -> QueryResult | StatementError:
-            try:
-                result: QueryResult = self.database.run(statement, self.limits)
-                return result
-            except StatementError as error:
-                return error
-
-        return Step("database", lambda config: execute(), lambda config: run_in_thread(execute))
+        values = {"question": result.question, "statement": result.statement, "passages": passages}
+        return await atext_call(self.llm, prompt, values, config=config)
 
 
-def _block(statement: str, error: str) -> str:
+def _attempt(statement: str, error: str) -> str:
     return f"<statement>{escape_tags(statement)}</statement>\n<error>{escape_tags(error)}</error>"

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal, Self
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
-from langchain_core.tools import BaseTool, StructuredTool, ToolException
-from pydantic import BaseModel, Field, field_validator
+from langchain_core.tools import BaseTool
+from pydantic import field_validator
 
-from rag_kit.errors import InvalidInputError, RagKitError, StatementError
+from rag_kit.concurrency.bridge import blocking
+from rag_kit.errors import InvalidInputError, RagKitError
 from rag_kit.query_construction.statements.asking import TextToStatement
 from rag_kit.query_construction.statements.result import QueryResult
+from rag_kit.query_construction.tools import question_tool
 from rag_kit.retrieval.base import RagKitRetriever, Request
 
 
@@ -40,7 +41,7 @@ class StatementRetriever(RagKitRetriever):
     @field_validator("filter")
     @classmethod
     def _filter_is_allowed(cls, value: Any) -> Any:
-        return _unfiltered(value)
+        return _refuse_filter(value)
 
     @classmethod
     def from_llm(
@@ -50,27 +51,21 @@ class StatementRetriever(RagKitRetriever):
         return cls(query=cls.writer(llm, database, **settings), k=k)
 
     def _retrieve(self, query: str, request: Request) -> list[Document]:
-        _unfiltered(request.filter)
+        _refuse_filter(request.filter)
         return self.query.invoke(query, request.child(self.query.kind)).documents
 
     async def _aretrieve(self, query: str, request: Request) -> list[Document]:
-        _unfiltered(request.filter)
+        _refuse_filter(request.filter)
         return (await self.query.ainvoke(query, request.child(self.query.kind))).documents
 
 
-def _unfiltered(filter: Any) -> None:
+def _refuse_filter(filter: Any) -> None:
     if filter is not None:
         raise InvalidInputError(
             "This retriever takes no filter: the statement chooses the names and values of its columns, so its rows "
             "could pass any filter. Restrict what may be read: tables=, a view, the database's role, or the filter "
             "that a graph is built with."
         )
-
-
-class _Question(BaseModel):
-    """The arguments of the tool."""
-
-    question: str = Field(description="One question in plain words, complete in itself.")
 
 
 def statement_tool(
@@ -85,42 +80,21 @@ def statement_tool(
     A refusal or failure reaches it as a tool error, and it may ask again. Models choose tools by `description`.
     """
 
-    def ask(question: str, config: RunnableConfig) -> tuple[str, QueryResult]:
-        with _told_to_the_agent():
-            return _as_text(query.invoke(question, config))
+    async def answer(question: str, config: RunnableConfig) -> tuple[str, QueryResult]:
+        result = await query.ainvoke(question, config)
+        return _as_text(result), result
 
-    async def aask(question: str, config: RunnableConfig) -> tuple[str, QueryResult]:
-        with _told_to_the_agent():
-            return _as_text(await query.ainvoke(question, config))
-
-    return StructuredTool.from_function(
-        func=ask,
-        coroutine=aask,
-        name=name,
-        description=description,
-        args_schema=_Question,
-        response_format="content_and_artifact",
-        handle_tool_error=True,
-    )
+    return question_tool(answer, name, description)
 
 
-@contextmanager
-def _told_to_the_agent() -> Iterator[None]:
-    """Refusals and failures as errors of the tool, which the agent's model reads."""
-    try:
-        yield
-    except (StatementError, InvalidInputError) as error:
-        raise ToolException(str(error)) from error
-
-
-def _as_text(result: QueryResult) -> tuple[str, QueryResult]:
+def _as_text(result: QueryResult) -> str:
     if not result.statement:
-        return f"The database cannot answer: {result.reason}", result
-    named = (dict(zip(result.columns, row, strict=True)) for row in result.rows)
-    rows = [f"[{number}] {row}" for number, row in enumerate(named, 1)]
+        return f"The database cannot answer: {result.reason}"
+    records = (dict(zip(result.columns, row, strict=True)) for row in result.rows)
+    rows = [f"[{number}] {record}" for number, record in enumerate(records, 1)]
     more = ["There are more rows."] if result.truncated else []
     parts = [result.answer or "", f"Statement: {result.statement}", "\n".join([*rows, *more]) or "No rows."]
-    return "\n\n".join(part for part in parts if part), result
+    return "\n\n".join(part for part in parts if part)
 
 
 def statement_node(
@@ -133,29 +107,18 @@ def statement_node(
     """
     if on_error not in ("skip", "raise"):
         raise InvalidInputError(f"on_error is {on_error!r}; allowed: 'skip', 'raise'.")
-    skipped = RagKitError if on_error == "skip" else ()
 
-    def ask(state: Mapping[str, Any], config: RunnableConfig) -> dict[str, Any]:
+    async def query_database(state: Mapping[str, Any], config: RunnableConfig) -> dict[str, Any]:
+        question: Any = state.get("search_query") or state.get("question")
         try:
-            return _update(query.invoke(_question(state), config), state)
-        except skipped as error:
+            result = await query.ainvoke(question, config)
+        except RagKitError as error:
+            if on_error == "raise":
+                raise
             return {"notes": [f"degraded: {query.kind}: {error}"]}
+        if not result.statement:
+            return {"notes": [f"{result.kind}: no statement: {result.reason}"]}
+        documents = [*result.documents, *(state.get("documents") or [])]
+        return {"documents": documents, "notes": [f"{result.kind}: {result.statement}"]}
 
-    async def aask(state: Mapping[str, Any], config: RunnableConfig) -> dict[str, Any]:
-        try:
-            return _update(await query.ainvoke(_question(state), config), state)
-        except skipped as error:
-            return {"notes": [f"degraded: {query.kind}: {error}"]}
-
-    return RunnableLambda(ask, aask, name=query.kind)
-
-
-def _question(state: Mapping[str, Any]) -> Any:
-    return state.get("search_query") or state.get("question")
-
-
-def _update(result: QueryResult, state: Mapping[str, Any]) -> dict[str, Any]:
-    if not result.statement:
-        return {"notes": [f"{result.kind}: no statement: {result.reason}"]}
-    documents = [*result.documents, *(state.get("documents") or [])]
-    return {"documents": documents, "notes": [f"{result.kind}: {result.statement}"]}
+    return RunnableLambda(blocking(query_database, query.kind), query_database, name=query.kind)
