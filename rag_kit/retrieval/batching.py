@@ -151,25 +151,26 @@ async def embed_in_one(embeddings: Embeddings, queries: list[str]) -> Vectors | 
     Some models embed questions otherwise than documents, so the first time both are asked for one query, and compared.
     A model may also offer ``embed_queries``, which is then taken.
     """
-    own = getattr(embeddings, "embed_queries", None)
-    known = True if callable(own) else _known(embeddings)
-    if known is False:
-        return None
-    sync, native = (
-        partial(embed_documents, embeddings, queries),
-        partial(aembed_documents, embeddings, queries),
-    )
-    if callable(own):
-        sync, native = partial(own, queries), partial(run_in_thread, own, queries)
-    if known:
-        answer = await Step("embeddings", lambda _: sync(), lambda _: native())
+    embed_queries = getattr(embeddings, "embed_queries", None)
+    if callable(embed_queries):
+        answer: Vectors = await blocking_step("embeddings", embed_queries, queries)
         checked_vectors(answer, len(queries), embeddings)
         return answer
-    one, aone = partial(embed_query, embeddings, queries[0]), partial(aembed_query, embeddings, queries[0])
-    tasks: list[Any] = [sync, one]
-    atasks: list[Any] = [native, aone]
-    both = await Step("embeddings", lambda _: fan_out(tasks), lambda _: afan_out(atasks))
-    return _compared(embeddings, len(queries), *both.values)
+    is_alike = _remembered(embeddings)
+    if is_alike is False:
+        return None
+    tasks: list[Any] = [partial(embed_documents, embeddings, queries)]
+    atasks: list[Any] = [partial(aembed_documents, embeddings, queries)]
+    if is_alike is None:
+        tasks.append(partial(embed_query, embeddings, queries[0]))
+        atasks.append(partial(aembed_query, embeddings, queries[0]))
+    both: Step[Any] = Step("embeddings", lambda _: fan_out(tasks), lambda _: afan_out(atasks))
+    values: list[Any] = (await both).values
+    vectors: Vectors = values[0]
+    checked = checked_vectors(vectors, len(queries), embeddings)
+    if is_alike is None and not _compare(embeddings, checked[0], values[1]):
+        return None
+    return vectors
 
 
 async def search_by_vector(
@@ -228,25 +229,25 @@ class SteppedRetriever(RagKitRetriever):
         return await arun(self._search_in_steps(query, request))
 
 
-def _known(embeddings: Embeddings) -> bool | None:
+def _remembered(embeddings: Embeddings) -> bool | None:
+    """Whether a model embeds questions as it embeds documents; ``None`` before it was compared."""
     entry = _alike.get(id(embeddings))
     return entry[1] if entry is not None and entry[0]() is embeddings else None
 
 
-def _compared(embeddings: Embeddings, count: int, several: Any, one: Any) -> Vectors | None:
+def _compare(embeddings: Embeddings, as_document: Any, as_query: Any) -> bool:
+    """Whether a model's two vectors of one text are alike, which is remembered."""
     import numpy as np
 
-    first = checked_vectors(several, count, embeddings)[0]
-    alone = checked_vectors([one], 1, embeddings)[0]
-    length = float(np.linalg.norm(alone))
-    alike = first.shape == alone.shape and float(np.linalg.norm(first - alone)) <= _SAME * length
+    alone = checked_vectors([as_query], 1, embeddings)[0]
+    distance = np.linalg.norm(as_document - alone) if as_document.shape == alone.shape else np.inf
+    alike = bool(distance <= _SAME * np.linalg.norm(alone))
     key = id(embeddings)
     try:
         _alike[key] = (weakref.ref(embeddings, lambda _: _alike.pop(key, None)), alike)
     except TypeError:
-        return None  # it cannot be remembered, and comparing each time would save nothing
-    vectors: Vectors = several
-    return vectors if alike else None
+        return False  # it cannot be remembered, and comparing each time would save nothing
+    return alike
 
 
 def many_searcher(store: VectorStore) -> SearchMany | None:

@@ -14,6 +14,7 @@ from rag_kit.documents import Filter, copy_document
 from rag_kit.documents.columns import MetadataColumns
 from rag_kit.documents.provenance import first_stage
 from rag_kit.errors import InvalidInputError
+from rag_kit.indexing.document_index.vectors import TIE, near_best
 from rag_kit.models.clients import embed_documents
 from rag_kit.retrieval.base import Request
 from rag_kit.retrieval.batching import SteppedRetriever, search_by_vector
@@ -24,14 +25,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Vectors = NDArray[np.float32]
-
 _Hits = list[tuple[int, float]]
-# Where fewer than one row in so many passes, these rows are copied together before they are multiplied.
-_FEW = 8
-# Sums in float32 differ by less than this; candidates within it are summed again.
-_ROUNDING = 1e-5
-_ROWS = 4096
 
 
 class ExactVectorRetriever(SteppedRetriever):
@@ -62,7 +56,7 @@ class ExactVectorRetriever(SteppedRetriever):
     documents: list[Document]
     embeddings: Embeddings
     query_vectors: QueryVectors = Field(default_factory=QueryVectors, exclude=True, repr=False)
-    _nearest: Any = PrivateAttr()
+    _matrix: Any = PrivateAttr()
     _columns: Any = PrivateAttr()
     _rows: dict[str, int] = PrivateAttr(default_factory=dict)
 
@@ -95,7 +89,7 @@ class ExactVectorRetriever(SteppedRetriever):
                 f"vectors of shape {vectors.shape} for {len(documents)} documents; give one row a document"
             )
         made = cls(documents=list(documents), embeddings=embeddings, **settings)
-        made._nearest = NearestVectors(vectors)
+        made._matrix = unit(np.array(vectors, dtype=np.float32, order="C"))
         made._columns = MetadataColumns([document.metadata for document in made.documents])
         return made
 
@@ -108,34 +102,30 @@ class ExactVectorRetriever(SteppedRetriever):
         if not self._rows:
             self._rows = {_key(document): row for row, document in enumerate(self.documents)}
         rows = [self._rows[key] for document in documents if (key := _key(document)) in self._rows]
-        found: np.ndarray = self._nearest.matrix[rows]
+        found: np.ndarray = self._matrix[rows]
         return found
 
     def nearest(self, query: str, vector: Sequence[float], k: int, filter: Filter | None) -> list[Document]:
         """The documents nearest to a vector, with their cosines in the provenance."""
-        import numpy as np
 
         mask = self._columns.mask(filter) if filter else None
-        return self._documents(query, self._nearest.search(np.array([vector]), k, mask)[0], "feedback")
+        return self._documents(query, nearest_rows(self._matrix, [vector], k, mask)[0], "feedback")
 
     async def _search_in_steps(self, query: str, request: Request) -> list[Document]:
         find = partial(self._hits, request=request)
-        return self._documents(
-            query, await search_by_vector(self._nearest, self.embeddings, query, request, find)
-        )
+        return self._documents(query, await search_by_vector(self, self.embeddings, query, request, find))
 
     def _hits(
         self, queries: Sequence[str], vectors: Sequence[Sequence[float]], request: Request
     ) -> dict[str, _Hits]:
         mask = self._columns.mask(request.filter) if request.filter else None
-        matrix = self._nearest.matrix
-        size = matrix.shape[1] if len(matrix) else None
+        size = self._matrix.shape[1] if len(self._matrix) else None
         checked = checked_vectors(vectors, len(queries), self.embeddings, dimension=size)
         self.query_vectors.keep(queries, vectors)
-        return dict(zip(queries, self._nearest.search(checked, request.k, mask), strict=True))
+        return dict(zip(queries, nearest_rows(self._matrix, checked, request.k, mask), strict=True))
 
     def _documents(self, query: str, hits: _Hits, name: str | None = None) -> list[Document]:
-        found = [(copy_document(self.documents[row]), 1.0 - distance) for row, distance in hits]
+        found = [(copy_document(self.documents[row]), score) for row, score in hits]
         return first_stage(found, "dense", name or self.name or "dense", query)
 
 
@@ -143,45 +133,23 @@ def _key(document: Document) -> str:
     return document.id or document.page_content
 
 
-class NearestVectors:
-    """Vectors in memory, shape ``(rows, dimensions)``, and their nearest to a query, by cosine distance.
+def nearest_rows(
+    matrix: NDArray[np.float32], queries: Any, k: int, mask: NDArray[np.bool_] | None = None
+) -> list[_Hits]:
+    """Rows and cosines of the k unit vectors nearest to each query (of those in ``mask``), nearest first.
 
-    What comes out does not depend on how many rows or queries were multiplied at once: the best are found in
-    float32, and their distances summed again in float64. Equal distances come in the order of the rows.
+    Cosines are rounded to steps of `TIE`; equal ones come in the order of the rows.
     """
+    import numpy as np
 
-    def __init__(self, vectors: Any) -> None:
-        import numpy as np
-
-        self.matrix: Vectors = unit(np.array(vectors, dtype=np.float32, order="C"))
-
-    def search(self, queries: Any, k: int, mask: NDArray[np.bool_] | None = None) -> list[_Hits]:
-        """Rows and distances of the k nearest rows of each query (of those in ``mask``), nearest first."""
-        import numpy as np
-
-        asked = np.atleast_2d(np.asarray(queries, dtype=np.float32))
-        if not len(self.matrix) or not len(asked):
-            return [[] for _ in asked]
-        asked = unit(asked)
-        rows = np.arange(len(self.matrix)) if mask is None else np.flatnonzero(mask)
-        few = len(rows) * _FEW < len(self.matrix)
-        # One product a query would read the whole matrix once each.
-        products = (self.matrix[rows] if few else self.matrix) @ asked.T
-        if not few and len(rows) < len(products):
-            products = products[rows]
-        return [self._best(products[:, place], rows, asked[place], k) for place in range(len(asked))]
-
-    def _best(self, products: Any, rows: NDArray[np.intp], query: Vectors, k: int) -> _Hits:
-        import numpy as np
-
-        if k < len(products):
-            limit = -np.partition(-products, k - 1)[k - 1]
-            rows = rows[products >= limit - _ROUNDING]
-        exact = np.zeros(len(rows))
-        for start in range(0, len(rows), _ROWS):
-            part = self.matrix[rows[start : start + _ROWS]].astype(np.float64)
-            exact[start : start + _ROWS] = 1.0 - (part * query.astype(np.float64)).sum(axis=1)
-        # Unit vectors in float32 are 1 within 6e-8; a distance below that is none.
-        distances = np.where(np.abs(exact) < 2.5e-7, 0.0, exact).astype(np.float32)
-        order = np.argsort(distances, kind="stable")[:k]
-        return [(int(rows[at]), float(distances[at])) for at in order]
+    asked = np.atleast_2d(np.asarray(queries, dtype=np.float32))
+    if not len(matrix) or not len(asked):
+        return [[] for _ in asked]
+    rows = np.arange(len(matrix)) if mask is None else np.flatnonzero(mask)
+    hits = []
+    for query in unit(asked):
+        near, scores = near_best(rows, (matrix @ query)[rows], k)
+        steps = np.rint(scores.astype(np.float64) / TIE)
+        order = np.lexsort((near, -steps))[:k]
+        hits.append([(int(near[at]), round(float(steps[at]) * TIE, 6)) for at in order])
+    return hits

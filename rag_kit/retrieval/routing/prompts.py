@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -56,10 +57,10 @@ class PromptRouter(RunnableLambda[Any, PromptValue]):
         return self._usable(await self._router.aroute(question, config))
 
     def _pick(self, values: Any, config: RunnableConfig) -> Any:
-        return self._marked(self.route(self._question(values), config))
+        return self._picked(self.route(self._question(values), config))
 
     async def _apick(self, values: Any, config: RunnableConfig) -> Any:
-        return self._marked(await self.aroute(self._question(values), config))
+        return self._picked(await self.aroute(self._question(values), config))
 
     def _usable(self, route: Route) -> Route:
         """Of sources all can be asked where the decision failed; of prompts only one can be used."""
@@ -71,7 +72,7 @@ class PromptRouter(RunnableLambda[Any, PromptValue]):
             raise ModelOutputError(
                 f"No prompt could be chosen. {text.removeprefix('degraded: ')}. Give a fallback=."
             )
-        return Route(route.question, route.how, "fallback", chosen, notes=(f"{text}; the fallback is used",))
+        return replace(route, outcome="fallback", choices=chosen, notes=(f"{text}; the fallback is used",))
 
     def _question(self, values: Any) -> str:
         question = values.get(self.question_key) if isinstance(values, Mapping) else values
@@ -81,21 +82,22 @@ class PromptRouter(RunnableLambda[Any, PromptValue]):
             )
         return question
 
-    def _template(self, route: Route) -> Any:
+    def template(self, route: Route) -> Any:
+        """The template that a route leads to, in the language of the question; ``None`` if it leads nowhere."""
         if not route:
             return None
         templates, language = self._templates[route.names[0]], self._router.language
         tongue = detect_language(route.question) if language == "auto" else language
         return templates.get(tongue) or next(iter(templates.values()))
 
-    def _marked(self, route: Route) -> Runnable[Any, PromptValue]:
+    def _picked(self, route: Route) -> Runnable[Any, PromptValue]:
         """The template, which LangChain fills in; its run says in a trace which prompt was picked."""
         if not route:
             raise RagKitError(
                 "None of the prompts suits the question, and a chain cannot go on without one. Give a fallback=."
             )
         metadata = {"routed_to": route.names[0], "routed_by": route.how}
-        picked: Runnable[Any, PromptValue] = self._template(route).with_config(metadata=metadata)
+        picked: Runnable[Any, PromptValue] = self.template(route).with_config(metadata=metadata)
         return picked
 
 
@@ -114,7 +116,7 @@ def route_prompt(
         True
     """
     router = PromptRouter(prompts, **settings)
-    return router._template(router.route(question, config))
+    return router.template(router.route(question, config))
 
 
 async def aroute_prompt(
@@ -123,43 +125,38 @@ async def aroute_prompt(
     """As ``route_prompt``, natively asynchronous."""
     # Prompt files are read on a thread: the event loop must not wait for them.
     router = await run_in_thread(partial(PromptRouter, prompts, **settings))
-    return router._template(await router.aroute(question, config))
+    return router.template(await router.aroute(question, config))
 
 
-def _read(given: Any) -> tuple[dict[str, Mapping[str, Any]], list[Source]]:
+def _read(prompts: Any) -> tuple[dict[str, Mapping[str, Any]], list[Source]]:
     """Templates by name and language, and each as something that can be routed to."""
-    named = given
-    if isinstance(given, (list, tuple)) and all(isinstance(name, str) for name in given):
-        named = {name: name for name in given}
-    if not isinstance(named, Mapping):
+    if isinstance(prompts, (list, tuple)) and all(isinstance(name, str) for name in prompts):
+        prompts = {name: name for name in prompts}
+    if not isinstance(prompts, Mapping):
         raise InvalidInputError(
-            f"prompts is {type(given).__name__}; give a list of names of prompt files, or a mapping of name to prompt."
+            f"prompts is {type(prompts).__name__}; give a list of names of prompt files, or a mapping of name to "
+            "prompt."
         )
     templates: dict[str, Mapping[str, Any]] = {}
     sources = []
-    for name, value in named.items():
+    for name, value in prompts.items():
         prompt, *described = value if isinstance(value, tuple) else (value,)
-        own = templates[name] = _by_language(name, prompt)
-        if not described:
-            texts = {language: _description(template) for language, template in own.items()}
-            described = [texts.get("", texts)]
-        sources.append(Source(name, next(iter(own.values())), *described))
+        if isinstance(prompt, str):
+            templates[name] = {language: load_prompt(prompt, language=language) for language in LANGUAGES}
+        elif isinstance(prompt, BasePromptTemplate):
+            templates[name] = {"": prompt}
+        else:
+            raise InvalidInputError(
+                f"The prompt {name!r} is {type(prompt).__name__}; it must be a LangChain prompt or the name of a file."
+            )
+        texts = {language: _description(template) for language, template in templates[name].items()}
+        described = described or [texts.get("", texts)]
+        sources.append(Source(name, next(iter(templates[name].values())), *described))
     return templates, sources
-
-
-def _by_language(name: str, prompt: Any) -> Mapping[str, Any]:
-    if isinstance(prompt, str):
-        return {language: load_prompt(prompt, language=language) for language in LANGUAGES}
-    if not isinstance(prompt, BasePromptTemplate):
-        raise InvalidInputError(
-            f"The prompt {name!r} is {type(prompt).__name__}; it must be a LangChain prompt or the name of a file."
-        )
-    return {"": prompt}
 
 
 def _description(template: Any) -> str:
     """What a template says of itself: its description, else its own text."""
     known = getattr(template, "description", "") or (template.metadata or {}).get("description")
-    return str(known or " ".join(part.pretty_repr() for part in getattr(template, "messages", [template])))[
-        :_MAX_DESCRIPTION
-    ]
+    text = known or " ".join(part.pretty_repr() for part in getattr(template, "messages", [template]))
+    return str(text)[:_MAX_DESCRIPTION]
