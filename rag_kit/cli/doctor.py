@@ -120,8 +120,7 @@ def _list_packages() -> list[Finding]:
 
 
 def _check_prompts() -> tuple[str, str]:
-    from rag_kit.prompts.checks import check_library
-    from rag_kit.prompts.library import PromptLibrary
+    from rag_kit.prompts.library import PromptLibrary, check_library
 
     library = PromptLibrary()
     if problems := check_library(library):

@@ -83,7 +83,7 @@ def _show(library: PromptLibrary, arguments: argparse.Namespace) -> int:
 
 def _check(library: PromptLibrary, arguments: argparse.Namespace) -> int:
     """Print each problem on a line as ``file:line: message``."""
-    from rag_kit.prompts.checks import check_library
+    from rag_kit.prompts.library import check_library
 
     problems = check_library(library, arguments.language)
     count = len(library.names())

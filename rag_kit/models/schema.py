@@ -13,8 +13,8 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from rag_kit.errors import InvalidInputError
+from rag_kit.prompts.fields import for_model
 from rag_kit.prompts.json_schema import schema_problem
-from rag_kit.prompts.wording import for_model
 
 from .json_schema import UnreadableError, validate_json
 

@@ -1,9 +1,16 @@
-"""Fields of the forms that models fill in: what they say to a model in both languages, texts and lists within bounds.
+"""Fields of the forms that models fill in, and what a form says to a model in the language of the prompt.
+
+A Pydantic class says its docstring and its fields' descriptions. The docstring of a class of this kit is for
+programmers, so the description of the prompt file takes its place; of any other class goes out what stands before
+the first section (``Args:``, ``Example:``...) or doctest. The checks stay those of the class.
 
 Lengths and counts are checked and stand in no JSON schema: several providers refuse one with ``minLength`` or
 ``maxLength`` in their strict mode, and every field is required for the same reason.
 """
 
+import copy
+import re
+from functools import lru_cache
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, WithJsonSchema
@@ -88,3 +95,47 @@ def one_line(value: Any) -> str:
 
 Line = Annotated[str, BeforeValidator(one_line), WithJsonSchema({"type": "string"})]
 """One line, such as a reason; it may be empty, and a long one is cut."""
+
+
+_ANSWER = {"en": "The answer.", "zh": "答案。"}
+_FOR_PROGRAMMERS = re.compile(
+    r"^[ \t]*(?:>>>|(?:Args|Arguments|Attributes|Examples?|Notes?|Parameters|Raises|Returns|See Also|Yields):[ \t]*$)",
+    re.MULTILINE,
+)
+
+
+@lru_cache(maxsize=256)
+def for_model(schema: type[BaseModel], language: str, description: str = "") -> type[BaseModel]:
+    """A class of the same name, derived from this one, whose JSON schema is written for a model in a language.
+
+    `description` takes the place of the docstring of a class of this kit.
+
+    Example:
+        >>> from rag_kit.prompts.schemas import Query
+        >>> said = for_model(Query, "zh", "把问题改写成检索词。").model_json_schema()
+        >>> said["description"], said["properties"]["query"]["description"]
+        ('把问题改写成检索词。', '一个问题或检索词，脱离上下文也能看懂。')
+    """
+    said = schema.model_json_schema()
+    ours = schema.__module__.partition(".")[0] == "rag_kit"
+    for node in (said, *said.get("$defs", {}).values()):
+        words = _FOR_PROGRAMMERS.split(str(node.pop("description", "")), maxsplit=1)[0].strip()
+        if ours:
+            words = (description or _ANSWER.get(language, "")) if node is said else ""
+        if words:
+            node["description"] = words
+        for field in node.get("properties", {}).values():
+            if language == "zh" and field.get("description") in CHINESE:
+                field["description"] = CHINESE[field["description"]]
+
+    def model_json_schema(cls: type[BaseModel], *args: Any, **kwargs: Any) -> dict[str, Any]:
+        return copy.deepcopy(said)
+
+    body = {
+        "__module__": schema.__module__,
+        "__doc__": said.get("description"),
+        "model_json_schema": classmethod(model_json_schema),
+    }
+    kind: Any = type(schema)  # Pydantic's metaclass
+    made: type[BaseModel] = kind(schema.__name__, (schema,), body)
+    return made

@@ -53,12 +53,7 @@ class FilterGroup(Form):
 
 
 class SelfQuery(Form):
-    """A question as a text to search for and a filter.
-
-    Example:
-        >>> SelfQuery(query="sleep", filter={"year": {"$gte": 2010}}, sort_by=None, limit=None).filter.operator
-        '$gte'
-    """
+    """A question as a text to search for and a filter."""
 
     query: str = said(
         "What to look for in the texts, without what the filter says; may be empty.",

@@ -8,14 +8,12 @@ parsed, so no value can open a role.
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from rag_kit.documents.fields import did_you_mean
 from rag_kit.errors import InvalidInputError
 from rag_kit.prompts.front_matter import NAME, FrontMatter, Report, parse_front_matter
 
@@ -80,36 +78,13 @@ class PromptFile:
         return Problem(self.file, line, message)
 
 
-def parse_prompt(text: str, *, name: str, language: str, file: str | Path | None = None) -> PromptFile:
-    """Read the text of a prompt file.
-
-    Args:
-        text: The whole text: front matter and body.
-        name: The name that the front matter must declare.
-        language: ``"en"`` or ``"zh"``.
-        file: Where the text comes from, for messages; default ``<name>.<language>.prompt``.
-
-    Returns:
-        The parsed file.
+def parse_prompt(text: str, *, name: str, language: str, file: str | None = None) -> PromptFile:
+    """Read the text of a prompt file that stands in ``file``.
 
     Raises:
         InvalidInputError: The text is wrong; one ``file:line: message`` for each problem, with what is allowed.
-
-    Example:
-        >>> text = '''---
-        ... name: greet
-        ... description: Greets a guest.
-        ... version: 1
-        ... input:
-        ...   guest: Who is greeted.
-        ... ---
-        ... {{role "user"}}
-        ... Greet {{guest}}.
-        ... '''
-        >>> parse_prompt(text, name="greet", language="en").sections[0].text
-        'Greet {{guest}}.'
     """
-    where = str(file) if file is not None else f"{name}.{language}.prompt"
+    where = file or f"{name}.{language}.prompt"
     parsed, problems = inspect_prompt(text.encode("utf-8", "surrogatepass"), name, language, where)
     if parsed is None:
         raise InvalidInputError("\n".join(map(str, problems)))
@@ -119,13 +94,7 @@ def parse_prompt(text: str, *, name: str, language: str, file: str | Path | None
 def inspect_prompt(
     data: bytes, name: str, language: str, file: str
 ) -> tuple[PromptFile | None, list[Problem]]:
-    """Read the bytes of a prompt file and list everything that is wrong with it.
-
-    Args:
-        data: The file's content.
-        name: The name by the file name.
-        language: The language by the file name.
-        file: The file, for messages.
+    """Read the bytes of a prompt file, whose name says ``name`` and ``language``, and list what is wrong with it.
 
     Returns:
         The parsed file and no problems, or None and at least one problem.
@@ -205,15 +174,13 @@ def _check_variables(
         if variable is None and not _ROLE.fullmatch(mark[0]):
             report(line, f"{mark[0].strip()[:60]} is not supported; {_ALLOWED}")
         elif variable is not None and front is not None and variable[1] not in (used | front.input.keys()):
-            report(line, f"unknown variable {mark[0]}{_hint(variable[1], front.input)}")
+            report(
+                line,
+                f"unknown variable {mark[0]}{did_you_mean(variable[1], front.input)}; "
+                f"declared under input: {', '.join(front.input) or 'none'}",
+            )
         if variable is not None:
             used.add(variable[1])
     for name in [] if front is None else front.input.keys() - used:
         line = lines.get(f"input.{name}", lines.get("input", 2))
         report(line, f"the input {name!r} is declared but the body has no {{{{{name}}}}}; use or remove it")
-
-
-def _hint(name: str, declared: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, declared, n=1)
-    meant = f" (did you mean {{{{{close[0]}}}}}?)" if close else ""
-    return f"{meant}; declared under input: {', '.join(declared) or 'none'}"

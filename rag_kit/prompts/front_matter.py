@@ -104,12 +104,7 @@ class FrontMatter(_Strict):
 def parse_front_matter(
     text: str, first_line: int, report: Report
 ) -> tuple[FrontMatter | None, dict[str, int]]:
-    """Read and check the YAML between the two ``---`` lines.
-
-    Args:
-        text: The YAML text.
-        first_line: Line number of its first line within the file, from 1.
-        report: Called with (line, message) for each thing that is wrong.
+    """Read and check the YAML between the two ``---`` lines; ``report`` gets line and message of what is wrong.
 
     Returns:
         The declarations, None where something is wrong; and the line of each key (``"input.question"``).

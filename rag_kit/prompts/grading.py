@@ -112,36 +112,21 @@ class ChosenSentences(Form):
 
 
 class CitedSupport(Form):
-    """Whether the passages that a statement cites support it.
-
-    Example:
-        >>> CitedSupport(reason="The year differs.", support="No support").support
-        'none'
-    """
+    """Whether the passages that a statement cites support it."""
 
     reason: Line = said("Why, in one short sentence.", "理由，用一个短句说明。")
     support: Support = said(_SAID.format("the statement"), _SAID_ZH)
 
 
 class SupportLabel(Form):
-    """How far one of several statements is supported.
-
-    Example:
-        >>> SupportLabel(id=1, support="partial support").support
-        'partial'
-    """
+    """How far one of several statements is supported."""
 
     id: int = said("The number of the statement.", "这条论断的编号。")
     support: Support = said(_SAID.format("it"), _SAID_ZH)
 
 
 class SupportLabels(Form):
-    """A label for each statement.
-
-    Example:
-        >>> SupportLabels(labels=[{"id": 1, "support": "none"}]).labels[0].support
-        'none'
-    """
+    """A label for each statement."""
 
     labels: Annotated[list[SupportLabel], BeforeValidator(bounded(MAX_LABELS))] = said(
         "One entry a statement: its number, and how far it is supported.",
@@ -150,12 +135,7 @@ class SupportLabels(Form):
 
 
 class RetrieveNeeded(Form):
-    """Whether the next part of an answer needs something to be looked up (Self-RAG's *Retrieve*).
-
-    Example:
-        >>> RetrieveNeeded(retrieve="Yes.").retrieve
-        'yes'
-    """
+    """Whether the next part of an answer needs something to be looked up (Self-RAG's *Retrieve*)."""
 
     retrieve: YesNo = said(
         "yes if the next sentence needs a look into the documents, else no.",
@@ -164,12 +144,7 @@ class RetrieveNeeded(Form):
 
 
 class Critique(Form):
-    """The three labels of one part of an answer (Self-RAG's *IsRel*, *IsSup*, *IsUse*).
-
-    Example:
-        >>> Critique(relevance="relevant", support="Fully supported", usefulness="5").support
-        'full'
-    """
+    """The three labels of one part of an answer (Self-RAG's *IsRel*, *IsSup*, *IsUse*)."""
 
     relevance: Relevance = said(
         "Whether the passage helps to answer the question.", "段落是否有助于回答问题。"

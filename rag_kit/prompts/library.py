@@ -1,4 +1,4 @@
-"""Finding prompts by name and language: the user's folder first, then the packaged files."""
+"""Prompts by name and language: the user's folder first, then the packaged files; and checks over all of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 
 from rag_kit.documents.fields import did_you_mean
 from rag_kit.errors import InvalidInputError
-from rag_kit.prompts.format import LANGUAGES, Problem, PromptFile, inspect_prompt, parse_prompt
+from rag_kit.prompts.format import (
+    LANGUAGES,
+    Problem,
+    PromptFile,
+    file_name_rule,
+    inspect_prompt,
+    parse_prompt,
+)
 from rag_kit.prompts.front_matter import NAME
 from rag_kit.prompts.json_schema import without_wording
 
@@ -77,26 +84,22 @@ class PromptLibrary:
         return PromptTemplate.from_file(self.read(name, language))
 
     def read(self, name: str, language: str = "en") -> PromptFile:
-        """Read a prompt without making a LangChain object of it.
-
-        Raises:
-            InvalidInputError: There is no such prompt, or its file is wrong.
-        """
+        """Read a prompt without making a LangChain object of it; raises as `load` does."""
         parsed, problems = self.inspect(name, language)
         if parsed is None:
             raise InvalidInputError("\n".join(map(str, problems)))
         return parsed
 
     def inspect(self, name: str, language: str) -> tuple[PromptFile | None, list[Problem]]:
-        """Read a prompt and list all that is wrong with its file.
-
-        Returns:
-            The parsed file and no problems, or None and at least one.
+        """Read a prompt: the parsed file and no problems, or None and all that is wrong with it.
 
         Raises:
             InvalidInputError: There is no such prompt.
         """
-        self._check_asked(name, language)
+        if language not in LANGUAGES:
+            raise InvalidInputError(f"language is {language!r}; allowed: {', '.join(LANGUAGES)}.")
+        if not isinstance(name, str) or not NAME.fullmatch(name):  # it becomes part of a path
+            raise InvalidInputError(f"{name!r} is no prompt name. There are: {', '.join(self.names())}.")
         own = None if self.folder is None else _find(self.folder, name, language)
         if own is None:
             packaged = _find(self.packaged, name, language)
@@ -114,13 +117,6 @@ class PromptLibrary:
         paths = (_find(self.packaged, name, tongue) for tongue in (language, *LANGUAGES))
         path = next(filter(None, paths), None)
         return None if path is None else _read(path)[0]
-
-    def _check_asked(self, name: str, language: str) -> None:
-        """Name and language become part of a path: only plain ones pass."""
-        if language not in LANGUAGES:
-            raise InvalidInputError(f"language is {language!r}; allowed: {', '.join(LANGUAGES)}.")
-        if not isinstance(name, str) or not NAME.fullmatch(name):
-            raise InvalidInputError(f"{name!r} is no prompt name. There are: {', '.join(self.names())}.")
 
     def _unknown(self, name: str, language: str) -> str:
         names = self.names()
@@ -219,19 +215,76 @@ def load_prompt(name: str, *, language: str = "en", folder: Path | str | None = 
 
 
 def prompt_from_text(text: str, *, name: str, language: str = "en") -> PromptTemplate:
-    """Make a LangChain chat prompt from the text of a prompt file, for notebooks and edited assistants.
-
-    Args:
-        text: The whole text: front matter and body.
-        name: The name that the front matter declares.
-        language: ``"en"`` or ``"zh"``.
-
-    Returns:
-        A new ``PromptTemplate``.
+    """Make a LangChain chat prompt from the whole text of a prompt file, for notebooks and edited assistants.
 
     Raises:
-        InvalidInputError: The text is wrong (line, what is allowed).
+        InvalidInputError: The text is wrong (line, what is allowed), or declares another name.
     """
     from rag_kit.prompts.template import PromptTemplate
 
     return PromptTemplate.from_file(parse_prompt(text, name=name, language=language))
+
+
+def check_library(library: PromptLibrary, language: str | None = None) -> list[Problem]:
+    """Check every prompt that a library can load: both languages there, and in agreement.
+
+    Returns:
+        The problems, of one language or of all, sorted by file and line, each once.
+
+    Raises:
+        InvalidInputError: `language` is not known.
+    """
+    if language is not None and language not in LANGUAGES:
+        raise InvalidInputError(f"language is {language!r}; allowed: {', '.join(LANGUAGES)}.")
+    found = {problem for name in library.names() for problem in _check_name(library, name)}
+    if language is not None:
+        found = {problem for problem in found if split_name(Path(problem.file))[1] == language}
+    for path in library.files():
+        name, tongue = split_name(path)
+        if not NAME.fullmatch(name) or tongue not in LANGUAGES:
+            found.add(Problem(str(path), 1, file_name_rule(path.name)))
+    return sorted(found, key=lambda p: (p.file, p.line, p.message))
+
+
+def _check_name(library: PromptLibrary, name: str) -> list[Problem]:
+    """Each language of one prompt by itself, then the languages against each other."""
+    found: list[Problem] = []
+    good: list[PromptFile] = []
+    there = [tongue for known, tongue in library.entries() if known == name]
+    for tongue in LANGUAGES:
+        original = library.original(name, tongue)
+        if tongue in there:
+            parsed, problems = library.inspect(name, tongue)
+            found += problems
+            if parsed is not None:
+                good.append(parsed)
+                found += _check_task(parsed, original)
+        elif original is not None:  # a prompt of one's own may exist in one language
+            file = library.packaged / f"{name}.{tongue}{SUFFIX}"
+            found.append(Problem(str(file), 1, f"the file is missing; {name!r} exists in {there[0]}"))
+    if len(good) == len(LANGUAGES):
+        found += _disagreements(*good)
+    return found
+
+
+def _check_task(prompt: PromptFile, original: PromptFile | None) -> list[Problem]:
+    """The task line, by which the extractive model knows what is asked of it."""
+    first = prompt.sections[0]
+    task = f"<task>{prompt.name}</task>"
+    wanted = original is not None and "system" in (first.role, original.sections[0].role)
+    if not wanted or (first.role == "system" and task in first.text.splitlines()):
+        return []
+    return [Problem(prompt.file, first.line, f"there must be a system section with the line {task}")]
+
+
+def _disagreements(first: PromptFile, second: PromptFile) -> list[Problem]:
+    """What differs between two languages of a prompt and must not."""
+    problems = mismatches(second, first, first.language)
+    if first.sections[0].role != second.sections[0].role:
+        message = f"only one of {first.language} and {second.language} has a system section; make them equal"
+        problems.append(Problem(second.file, second.sections[0].line, message))
+    # Who replaces one language alone gives it a version of one's own.
+    if Path(first.file).parent == Path(second.file).parent and first.version != second.version:
+        message = f"version is {second.version}, but {first.version} in {first.language}; make them equal"
+        problems.append(second.problem("version", message))
+    return problems

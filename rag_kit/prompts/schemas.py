@@ -1,19 +1,17 @@
 """What a model fills in: the Pydantic classes that prompt files name under ``output.schema``."""
 
-import re
+from functools import lru_cache
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, WithJsonSchema, create_model
 
 from rag_kit.prompts import grading
-from rag_kit.prompts.fields import Form, Line, bounded, said, text, texts
+from rag_kit.prompts.fields import Form, Line, bounded, lines, one_line, said, text, texts
 from rag_kit.prompts.filter_schema import SelfQuery
-from rag_kit.prompts.routing import Classification, NextHop, Routes
 
 MAX_QUERY = 2_000
 MAX_ITEMS = 32
 MAX_LISTED = 64
-MAX_KEYWORDS = 3
 MAX_KEYWORD = 120
 MAX_STATEMENT = 20_000
 MAX_SHORT = 4_000
@@ -22,16 +20,10 @@ _Some: Any = texts(MAX_ITEMS, 1)
 _Any: Any = texts(MAX_LISTED)
 _Statement: Any = text(MAX_STATEMENT, empty=True)
 _Short: Any = text(MAX_SHORT, empty=True)
-_BREAKS = re.compile(r"[,，、;；\r\n]+")
 
 
 class Query(Form):
-    """One search query or question.
-
-    Example:
-        >>> Query(query="  What is BM25? ").query
-        'What is BM25?'
-    """
+    """One search query or question."""
 
     query: _Query = said(
         "One question or search query, complete in itself.", "一个问题或检索词，脱离上下文也能看懂。"
@@ -66,40 +58,19 @@ class Passages(Form):
     )
 
 
-def _keywords(value: Any) -> list[str]:
-    """One line each, none empty, no more than MAX_KEYWORDS; a text is split at its commas."""
-    if isinstance(value, str):
-        value = _BREAKS.split(value)
-    if not isinstance(value, list):
-        raise ValueError("must be a list of keywords")
-    words = [" ".join(str(word).split())[:MAX_KEYWORD] for word in value if isinstance(word, str | int)]
-    kept = list(dict.fromkeys(word for word in words if word))[:MAX_KEYWORDS]
-    if not kept:
-        raise ValueError("must hold a keyword")
-    return kept
-
-
 class Keywords(Form):
-    """What to type into a search engine: at most three keywords; more are cut.
+    """What to type into a search engine: at most three keywords; more are cut."""
 
-    Example:
-        >>> Keywords(keywords=["Henry Feilden", " occupation ", "England", "MP"]).keywords
-        ['Henry Feilden', 'occupation', 'England']
-    """
-
-    keywords: Annotated[_Some, BeforeValidator(_keywords)] = said(
-        "One to three keywords or names, the most important first.",
-        "一到三个关键词或名称，最重要的排在最前。",
+    keywords: Annotated[_Some, AfterValidator(lambda words: [word[:MAX_KEYWORD] for word in words[:3]])] = (
+        said(
+            "One to three keywords or names, the most important first.",
+            "一到三个关键词或名称，最重要的排在最前。",
+        )
     )
 
 
 class UserFacts(Form):
-    """What a user said about themselves; empty if nothing.
-
-    Example:
-        >>> UserFacts(facts=["The user lives in Bonn.", " "]).facts
-        ['The user lives in Bonn.']
-    """
+    """What a user said about themselves; empty if nothing."""
 
     facts: _Any = said(
         "Short sentences, each one lasting fact that the user stated; an empty list if there is none.",
@@ -122,12 +93,7 @@ def _without_fence(value: str) -> str:
 
 
 class DatabaseStatement(Form):
-    """One statement that reads, or none where the database cannot answer.
-
-    Example:
-        >>> DatabaseStatement(reason="Counts the rows.", statement=" SELECT count(*) FROM Track ").statement
-        'SELECT count(*) FROM Track'
-    """
+    """One statement that reads, or none where the database cannot answer."""
 
     reason: Line = said(
         "Which tables or labels answer the question and how, or why none can; one short sentence.",
@@ -140,12 +106,7 @@ class DatabaseStatement(Form):
 
 
 class GeneratedQuestion(Form):
-    """A question with its answer, and the words of the passages that it rests on.
-
-    Example:
-        >>> GeneratedQuestion(question="Who built it?", answers="Ada", reference="Ada did.", quotes=["by Ada"]).answers
-        ['Ada']
-    """
+    """A question with its answer, and the words of the passages that it rests on."""
 
     question: _Short = said("The question, complete in itself.", "问题，能独立看懂。")
     answers: _Any = said(
@@ -184,6 +145,94 @@ class QuestionCheck(Form):
         "True if every passage is needed for the answer.", "回答问题需要用到每一个段落时为 true。"
     )
     reason: Line = said("Why, in one short sentence.", "理由，用一个短句说明。")
+
+
+MAX_CHOICES = 100
+_NAME: Any = said("The name of the source, exactly as it is listed.", "来源的名称，与列出的完全一致。")
+_CHOICES: Any = said(
+    "The sources that fit the question, the best first; an empty list if none fits.",
+    "适合这个问题的来源，最合适的排在最前；都不合适时为空列表。",
+)
+
+
+def _choice(*names: str) -> Any:
+    """A text out of a list. What another model writes is read too: who asked judges it."""
+    return Annotated[
+        str,
+        BeforeValidator(lambda value: one_line(value).lower()),
+        WithJsonSchema({"type": "string", "enum": list(names)}),
+    ]
+
+
+_Intent: Any = _choice("question", "chat", "unclear")
+_Complexity: Any = _choice("none", "single", "multi")
+
+
+class Classification(Form):
+    """What a question needs."""
+
+    intent: _Intent = said(
+        "'question', 'chat' for talk, or 'unclear' if the meaning is unclear.",
+        "'question' 为提问，'chat' 为闲聊，看不出想问什么则为 'unclear'。",
+    )
+    complexity: _Complexity = said(
+        "'none' if nothing has to be looked up, 'single' for one search, 'multi' for several steps.",
+        "什么都不用查为 'none'，查一次就够为 'single'，需要分几步查为 'multi'。",
+    )
+    reason: Line = said("Why, in one short sentence.", "理由，用一个短句说明。")
+
+
+class NextHop(Form):
+    """The next sub-question, or that there is none."""
+
+    done: bool = said(
+        "True if what was found is enough, or nothing more can be found.",
+        "已找到的内容足够，或者再也找不到更多时为 true。",
+    )
+    query: Line = said(
+        "The next question, complete in itself; empty if done.", "下一个问题，能独立看懂；已经完成时为空。"
+    )
+
+
+class RouteChoice(Form):
+    """One source that fits, and why."""
+
+    name: str = _NAME
+    reason: Line = said("Why it fits, in one short sentence.", "为什么合适，用一个短句说明。")
+
+
+def _choices(value: Any) -> Any:
+    """A validator: names alone, one name, or a mapping of name to reason are read too; who asked judges names."""
+    if isinstance(value, dict):
+        value = [value] if "name" in value else [{"name": name, "reason": why} for name, why in value.items()]
+    found = bounded(MAX_CHOICES)(lines(value))
+    named = [{"name": item} if isinstance(item, str) else item for item in found]
+    return [
+        {"name": item.get("name"), "reason": item.get("reason")} if isinstance(item, dict) else item
+        for item in named
+    ]
+
+
+class Routes(Form):
+    """The sources that fit a question, the best first; none if none fits."""
+
+    choices: Annotated[list[RouteChoice], BeforeValidator(_choices)] = _CHOICES
+
+
+@lru_cache(maxsize=128)
+def routes_among(names: tuple[str, ...]) -> type[Routes]:
+    """``Routes`` whose JSON schema lists the names that are allowed.
+
+    A model in strict mode cannot name anything else. What another model names beside the list is read all the
+    same, so that one wrong name does not lose the right ones: who asked drops it.
+    """
+    listed = WithJsonSchema({"type": "string", "enum": list(names), "description": _NAME.description})
+    choice: Any = create_model("RouteChoice", __base__=RouteChoice, name=(Annotated[str, listed], ...))
+    return create_model(
+        "Routes",
+        __base__=Routes,
+        choices=(Annotated[list[choice], BeforeValidator(_choices)], _CHOICES),
+    )
 
 
 _FORMS: tuple[type[BaseModel], ...] = (

@@ -144,11 +144,7 @@ class PromptTemplate(ChatPromptTemplate):
     def with_instructions(self, instructions: str) -> Self:
         """A copy whose system message is another text; the user's message and the schema stay.
 
-        Args:
-            instructions: The text, taken literally: braces and role markers in it mean nothing.
-
-        Returns:
-            The prompt, with a ``hash`` of its own in the metadata.
+        The text is taken literally: braces and role markers in it mean nothing. The metadata get another ``hash``.
 
         Raises:
             InvalidInputError: The text is empty, or the prompt's system message holds values.

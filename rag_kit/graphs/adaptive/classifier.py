@@ -8,7 +8,7 @@ from typing import Any, get_args
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.adaptive.state import Route
 from rag_kit.graphs.running import user_function
-from rag_kit.prompts.routing import Classification
+from rag_kit.prompts.schemas import Classification
 from rag_kit.text.complexity import question_kind
 
 #: Of a question and the earlier questions of the thread: a `Classification`, or the name of a route.

@@ -14,7 +14,7 @@ from rag_kit.concurrency.bridge import acall_function, call_function, run_in_thr
 from rag_kit.errors import InvalidInputError, ModelOutputError
 from rag_kit.models.clients import aembed_query, embed_documents, embed_query
 from rag_kit.models.runnables import acall_runnable
-from rag_kit.prompts.routing import routes_among
+from rag_kit.prompts.schemas import routes_among
 from rag_kit.retrieval.query_call import Call, LanguagePrompts, QueryCall, check_model
 from rag_kit.retrieval.routing.source import Choice, Source
 from rag_kit.retrieval.vectors import check_embeddings, checked_vectors, unit

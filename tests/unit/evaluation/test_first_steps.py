@@ -152,7 +152,7 @@ def test_columns_are_named_on_the_command_line(
     summary = Results.load("run").summary()
     assert summary["mrr"].mean == 1.0 and summary["ours_answer_found"].n == 2
     capsys.readouterr()
-    assert main([*command, "--column", "answers"]) != 0 and "FIELD=NAME" in capsys.readouterr().err
+    assert main([*command, "--column", "answers"]) != 0 and "answers=Solution" in capsys.readouterr().err
     assert main([*command, "--column", "answers=Nowhere"]) != 0 and "'Nowhere'" in capsys.readouterr().err
 
 

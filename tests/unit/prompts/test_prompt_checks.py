@@ -8,8 +8,7 @@ import pytest
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.prompts import library
-from rag_kit.prompts.checks import check_library
-from rag_kit.prompts.library import PromptLibrary, packaged_folder
+from rag_kit.prompts.library import PromptLibrary, check_library, packaged_folder
 
 
 @pytest.fixture

@@ -192,7 +192,7 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
 def test_reading_and_checking_import_no_langchain() -> None:
     """The command line lists and checks prompts without loading LangChain."""
     code = (
-        "import sys; from rag_kit.prompts.checks import check_library;"
+        "import sys; from rag_kit.prompts.library import check_library;"
         "from rag_kit.prompts import render_passages;"
         "from rag_kit.prompts.library import PromptLibrary;"
         "library = PromptLibrary(); library.read('answer'); assert check_library(library) == [];"

@@ -23,12 +23,12 @@ from rag_kit.models import structured_call
 from rag_kit.models.schema import target_of
 from rag_kit.models.structured import _in_chinese
 from rag_kit.prompts import load_prompt
+from rag_kit.prompts.fields import for_model
 from rag_kit.prompts.format import LANGUAGES
 from rag_kit.prompts.grading import Grade
 from rag_kit.prompts.json_schema import without_wording
 from rag_kit.prompts.library import PromptLibrary, prompt_from_text
 from rag_kit.prompts.schemas import SCHEMAS, Query
-from rag_kit.prompts.wording import for_model
 from rag_kit.query_construction.by_model import describe
 from rag_kit.query_construction.fields import Schema
 

@@ -20,7 +20,7 @@ from support.rewriters import Scripted, Words, corpus
 
 from rag_kit.errors import BranchError, InvalidInputError, ModelOutputError
 from rag_kit.prompts import load_prompt
-from rag_kit.prompts.routing import Routes, routes_among
+from rag_kit.prompts.schemas import Routes, routes_among
 from rag_kit.retrieval import RoutingRetriever, Source
 from rag_kit.retrieval.routing.source import Route
 from rag_kit.retrieval.routing.ways import choose
