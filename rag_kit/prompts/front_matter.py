@@ -18,7 +18,6 @@ from pydantic import (
 )
 
 from rag_kit.prompts.json_schema import schema_problem
-from rag_kit.prompts.schemas import SCHEMAS
 
 KEYS = ("name", "description", "version", "input", "output")
 NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
@@ -57,6 +56,8 @@ def _inputs(value: Any) -> Any:
 
 
 def _schema(value: Any) -> Any:
+    from rag_kit.prompts.schemas import SCHEMAS  # two dozen classes, which a prompt for a text does not need
+
     if isinstance(value, str):
         if value not in SCHEMAS:
             raise ValueError(f"unknown schema; allowed: {', '.join(SCHEMAS)}, or an inline JSON schema")

@@ -19,7 +19,6 @@ from pydantic import BaseModel, Field
 from rag_kit.errors import InvalidInputError
 from rag_kit.prompts.format import VARIABLE, PromptFile
 from rag_kit.prompts.rendering import RESERVED_TAGS, TAG, Markup, escape_tags
-from rag_kit.prompts.schemas import SCHEMAS
 
 _MESSAGES: dict[str, Any] = {
     "system": SystemMessagePromptTemplate,
@@ -91,7 +90,7 @@ class PromptTemplate(ChatPromptTemplate):
         own = {match[1].lower() for section in parsed.sections for match in TAG.finditer(section.text)}
         tags = frozenset(own - RESERVED_TAGS)
         schema: type[BaseModel] | dict[str, Any] | None
-        schema = SCHEMAS[parsed.schema] if isinstance(parsed.schema, str) else parsed.schema
+        schema = _form(parsed.schema) if isinstance(parsed.schema, str) else parsed.schema
         if isinstance(schema, dict):  # it becomes the description of a function call, which must have one
             said = "提示词 {} 的结果。" if parsed.language == "zh" else "The result of the prompt {}."
             schema = {"title": schema["title"], "description": said.format(parsed.name), **schema}
@@ -211,6 +210,12 @@ class PromptTemplate(ChatPromptTemplate):
     def _repr_html_(self) -> str:
         """Roles and variables as Jupyter shows them; all text escaped."""
         return f"<b>{html.escape(self.title)}</b><pre>{html.escape(self.pretty_repr())}</pre>"
+
+
+def _form(name: str) -> type[BaseModel]:
+    from rag_kit.prompts.schemas import SCHEMAS  # two dozen classes, which a prompt for a text does not need
+
+    return SCHEMAS[name]
 
 
 def _text(text: str, tags: frozenset[str]) -> TaggedTemplate:

@@ -49,18 +49,16 @@ def test_at_most_three_whatever_the_question(question: str) -> None:
 @pytest.mark.parametrize(
     ("given_words", "words"),
     [
-        ("a, b，c、d", ["a", "b", "c"]),
-        (["a", "a", " b\n c "], ["a", "b c"]),
-        (["x" * 999], ["x" * MAX_KEYWORD]),
-        ([2020, None, "a"], ["2020", "a"]),
+        ("a\nb\nc\nd", ["a", "b", "c"]),
+        (["x" * 999, " "], ["x" * MAX_KEYWORD]),
     ],
 )
 def test_the_schema_takes_what_models_write(given_words: Any, words: list[str]) -> None:
-    """A text with commas, repeats, line breaks, too many, too long: made right; nothing at all is refused."""
+    """A text of lines, too many, too long: made right."""
     assert Keywords(keywords=given_words).keywords == words
 
 
-@pytest.mark.parametrize("given_words", [[], "", " , ", [""], None, 3, {"a": 1}])
+@pytest.mark.parametrize("given_words", [[], "", [""], None, 3, {"a": 1}])
 def test_no_keyword_is_no_object(given_words: Any) -> None:
     """Then the caller's fallback counts."""
     with pytest.raises(ValidationError):

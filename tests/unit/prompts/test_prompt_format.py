@@ -85,7 +85,7 @@ BODY = 'begin with a role: {{role "system"}}'
 @pytest.mark.parametrize(
     ("old", "new", "line", "words"),
     [
-        ("{{guest}}", "{{gest}}", 12, "did you mean {{guest}}?); declared under input: guest"),
+        ("{{guest}}", "{{gest}}", 12, "did you mean 'guest'?); declared under input: guest"),
         ("{{guest}}", "the guest", 6, "the body has no {{guest}}"),
         ('role "user"', 'role "assistant"', 11, "unknown role 'assistant'; allowed: system, user, model"),
         ('role "user"', "role user", 11, 'allowed in double braces: {{role "system"'),
