@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import NamedTuple
 
 from rag_kit.errors import InvalidInputError
 
-_MOST_FILES = 200_000
+_MAX_FILES = 200_000
 _ESCAPE = re.compile(r"\\x[0-9a-f]{2}")
 _IGNORED = frozenset({"__pycache__", "node_modules", "__MACOSX", "Thumbs.db", "desktop.ini"})
 
@@ -72,13 +71,13 @@ def iter_files(paths: Iterable[str | Path], *, exclude: Sequence[str | Path] = (
     given = sorted(Path(os.path.abspath(path)) for path in paths)
     if missing := [str(path) for path in given if not os.path.lexists(path)]:
         raise InvalidInputError(f"No such file or folder: {missing[0]!r}. Check the path.")
-    found = _Found({os.path.realpath(path) for path in exclude})
-    links = [(link, root) for root in given if root.is_dir() for link in found.add_folder(root)]
+    search = _Search({os.path.realpath(path) for path in exclude})
+    links = [(link, root) for root in given if root.is_dir() for link in search.add_folder(root)]
     links += [(path, path.parent) for path in given if not path.is_dir()]
     for link, root in links:
-        found.add_link(link, root)
-    found.files.sort(key=lambda source: (os.fsencode(source.root), os.fsencode(source.file)))
-    return FileListing(found.files, sorted(found.problems))
+        search.add_link(link, root)
+    search.files.sort(key=lambda source: (os.fsencode(source.root), os.fsencode(source.file)))
+    return FileListing(search.files, sorted(search.problems))
 
 
 def printable_path(path: str) -> str:
@@ -97,29 +96,28 @@ def printable_path(path: str) -> str:
     return data.replace(b"\\", b"\\\\").decode("utf-8", "backslashreplace")
 
 
-class _Found:
+class _Search:
+    """Collects files, each once, and problems."""
+
     def __init__(self, exclude: set[str]) -> None:
         self.files: list[SourceFile] = []
         self.problems: list[FileProblem] = []
-        self._exclude = exclude
-        self._taken: set[str] = set()  # real paths of the files
+        self._passed = exclude  # real paths of what is excluded, or is taken already
 
     def add_folder(self, root: Path) -> list[Path]:
         """Take all files below a folder, and return the links, which may lead to one of them."""
         links: list[Path] = []
 
         def refuse(error: OSError) -> None:
-            self._problem(
-                Path(error.filename), root, f"the folder cannot be read ({error.strerror or error})"
-            )
+            reason = f"the folder cannot be read ({error.strerror or error})"
+            self._add_problem(Path(error.filename), root, reason)
 
-        for name, folders, files in os.walk(root, onerror=refuse):
-            here = Path(name)
-            if os.path.realpath(here) in self._exclude:
+        for folder, folders, files in os.walk(root, onerror=refuse):
+            folders[:] = [name for name in folders if _is_shown(name)]
+            if os.path.realpath(folder) in self._passed:
                 folders.clear()
                 continue
-            folders[:] = [each for each in folders if _is_shown(each)]
-            for path in (here / each for each in [*folders, *files] if _is_shown(each)):
+            for path in (Path(folder, name) for name in [*folders, *files] if _is_shown(name)):
                 if path.is_symlink():
                     links.append(path)
                 elif path.name not in folders:
@@ -130,40 +128,32 @@ class _Found:
         """Take the file that a link leads to, or one that was named itself."""
         try:
             target = Path(os.path.realpath(link, strict=True))
-            is_folder = stat.S_ISDIR(os.stat(target).st_mode)
         except OSError as error:
-            circle = "Too many levels" in str(error)
-            self._problem(link, root, "the link goes in a circle" if circle else "the link leads nowhere")
+            self._add_problem(link, root, f"the link leads nowhere ({error.strerror})")
             return
         if not target.is_relative_to(os.path.realpath(root)):
-            self._problem(
-                link, root, "the link leaves the folder; name the file itself, or copy it, to have it read"
-            )
-        elif not is_folder:
+            reason = "the link leaves the folder; name the file itself, or copy it, to have it read"
+            self._add_problem(link, root, reason)
+        elif not target.is_dir():
             self._take(link, root)
 
     def _take(self, path: Path, root: Path) -> None:
         real = os.path.realpath(path)
-        if real in self._exclude or real in self._taken:
+        if real in self._passed:
             return
-        try:
-            status = os.stat(path)
-        except OSError as error:
-            self._problem(path, root, f"it cannot be looked at ({error.strerror or error})")
-            return
-        if not stat.S_ISREG(status.st_mode):
-            self._problem(path, root, "it is no regular file but a pipe, socket or device")
+        if not os.path.isfile(path):
+            self._add_problem(path, root, "it is no regular file but a pipe, socket or device")
         elif not os.access(path, os.R_OK):
-            self._problem(path, root, "reading it is not permitted")
-        elif len(self.files) >= _MOST_FILES:
+            self._add_problem(path, root, "reading it is not permitted")
+        elif len(self.files) >= _MAX_FILES:
             raise InvalidInputError(
-                f"There are more than {_MOST_FILES} files under {root}. Ingest parts of it one after the other."
+                f"There are more than {_MAX_FILES} files under {root}. Ingest parts of it one after the other."
             )
         else:
-            self._taken.add(real)
+            self._passed.add(real)
             self.files.append(SourceFile(path, root, path.relative_to(root).as_posix()))
 
-    def _problem(self, path: Path, root: Path, reason: str) -> None:
+    def _add_problem(self, path: Path, root: Path, reason: str) -> None:
         name = path.relative_to(root).as_posix() if path != root else path.name
         self.problems.append(FileProblem(path, printable_path(name), reason))
 

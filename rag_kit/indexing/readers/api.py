@@ -16,7 +16,7 @@ from rag_kit.documents import clean_text
 from rag_kit.errors import InvalidInputError, ReadError
 from rag_kit.indexing.files import printable_path
 from rag_kit.indexing.readers.formats import (
-    MIME,
+    KINDS,
     UserReader,
     check_pattern,
     check_reader,
@@ -119,8 +119,7 @@ class Reader:
                 kind = format_of(path, ocr=bool(ocr))
                 parts = self._convert(str(real), kind, limits, ocr)
         except Unreadable as error:
-            shown = clean_text(printable_path(str(path)))
-            raise ReadError(f"{shown}: {clean_text(error.reason)}. {error.advice}.") from error
+            raise ReadError(f"{clean_text(printable_path(str(path)))}: {error.message}") from error
         return _documents(parts, path, real, base, kind)
 
     def _convert(self, path: str, kind: str, limits: ReadLimits, ocr: str) -> list[Part]:
@@ -234,7 +233,7 @@ def _documents(
         "file": printable_path(file),
         "title": printable_path(given.stem),
         "format": kind,
-        "mime": MIME.get(kind, "application/octet-stream"),
+        "mime": KINDS[kind].mime if kind in KINDS else "application/octet-stream",
     }
     return [
         Document(page_content=part.text, metadata={**common, **part.metadata})

@@ -12,7 +12,6 @@ from pathlib import Path
 from rag_kit.indexing.readers.formats import KINDS, check_content
 from rag_kit.indexing.readers.parts import Context, Part, Unreadable, over_limit
 
-_PICTURE = "ocr:read_picture"
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
@@ -48,7 +47,7 @@ def convert(path: str | Path, kind: str, context: Context) -> Iterator[Part]:
     """
     data = read_bytes(path, context.limits.max_bytes)
     check_content(data, kind)
-    module, _, name = (KINDS[kind].reader if kind in KINDS else _PICTURE).partition(":")
+    module, _, name = KINDS[kind].reader.partition(":")
     converter: Callable[[bytes, Context], Iterator[Part]] = getattr(
         importlib.import_module(f"rag_kit.indexing.readers.{module}"), name
     )

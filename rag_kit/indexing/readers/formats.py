@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 UserReader: TypeAlias = "Callable[[Path], str | Document | Iterable[str | Document]] | type[Any]"
 
 _READERS: dict[str, UserReader] = {}
-_WILD = re.compile(r"\[[^\]]*\]|[*?]")
 
 
 class Format(NamedTuple):
@@ -30,6 +29,7 @@ class Format(NamedTuple):
 
 
 _OFFICE = "application/vnd.openxmlformats-officedocument"
+_PICTURE = "ocr:read_picture"
 KINDS = {
     "pdf": Format(".pdf", "application/pdf", "pdf:read_pdf"),
     "docx": Format(".docx", f"{_OFFICE}.wordprocessingml.document", "word:read_docx"),
@@ -45,54 +45,19 @@ KINDS = {
     "jsonl": Format(".jsonl .ndjson", "application/jsonl", "records:read_jsonl"),
     "eml": Format(".eml", "message/rfc822", "mail:read_eml"),
     "mbox": Format(".mbox", "application/mbox", "mail:read_mbox"),
+    "png": Format(".png", "image/png", _PICTURE),
+    "jpeg": Format(".jpg .jpeg", "image/jpeg", _PICTURE),
+    "tiff": Format(".tif .tiff", "image/tiff", _PICTURE),
+    "bmp": Format(".bmp", "image/bmp", _PICTURE),
+    "webp": Format(".webp", "image/webp", _PICTURE),
 }
-_ZIPPED = {"docx", "pptx", "xlsx", "epub"}
 FORMATS = {suffix: kind for kind, row in KINDS.items() for suffix in row.suffixes.split()}
-#: Pictures, which are read where OCR is asked for.
-PICTURES = {
-    "png": "png",
-    "jpg": "jpeg",
-    "jpeg": "jpeg",
-    "tif": "tiff",
-    "tiff": "tiff",
-    "bmp": "bmp",
-    "webp": "webp",
-}
-MIME = {kind: row.mime for kind, row in KINDS.items()}
-MIME |= {suffix: f"image/{kind}" for suffix, kind in PICTURES.items()}
 #: How OCR is switched on.
 OCR_ADVICE = (
     "Give ocr='eng' (--ocr eng), after pip install 'rag-kit[ocr]' and apt-get install tesseract-ocr-eng"
 )
-_OWN = ", or add a reader of your own: register_reader('*{0}', function)"
-#: Suffixes that are not read, what they are, and what to do.
-_REFUSED: tuple[tuple[str, str, str], ...] = (
-    (".doc .xls .ppt", "the old binary Office format", "Save it as {0}x and read that"),
-    (".hwp .hwpx", "a Hangul document", f"Save it as .docx or .pdf{_OWN}"),
-    (".key .pages .numbers", "a Keynote, Pages or Numbers document", f"Export it as .pdf or .csv{_OWN}"),
-    (".odt .rtf .odp .ods", "a format that is not read", f"Save it as .docx, .pptx or .xlsx{_OWN}"),
-    (".msg .pst", "Outlook's own format", f"Export the letters as .eml or .mbox{_OWN}"),
-    (
-        ".mp3 .wav .m4a .flac .ogg .aac .mp4 .mov .mkv .avi .webm .m4v",
-        "sound or film, which has no text",
-        f"Transcribe it and read the transcript as .txt{_OWN}",
-    ),
-    (".gif .heic .svg", "a picture of a kind that is not read", "Save it as .png and give ocr='eng'" + _OWN),
-    (".zip .tar .gz .7z .rar", "an archive, which is not opened", "Unpack it and read what is in it"),
-)
-_OLE, _ZIP = "an old or encrypted Office file (OLE)", "a zip archive"
-_MAGIC = {
-    b"%PDF-": "a PDF",
-    b"PK\x03\x04": _ZIP,
-    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": _OLE,
-    b"{\\rtf": "an RTF file",
-    b"\x89PNG": "a PNG image",
-    b"\xff\xd8\xff": "a JPEG image",
-    b"GIF8": "a GIF image",
-    b"\x1f\x8b": "a gzip archive",
-    b"\x7fELF": "a program",
-    b"SQLite format 3": "an SQLite database",
-}
+_ZIPPED = {"docx", "pptx", "xlsx", "epub"}
+_PDF, _ZIP, _OLE = b"%PDF-", b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
 
 
 def format_of(path: PurePath, *, ocr: bool = False) -> str:
@@ -106,20 +71,15 @@ def format_of(path: PurePath, *, ocr: bool = False) -> str:
         'pdf'
     """
     suffix = path.suffix.lower()
-    if suffix in FORMATS:
-        return FORMATS[suffix]
-    if suffix[1:] in PICTURES:
-        if ocr:
-            return suffix[1:]
+    kind = FORMATS.get(suffix)
+    if kind is None:
+        raise Unreadable(
+            f"{suffix or 'a name without a suffix'} is not among the supported formats",
+            "Convert it, e.g. to .pdf, .docx, .md or .csv, or add a reader with register_reader",
+        )
+    if KINDS[kind].reader == _PICTURE and not ocr:
         raise Unreadable(f"{suffix} is a picture, and OCR is off", OCR_ADVICE)
-    for suffixes, what, advice in _REFUSED:
-        if suffix in suffixes.split():
-            raise Unreadable(f"{suffix} is {what}", advice.format(suffix))
-    shown = f"the suffix {suffix!r} is" if suffix else "a name without a suffix is"
-    raise Unreadable(
-        f"{shown} not among the supported ones",
-        "Convert it, e.g. to .pdf, .docx, .md or .csv, or add a reader with register_reader",
-    )
+    return kind
 
 
 def check_content(data: bytes, kind: str) -> None:
@@ -130,30 +90,28 @@ def check_content(data: bytes, kind: str) -> None:
     """
     if not data.strip():
         raise Unreadable("the file is empty", "Remove it, or write something into it")
-    found = next((name for magic, name in _MAGIC.items() if data.startswith(magic)), None)
-    if kind == "pdf":
-        fits = b"%PDF-" in data[:1024]
-    elif kind in _ZIPPED:
-        fits = found == _ZIP
-    else:
-        fits = found is None or kind in PICTURES  # whichever picture it is, Pillow sees
-    if not fits and found == _OLE and kind in _ZIPPED:
+    if kind in _ZIPPED and data.startswith(_OLE):
         raise Unreadable(
             "it is encrypted with a password, or an old binary Office file",
             f"Open it, remove the password and save it as .{kind}",
         )
+    if kind == "pdf":
+        fits = _PDF in data[:1024]
+    elif kind in _ZIPPED:
+        fits = data.startswith(_ZIP)
+    else:
+        fits = not data.startswith((_PDF, _ZIP, _OLE))
     if not fits:
         raise Unreadable(
-            f"it is no {kind} file although it is named so ({found or 'unknown content'})",
-            "Give it the suffix of its real format",
+            f"it is no {kind} file although it is named so", "Give it the suffix of its real format"
         )
 
 
 def register_reader(pattern: str, reader: UserReader | None) -> None:
     """Read all files whose name matches a pattern by a function or a LangChain loader class.
 
-    It wins over the built-in reader. Of several patterns that match, the one with the most characters beside its
-    wildcards wins; of equal ones that of a `Reader` or `ingest` (``readers=``), then the later.
+    It wins over the built-in reader. Of several patterns that match, those of a `Reader` or `ingest` (``readers=``)
+    win, then the later one.
 
     It runs **in this process**, without the caps of `ReadLimits`: a function cannot be sent to the reader process
     without executing what a pipe delivers. Register only code that you trust with your files.
@@ -184,14 +142,12 @@ def check_pattern(pattern: Any) -> str:
         InvalidInputError: It is no pattern.
     """
     lower = pattern.lower() if isinstance(pattern, str) else ""
-    if lower.startswith(".") and "/" not in lower and not _WILD.search(lower):
-        lower = f"*{lower}"
-    if not _WILD.sub("", lower).strip("./") or not ("." in lower or _WILD.search(lower)):
+    if not re.search(r"[.*?]", lower) or not lower.strip("./*?"):
         raise InvalidInputError(
             f"A reader's pattern must be a file name with wildcards, as in '*.eml', or a suffix with its dot, not "
             f"{pattern!r}."
         )
-    return lower
+    return f"*{lower}" if lower.startswith(".") else lower
 
 
 def check_reader(reader: Any) -> UserReader:
@@ -200,30 +156,27 @@ def check_reader(reader: Any) -> UserReader:
     Raises:
         InvalidInputError: It is neither a function nor a class with ``load``.
     """
-    is_loader = isinstance(reader, type) and callable(getattr(reader, "load", None))
-    if not callable(reader) or (isinstance(reader, type) and not is_loader):
+    if not callable(reader) or (isinstance(reader, type) and not hasattr(reader, "load")):
         raise InvalidInputError(
             f"A reader must be a function that takes a path, or a class with load(), as LangChain's loaders, not "
             f"{reader!r:.80}."
         )
-    found: UserReader = reader
-    return found
+    checked: UserReader = reader
+    return checked
 
 
-def all_readers(own: Mapping[str, UserReader]) -> dict[str, UserReader]:
+def all_readers(more: Mapping[str, UserReader]) -> dict[str, UserReader]:
     """The readers of `register_reader`, then a caller's own."""
-    return {pattern: reader for pattern, reader in _READERS.items() if pattern not in own} | dict(own)
+    return {pattern: reader for pattern, reader in _READERS.items() if pattern not in more} | dict(more)
 
 
-def reader_for(path: Path, own: Mapping[str, UserReader]) -> UserReader | None:
-    """The reader of a file among `own` and those registered: the one whose pattern is most specific."""
+def reader_for(path: Path, more: Mapping[str, UserReader]) -> UserReader | None:
+    """The reader of a file among those registered and a caller's own: the last whose pattern fits."""
     name, whole = path.name.lower(), path.as_posix().lower()
-    best, most = None, -1
-    for pattern, reader in all_readers(own).items():
-        fits = fnmatchcase(whole, f"*/{pattern}") if "/" in pattern else fnmatchcase(name, pattern)
-        if fits and (exact := len(_WILD.sub("", pattern))) >= most:
-            best, most = reader, exact
-    return best
+    for pattern, reader in reversed(all_readers(more).items()):
+        if fnmatchcase(whole, f"*/{pattern}") if "/" in pattern else fnmatchcase(name, pattern):
+            return reader
+    return None
 
 
 def user_parts(reader: UserReader, path: Path) -> list[Part | Document]:
@@ -242,16 +195,16 @@ def user_parts(reader: UserReader, path: Path) -> list[Part | Document]:
     except Exception as error:
         reason = f"the registered reader failed ({type(error).__name__}: {error})"
         raise Unreadable(reason, "Mend that reader") from error
-    found: list[Part | Document] = []
+    parts: list[Part | Document] = []
     for item in items:
         if isinstance(item, str):
-            found.append(Part(item))
+            parts.append(Part(item))
         elif isinstance(item, Document):  # a loader's source is the path as this process sees it
-            kept = {k: v for k, v in item.metadata.items() if not (is_loader and k == "source")}
-            found.append(item.model_copy(update={"metadata": kept}))
+            metadata = {k: v for k, v in item.metadata.items() if not (is_loader and k == "source")}
+            parts.append(item.model_copy(update={"metadata": metadata}))
         else:
             reason = f"the registered reader gave {type(item).__name__}, not text or a Document"
             raise Unreadable(reason, "Mend that reader")
-    if not any((item.text if isinstance(item, Part) else item.page_content).strip() for item in found):
+    if not any((part.text if isinstance(part, Part) else part.page_content).strip() for part in parts):
         raise Unreadable("no text found in it", "Remove it, or check that it is the right file")
-    return found
+    return parts

@@ -12,7 +12,6 @@ _FORBIDDEN = tuple(
     "socket. subprocess. os.system os.exec os.fork os.posix_spawn os.spawn urllib. http. ftplib. smtplib. webbrowser. "  # noqa: SIM905
     "pty.".split()
 )
-_LARGEST_WRITTEN_FILE = 1 << 20
 
 
 def forbid_network() -> None:
@@ -25,16 +24,12 @@ def forbid_network() -> None:
     sys.addaudithook(hook)
 
 
-def limit_memory(most: int) -> None:
-    """Cap address space, core files and written files (POSIX)."""
+def limit_memory(max_bytes: int) -> None:
+    """Cap address space, core files (none) and written files (1 MiB); POSIX."""
     import resource
 
-    caps = {
-        resource.RLIMIT_AS: most,
-        resource.RLIMIT_CORE: 0,
-        resource.RLIMIT_FSIZE: _LARGEST_WRITTEN_FILE,
-    }
-    for which, value in caps.items():
+    caps = ((resource.RLIMIT_AS, max_bytes), (resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 1 << 20))
+    for which, value in caps:
         _, hard = resource.getrlimit(which)
         try:
             resource.setrlimit(which, (value if hard == resource.RLIM_INFINITY else min(value, hard), hard))

@@ -18,10 +18,7 @@ class ReadLimits:
         max_memory: Bytes of address space of the reader process (at least 256 MiB; POSIX only).
         max_bytes: Bytes of the file itself.
         max_unpacked: Bytes that a zipped file (docx, pptx, xlsx, epub) may unpack to.
-        max_entries: Entries inside a zipped file.
         max_pages: Pages of a PDF, slides of a pptx, chapters of an epub.
-        max_pixels: Pixels of a picture whose text is recognised.
-        max_records: Records of JSON / JSONL, rows of CSV and xlsx.
         max_characters: Characters of text that come out.
         max_chunks: Chunks that `ingest` cuts the text into; each costs about 2 kB of memory beside its text.
 
@@ -37,10 +34,7 @@ class ReadLimits:
     max_memory: int = 2 * 2**30
     max_bytes: int = 200 * 2**20
     max_unpacked: int = 500 * 2**20
-    max_entries: int = 20_000
     max_pages: int = 5_000
-    max_pixels: int = 100_000_000
-    max_records: int = 200_000
     max_characters: int = 50_000_000
     max_chunks: int = 200_000
 

@@ -12,7 +12,7 @@ from rag_kit.indexing.readers.encodings import decode
 from rag_kit.indexing.readers.markup import parse_html, to_markdown
 from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable
 
-_FROM = re.compile(rb"^From [^\n]*\n", re.M)
+_FROM = re.compile(rb"(?:\A|\n\r?\n)From [^\n]*\n")
 _QUOTED_FROM = re.compile(rb"^>(>*From )", re.M)
 _HEADERS = ("From", "To", "Cc", "Date")
 
@@ -27,23 +27,15 @@ def read_eml(data: bytes, context: Context) -> Iterator[Part]:
 
 def read_mbox(data: bytes, context: Context) -> Iterator[Part]:
     """One part a message, numbered from 1 in ``record``."""
-    starts = [match for match in _FROM.finditer(data) if _begins(data, match.start())]
-    if not starts:
-        raise Unreadable("it has no line that begins a message ('From ...')")
-    context.check(len(starts), "messages", "max_records")
-    ends = [match.start() for match in starts[1:]] + [len(data)]
-    for number, (match, end) in enumerate(zip(starts, ends, strict=True), 1):
-        message = BytesParser(EmailMessage, policy=policy.default).parsebytes(
-            _QUOTED_FROM.sub(rb"\1", data[match.end() : end])
+    before, *messages = _FROM.split(data)
+    if before or not messages:
+        raise Unreadable("it does not begin with a message ('From ...')")
+    for number, lines in enumerate(messages, 1):
+        part = _part(
+            BytesParser(EmailMessage, policy=policy.default).parsebytes(_QUOTED_FROM.sub(rb"\1", lines))
         )
-        part = _part(message)
         part.metadata["record"] = number
         yield part
-
-
-def _begins(data: bytes, place: int) -> bool:
-    """Whether a message may begin at a place: at the start of the data, or after a blank line."""
-    return place == 0 or data[max(0, place - 3) : place].endswith((b"\n\n", b"\n\r\n"))
 
 
 def _part(message: EmailMessage) -> Part:
@@ -66,11 +58,7 @@ def _part(message: EmailMessage) -> Part:
 def _header(message: EmailMessage, name: str) -> str:
     try:
         return " ".join(str(message.get(name) or "").split())[:2000]
-    except (
-        ValueError,
-        IndexError,
-        AttributeError,
-    ):  # the library's parser of addresses and dates fails on some
+    except (ValueError, IndexError, AttributeError):  # the library's parser of addresses fails on some
         return ""
 
 

@@ -24,9 +24,6 @@ _BLOCK = frozenset(
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
 _SPACES = re.compile(r"[ \t\n\r\f\v\u00a0]+")
-_GROUPING = re.compile(
-    r"</?(?:div|span|font|section|center|b|i|em|strong|u|blockquote|ul|ol|li|dl|table|tr|td)\b[^>]*>", re.I
-)
 _MAX_DEPTH = 200
 
 
@@ -42,17 +39,11 @@ def parse_html(text: str) -> Any:
         encoding="utf-8", no_network=True, remove_comments=True, remove_pis=True, huge_tree=True
     )
     try:
-        tree = html.document_fromstring(text.encode("utf-8", "replace"), parser=parser)
+        return html.document_fromstring(text.encode("utf-8", "replace"), parser=parser)
     except (etree.ParserError, etree.XMLSyntaxError, AssertionError) as error:
         raise Unreadable(
             f"no HTML element could be found ({error})", "Check that the file is HTML"
         ) from error
-    if (
-        any("depth" in entry.message for entry in parser.error_log)
-        and (flat := _GROUPING.sub(" ", text)) != text
-    ):
-        return parse_html(flat)  # the parser gave up there and lost the rest; now it is less deep
-    return tree
 
 
 def html_title(tree: Any) -> str:
@@ -147,25 +138,18 @@ def _block(node: Any, depth: int) -> Iterator[str]:
 
 
 def _list(node: Any, depth: int) -> str:
-    number = 0
     lines: list[str] = []
-    ordered = node.tag == "ol"
-    start = str(node.get("start") or "1")
-    first = int(start) if re.fullmatch(r"\d{1,6}", start) else 1
+    number = 0
     for child in node:
         if _skipped(child):
             continue
-        inner = list(_blocks(child, depth + 1) if child.tag == "li" else _block(child, depth + 1))
-        if not inner:
-            continue
-        mark = f"{first + number}. " if ordered else "- "
-        number += 1
-        pad = " " * len(mark)
-        if child.tag != "li":  # a list straight inside a list
-            mark = pad
-        body = "\n".join(inner).split("\n")
-        lines.append(mark + body[0])
-        lines += [pad + line if line else "" for line in body[1:]]
+        inner = "\n".join(_blocks(child, depth + 1) if child.tag == "li" else _block(child, depth + 1))
+        if inner:
+            number += 1
+            mark = f"{number}. " if node.tag == "ol" else "- "
+            pad = " " * len(mark)
+            text = inner.replace("\n", f"\n{pad}")
+            lines.append((mark if child.tag == "li" else pad) + text)  # else a list straight inside a list
     return "\n".join(lines)
 
 

@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rag_kit.indexing.readers.encodings import decode
 from rag_kit.indexing.readers.markup import html_title, parse_html, to_markdown
 from rag_kit.indexing.readers.parts import Context, Part
 
-_CONTENT = frozenset({"main", "article"})
-_QUOTED = frozenset(
-    {"article", "blockquote", "figure", "main", "section"}
-)  # a footer in these is a part of them
-_LISTS = frozenset({"div", "ol", "p", "section", "table", "ul"})
-_NAMED = re.compile(
+_CONTENT = ("main", "article")
+_QUOTING = ("article", "blockquote", "figure", "main", "section")  # a footer in these is a part of them
+_MENU = re.compile(
     r"(?:^|[\s_-])(?:nav|navbar|navigation|navbox|menu|sidebar|breadcrumbs?|toc|pagination|pager|footer|catlinks)"
     r"(?:$|[\s_-])"
 )
 _BANNER = re.compile(
-    r"cookie[_-]?(?:banner|bar|consent|dialog|law|message|modal|notice|overlay|popup|settings)|"
-    r"(?:^|[\s_-])(?:consent|gdpr|onetrust)(?:$|[\s_-])"
+    r"cookie[_-]?(?:ban|bar|con|dia|law|mes|mod|not|over|pop|set)|\b(?:consent|gdpr|onetrust)\b"
 )
-_PROSE = 300  # characters that are no links: a menu has fewer
-_FOOTER = 2_000
+_MAX_PROSE = 2_000  # characters that are no links; what has more is content
 _REST = 200  # a page of which less would be left is all content
 
 
@@ -70,29 +65,22 @@ def _is_menu(node: Any, has_main: bool) -> bool:
     """Whether an element surrounds the content, by its tag, role, name and place, and holds little prose."""
     tag, role = node.tag, str(node.get("role") or "").lower()
     name = f"{node.get('id') or ''} {node.get('class') or ''}".lower()
-    around = tag in ("nav", "aside", "footer") or role in ("navigation", "search", "contentinfo")
-    named = tag in _LISTS and bool(_NAMED.search(name))
-    banner = bool(_BANNER.search(name)) and tag not in ("html", "body")
-    beside = has_main and not _inside(node, _CONTENT)
-    if not (around or named or banner or (beside and tag in ("ol", "ul"))):
+    beside = has_main and not _is_inside(node, _CONTENT)
+    footer = (tag == "footer" or role == "contentinfo") and not _is_inside(node, _QUOTING)
+    banner = tag not in ("html", "body") and bool(_BANNER.search(name))
+    around = tag in ("nav", "aside") or role in ("navigation", "search")
+    named = tag in ("div", "ol", "p", "section", "table", "ul") and bool(_MENU.search(name))
+    listing = named or (beside and tag in ("ol", "ul"))
+    if not (footer or banner or around or listing) or any(True for _ in node.iter("h1", *_CONTENT)):
         return False
-    if any(True for _ in node.iter("h1", "main", "article")):
-        return False
-    whole = _length(node)
     links = sum(_length(link) for link in node.iter("a"))
-    prose = whole - links
-    if tag == "footer" or role == "contentinfo":
-        return not _inside(node, _QUOTED) and (prose < _FOOTER or prose < links)
-    if tag == "aside":
-        return prose < links or (beside and prose < _FOOTER)
-    if banner:
-        return prose < _FOOTER
-    if around:
-        return prose < _PROSE or prose < links
-    return 10 * prose <= links and sum(1 for _ in node.iter("a")) > 2
+    prose = _length(node) - links
+    if footer or banner or (around and beside):
+        return prose < _MAX_PROSE
+    return prose < links if around else 10 * prose <= links and len(node.findall(".//a")) > 2
 
 
-def _inside(node: Any, tags: frozenset[str]) -> bool:
+def _is_inside(node: Any, tags: Iterable[str]) -> bool:
     return any(True for _ in node.iterancestors(*tags))
 
 

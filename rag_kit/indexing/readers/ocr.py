@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from rag_kit.errors import ConfigurationError, InvalidInputError, MissingExtraError
-from rag_kit.indexing.readers.parts import Context, Part, Unreadable, over_limit
+from rag_kit.indexing.readers.parts import Context, Part
 
 _DATA = (
     "/usr/share/tesseract-ocr/*/tessdata",  # Debian
@@ -74,19 +74,10 @@ def read_picture(data: bytes, context: Context) -> Iterator[Part]:
     from PIL import Image, ImageOps, ImageSequence
 
     _engine(context.ocr)  # before the picture, which may take all memory
-    Image.MAX_IMAGE_PIXELS = None  # the bound is max_pixels, below
-    limits = context.limits
     image = Image.open(io.BytesIO(data), formats=("PNG", "JPEG", "TIFF", "BMP", "WEBP"))
     count = getattr(image, "n_frames", 1) if image.format == "TIFF" else 1
     context.check(count, "pages", "max_pages")
     for number, frame in enumerate(ImageSequence.Iterator(image), 1):
-        width, height = frame.size
-        if width * height > limits.max_pixels:
-            raise over_limit(f"it has {width} x {height} pixels", "max_pixels", limits.max_pixels)
-        if max(width, height) > _LONGEST:
-            raise Unreadable(
-                f"it has {width} x {height} pixels, a side of more than {_LONGEST}", "Cut it into several"
-            )
         upright = ImageOps.exif_transpose(frame)
         if upright.has_transparency_data:  # on paper
             upright = upright.convert("RGBA")
@@ -119,11 +110,11 @@ def _recognised_text(image: Any, languages: str) -> str:
         engine.SetImage(image)
         engine.SetSourceResolution(
             _DPI
-        )  # the resolution in a picture's metadata is often wrong, and lines would be broken up
-        found = str(engine.GetUTF8Text())
+        )  # that in a picture's metadata is often wrong, and lines would break up
+        text = str(engine.GetUTF8Text()).strip()
     finally:
         engine.Clear()
-    text = "\n\n".join(_unwrapped(block.split("\n")) for block in re.split(r"\n\s*\n", found.strip()))
+    text = "\n\n".join(_unwrapped(block.split("\n")) for block in re.split(r"\n\s*\n", text))
     return re.sub(r"(?<=[\w,])\n\n(?=[a-z])", " ", text)  # a blank line in the middle of a sentence
 
 

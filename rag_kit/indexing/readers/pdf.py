@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 from statistics import median
 from typing import Any
 
@@ -26,10 +26,8 @@ _PAGE_NUMBER = re.compile(
     r"|第\s*\d{1,4}\s*页(?:\s*[,，/|]?\s*共\s*\d{1,4}\s*页)?",
     re.I,
 )
-_ENDED = re.compile(r"[.:!?。：]\s*$")
-_LONGEST = 150  # characters of a running line; a longer one is text
 _TOP = 0.75  # of the page's height; below it the file's order stands
-_MOST_LINES = 3_000  # of a page; more are none that people read, and are not searched for tables
+_MAX_RUNNING = 150  # characters of a running line; a longer one is text
 
 
 def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
@@ -75,11 +73,10 @@ def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
         for lines, running in zip(pages, running_lines(edges), strict=True)
     ]
     mono = sum(len(line.text) for lines in pages for line in lines if line.mono)
-    for number, lines in enumerate(pages):
-        if len(lines) <= _MOST_LINES:
-            lines = with_tables(_letterhead_first(lines), rules[number])
-        # where most of a document is set in a font of fixed width, that is no sign of code
-        pages[number] = _with_code(lines) if mono < 0.9 * characters else lines
+    pages = [with_tables(_letterhead_first(lines), drawn) for lines, drawn in zip(pages, rules, strict=True)]
+    # where most of a document is set in a font of fixed width, that is no sign of code
+    if mono < 0.9 * characters:
+        pages = [_with_code(lines) for lines in pages]
     layout = Layout(pages)
     empty = sum(1 for lines in pages if not lines) - len(recognised)
     for number, lines in enumerate(pages, 1):
@@ -135,16 +132,14 @@ def running_lines(edges: Sequence[Mapping[int, str]]) -> list[set[int]]:
         >>> running_lines([{0: f"Pumps | {page}", 1: text} for page, text in enumerate(texts)])
         [{0}, {0}, {0}, {0}]
     """
-    enough = max(3, (len(edges) + 1) // 2)
-    pages: dict[str, set[int]] = defaultdict(set)
+    pages: dict[str, list[int]] = defaultdict(list)
     for page, lines in enumerate(edges):
-        for text in lines.values():
-            if len(text) <= _LONGEST:
-                pages[_without_digits(text)].add(page)
-    repeated = {key for key, on in pages.items() if len(on) >= enough}
-    chapters = {key: on for key, on in pages.items() if len(on) >= 3 and max(on) - min(on) <= 2 * len(on)}
-    if len(set().union(*chapters.values())) >= enough:
-        repeated |= chapters.keys()
+        for key in {_without_digits(text) for text in lines.values() if len(text) <= _MAX_RUNNING}:
+            pages[key].append(page)
+    enough = max(3, (len(edges) + 1) // 2)
+    dense = {key for key, on in pages.items() if len(on) >= 3 and on[-1] - on[0] <= 2 * len(on)}
+    chapters = dense if len({page for key in dense for page in pages[key]}) >= enough else set()
+    repeated = {key for key, on in pages.items() if len(on) >= enough} | chapters
     return [
         {
             number
@@ -163,47 +158,27 @@ def _letterhead_first(lines: Sequence[Line]) -> list[Line]:
     """The lines of a page, blocks at its top that the file draws after what stands below them moved there."""
     blocks: list[list[Line]] = []
     for line in lines:
-        before = blocks[-1][-1] if blocks else None
-        if before is not None and 0 <= before.end_bottom - line.bottom < 2.5 * line.size:
+        if blocks and 0 <= blocks[-1][-1].end_bottom - line.bottom < 2.5 * line.size:
             blocks[-1].append(line)
         else:
             blocks.append([line])
-    ordered: list[list[Line]] = []
+    head: list[Line] = []
+    rest: list[Line] = []
     for block in blocks:
-        left, right, foot = (
-            min(line.left for line in block),
-            max(line.right for line in block),
-            block[-1].bottom,
-        )
-        at = len(ordered)
-        while (
-            block[-1].place > _TOP and at and all(line.bottom < foot - line.size for line in ordered[at - 1])
-        ):
-            at -= 1
-        passed = [line for other in ordered[at:] for line in other]
-        if at and not any(line.left < right and left < line.right for line in passed):
-            at = len(ordered)  # the head of a column that stands beside them
-        ordered.insert(at, block)
-    return [line for block in ordered for line in block]
+        foot = block[-1]
+        above = foot.place > _TOP and all(foot.bottom > line.bottom + foot.size for line in rest)
+        (head if above else rest).extend(block)
+    return [*head, *rest]
 
 
 def _with_code(lines: Sequence[Line]) -> list[Line]:
     """The lines of a page, each stretch of a fixed-width font replaced by one line of fenced code."""
-    found: list[Line] = []
-    code: list[Line] = []
-    for line in [*lines, None]:
-        if line is not None and line.mono and not line.block:
-            code.append(line)
-            continue
-        before = found[-1] if found else None
-        if len(code) == 1 and before and not before.block and not _ENDED.search(before.text):
-            found += code  # an address or a code word that fills a line within a sentence
-        elif code:
-            found.append(code[0].as_block(_fenced(code)))
-        code = []
-        if line is not None:
-            found.append(line)
-    return found
+    page: list[Line] = []
+    for is_code, stretch in groupby(lines, lambda line: line.mono and not line.block):
+        code = list(stretch)
+        # a single line within a paragraph may be an address or a code word
+        page += [code[0].as_block(_fenced(code))] if is_code and (len(code) > 1 or not page) else code
+    return page
 
 
 def _fenced(lines: Sequence[Line]) -> str:

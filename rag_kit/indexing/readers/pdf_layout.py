@@ -18,14 +18,13 @@ _MARK = re.compile(
     r"(?:[•●○▪■◦‣⁃∙·*–—-]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)]|[①-⑳㉠-㉻]|[（(][一二三四五六七八九十]+[)）]|[一二三四五六七八九十]+、)\s"
 )
 _BULLET = re.compile(r"^[•●○▪■◦‣⁃∙]\s*")
-_LEADERS = re.compile(r"(?:[.·…] ?){4,}\w{1,6}$")  # of a table of contents
 _END = re.compile(r"[.!?。！？…：:;；][\"'”’)\]）」』]*$")
 _KEY = re.compile(r"[^.,:。，、：]{1,30}[:：]")
 _HYPHENATED = re.compile(f"(\\w+){HYPHEN}(\\w*)")
 _COMPOUND = re.compile(r"\w+-\w+")
 _MAX_HEADING = 150
 _LEVELS = 4
-_BLOCK = -2  # a table or code: written as it stands
+_TEXT, _ITEM, _BLOCK = 0, -1, -2  # kinds beside headings; a block is a table or code, written as it stands
 _NARROW = 9  # widths of a character; no column is narrower
 _ROW = 60  # characters of a line that can be the row of a table or form
 
@@ -60,71 +59,56 @@ class Layout:
     def page_text(self, lines: Sequence[Line]) -> str:
         """Join the lines of one page into headings, paragraphs and list items, and write these as markdown."""
         edges = _right_edges(lines)
-        blocks: list[tuple[int, str]] = []  # heading level (0 = text, -1 = list item, _BLOCK) and text
+        blocks: list[tuple[int, str]] = []  # heading level (or _TEXT, _ITEM, _BLOCK) and text
         previous: Line | None = None
         above_right = 0.0
         for index, line in enumerate(lines):
-            if line.block:
-                blocks.append((_BLOCK, line.text))
-                previous = None
-                continue
             level = self._level(lines, index)
-            if level:
-                if (
-                    previous is not None
-                    and blocks[-1][0] == level
-                    and 0 < previous.bottom - line.bottom < 2 * line.size
-                ):
-                    blocks[-1] = (level, blocks[-1][1] + self._joint(previous, line) + line.text)
-                else:
-                    blocks.append((level, line.text))
-            elif previous is not None and blocks[-1][0] <= 0 and self._joins(previous, line, above_right):
+            goes_on = False
+            if previous is not None and level > 0:
+                goes_on = blocks[-1][0] == level and 0 < previous.bottom - line.bottom < 2 * line.size
+            elif previous is not None and level == _TEXT:
+                goes_on = blocks[-1][0] <= 0 and self._joins(previous, line, above_right)
+            if previous is not None and goes_on:
                 kind, text = blocks[-1]
                 blocks[-1] = (kind, text + self._joint(previous, line) + line.text)
             else:
-                blocks.append((-1 if _MARK.match(line.text) else 0, line.text))
-            previous, above_right = line, edges[index]
-        return self._written(blocks)
+                item = level == _TEXT and _MARK.match(line.text)
+                blocks.append((_ITEM if item else level, line.text))
+            previous, above_right = (None if level == _BLOCK else line), edges[index]
+        return self._markdown(blocks)
 
-    def _written(self, blocks: list[tuple[int, str]]) -> str:
-        out: list[str] = []
-        last = 0
-        for kind, raw in blocks:
-            text = raw.replace(HYPHEN, "-") if kind == _BLOCK else self._hyphens(raw)
+    def _markdown(self, blocks: list[tuple[int, str]]) -> str:
+        """The blocks as markdown; headings are noted."""
+        out = ""
+        last = _TEXT
+        for kind, text in blocks:
+            text = self._hyphens(text)
             if kind != _BLOCK:
-                text = re.sub(r"[ \t]+", " ", text).strip()
+                text = " ".join(text.split())
             if kind > 0:
-                self._path = [entry for entry in self._path if entry[0] < kind]
-                self._path.append((kind, text))
+                self._path = [*(entry for entry in self._path if entry[0] < kind), (kind, text)]
                 self.first_heading = self.first_heading or text
                 text = "#" * kind + " " + text
-            elif kind == _BLOCK:
-                pass
-            elif _BULLET.match(text):
-                text = "- " + _BULLET.sub("", text)
-            elif text.startswith("#"):
-                text = "\\" + text
-            if out:
-                out.append("\n" if kind == last == -1 else "\n\n")
-            out.append(text)
+            elif kind != _BLOCK:
+                text = _BULLET.sub("- ", text)
+                text = "\\" + text if text.startswith("#") else text
+            out += ("\n" if kind == last == _ITEM else "\n\n") + text
             last = kind
-        return "".join(out)
+        return out.strip("\n")
 
     def _level(self, lines: Sequence[Line], index: int) -> int:
-        """Heading level of a line; 0 for ordinary text."""
+        """Heading level of a line, `_TEXT` or `_BLOCK`."""
         line = lines[index]
         text = line.text.strip()
+        if line.block:
+            return _BLOCK
         if len(text) > _MAX_HEADING or not re.search(r"[^\W\d_]", text) or HYPHEN in text:
             return 0
         for level, size in enumerate(self._sizes, 1):
             if line.size >= size * 0.97 and not (_END.search(text) and line.size < self.body * 1.4):
                 return level
         near = [*lines[max(0, index - 1) : index], *lines[index + 1 : index + 2]]
-        if line.italic and not line.bold:  # alone above text that is upright: a heading in many books
-            fits = len(text) <= _ROW and text[0].isupper() and not _END.search(text) and "," not in text
-            close = index + 1 < len(lines) and 0 < line.bottom - lines[index + 1].bottom < 3 * line.size
-            alone = close and not any(other.italic for other in near)
-            return len(self._sizes) + 1 if fits and alone and line.size > self.body * 0.9 else 0
         if not line.bold or _END.search(text) or _BULLET.match(text) or line.size < self.body * 0.95:
             return 0
         if len(text) > _ROW and any(
@@ -137,7 +121,7 @@ class Layout:
         """Whether a line goes on in the next one."""
         if _MARK.match(after.text) or abs(line.size - after.size) > 0.15 * line.size:
             return False
-        if _LEADERS.search(line.text) or (_KEY.match(line.text) and _KEY.match(after.text)):
+        if _KEY.match(line.text) and _KEY.match(after.text):
             return False
         down = line.end_bottom - after.bottom
         if not 0.3 * line.size < down < 2.2 * line.size:
@@ -188,17 +172,12 @@ class Layout:
 
 def _right_edges(lines: Sequence[Line]) -> list[float]:
     """For each line the right edge of its column: the furthest that the lines closely above and below it reach."""
-    tables = [line for line in lines if line.block]
-    beside = [any(table.end_bottom <= line.bottom <= table.bottom for table in tables) for line in lines]
     edges: list[float] = []
     start = 0
     for index in range(1, len(lines) + 1):
-        pair = lines[index - 1 : index + 1]
-        if len(pair) == 2 and _same_run(*pair) and beside[index - 1] == beside[index]:
-            continue
-        right = max(line.right for line in lines[start:index])
-        edges += [right] * (index - start)
-        start = index
+        if index == len(lines) or not _same_run(lines[index - 1], lines[index]):
+            edges += [max(line.right for line in lines[start:index])] * (index - start)
+            start = index
     return edges
 
 

@@ -11,7 +11,6 @@ from typing import Any
 
 HYPHEN = "\x02"  # a hyphen at a line's end, as PDFium marks it
 _BOLD = re.compile(rb"bold|black|heavy|[a-z]bx\d|-bd\b")  # cmbx10, sfbx1000: TeX
-_ITALIC = re.compile(rb"italic|oblique")
 _MONO = re.compile(rb"courier|mono|typewriter|consol|menlo|(?:cm|sf)tt")
 _FORCE_BOLD = 0x40000
 _HYPHENS = (0x2010, 0xAD)  # of a line's end, where PDFium does not mark them
@@ -47,7 +46,6 @@ class Line:
     size: float
     place: float
     bold: bool = False
-    italic: bool = False
     mono: bool = False
     words: list[Word] = field(default_factory=list)
     block: bool = False
@@ -114,12 +112,10 @@ def _lines(raw: Any, handle: Any, height: float) -> list[Line]:
         if any(styles):
             _, *end = _font(raw, handle, last if codes[last] > 32 else (word + last) // 2)
             styles = [one and other for one, other in zip(styles, end, strict=True)]
-        bold, italic, mono = styles
+        bold, mono = styles
         place = bottom / height if height else 0.5
         words = _words(raw, handle, codes, first, last, bottom, size)
-        lines.append(
-            Line(text, left, right, bottom, last_bottom, round(size, 1), place, bold, italic, mono, words)
-        )
+        lines.append(Line(text, left, right, bottom, last_bottom, round(size, 1), place, bold, mono, words))
     return lines
 
 
@@ -239,8 +235,8 @@ def _place(raw: Any, handle: Any, index: int) -> tuple[float, float, float, floa
     return left.value, y.value, right.value, y.value
 
 
-def _font(raw: Any, handle: Any, index: int) -> tuple[float, bool, bool, bool]:
-    """Size in points as it stands on the page, and whether the font is bold, italic, and of fixed width."""
+def _font(raw: Any, handle: Any, index: int) -> tuple[float, bool, bool]:
+    """Size in points as it stands on the page, and whether the font is bold, and of fixed width."""
     size = raw.FPDFText_GetFontSize(handle, index)
     matrix = raw.FS_MATRIX()
     if raw.FPDFText_GetMatrix(handle, index, matrix):
@@ -250,4 +246,4 @@ def _font(raw: Any, handle: Any, index: int) -> tuple[float, bool, bool, bool]:
     raw.FPDFText_GetFontInfo(handle, index, buffer, 128, flags)
     name = buffer.value.lower()
     bold = bool(_BOLD.search(name) or flags.value & _FORCE_BOLD)
-    return float(size), bold, bool(_ITALIC.search(name)), bool(_MONO.search(name))
+    return float(size), bold, bool(_MONO.search(name))

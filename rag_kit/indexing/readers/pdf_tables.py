@@ -6,16 +6,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import pairwise
 
 from rag_kit.indexing.readers.pdf_lines import Line, Rule, Word
 from rag_kit.indexing.readers.tables import markdown_table
 
-_SHORT = 60  # characters of a cell of a table without rules; longer ones are prose
 _COLUMN = 12  # sizes of the font; what stands that much higher begins another column
+_MAX_CELL = 60  # characters of a cell; longer ones are prose
 _WORDS = 4  # mean words of its cells
 _MOST_CELLS = 5_000  # of a ruled table; more are a drawing
-_KEY = re.compile(r"[:：]$")
 _CHINESE = re.compile("[\u2e80-\u9fff\uff00-\uffef]")
 _FEW_ROWS = 3
 
@@ -33,7 +31,7 @@ def with_tables(lines: Sequence[Line], rules: Sequence[Rule]) -> list[Line]:
             rows = _aligned(group)
             if rows:
                 inside = [line for line in run if any(line is one.line for row in group for one in row)]
-                left = _replaced(left, inside, _written(rows))
+                left = _replaced(left, inside, _table_or_pairs(rows))
     return left
 
 
@@ -170,27 +168,28 @@ def _cells(line: Line) -> _Row:
 
 
 def _runs(lines: Sequence[Line]) -> list[list[Line]]:
-    """Stretches of short lines up to the last that has cells."""
-    cells = [[] if line.block else _cells(line) for line in lines]
-    short = [
-        bool(row) and not (line.mono and len(row) < 2) and all(len(cell.text) <= _SHORT for cell in row)
-        for line, row in zip(lines, cells, strict=True)
-    ]
+    """Stretches of lines of one size in one column, up to the last that has cells; no code."""
     runs: list[list[Line]] = []
     run: list[Line] = []
     last = 0
-    for line, row, fits in [*zip(lines, cells, short, strict=True), (None, [], False)]:
-        other = line is not None and run and abs(line.size - run[-1].size) > 0.08 * line.size
-        column = line is not None and run and line.bottom - run[-1].bottom > _COLUMN * line.size
-        if not fits or other or column:
-            if last and sum(one.mono for one in run[:last]) * 2 <= last:
+    for line in [*lines, None]:
+        cells = _cells(line) if line is not None and not line.block else []
+        fits = line is not None and bool(cells) and not (line.mono and len(cells) < 2)
+        fits = fits and all(len(cell.text) <= _MAX_CELL for cell in cells)
+        if line is None or not fits or (run and not _goes_on(run[-1], line)):
+            if last and sum(code.mono for code in run[:last]) * 2 <= last:
                 runs.append(run[:last])
             run, last = [], 0
         if line is not None and fits:
             run.append(line)
-            if len(row) > 1:
-                last = len(run)
+            last = len(run) if len(cells) > 1 else last
     return runs
+
+
+def _goes_on(line: Line, after: Line) -> bool:
+    """Whether the next line is of the same size and not at the head of the next column."""
+    same = abs(after.size - line.size) <= 0.08 * after.size
+    return same and after.bottom - line.bottom <= _COLUMN * after.size
 
 
 def _vertical_groups(run: list[Line]) -> list[list[_Row]]:
@@ -241,25 +240,13 @@ def _aligned(rows: list[_Row]) -> list[list[str]]:
     filled = [text for texts in table for text in texts if text]
     words = sum(len(re.findall(r"[\u2e80-\u9fff]{1,2}|[^\s\u2e80-\u9fff]+", text)) for text in filled)
     fits = over <= 0.15 * sum(map(len, rows)) and words <= _WORDS * len(filled)
-    return _unwrapped(table, rows) if fits and len(filled) > 0.35 * len(table) * len(columns) else []
+    return table if fits and len(filled) > 0.35 * len(table) * len(columns) else []
 
 
-def _unwrapped(table: list[list[str]], rows: list[_Row]) -> list[list[str]]:
-    """The rows, those that only go on with cells of the row above, and stand closer to it than others, joined to it."""
-    steps = [row[0].line.bottom - after[0].line.bottom for row, after in pairwise(rows)]
-    usual = min((step for step, texts in zip(steps, table[1:], strict=True) if texts[0]), default=0.0)
-    found = table[:1]
-    for step, texts in zip(steps, table[1:], strict=True):
-        if not texts[0] and step < 0.8 * usual:
-            found[-1] = list(map(_together, found[-1], texts))
-        else:
-            found.append(texts)
-    return found
-
-
-def _written(rows: list[list[str]]) -> str:
+def _table_or_pairs(rows: list[list[str]]) -> str:
     """A table, or one line a pair where the first column names what the second holds."""
-    if len(rows[0]) == 2 and sum(bool(_KEY.search(texts[0])) for texts in rows) > 0.6 * len(rows):
+    keys = [texts[0] for texts in rows if texts[0].endswith((":", "："))]
+    if len(rows[0]) == 2 and len(keys) > 0.6 * len(rows):
         return "\n".join(" ".join(text for text in texts if text) for texts in rows)
     return markdown_table(rows)
 

@@ -60,38 +60,31 @@ class ReaderProcess:
         """
         self.files += 1
         request = {"path": path, "format": kind, "limits": asdict(limits), "ocr": ocr}
-        assert self._process.stdin is not None
+        assert self._process.stdin is not None and self._process.stdout is not None
+        parts: list[Part] = []
+        left = limits.max_characters * _ESCAPED + (1 << 20)
         try:
             self._process.stdin.write(json.dumps(request).encode("ascii") + b"\n")
             self._process.stdin.flush()
-            return self._parts(limits)
-        except BrokenPipeError as error:
-            raise self._exit_error(limits) from error
+            while (line := self._process.stdout.readline(left)).endswith(b"\n"):
+                message = json.loads(line)
+                if "done" in message:
+                    return parts
+                if "text" not in message:
+                    raise Unreadable(message["unreadable"], message["advice"])
+                parts.append(Part(message["text"], message["metadata"]))
+                left -= len(line)
+        except BrokenPipeError:
+            line = b""
         except Unreadable:
             raise
         except BaseException:  # Ctrl-C: the child would go on with a file nobody waits for
             self.kill()
             raise
-
-    def _parts(self, limits: ReadLimits) -> list[Part]:
-        """The parts that the child sends for a file, up to its message ``done``."""
-        assert self._process.stdout is not None
-        parts: list[Part] = []
-        left = limits.max_characters * _ESCAPED + (1 << 20)
-        while True:
-            line = self._process.stdout.readline(left)
-            left -= len(line)
-            if left <= 0:
-                self.kill()
-                raise over_limit("it gives too much text", "max_characters", limits.max_characters)
-            if not line.endswith(b"\n"):
-                raise self._exit_error(limits)
-            message = json.loads(line)
-            if "done" in message:
-                return parts
-            if "text" not in message:
-                raise Unreadable(message["unreadable"], message["advice"])
-            parts.append(Part(message["text"], message["metadata"]))
+        if len(line) == left:
+            self.kill()
+            raise over_limit("it gives too much text", "max_characters", limits.max_characters)
+        raise self._exit_error(limits)
 
     def _exit_error(self, limits: ReadLimits) -> Unreadable:
         """The error for a child that has ended: a cap on time or memory, else its exit code and last line."""

@@ -13,7 +13,6 @@ from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable
 from rag_kit.indexing.readers.tables import groups, markdown_table
 
 _TITLE_KEYS = ("title", "name", "heading", "标题")
-_DEPTH = 40
 
 
 def read_csv(data: bytes, context: Context) -> Iterator[Part]:
@@ -28,7 +27,6 @@ def read_csv(data: bytes, context: Context) -> Iterator[Part]:
             return
         last = 0
         for table, first, last in groups(header, _widened(filled, len(header))):
-            context.check(last, "rows", "max_records")
             yield Part(table, {"row_start": first, "row_end": last})
         if not last:
             yield Part(markdown_table([header]))
@@ -54,99 +52,65 @@ def _delimiter(text: str) -> str:
 
 
 def read_json(data: bytes, context: Context) -> Iterator[Part]:
-    """A list: one part a record, with its number; anything else: one part."""
+    """A list, or the only value of an object (``{"data": [...]}``): one part a record; anything else: one part."""
     value = load_json(decode(data), "it")
-    records = _records(value)
-    if records is None:
+    records = next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else value
+    if isinstance(records, list) and records and all(isinstance(item, dict | list) for item in records):
+        for number, record in enumerate(records, 1):
+            yield _part(record, number)
+    else:
         yield _part(value, None)
-        return
-    context.check(len(records), "records", "max_records")
-    for number, record in enumerate(records, 1):
-        yield _part(record, number)
-
-
-def _records(value: Any) -> list[Any] | None:
-    """The list of records: the value itself, or the only value of an object (``{"data": [...]}``)."""
-    if isinstance(value, dict) and len(value) == 1:
-        value = next(iter(value.values()))
-    if isinstance(value, list) and value and all(isinstance(item, dict | list) for item in value):
-        return value
-    return None
 
 
 def read_jsonl(data: bytes, context: Context) -> Iterator[Part]:
     """One part a line, with its number as ``record``; blank lines are passed over but counted."""
     for number, line in enumerate(decode(data).split("\n"), 1):
-        if not line.strip():
-            continue
-        context.check(number, "lines", "max_records")
-        yield _part(load_json(line, f"line {number}"), number)
+        if line.strip():
+            yield _part(load_json(line, f"line {number}"), number)
 
 
 def load_json(text: str, place: str) -> Any:
-    """Parse a JSON text.
-
-    Args:
-        text: The text.
-        place: What it is, for the message.
+    """Parse a JSON text; ``place`` says what it is, for the message.
 
     Raises:
-        Unreadable: It is not JSON, or nested deeper than Python reads.
+        Unreadable: It is not JSON.
     """
     try:
         return json.loads(text)
     except RecursionError as error:
-        raise Unreadable(
-            f"{place} is nested too deeply", "Flatten it: some thousand levels are read"
-        ) from error
+        raise Unreadable(f"{place} is nested too deeply", "Flatten it") from error
     except ValueError as error:
         raise Unreadable(f"{place} is not valid JSON ({error})", "Correct it at that place") from error
 
 
 def _part(value: Any, number: int | None) -> Part:
     metadata: dict[str, Scalar] = {} if number is None else {"record": number}
-    named = [value.get(key) for key in _TITLE_KEYS] if isinstance(value, dict) else []
-    titles = (" ".join(title.split())[:300] for title in named if isinstance(title, str))
-    metadata["title"] = next(filter(None, titles), "")
-    return Part("\n".join(_lines(value, "", 0)), metadata)
-
-
-def _lines(value: Any, indent: str, depth: int) -> Iterator[str]:
-    """A JSON value as indented ``key: value`` lines, which read like text."""
-    if depth > _DEPTH:
-        yield indent + json.dumps(value, ensure_ascii=False)
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            if isinstance(item, dict | list) and item and not _flat(item):
-                yield f"{indent}{key}:"
-                yield from _lines(item, indent + "  ", depth + 1)
-            else:
-                yield f"{indent}{key}: {_scalar(item)}"
-    elif isinstance(value, list):
-        for item in value:
-            if isinstance(item, dict | list) and item:
-                inner = list(_lines(item, "", depth + 1))
-                yield f"{indent}- {inner[0]}"
-                yield from (f"{indent}  {line}" for line in inner[1:])
-            else:
-                yield f"{indent}- {_scalar(item)}"
-    else:
-        yield indent + _scalar(value)
-
-
-def _flat(value: Any) -> bool:
-    return (
-        isinstance(value, list)
-        and len(value) <= 20
-        and all(isinstance(item, int | float | str | None) and len(str(item)) < 40 for item in value)
+    titles = [value.get(key) for key in _TITLE_KEYS] if isinstance(value, dict) else []
+    metadata["title"] = next(
+        (" ".join(title.split())[:300] for title in titles if isinstance(title, str)), ""
     )
+    return Part("\n".join(_lines(value, "")), metadata)
+
+
+def _lines(value: Any, indent: str) -> Iterator[str]:
+    """A JSON value as indented ``key: value`` lines, which read like text."""
+    if not isinstance(value, dict | list):
+        yield indent + _scalar(value)
+        return
+    items = value.items() if isinstance(value, dict) else (("-", item) for item in value)
+    for key, item in items:
+        mark = f"{indent}{key}:" if isinstance(value, dict) else f"{indent}-"
+        if isinstance(item, list) and not any(isinstance(inner, dict | list) for inner in item):
+            item = ", ".join(map(_scalar, item))
+        if isinstance(item, dict | list) and item:
+            nested = _lines(item, indent + "  ")
+            yield mark if isinstance(value, dict) else f"{mark} {next(nested).lstrip()}"
+            yield from nested
+        else:
+            yield f"{mark} {_scalar(item)}"
 
 
 def _scalar(value: Any) -> str:
     if isinstance(value, str):
         return value
-    if isinstance(value, list) and value:
-        return ", ".join(_scalar(item) for item in value)
-    if value is None or value == [] or value == {}:
-        return ""
-    return json.dumps(value, ensure_ascii=False)
+    return "" if value is None or value == {} else json.dumps(value, ensure_ascii=False)

@@ -6,6 +6,7 @@ import datetime
 import re
 import warnings
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 from rag_kit.indexing.readers.package import Package
@@ -23,26 +24,17 @@ def read_xlsx(data: bytes, context: Context) -> Iterator[Part]:
     package = Package(data, context.limits)
     title = package.title()
     clean = package.repacked()
-    book = _open(clean, values=True)
-    formulas = None
-    if any(
-        _NO_VALUE.search(package.read(name))
-        for name in package.names()
-        if name.startswith("xl/worksheets/") and name.endswith(".xml")
-    ):
+    book, formulas = _open(clean, values=True), None
+    sheets = [name for name in package.names if name.startswith("xl/worksheets/") and name.endswith(".xml")]
+    if any(_NO_VALUE.search(package.read(name)) for name in sheets):
         clean.seek(0)
         formulas = _open(clean, values=False)  # a formula that was never computed: show the formula
-    total = 0
     for sheet in book.worksheets:
         rows = _cells(sheet, formulas[sheet.title] if formulas is not None else None)
-        total += len(rows)
-        context.check(total, "rows", "max_records")
+        heading = f"# {sheet.title}\n\n"
         parts = [part for block in _blocks(rows) for part in _parts(block)]
-        for part in parts[:1]:
-            part.text = f"# {sheet.title}\n\n{part.text}"
-        if charts := _charts(sheet):
-            parts.append(Part(charts))
-        for part in parts:
+        for part in [*parts, *map(Part, _chart_titles(sheet))]:
+            part.text, heading = heading + part.text, ""
             part.metadata |= {"sheet": sheet.title, "heading": sheet.title, "title": title}
             yield part
 
@@ -82,15 +74,12 @@ def _text(value: Any, cell: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):
-        return "TRUE" if value else "FALSE"
-    if isinstance(value, datetime.datetime) and value.time() == datetime.time():
-        return value.date().isoformat()
-    if isinstance(value, datetime.date | datetime.time):
-        return value.isoformat(sep=" ") if isinstance(value, datetime.datetime) else value.isoformat()
+        return str(value).upper()
+    if isinstance(value, datetime.datetime):
+        return value.isoformat(sep=" ").removesuffix(" 00:00:00")
     if isinstance(value, float):
-        if "%" in (cell.number_format or ""):
-            return f"{value * 100:.10g}%"
-        return f"{value:.15g}"
+        percent = "%" in (cell.number_format or "")
+        return f"{value * 100:.10g}%" if percent else f"{value:.15g}"
     text = getattr(value, "text", value)  # an array formula is an object that holds its text
     return " ".join(str(text).split())
 
@@ -104,15 +93,16 @@ def _blocks(rows: Rows) -> list[Rows]:
 
 
 def _cut(block: Rows, *, by_columns: bool) -> Iterator[Rows]:
+    """The pieces of a block between its empty rows or columns."""
     numbers = sorted({column for row in block.values() for column in row} if by_columns else block)
     starts = [n for n, number in enumerate(numbers) if not n or numbers[n - 1] != number - 1]
-    for first, end in zip(starts, [*starts[1:], None], strict=True):
-        kept = set(numbers[first:end])
-        if not by_columns:
-            yield {row: block[row] for row in kept}
-            continue
-        cut = {row: {at: text for at, text in cells.items() if at in kept} for row, cells in block.items()}
-        yield {row: cells for row, cells in cut.items() if cells}
+    for first, end in pairwise([*starts, len(numbers)]):
+        piece = set(numbers[first:end])
+        if by_columns:
+            cut = {row: {at: cells[at] for at in cells.keys() & piece} for row, cells in block.items()}
+            yield {row: cells for row, cells in cut.items() if cells}
+        else:
+            yield {row: block[row] for row in piece}
 
 
 def _parts(block: Rows) -> Iterator[Part]:
@@ -127,11 +117,8 @@ def _parts(block: Rows) -> Iterator[Part]:
         yield Part(table, {"row_start": numbers[first], "row_end": numbers[last]})
 
 
-def _charts(sheet: Any) -> str:
-    """Titles of charts; their figures are in the cells."""
-    texts = []
+def _chart_titles(sheet: Any) -> Iterator[str]:
+    """The titles of charts, whose figures are in the cells."""
     for chart in getattr(sheet, "_charts", []):
-        rich = getattr(getattr(chart.title, "tx", None), "rich", None)
-        runs = [run.t for paragraph in (rich.p if rich else []) for run in (paragraph.r or []) if run.t]
-        texts += ["Chart: " + "".join(runs)] * bool(runs)
-    return "\n".join(texts)
+        if rich := getattr(getattr(chart.title, "tx", None), "rich", None):
+            yield "Chart: " + "".join(run.t for paragraph in rich.p for run in paragraph.r or [] if run.t)

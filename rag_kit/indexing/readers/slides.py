@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import zip_longest
 from typing import Any
 
 from rag_kit.indexing.readers.package import Package, parse_xml
@@ -74,21 +76,17 @@ def _shapes(shapes: Iterable[Any], depth: int) -> Iterator[str]:
 def _paragraphs(frame: Any) -> str:
     """The paragraphs of a text box; bullets and numbers written as list items."""
     lines: list[str] = []
-    numbers: dict[int, int] = {}
+    numbers: Counter[int] = Counter()
     for paragraph in frame.paragraphs:
-        text = " ".join(paragraph.text.replace("\x0b", " ").split())
-        if not text:
-            continue
-        level = int(paragraph.level or 0)
-        properties = paragraph._p.pPr
-        bullet = properties is not None and properties.find(f"{_A}buChar") is not None
-        numbered = properties is not None and properties.find(f"{_A}buAutoNum") is not None
-        if numbered:
-            numbers[level] = numbers.get(level, 0) + 1
-            lines.append("  " * level + f"{numbers[level]}. {text}")
-        else:
-            numbers.pop(level, None)
-            lines.append("  " * level + "- " + text if bullet or level else text)
+        if text := " ".join(paragraph.text.split()):
+            properties, level = paragraph._p.pPr, int(paragraph.level or 0)
+            numbered, bullet = (
+                properties is not None and properties.find(_A + mark) is not None
+                for mark in ("buAutoNum", "buChar")
+            )
+            numbers[level] = numbers[level] + 1 if numbered else 0
+            mark = f"{numbers[level]}. " if numbered else "- " if bullet or level else ""
+            lines.append("  " * level + mark + text)
     return "\n".join(lines)
 
 
@@ -106,21 +104,14 @@ def _table(table: Any) -> str:
 
 def _chart(chart: Any) -> Iterator[str]:
     if chart.has_title and chart.chart_title.has_text_frame:
-        title = " ".join(chart.chart_title.text_frame.text.split())
-        if title:
-            yield title
+        yield " ".join(chart.chart_title.text_frame.text.split())
     for plot in chart.plots:
-        series = list(plot.series)
-        if not series:
-            continue
-        rows = [["", *(str(one.name or "") for one in series)]]
-        categories = [str(category) for category in plot.categories]
-        values = [list(one.values) for one in series]
-        for index in range(max([len(categories), *map(len, values)])):
-            label = categories[index] if index < len(categories) else str(index + 1)
-            cells = [value[index] if index < len(value) else None for value in values]
-            rows.append([label, *("" if cell is None else f"{cell:g}" for cell in cells)])
-        yield markdown_table(rows)
+        names = [str(series.name or "") for series in plot.series]
+        values = zip_longest(map(str, plot.categories), *(series.values for series in plot.series))
+        rows = [
+            [label or "", *("" if value is None else f"{value:g}" for value in row)] for label, *row in values
+        ]
+        yield markdown_table([["", *names], *rows])
 
 
 def _diagram(shape: Any) -> Iterator[str]:

@@ -25,7 +25,7 @@ _SHAPES = {
 _DOCUMENT = "word/document.xml"
 _STYLES = "word/styles.xml"
 _HEADING_NAME = re.compile(r"(?:heading|标题|見出し|제목)\s*([1-6])", re.I)
-_BASED_ON_STEPS = 20
+_BASED_ON_STEPS = 10
 
 
 def read_docx(data: bytes, context: Context) -> Iterator[Part]:
@@ -53,20 +53,12 @@ def _with_plain_equations(document: bytes) -> bytes:
     from lxml import etree
 
     root = parse_xml(document, _DOCUMENT, recover=False)
-    for equation in root.findall(f".//{_M}oMath"):
-        text = _equation_text(equation)
+    # those on a line of their own first, with all that is in them
+    for equation in [*root.iter(f"{_M}oMathPara"), *root.iter(f"{_M}oMath")]:
         run = etree.Element(f"{_W}r")
-        etree.SubElement(run, f"{_W}t").text = f" {text} "
+        etree.SubElement(run, f"{_W}t").text = f" {_equation_text(equation)} "
         run.tail = equation.tail
-        parent = equation.getparent()
-        if parent.tag == f"{_M}oMathPara":  # an equation on a line of its own
-            run.tail = None
-            place = parent.getparent()
-            if place is not None:
-                place.insert(place.index(parent), run)
-                parent.remove(equation)
-        else:
-            parent.replace(equation, run)
+        equation.getparent().replace(equation, run)
     return bytes(etree.tostring(root, xml_declaration=True, encoding="UTF-8", standalone=True))
 
 
@@ -95,28 +87,27 @@ def _argument(sign: str, text: str) -> str:
 
 def _style_map(styles: Any) -> list[str]:
     """Mammoth rules for paragraph styles that are headings by outline level, by name or by what they build on."""
-    found: dict[str, tuple[str, int | None, str | None]] = {}
-    for style in styles.iter(f"{_W}style"):
-        if style.get(f"{_W}type") != "paragraph":
-            continue
-        name = _value(style.find(f"{_W}name")) or ""
-        outline = _value(style.find(f"{_W}pPr/{_W}outlineLvl"))
-        named = _HEADING_NAME.fullmatch(name.strip())
-        level: int | None = int(named.group(1)) if named else None
-        if level is None and outline is not None and outline.isdigit() and int(outline) < 6:
-            level = int(outline) + 1
-        if name.strip().lower() == "title":
-            level = 1
-        found[style.get(f"{_W}styleId") or ""] = (name, level, _value(style.find(f"{_W}basedOn")))
+    found = {style.get(f"{_W}styleId"): style for style in styles.iter(f"{_W}style")}
     rules = []
-    for name, level, base in found.values():
-        steps = 0
-        while level is None and base in found and steps < _BASED_ON_STEPS:
-            _, level, base = found[base]
-            steps += 1
-        if level is not None and name and "'" not in name and "\\" not in name and "\n" not in name:
+    for style in found.values():
+        name, base, level = _value(style.find(f"{_W}name")) or "", style, 0
+        for _ in range(_BASED_ON_STEPS):
+            level = level or _heading_level(base)
+            base = found.get(_value(base.find(f"{_W}basedOn")), base)
+        if level and style.get(f"{_W}type") == "paragraph" and not re.search(r"['\\\n]", name):
             rules.append(f"p[style-name='{name}'] => h{level}:fresh")
     return rules
+
+
+def _heading_level(style: Any) -> int:
+    """The level that a style's own name or outline level says, 0 where it is no heading."""
+    name = (_value(style.find(f"{_W}name")) or "").strip()
+    outline = _value(style.find(f"{_W}pPr/{_W}outlineLvl")) or ""
+    if match := _HEADING_NAME.fullmatch(name):
+        return int(match[1])
+    if name.lower() == "title":
+        return 1
+    return int(outline) + 1 if outline in tuple("012345") else 0
 
 
 def _value(node: Any) -> str | None:

@@ -170,11 +170,10 @@ def png(width: int, height: int, rows: bytes = b"") -> bytes:
 
 
 def test_hostile_pictures_are_refused(tmp_path, scan):
-    """Too large, too long, broken, no picture, blank; and the time cap ends tesseract, too."""
+    """Too large, broken, no picture, blank; and the time cap ends tesseract, too."""
     scan("eng").save(tmp_path / "good.png")
     hostile = {
-        "huge.png": (png(60_000, 60_000), "60000 x 60000 pixels.*max_pixels"),
-        "long.png": (png(1000, 60_000), "a side of more than 32000"),
+        "huge.png": (png(60_000, 60_000), "DecompressionBomb"),
         "short.png": (png(1000, 1000, bytes(50)), "truncated.*damaged"),
         "noise.jpg": (b"\xff\xd8\xff" + bytes(range(256)), "damaged"),
         "script.tif": (b"%!PS-Adobe-3.0 EPSF-3.0\n", "damaged"),

@@ -45,14 +45,14 @@ def letter(subject: str, text: str, html: str = "") -> EmailMessage:
     return message
 
 
-def test_own_readers_win_and_of_patterns_the_most_specific(tmp_path: Path, registered: Any) -> None:
-    """Of equal patterns that of a Reader; a pattern may name a folder."""
+def test_own_readers_win_and_of_patterns_the_last(tmp_path: Path, registered: Any) -> None:
+    """And of patterns that of a Reader; a pattern may name a folder."""
     for name in ("letters/invoice-7.txt", "letters/note.txt", "other.txt", "Q.DAT"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("plain")
     registered("*.txt", says("registered"))
-    registered("invoice-7*.txt", says("invoice"))
     registered("letters/*.txt", says("letters"))
+    registered("invoice-7*.txt", says("invoice"))
     registered(".dat", says("dat"))
     with Reader(root=tmp_path) as reader:
         got = {p.name: reader.read(p)[0].page_content.split(":")[0] for p in tmp_path.rglob("*.*")}
@@ -64,7 +64,7 @@ def test_own_readers_win_and_of_patterns_the_most_specific(tmp_path: Path, regis
     }
     with Reader(root=tmp_path, readers={"*.txt": says("own")}) as reader:
         assert reader.read(tmp_path / "other.txt")[0].page_content == "own: other.txt"
-        assert reader.read(tmp_path / "letters" / "note.txt")[0].page_content == "letters: note.txt"
+        assert reader.read(tmp_path / "letters" / "note.txt")[0].page_content == "own: note.txt"
 
 
 def test_a_langchain_loader_class_is_enough(tmp_path: Path) -> None:
@@ -130,28 +130,16 @@ def test_a_damaged_letter_is_read_or_refused(tmp_path: Path) -> None:
     with pytest.raises(ReadError, match="headers of a letter"):
         read(path)
     (tmp_path / "a.mbox").write_bytes(b"no mailbox")
-    with pytest.raises(ReadError, match="begins a message"):
+    with pytest.raises(ReadError, match="begin with a message"):
         read(tmp_path / "a.mbox")
 
 
-@pytest.mark.parametrize(
-    ("name", "what", "advice"),
-    [
-        ("a.hwp", "Hangul", ".docx or .pdf"),
-        ("a.key", "Keynote", "Export"),
-        ("a.mp3", "no text", "Transcribe"),
-        ("a.MP4", "no text", "Transcribe"),
-        ("a.heic", "picture", "Save it as .png"),
-        ("a.doc", "old binary", "Save it as .docx"),
-        ("a.zip", "archive", "Unpack"),
-    ],
-)
-def test_what_cannot_be_read_is_refused_by_name(tmp_path: Path, name: str, what: str, advice: str) -> None:
+@pytest.mark.parametrize("name", ["a.hwp", "a.MP4", "a.doc"])
+def test_what_cannot_be_read_is_refused_by_name(tmp_path: Path, name: str) -> None:
     """What it is, and what to do; a reader of one's own reads it."""
     (tmp_path / name).write_bytes(b"\x00\x01 data")
-    with pytest.raises(ReadError) as caught:
+    with pytest.raises(ReadError, match=r"Convert it, e\.g\. to \.pdf.*register_reader"):
         read(tmp_path / name)
-    assert what in str(caught.value) and advice in str(caught.value)
     with Reader(readers={f"*{Path(name).suffix}": says("own")}) as reader:
         assert reader.read(tmp_path / name)[0].page_content.startswith("own")
 

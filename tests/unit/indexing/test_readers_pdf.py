@@ -89,19 +89,6 @@ def test_prose_in_two_columns_and_a_box_around_it_are_no_table(tmp_path, reader)
     assert page.page_content == f"{left}\n\n{right}"
 
 
-def test_a_cell_that_goes_on_below_is_one_cell_also_without_rules(tmp_path, reader):
-    """A line without a first cell that stands close to the row above belongs to it."""
-    rows = [
-        (720.0, ("Part", "What it does", "Since")),
-        (700.0, ("winch", "lifts the anchor from", "1998")),
-        (688.0, ("", "the bottom", "")),
-        (668.0, ("chain", "holds the ship", "1997")),
-    ]
-    lines = [(60.0 + 120 * n, y, 10.0, cell) for y, row in rows for n, cell in enumerate(row) if cell]
-    (page,) = reader.read(put(tmp_path, lines))
-    assert "| winch | lifts the anchor from the bottom | 1998 |\n| chain |" in page.page_content
-
-
 def test_a_table_of_contents_keeps_its_lines(tmp_path, reader):
     """Entries that end with dots and a page number do not run together."""
     entries = [
@@ -169,22 +156,6 @@ def test_short_lines_of_one_length_stay_lines(tmp_path, reader, texts):
         page.page_content.split() == "\n".join(texts).split()
         and page.page_content.count("\n\n") == len(texts) - 1
     )
-
-
-def test_a_paragraph_beside_a_table_is_whole(tmp_path, reader):
-    """Its lines are joined, though those below the table reach further to the right."""
-    text = "The ferry takes twelve cars and runs every twenty minutes from six in the morning until ten. "
-    beside = make.wrapped(3 * text, width=66, x=60, top=700)
-    below = make.wrapped(2 * text, width=90, x=60, top=beside[-1][1] - 12)
-    rows = [("Month", "Cars"), ("April", "5,870"), ("July", "9,415"), ("May", "6,002")]
-    table = [
-        (x, 704.0 - 14 * n, 10.0, cell)
-        for n, row in enumerate(rows)
-        for x, cell in zip((420.0, 490.0), row, strict=True)
-    ]
-    (page,) = reader.read(put(tmp_path, [*table, *beside, *below]))
-    assert "| July | 9,415 |" in page.page_content
-    assert " ".join(line[3].strip() for line in beside) in page.page_content
 
 
 def test_the_head_of_a_second_column_is_read_after_the_first(tmp_path, reader):

@@ -127,13 +127,8 @@ def test_zip_bombs_are_refused(tmp_path, kind, false_size):
         ("a.pdf", make.pdf([[(50, 700, 12, "x")]] * 4), {"max_pages": 3}, "max_pages=3"),
         ("a.pptx", make.pptx([("a", "b")] * 4), {"max_pages": 3}, "max_pages=3"),
         ("a.epub", make.epub([("a", "b")] * 4), {"max_pages": 3}, "max_pages=3"),
-        ("a.csv", "a,b\n" + "1,2\n" * 2000, {"max_records": 1000}, "max_records=1000"),
-        ("a.xlsx", make.xlsx({"s": [["a", "b"]] + [[1, 2]] * 50}), {"max_records": 20}, "max_records=20"),
-        ("a.json", json.dumps([{"a": 1}] * 30), {"max_records": 20}, "max_records=20"),
-        ("a.jsonl", '{"a": 1}\n' * 30, {"max_records": 20}, "max_records=20"),
         ("a.txt", "x" * 2000, {"max_characters": 1000}, "max_characters=1000"),
         ("a.md", "x" * 2000, {"max_bytes": 1000}, "max_bytes=1000"),
-        ("a.docx", make.docx(make.paragraph("x")), {"max_entries": 3}, "max_entries=3"),
     ],
     # the bytes of archives hold the time they were made at; an id made of them would differ between workers
     ids=lambda value: value if isinstance(value, str) and len(value) < 40 else "",
