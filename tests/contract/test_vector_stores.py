@@ -162,7 +162,7 @@ def test_verify_finds_what_is_missing_or_too_much_and_repair_mends_it(kind: Kind
     with DocumentIndex.create(tmp_path / "a", embeddings=model, **kind.arguments()) as index:
         index.upsert(rows(range(40)))
         index.flush()
-        store, state = index._backend.vectors._store, index._state()
+        store, state = index._store.vectors._store, index._state()
         with index._store.reading() as connection:
             store.delete(state, np.arange(3, 8))
         assert "5 rows are missing" in str(index.verify())

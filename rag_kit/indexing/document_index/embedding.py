@@ -12,7 +12,8 @@ from rag_kit.concurrency.ahead import map_ahead
 from rag_kit.errors import IndexMismatchError, InvalidInputError, LockedError, ModelOutputError
 from rag_kit.indexing.document_index.rows import text_hash
 from rag_kit.indexing.document_index.sql import Connection, chosen, in_groups, replacing
-from rag_kit.indexing.document_index.store import State, Store
+from rag_kit.indexing.document_index.state import State
+from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.document_index.vectors import Vectors, unit
 from rag_kit.indexing.document_index.writing import known_vectors
 from rag_kit.indexing.searched import embedded_row
@@ -241,8 +242,8 @@ def _fill(
             return len(made), 0  # another process was first
         if table == _NEXT and now.next_embedding != name:
             raise LockedError(
-                f"Another process makes vectors by {now.next_embedding!r} in {store.path} now. Nothing of the index "
-                "was changed; run the same again when it is done."
+                f"Another process makes vectors by {now.next_embedding!r} in {store.location} now. Nothing of the "
+                "index was changed; run the same again when it is done."
             )
         query = f"SELECT n FROM chunks WHERE n IN ({{}}) AND generation <= {state.generation}"
         same = {n for (n,) in chosen(connection, query, keys)}

@@ -7,11 +7,11 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import ClassVar
 
-from rag_kit.indexing.document_index.folder import is_part, remove_parts
+from rag_kit.indexing.document_index.folder import remove_parts
 from rag_kit.indexing.document_index.report import IndexReport
 from rag_kit.indexing.document_index.rows import count_since
 from rag_kit.indexing.document_index.sql import Connection
-from rag_kit.indexing.document_index.store import State
+from rag_kit.indexing.document_index.state import State
 
 _FOLLOWED = 100  # a file is left as it is while at most one row in so many has changed since
 
@@ -40,6 +40,13 @@ class FileLeg(ABC):
     @abstractmethod
     def _forget(self) -> None:
         """Forget what is loaded."""
+
+    def _file(self, state: State, generation: int) -> Path:
+        return self._folder / f"{self._prefix(state)}{generation}.index"
+
+    def _remove_files(self, state: State) -> None:
+        for _, path in self.files(state):
+            path.unlink(missing_ok=True)
 
     def files(self, state: State) -> list[tuple[int, Path]]:
         """The files of this index with their generations, newest first."""
@@ -70,18 +77,16 @@ class FileLeg(ABC):
         """Write the file of the present generation, or leave it where few rows have changed; see ``Leg``."""
         with self._lock:
             if not self._follows(connection, state):
-                self._save(connection, state, self._folder / f"{self._prefix(state)}{state.generation}.index")
+                self._save(connection, state, self._file(state, state.generation))
             saved = self._saved(state)
-            keep = f"{self._prefix(state)}{saved}.index"
-        kind = keep.partition("-")[0]
-        remove_parts(self._folder.glob(f"{kind}-*"), [keep])
+        kind = self._prefix(state).partition("-")[0]
+        remove_parts(self._folder.glob(f"{kind}-*"), [self._file(state, saved).name])
         return saved
 
     def rebuild(self, connection: Connection, state: State) -> str:
         """Forget what is loaded and saved, and build it anew."""
         with self._lock:
-            for _, path in self.files(state):
-                path.unlink(missing_ok=True)
+            self._remove_files(state)
             self._forget()
             self.apply(connection, state)
         return f"rebuilt the file of {self.label}"
@@ -89,11 +94,7 @@ class FileLeg(ABC):
     def check_saved(self, connection: Connection, state: State, report: IndexReport) -> None:
         """Report a file that is behind the store, or lost."""
         if not self._follows(connection, state):
-            # a writer may have put a newer file in the place of the one that this state knew, or made vectors by
-            # another model, which are in no file yet
+            # any file of the leg counts: a writer may just have put a newer one in the place of this state's
             kind = self._prefix(state).partition("-")[0]
-            there = [
-                path for path in self._folder.glob(f"{kind}-{state.uid[:8]}-*.index") if is_part(path.name)
-            ]
-            newest = max((int(path.stem.rpartition("-")[2]) for path in there), default=0)
-            report.behind(self.label, lost=newest < state.floor)
+            there = any(self._folder.glob(f"{kind}-{state.uid[:8]}-*.index"))
+            report.behind(self.label, lost=state.floor > 0 and not there)

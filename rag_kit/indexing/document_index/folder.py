@@ -19,8 +19,8 @@ LOCK = "writer.lock"
 REPLIES = "replies.sqlite"  # of the model that made representations; they were paid for, and stay
 _PART = re.compile(
     r"store\.sqlite3(-wal|-shm|-journal)?|writer\.(lock|pid)|replies\.sqlite(-journal|\.lock|\.damaged)?"
-    r"|bm25-[0-9a-f]{8}-[0-9]+\.index|vectors-[0-9a-f]{8}-[0-9a-f]{8}-[0-9]+\.index|store-[0-9a-f]{8}\.record"
-    r"|\.(bm25|vectors|store)[^/]*\.tmp"
+    r"|bm25-[0-9a-f]{8}-[0-9]+\.index|(vectors|store)-[0-9a-f]{8}-[0-9a-f]{8}-[0-9]+\.index"
+    r"|\.(bm25|vectors)[^/]*\.tmp"
 )
 
 

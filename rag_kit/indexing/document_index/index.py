@@ -10,10 +10,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.document_index.backend import Backend
+from rag_kit.indexing.document_index.connected_store import ConnectedStore
 from rag_kit.indexing.document_index.embedding import fill_vectors, name_of
-from rag_kit.indexing.document_index.folder_backend import FolderBackend
+from rag_kit.indexing.document_index.folder_store import FolderStore
 from rag_kit.indexing.document_index.report import IndexReport
+from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.document_index.verifying import rebuild
 from rag_kit.indexing.document_index.writable import WritableIndex
 from rag_kit.indexing.postgres.location import Location, location_of
@@ -21,8 +22,8 @@ from rag_kit.indexing.postgres.location import Location, location_of
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
-    from rag_kit.indexing.document_index.connected_store import ConnectedStore, MakeStore
-    from rag_kit.indexing.postgres.backend import PostgresBackend
+    from rag_kit.indexing.document_index.connected_store import MakeStore
+    from rag_kit.indexing.postgres.store import PostgresStore
 
 logger = logging.getLogger(__name__)
 
@@ -61,10 +62,10 @@ class DocumentIndex(WritableIndex):
     """
 
     def __init__(
-        self, backend: Backend, embeddings: Embeddings | None, check: bool, make: MakeStore | None
+        self, store: Store, embeddings: Embeddings | None, check: bool, make: MakeStore | None
     ) -> None:
         """Not for callers: use `create` or `open`."""
-        super().__init__(backend, embeddings)
+        super().__init__(store, embeddings)
         self._check, self._make_store = check, make
         self._closed = False
 
@@ -96,12 +97,12 @@ class DocumentIndex(WritableIndex):
         """
         name = None if embeddings is None else name_of(embeddings)
         location = location_of(folder)
-        chosen = _connected(vector_store, embeddings, location)
         if isinstance(location, Path):
-            backend: Backend = FolderBackend.create(location, name, settings or {}, wait, chosen)
+            connected = _connected(vector_store, embeddings)
+            store: Store = FolderStore.create(location, name, settings or {}, wait, connected)
         else:
-            backend = _postgres().create(location, name, settings or {})
-        return cls(backend, embeddings, True, vector_store)
+            store = _postgres(vector_store).create(location, name, settings or {})
+        return cls(store, embeddings, True, vector_store)
 
     @classmethod
     def open(
@@ -137,14 +138,14 @@ class DocumentIndex(WritableIndex):
             raise InvalidInputError(f"mode must be 'r' or 'w', not {mode!r}.")
         name = None if embeddings is None else name_of(embeddings)
         location, writable = location_of(folder), mode == "w"
-        chosen = _connected(vector_store, embeddings, location)
         if isinstance(location, Path):
-            backend: Backend = FolderBackend.open(
-                location, name, chosen, writable=writable, wait=wait, check=check
+            connected = _connected(vector_store, embeddings)
+            store: Store = FolderStore.open(
+                location, name, connected, writable=writable, wait=wait, check=check
             )
         else:
-            backend = _postgres().open(location, name, writable=writable, check=check)
-        return cls(backend, embeddings, check, vector_store)
+            store = _postgres(vector_store).open(location, name, writable=writable, check=check)
+        return cls(store, embeddings, check, vector_store)
 
     @staticmethod
     def recorded_embedding(folder: str | PathLike[str] | Location) -> str | None:
@@ -167,7 +168,7 @@ class DocumentIndex(WritableIndex):
         Returns:
             What was done, and what is still wrong.
         """
-        done = rebuild(self._backend, self.embeddings)
+        done = rebuild(self._store, self.embeddings)
         self._check = True
         report = self.verify()
         report.repaired = done
@@ -231,10 +232,10 @@ class DocumentIndex(WritableIndex):
             return
         self._closed = True
         try:
-            if flush and self._backend.writable and self._check:
+            if flush and self._store.writable and self._check:
                 self.flush()
         finally:
-            self._backend.close(keep)
+            self._store.close(keep)
 
     def __enter__(self) -> DocumentIndex:
         return self
@@ -256,7 +257,7 @@ class DocumentIndex(WritableIndex):
         return _open_copy, (str(folder), self.embeddings, self._make_store)
 
     def __repr__(self) -> str:
-        mode = "closed" if self._closed else "w" if self._backend.writable else "r"
+        mode = "closed" if self._closed else "w" if self._store.writable else "r"
         return f"DocumentIndex({str(self.folder)!r}, {mode})"
 
 
@@ -264,21 +265,15 @@ def _open_copy(folder: str, embeddings: Embeddings | None, store: MakeStore | No
     return DocumentIndex.open(folder, embeddings=embeddings, vector_store=store)
 
 
-def _connected(
-    make: MakeStore | None, embeddings: Embeddings | None, location: Path | Location
-) -> ConnectedStore | None:
-    if make is None:
-        return None
-    if not isinstance(location, Path):
+def _connected(make: MakeStore | None, embeddings: Embeddings | None) -> ConnectedStore | None:
+    return None if make is None else ConnectedStore(make, embeddings)
+
+
+def _postgres(make: MakeStore | None) -> type[PostgresStore]:
+    from rag_kit.indexing.postgres.store import PostgresStore
+
+    if make is not None:
         raise InvalidInputError(
             "vector_store is for an index in a folder; PostgreSQL searches its vectors by itself."
         )
-    from rag_kit.indexing.document_index.connected_store import ConnectedStore
-
-    return ConnectedStore(make, embeddings)
-
-
-def _postgres() -> type[PostgresBackend]:
-    from rag_kit.indexing.postgres.backend import PostgresBackend
-
-    return PostgresBackend
+    return PostgresStore

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_kit.documents import Filter, compile_filter, validate_filter
-from rag_kit.errors import IndexFormatError, IndexMissingError, InvalidInputError
-from rag_kit.indexing.bm25.parameters import check_k, check_weights
+from rag_kit.errors import IndexFormatError, IndexMissingError
+from rag_kit.indexing.bm25.parameters import check_k, check_query, check_weights
 from rag_kit.indexing.document_index.file_leg import FileLeg
 from rag_kit.indexing.document_index.folder import repair_advice
 from rag_kit.indexing.document_index.report import IndexReport
 from rag_kit.indexing.document_index.rows import changed_documents, text_hash
 from rag_kit.indexing.document_index.sql import Connection
-from rag_kit.indexing.document_index.store import State
+from rag_kit.indexing.document_index.state import State
 from rag_kit.indexing.document_index.vectors import TIE
 from rag_kit.indexing.searched import passages, searched_text
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from langchain_core.documents import Document
 
     from rag_kit.indexing.bm25.index import BM25Index
+    from rag_kit.indexing.bm25.view import Query
 
 Mask = NDArray[np.bool_]
 _MASKS = 16  # filters that are remembered: each takes a byte a row
@@ -82,7 +83,7 @@ class KeywordLeg(FileLeg):
             try:
                 if self._generation >= 0:
                     query = "SELECT id FROM removed WHERE generation > ?"
-                    index.delete([key for (key,) in connection.execute(query, (self._generation,))])
+                    index.delete(list({key for (key,) in connection.execute(query, (self._generation,))}))
                 searched = [searched_text(one.page_content, one.metadata) for one in changed]
                 index._write(changed, None, replace=True, texts=searched)
             except BaseException:
@@ -90,12 +91,6 @@ class KeywordLeg(FileLeg):
                 raise
             self._generation = state.generation
             return index
-
-    def loaded_documents(self, ids: Sequence[str], generation: int) -> dict[str, Document]:
-        """Documents by id from memory; none unless that generation is loaded and has all of them."""
-        with self._lock:
-            found = self._index.get(ids) if self._index and self._generation == generation else []
-        return dict(zip(ids, found, strict=True)) if len(found) == len(ids) else {}
 
     def mask(self, connection: Connection, state: State, where: Filter) -> Mask:
         """Whether the row of each number passes a filter, by number; arbitrary where there is no row."""
@@ -195,21 +190,19 @@ class KeywordView:
     def search(
         self, query: str | Mapping[str, float], k: int = 4, filter: Filter | None = None
     ) -> list[tuple[Document, float]]:
-        """The best documents for a query, ties by id; see ``DocumentIndex.search_keyword``."""
+        """The best documents for a query, or for weighted terms, ties by id; see ``DocumentIndex.search_keyword``.
+
+        Raises:
+            InvalidInputError: ``k`` is no whole number above 0, or the query neither text nor a dict of weights.
+            FilterError: The filter is malformed.
+        """
         check_k(k)
-        if not isinstance(query, (str, Mapping)):
-            raise InvalidInputError(f"The query must be a text, not {type(query).__name__}.")
-        return self._best(query, k, self._where(filter))
+        return self._best(self._terms(query), k, self._where(filter))
 
     def search_weighted(
         self, terms: Mapping[str, float], k: int = 4, filter: Filter | None = None
     ) -> list[tuple[Document, float]]:
-        """The best documents for weighted terms, ties by id.
-
-        Raises:
-            InvalidInputError: ``k`` is no whole number above 0, or ``terms`` no dict of weights.
-            FilterError: The filter is malformed.
-        """
+        """As `search`, for weighted terms."""
         return self.search(terms, k, filter)
 
     def document_frequencies(self, terms: Iterable[str]) -> dict[str, int]:
@@ -226,26 +219,26 @@ class KeywordView:
         """What no score for the query, or for weighted terms, can exceed."""
         return self._index.maximum(query)
 
-    def _best(
-        self, query: str | Mapping[str, float], k: int, where: Filter | None
-    ) -> list[tuple[Document, float]]:
+    def _best(self, terms: Query, k: int, where: Filter | None) -> list[tuple[Document, float]]:
         # a finished state, which no writer changes; documents are made of the k that are returned only
         view = self._index.current()
-        terms = self.analyzer(query) if isinstance(query, str) else check_weights(query)
         passes = None if where is None else compile_filter(where)
         fetch = k + _TIES
         while True:
-            found, scored = view.top(terms, fetch, passes)
-            if len(scored) < fetch or scored[-1] < scored[k - 1] - 2 * TIE:
+            places, scores = view.top(terms, fetch, passes)
+            if len(scores) < fetch or scores[-1] < scores[k - 1] - 2 * TIE:
                 break
             fetch *= 4
         # in arrays, not tuples: k may be as large as the corpus
-        ids = [view.rows[at].key for at in found.tolist()]
+        ids = [view.rows[at].key for at in places.tolist()]
         by_id = np.array(sorted(range(len(ids)), key=ids.__getitem__), np.int64)
-        steps = np.rint(scored.astype(np.float64) / TIE)[by_id]
+        steps = np.rint(scores.astype(np.float64) / TIE)[by_id]
         best = by_id[np.argsort(-steps, kind="stable")][:k]
-        documents = view.documents(found[best].tolist())
-        return list(zip(documents, scored[best].tolist(), strict=True))
+        documents = view.documents(places[best].tolist())
+        return list(zip(documents, scores[best].tolist(), strict=True))
+
+    def _terms(self, query: str | Mapping[str, float]) -> Query:
+        return check_weights(query) if isinstance(query, Mapping) else self.analyzer(check_query(query))
 
     def _where(self, where: Filter | None) -> Filter | None:
         validate_filter(where)

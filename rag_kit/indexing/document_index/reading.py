@@ -12,14 +12,14 @@ from rag_kit.documents import Filter, validate_filter
 from rag_kit.errors import IndexMismatchError, InvalidInputError
 from rag_kit.indexing.bm25.parameters import check_k
 from rag_kit.indexing.document_index import verifying
-from rag_kit.indexing.document_index.backend import Backend
 from rag_kit.indexing.document_index.embedding import name_of, query_vector
 from rag_kit.indexing.document_index.families import FamilyView
 from rag_kit.indexing.document_index.keyword import KeywordView
 from rag_kit.indexing.document_index.report import IndexReport
 from rag_kit.indexing.document_index.rows import documents
 from rag_kit.indexing.document_index.sql import Connection, chosen
-from rag_kit.indexing.document_index.store import State
+from rag_kit.indexing.document_index.state import State
+from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.searched import REPRESENTATION, passages
 from rag_kit.models.clients import aembed_query, embed_query
 
@@ -31,12 +31,11 @@ if TYPE_CHECKING:
 class ReadableIndex:
     """What can be done with an index without writing to it."""
 
-    def __init__(self, backend: Backend, embeddings: Embeddings | None) -> None:
-        self.folder = backend.location
+    def __init__(self, store: Store, embeddings: Embeddings | None) -> None:
+        self.folder = store.location
         self.embeddings = embeddings
         self._embedding_name = name_of(embeddings) if embeddings is not None else None
-        self._backend = backend
-        self._store = backend.store
+        self._store = store
 
     def get(self, ids: Sequence[str]) -> list[Document]:
         """Documents by id, in the order of the ids; those that are not there are left out.
@@ -111,7 +110,7 @@ class ReadableIndex:
         """One committed state of the store, and whether the row of a number passes a filter; other threads wait."""
         with self._store.reading() as connection:
             state = self._store.state(connection)
-            yield connection, state, self._backend.passes(connection, state, filter) if filter else None
+            yield connection, state, self._store.passes(connection, state, filter) if filter else None
 
     def vectors(self, ids: Sequence[str]) -> dict[str, list[float]]:
         """Stored vectors by id, as the model gave them (float32); damaged ones are left out."""
@@ -138,7 +137,7 @@ class ReadableIndex:
     @property
     def replies(self) -> Any:
         """Where the replies of a chat model are kept, for `Representer` and `build_raptor`."""
-        return self._backend.replies
+        return self._store.replies
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -173,7 +172,7 @@ class ReadableIndex:
 
     def keyword_view(self) -> KeywordView:
         """The keyword leg to read from: its terms, search with a weight for each, counts for feedback."""
-        return self._backend.keyword_view()
+        return self._store.keyword_view()
 
     def search_dense(
         self, query: str | Sequence[float], k: int = 4, filter: Filter | None = None
@@ -215,8 +214,8 @@ class ReadableIndex:
             state = self._store.state(connection)
             where = passages(where) if state.derived else where or None
             near = query_vector(query, state.dimension)
-            hits = self._backend.vectors.search(connection, state, near, k, where)
-            found = self._backend.documents(connection, state, [key for key, _ in hits])
+            hits = self._store.vectors.search(connection, state, near, k, where)
+            found = documents(connection, [key for key, _ in hits])
         return [(found[key], score) for key, score in hits if key in found]
 
     def _check_dense_search(self, query: str | Sequence[float], k: int) -> None:
@@ -246,10 +245,10 @@ class ReadableIndex:
         Reads the whole index. Changes that are in the store, and not yet in the saved files of the legs (see
         ``flush``), are a note and no problem: searches find them.
         """
-        return verifying.verify(self._backend)
+        return verifying.verify(self._store)
 
     def stats(self) -> dict[str, Any]:
-        """Numbers for people: sources, parents, chunks, vectors, bytes on disk, embedding model and dimension."""
+        """Numbers for people: sources, parents, chunks, vectors, embedding model and dimension."""
         counts = {
             "sources": "SELECT count(DISTINCT source) FROM chunks WHERE source != ''",
             **{table: f"SELECT count(*) FROM {table}" for table in ("chunks", "vectors", "parents")},
@@ -257,6 +256,5 @@ class ReadableIndex:
         with self._store.reading() as connection:
             state = self._store.state(connection)
             found = {name: connection.execute(query).fetchone()[0] for name, query in counts.items()}
-            size = self._backend.size(connection)
         model = state.embedding or "none"
-        return {**found, "bytes": size, "dimension": state.dimension or 0, "embedding": model}
+        return {**found, "dimension": state.dimension or 0, "embedding": model}

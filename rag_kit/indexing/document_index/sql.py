@@ -22,12 +22,7 @@ def scan(connection: Connection, query: str) -> Iterable[Any]:
 
 
 def replacing(table: str, key: str, *columns: str) -> str:
-    """The statement that adds a row, or replaces the one with the same key, which comes first.
-
-    Example:
-        >>> replacing("meta", "key", "value")
-        'INSERT INTO meta (key, value) VALUES (?,?) ON CONFLICT (key) DO UPDATE SET value = excluded.value'
-    """
+    """The statement that adds a row, or replaces the one with the same key, which comes first."""
     values = ", ".join(f"{column} = excluded.{column}" for column in columns)
     names = (key, *columns)
     return (

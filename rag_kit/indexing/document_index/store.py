@@ -1,4 +1,4 @@
-"""The store: the truth of an index, out of which keyword and vector search are derived.
+"""The store: the truth of an index, and the legs that are derived from it.
 
 Every row carries the generation (a counter of write transactions) that last changed it, so that whatever is
 derived can be brought up to date from the generation it stands at.
@@ -9,101 +9,69 @@ from __future__ import annotations
 import json
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
-from rag_kit.errors import IndexFormatError, IndexMissingError
+from rag_kit.indexing.document_index.keyword import KeywordView
+from rag_kit.indexing.document_index.report import IndexReport
 from rag_kit.indexing.document_index.sql import Connection, replacing
+from rag_kit.indexing.document_index.state import State, read_state
+from rag_kit.indexing.document_index.vectors import Vectors
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from rag_kit.documents import Filter
     from rag_kit.indexing.postgres.location import Location
 
-VERSION = 4  # of the tables
-_Count = Annotated[int, Field(ge=0, lt=2**63)]  # what the stores can hold
 
+class Leg(Protocol):
+    """One way to search an index, derived from the store, which it follows from generation to generation.
 
-class State(BaseModel):
-    """The small facts about an index, as of one generation.
-
-    Attributes:
-        uid: Names this index among others; a part of the names of its files.
-        generation: Counter of write transactions.
-        floor: Removals up to this generation are forgotten.
-        embedding: Name of the embedding model, ``None`` for an index without vectors.
-        dimension: Length of the vectors, once there is one.
-        settings: How files were read and split.
-        derived: Whether a row may have been made of passages (`searched.REPRESENTATION`).
-        version: Of the tables.
-        vector_store: Class of the vector store that its vectors are searched in; ``None`` for files.
-        next_embedding: Name of the model that ``reembed`` is making vectors by.
-        next_dimension: Length of those vectors.
+    All methods are given a connection inside one transaction, and the state that it sees (decision 0018).
     """
 
-    model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
+    def apply(self, connection: Connection, state: State) -> int:
+        """Write what has changed since the saved generation, safe on disk, where it is worth it. Writer only.
 
-    uid: Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
-    generation: _Count = 0
-    floor: _Count = 0
-    embedding: str | None = None
-    dimension: _Count | None = None
-    settings: dict[str, Any] = {}
-    derived: bool = True  # where nothing says so, it may
-    version: int = VERSION
-    vector_store: str | None = None
-    next_embedding: str | None = None
-    next_dimension: _Count | None = None
+        Returns:
+            The generation that is saved; what is later, readers take out of the store.
+        """
+
+    def verify(self, connection: Connection, state: State, report: IndexReport) -> None:
+        """Compare what is saved with the store, and report."""
+
+    def rebuild(self, connection: Connection, state: State) -> str:
+        """Build it again from the store, and say in words what was built. Writer only."""
 
 
-def read_state(connection: Connection, path: object) -> State:
-    """The facts in a store.
+class VectorSearch(Leg, Protocol):
+    """The leg that finds the nearest vectors; the keyword leg is searched through a `KeywordView`."""
 
-    Raises:
-        IndexMissingError: There are none: an index was begun, and never made.
-        IndexFormatError: It is of another version; or one is missing or cannot be true, which the message names.
-    """
-    key = None
-    try:
-        found: dict[str, Any] = {}
-        for key, value in connection.execute("SELECT key, value FROM meta"):
-            found[key] = json.loads(value)
-        if not found.keys() - {"uid"}:
-            raise IndexMissingError(
-                f"There is no index in {path}. Make one: rag-kit ingest PATH --index FOLDER"
-            )
-        if found.get("version", VERSION) == VERSION:
-            return State.model_validate(found)
-        raise IndexFormatError(
-            f"{path} has format version {found['version']!r}; this rag_kit reads {VERSION}. Take the rag_kit that "
-            "wrote it, or build the index again in another folder."
-        )
-    except ValidationError as error:
-        [wrong, *_] = error.errors(include_url=False)
-        key, why = ".".join(map(str, wrong["loc"])), f"is {str(wrong['input'])[:200]!r}: {wrong['msg']}"
-    except (ValueError, TypeError, RecursionError) as error:
-        why = f"cannot be read ({error})"
-    raise IndexFormatError(
-        f"{path}: meta {str(key)[:200]!r} {why}. Nothing in the index tells what it was, so repair cannot mend it: put "
-        "a backup in its place, or ingest again into a new folder."
-    )
+    def search(
+        self, connection: Connection, state: State, query: Vectors, k: int, where: Filter | None
+    ) -> list[tuple[str, float]]:
+        """Ids and cosines of the k nearest to a unit vector that pass a filter, best first, ties by id."""
 
 
 class Store(ABC):
-    """Transactions over the tables of an index; see ``sqlite_store`` and ``rag_kit.indexing.postgres.store``.
+    """An index, opened: see ``folder_store`` and ``rag_kit.indexing.postgres.store``.
 
     Attributes:
-        path: Where it is, for messages.
+        location: Where it is; its text goes into messages, its ``name`` into notes that leave with answers.
+        writable: Whether it was opened for writing.
+        vectors: The leg that finds the nearest vectors.
+        legs: All legs.
         write_lock: Held by the thread that writes.
     """
 
-    def __init__(self, path: Path | Location) -> None:
-        self.path = path
+    location: Path | Location
+    vectors: VectorSearch
+    legs: tuple[Leg, ...]
+
+    def __init__(self, *, writable: bool) -> None:
+        self.writable = writable
         self.write_lock = threading.RLock()
-        self._depth = 0
         self._open: Connection | None = None
 
     @abstractmethod
@@ -115,53 +83,61 @@ class Store(ABC):
         """One consistent view of the committed state."""
 
     @abstractmethod
-    def _begin(self) -> Connection:
-        """Begin a write transaction, or raise where the index was opened for reading."""
+    def _transaction(self) -> AbstractContextManager[Connection]:
+        """A write transaction, committed at the end, undone by an error.
 
-    @abstractmethod
-    def _commit(self, connection: Connection) -> None:
-        """Commit the write transaction; rolls back where that fails."""
-
-    @abstractmethod
-    def _rollback(self, connection: Connection) -> None:
-        """Undo the write transaction."""
+        Raises:
+            DocumentIndexError: The index was opened for reading.
+        """
 
     @abstractmethod
     def damage(self, connection: Connection) -> str:
         """What the database itself says is damaged; empty for a sound one."""
 
     @abstractmethod
-    def close(self) -> None:
-        """Close all connections."""
+    def keyword_view(self) -> KeywordView:
+        """The keyword leg in the present state."""
+
+    @abstractmethod
+    def passes(self, connection: Connection, state: State, where: Filter) -> Callable[[int], bool]:
+        """A function that says of a row number whether its row passes a filter."""
+
+    @property
+    @abstractmethod
+    def replies(self) -> Any:
+        """Where replies of a chat model are kept, which were paid for: a cache, or the path of its file."""
+
+    @abstractmethod
+    def flush(self) -> None:
+        """Save what the legs have not saved yet."""
+
+    @abstractmethod
+    def close(self, keep: Collection[str] | None = None) -> None:
+        """Let go; with ``keep`` the index is removed, but for files of these names."""
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """One write transaction; nested ones join the outermost. Rolled back when anything is raised.
+        """One write transaction; nested ones join the outermost. Undone when anything is raised.
 
         Raises:
             DocumentIndexError: The index was opened for reading, or the database cannot write.
         """
         with self.write_lock, self.explained():
-            if self._depth == 0:
-                self._open = self._begin()
-            assert self._open is not None
-            self._depth += 1
-            try:
+            if self._open is not None:
                 yield self._open
-            except BaseException:
-                self._depth -= 1
-                if self._depth == 0:
-                    self._rollback(self._open)
-                raise
-            self._depth -= 1
-            if self._depth == 0:
-                self._commit(self._open)
+                return
+            with self._transaction() as connection:
+                self._open = connection
+                try:
+                    yield connection
+                finally:
+                    self._open = None
 
     @contextmanager
     def looking(self) -> Iterator[Connection]:
         """As ``reading``, but inside an open write transaction with what it has written so far."""
         with self.write_lock:
-            if self._depth and self._open is not None:
+            if self._open is not None:
                 yield self._open
                 return
             with self.reading() as connection:
@@ -169,13 +145,19 @@ class Store(ABC):
 
     def state(self, connection: Connection | None = None) -> State:
         """The small facts, by default as last committed."""
-        if connection is None:
-            with self.reading() as reader:
-                return self.state(reader)
-        return read_state(connection, self.path)
+        if connection is not None:
+            return read_state(connection, self.location)
+        with self.reading() as reader:
+            return read_state(reader, self.location)
 
     def set_meta(self, **values: Any) -> None:
         """Set small facts, in the open write transaction or one of its own."""
         with self.writing() as connection:
             facts = [(key, json.dumps(value)) for key, value in values.items()]
             connection.executemany(replacing("meta", "key", "value"), facts)
+
+    def rebuild(self) -> list[str]:
+        """Build all legs anew, and say in words what was built."""
+        with self.writing() as connection:
+            state = self.state(connection)
+            return [what for leg in self.legs if (what := leg.rebuild(connection, state))]

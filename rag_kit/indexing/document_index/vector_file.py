@@ -1,18 +1,19 @@
 """The file of the vector leg: vectors by row number, mapped by any number of readers and never changed.
 
-Layout: a head of 64 bytes, then [rows: float32, n x d][numbers: int64, n][centre: float32, d]
+Layout: a head of 64 bytes with a digest of the rest, then [rows: float32, n x d][numbers: int64, n][centre: float32, d]
 [signs: uint64, words x n], each part at a multiple of 64 bytes, little-endian.
 """
 
 from __future__ import annotations
 
+import hashlib
 import mmap
 import os
 import struct
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,54 +26,38 @@ from rag_kit.indexing.document_index.vectors import Vectors, pack_signs, unit, w
 Numbers = NDArray[np.int64]
 Blocks = Iterable[tuple[Numbers, Vectors]]
 
-_HEAD = struct.Struct("<8sQQ40x")  # magic, rows, numbers of a vector
-_MAGIC = b"RAGKVEC2"
+_HEAD = struct.Struct("<8sQQ8x32s")  # magic, rows, numbers of a vector, SHA-256
+_MAGIC = b"RAGKVEC3"
 _ALIGN = 64
 _BLOCK = 4096  # rows
 
 
 @dataclass(frozen=True)
 class Segment:
-    """Vectors by row number of the store, in memory or in the file.
+    """Vectors by row number of the store, in memory or in a file.
 
     Attributes:
         numbers: Row numbers, rising, shape (n,).
         rows: Unit vectors, shape (n, d).
-        centre: Their mean, shape (d,); only for the file.
-        signs: On which side of the centre each row lies, a bit a dimension, shape (words, n); only for the file.
-        live: Which rows are not replaced or removed since, shape (n,); ``None`` for all.
+        centre: Their mean, shape (d,); only for a file.
+        signs: On which side of the centre each row lies, a bit a dimension, shape (words, n); only for a file.
+        digest: SHA-256 of all that; only for a file.
     """
 
     numbers: Numbers
     rows: Vectors
     centre: Vectors | None = None
     signs: NDArray[np.uint64] | None = None
-    live: NDArray[np.bool_] | None = None
-
-    def __len__(self) -> int:
-        """How many rows are live."""
-        return len(self.numbers) if self.live is None else int(np.count_nonzero(self.live))
-
-    def live_numbers(self) -> Numbers:
-        """Row numbers of the live rows."""
-        return self.numbers if self.live is None else self.numbers[self.live]
-
-    def without(self, numbers: Numbers) -> Segment:
-        """The same segment with some rows dead."""
-        places = self.places(numbers)
-        if not len(places):
-            return self
-        live = np.ones(len(self.numbers), bool) if self.live is None else self.live.copy()
-        live[places] = False
-        return replace(self, live=live)
+    digest: bytes = b""
 
     def places(self, numbers: Numbers) -> NDArray[np.int64]:
         """Positions of those row numbers that are in it."""
-        found = np.searchsorted(self.numbers, numbers)
-        inside = found < len(self.numbers)
-        found, numbers = found[inside], numbers[inside]
-        places: NDArray[np.int64] = found[self.numbers[found] == numbers]
-        return places
+        return np.flatnonzero(np.isin(self.numbers, numbers))
+
+    def is_sound(self) -> bool:
+        """Whether the file holds what was written; reads all of it."""
+        assert self.centre is not None and self.signs is not None
+        return _digest(self.rows, self.numbers, self.centre, self.signs) == self.digest
 
 
 def stored_blocks(
@@ -100,12 +85,10 @@ def _sound(found: list[tuple[int, bytes]], dimension: int) -> tuple[Numbers, Vec
     return np.array([n for n, _ in found], np.int64)[sound], unit(rows[sound])
 
 
-def in_memory(blocks: Blocks) -> Segment | None:
-    """A segment of blocks of rows, whose numbers are all different; ``None`` for none."""
-    parts = [(numbers, rows) for numbers, rows in blocks if len(numbers)]
-    if not parts:
-        return None
-    numbers = np.concatenate([part for part, _ in parts])
+def in_memory(blocks: Blocks, dimension: int) -> Segment:
+    """A segment of blocks of rows, whose numbers are all different."""
+    parts = [(np.empty(0, np.int64), np.empty((0, dimension), np.float32)), *blocks]
+    numbers = np.concatenate([numbers for numbers, _ in parts])
     order = np.argsort(numbers)
     return Segment(numbers[order], np.concatenate([rows for _, rows in parts])[order])
 
@@ -115,25 +98,31 @@ def write(path: Path, blocks: Blocks, dimension: int) -> None:
 
     def fill(file: IO[bytes]) -> None:
         found: list[Numbers] = [np.empty(0, np.int64)]
-        total = np.zeros(dimension)
+        total, digest = np.zeros(dimension), hashlib.sha256()
         file.seek(_HEAD.size)
         for group, rows in blocks:
-            file.write(rows.astype("<f4", copy=False).tobytes())
+            data = rows.astype("<f4", copy=False).tobytes()
+            file.write(data)
+            digest.update(data)
             total += rows.sum(axis=0, dtype=np.float64)
             found.append(group)
-        numbers = np.concatenate(found)
+        numbers = np.concatenate(found).astype("<i8")
         count = len(numbers)
         centre = (total / max(1, count)).astype("<f4")
-        places, size = _layout(count, dimension)
-        _put(file, 0, _HEAD.pack(_MAGIC, count, dimension))  # the rows come next
         signs = np.empty((words_of(dimension), count), "<u8")
+        file.seek(_HEAD.size)
         for start in range(0, count, _BLOCK):
             block = file.read(min(_BLOCK, count - start) * dimension * 4)
             rows = np.frombuffer(block, "<f4").reshape(-1, dimension)
             signs[:, start : start + len(rows)] = pack_signs(rows, centre)
-        for place, part in zip(places[1:], (numbers.astype("<i8"), centre, signs), strict=True):
-            _put(file, place, part.tobytes())
+        places, size = _layout(count, dimension)
+        for place, part in zip(places[1:], (numbers, centre, signs), strict=True):
+            file.seek(place)
+            file.write(part.tobytes())
+            digest.update(part.tobytes())
         file.truncate(size)
+        file.seek(0)
+        file.write(_HEAD.pack(_MAGIC, count, dimension, digest.digest()))
 
     replace_file(path, fill, mode=0o600)
 
@@ -146,7 +135,7 @@ def mapped(path: Path) -> Segment:
         IndexFormatError: It is of another format, not of its size, or its row numbers do not rise.
     """
     with path.open("rb") as file:
-        magic, count, dimension = _HEAD.unpack(file.read(_HEAD.size).ljust(_HEAD.size, b"\0"))
+        magic, count, dimension, digest = _HEAD.unpack(file.read(_HEAD.size).ljust(_HEAD.size, b"\0"))
         found = os.fstat(file.fileno()).st_size
         if magic != _MAGIC or max(count, dimension) > found:
             raise IndexFormatError(f"{path} is no file of vectors, or its beginning is damaged.")
@@ -161,7 +150,14 @@ def mapped(path: Path) -> Segment:
     centre = np.frombuffer(content, "<f4", dimension, places[2])
     words = words_of(dimension)
     signs = np.frombuffer(content, "<u8", words * count, places[3]).reshape(words, count)
-    return Segment(numbers, rows, centre, signs)
+    return Segment(numbers, rows, centre, signs, digest)
+
+
+def _digest(*parts: NDArray[Any]) -> bytes:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(np.ascontiguousarray(part).data)
+    return digest.digest()
 
 
 def _layout(count: int, dimension: int) -> tuple[list[int], int]:
@@ -171,8 +167,3 @@ def _layout(count: int, dimension: int) -> tuple[list[int], int]:
         places.append(-(-end // _ALIGN) * _ALIGN)
         end = places[-1] + size
     return places, end
-
-
-def _put(file: IO[bytes], place: int, data: bytes) -> None:
-    file.seek(place)
-    file.write(data)

@@ -11,7 +11,6 @@ Vectors = NDArray[np.float32]
 #: number of rows that are multiplied at once.
 TIE = 1e-6
 _BLOCK = 16_384  # rows whose bits are counted at a time: they stay in the processor's cache
-_SPARSE = 4  # less than a quarter of the rows is gathered before it is scored
 _NOWHERE = np.iinfo(np.uint16).max
 
 
@@ -82,12 +81,10 @@ def candidates(
 
 
 def scored(
-    rows: Vectors, query: Vectors, allowed: NDArray[np.bool_] | None, count: int
+    rows: Vectors, query: Vectors, allowed: NDArray[np.bool_] | None
 ) -> tuple[NDArray[np.int64], Vectors]:
-    """Positions and scores of all rows that are allowed, of which there are ``count``."""
+    """Positions and scores of all rows that are allowed."""
     if allowed is None:
         return np.arange(len(rows)), rows @ query
-    chosen = np.flatnonzero(allowed)
-    if count * _SPARSE < len(rows):
-        return chosen, rows[chosen] @ query
-    return chosen, (rows @ query)[chosen]
+    places = np.flatnonzero(allowed)
+    return places, rows[places] @ query

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
@@ -20,7 +19,7 @@ from rag_kit.indexing.document_index.families import Family, family_rows
 from rag_kit.indexing.document_index.reading import ReadableIndex
 from rag_kit.indexing.document_index.rows import Row, make_rows, text_hash
 from rag_kit.indexing.document_index.sql import chosen
-from rag_kit.indexing.document_index.store import State
+from rag_kit.indexing.document_index.state import State
 from rag_kit.indexing.document_index.writing import (
     Batch,
     Correction,
@@ -29,13 +28,10 @@ from rag_kit.indexing.document_index.writing import (
     apply,
     known_vectors,
 )
-from rag_kit.indexing.searched import REPRESENTATION, embedded_row
+from rag_kit.indexing.searched import embedded_row
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
-
-
-logger = logging.getLogger(__name__)
 
 
 class WritableIndex(ReadableIndex):
@@ -52,7 +48,7 @@ class WritableIndex(ReadableIndex):
         """Add documents, or replace those with the same ids.
 
         Texts that the index holds already are not embedded again. A document with the metadata field
-        ``representation`` counts as made of others: only a filter that names the field finds it, and the log says so.
+        ``representation`` counts as made of others: only a filter that names the field finds it.
 
         Args:
             documents: The documents, provenance is not stored; or families, whose documents are found by their
@@ -149,20 +145,21 @@ class WritableIndex(ReadableIndex):
         self.add_vectors()
         with self._store.looking() as connection:
             known = known_vectors(connection, {row.hash for row in rows})
-        texts = (embedded_row(row.text, row.metadata) for row in rows)
-        return {key: text for text in texts if (key := text_hash(text)) not in known}
+        return _lacking(rows, known)
 
     def _apply(self, batch: Batch, vectors: Mapping[bytes, bytes]) -> WriteReport:
-        def embed(texts: Mapping[bytes, str]) -> Mapping[bytes, bytes]:
-            assert self.embeddings is not None
-            return next(embed_ahead(self.embeddings, [texts], self._state().dimension))
-
-        has_vectors = self.embeddings is not None and bool(batch.rows)
+        embedded, known = len(vectors), dict[bytes, bytes]()
         with self._store.writing() as connection:
             state = self._store.state(connection)
             if batch.rows:  # another process may have made vectors by another model
                 check_model(self.folder, state.embedding, self._embedding_name, writing=True)
-            report = apply(self._store, batch, vectors if has_vectors else None, embed)
+            if batch.rows and self.embeddings is not None:
+                known = {**known_vectors(connection, {row.hash for row in batch.rows}), **vectors}
+                if lost := _lacking(batch.rows, known):  # they were in the store a moment ago
+                    known |= next(embed_ahead(self.embeddings, [lost], state.dimension))
+                    embedded += len(lost)
+            report = apply(self._store, batch, known)
+            report.embedded = embedded
             if vectors:
                 size = len(next(iter(vectors.values()))) // 4
                 check_vectors([[0.0] * size], 1, state.dimension)
@@ -227,7 +224,7 @@ class WritableIndex(ReadableIndex):
         Raises:
             DocumentIndexError: It cannot be written; the store holds it all the same, and the next writer saves it.
         """
-        self._backend.flush()
+        self._store.flush()
 
 
 def in_scope(source: str, scopes: Sequence[str] | None) -> bool:
@@ -243,12 +240,14 @@ def in_scope(source: str, scopes: Sequence[str] | None) -> bool:
 
 
 def _batch(documents: Sequence[Document] | Sequence[Family], ids: Sequence[str] | None) -> Batch:
-    """What adds documents or families; the rows that searches leave out are counted in the log."""
+    """What adds documents or families."""
     if isinstance(documents, Sequence) and documents and isinstance(documents[0], Family):
         parents, children = family_rows(cast("Sequence[Family]", documents), ids)
         return Batch(children, parents)
-    rows = make_rows(cast("Sequence[Document]", documents), ids)
-    if count := sum(f'"{REPRESENTATION}"' in row.metadata for row in rows):
-        how = "%d documents have the metadata field %r: only a filter that names it finds them"
-        logger.warning(how, count, REPRESENTATION)
-    return Batch(rows=rows)
+    return Batch(rows=make_rows(cast("Sequence[Document]", documents), ids))
+
+
+def _lacking(rows: Sequence[Row], known: Mapping[bytes, bytes]) -> dict[bytes, str]:
+    """Of what is embedded of rows, by its hash, that which has no vector."""
+    texts = (embedded_row(row.text, row.metadata) for row in rows)
+    return {key: text for text in texts if (key := text_hash(text)) not in known}

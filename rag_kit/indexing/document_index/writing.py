@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, fields
 from typing import NamedTuple
 
@@ -128,19 +128,13 @@ def known_vectors(
     return {text_hash(embedded_row(text, metadata)): vector for text, metadata, vector in found}
 
 
-def apply(
-    store: Store,
-    batch: Batch,
-    vectors: Mapping[bytes, bytes] | None,
-    embed: Callable[[Mapping[bytes, str]], Mapping[bytes, bytes]],
-) -> WriteReport:
-    """Do it all in one transaction.
+def apply(store: Store, batch: Batch, vectors: Mapping[bytes, bytes]) -> WriteReport:
+    """Do it all in one transaction; where nothing changes, the generation stays.
 
     Args:
         store: The store.
-        batch: What to do; where nothing changes, the generation stays.
-        vectors: Vectors new to the store, by the hash of what is embedded; ``None`` for an index without vectors.
-        embed: Makes those of texts that were in the store when ``vectors`` were made, and are not any more.
+        batch: What to do.
+        vectors: Those of all rows, by the hash of what is embedded; empty for an index without vectors.
     """
     report = WriteReport()
     with store.writing() as connection:
@@ -155,15 +149,8 @@ def apply(
         ids = [*batch.removed_ids, *children]
         removed = _leaving(connection, "chunks", batch.rows, source=sources, id=ids)
         report.removed = list(removed)
-        pool: dict[bytes, bytes] = {}
-        if vectors is not None:
-            pool = {**known_vectors(connection, {row.hash for row in batch.rows}), **vectors}
-            texts = (embedded_row(row.text, row.metadata) for row in batch.rows)
-            lacking = {key: text for text in texts if (key := text_hash(text)) not in pool}
-            pool.update(embed(lacking) if lacking else {})
-            report.embedded = len(vectors) + len(lacking)
         _remove(connection, removed, generation)
-        changed = _put_changed(connection, batch.rows, report, pool, generation)
+        changed = _put_changed(connection, batch.rows, report, vectors, generation)
         changed |= {children[key] for key in removed if key in children}
         _write_parents(connection, batch.parents, parents, leaving, changed, report.parents, generation)
         if not state.derived and any(f'"{REPRESENTATION}"' in row.metadata for row in batch.rows):
@@ -216,8 +203,10 @@ def _remove(connection: Connection, leaving: Mapping[str, int], generation: int)
     numbers = [(n,) for n in leaving.values()]
     connection.executemany("DELETE FROM chunks WHERE n = ?", numbers)
     connection.executemany("DELETE FROM vectors WHERE n = ?", numbers)
-    connection.executemany(replacing("removed", "id", "generation"), [(key, generation) for key in leaving])
-    connection.executemany(replacing("gone", "n", "generation"), [(*n, generation) for n in numbers])
+    connection.executemany(
+        "INSERT INTO removed (id, n, generation) VALUES (?, ?, ?)",
+        [(key, n, generation) for key, n in leaving.items()],
+    )
 
 
 def _put_changed(
@@ -244,7 +233,6 @@ def _put_changed(
         if vectors:
             vector = (n, vectors[text_hash(embedded)], generation)
             connection.execute(replacing("vectors", "n", "vector", "generation"), vector)
-    connection.executemany("DELETE FROM removed WHERE id = ?", [(key,) for key in report.added])
     return changed
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+import struct
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from rag_kit.indexing.document_index.report import IndexReport
-from rag_kit.indexing.document_index.store import State
-from rag_kit.indexing.postgres import keyword_scores
-from rag_kit.indexing.postgres.keyword_scores import BYTES, Changes, Counts, count_of, lines_of
+from rag_kit.indexing.document_index.state import State
+from rag_kit.indexing.postgres import keyword_scores as scores
+from rag_kit.indexing.postgres.keyword_scores import Counts, read_counts, read_terms
 from rag_kit.indexing.searched import searched_text
 from rag_kit.text import default_analyzer
 
@@ -19,6 +22,19 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 _PAGE = 5000  # chunks that are analysed and written together
+_COMPARED = {
+    "are missing": "SELECT id FROM chunks c WHERE NOT EXISTS "
+    "(SELECT 1 FROM keyword_documents d WHERE d.n = c.n)",
+    "should be gone": "SELECT n FROM keyword_documents d WHERE NOT EXISTS "
+    "(SELECT 1 FROM chunks c WHERE c.n = d.n)",
+}
+# the last is 0 where each term of each document has a posting
+_SUMS = f"""
+SELECT count(n), coalesce(sum(length), 0)::bigint,
+       coalesce(sum(array_length(string_to_array(terms, E'\\n'), 1)), 0)
+       - (SELECT coalesce(sum(octet_length(packed)), 0) / {scores.BYTES} FROM keyword_postings)
+FROM keyword_documents
+"""
 
 
 class PostgresKeywordLeg:
@@ -30,13 +46,13 @@ class PostgresKeywordLeg:
     def apply(self, connection: Any, state: State) -> int:
         """Follow the chunks to the state's generation; see ``Leg``."""
         native: Connection[Any] = connection.native
-        total = keyword_scores.counts(native)
-        query = "SELECT n FROM gone WHERE generation > %s"
+        total = read_counts(native)
+        query = "SELECT n FROM removed WHERE generation > %s"
         gone = native.execute(query, (total.generation,)).fetchall()
         if gone:
-            total = written(native, total, {n: None for (n,) in gone})
+            total = write_terms(native, total, {n: None for (n,) in gone})
         for rows in _pages(native, total.generation):
-            total = written(native, total, {n: self._terms(*row) for n, *row in rows})
+            total = write_terms(native, total, {n: self._terms(*row) for n, *row in rows})
         save_counts(native, total._replace(generation=state.generation))
         return state.generation
 
@@ -53,7 +69,7 @@ class PostgresKeywordLeg:
     def verify(self, connection: Any, state: State, report: IndexReport) -> None:
         """Compare ids, numbers and sums of all documents."""
         native: Connection[Any] = connection.native
-        total = keyword_scores.counts(native)
+        total = read_counts(native)
         for what, query in _COMPARED.items():
             if lost := native.execute(query).fetchall():
                 report.problems.append(f"keyword: {len(lost)} rows {what}, for example {lost[0][0]}")
@@ -63,65 +79,71 @@ class PostgresKeywordLeg:
         report.checked["keyword rows"] = total.documents
 
 
-_COMPARED = {
-    "are missing": "SELECT id FROM chunks c WHERE NOT EXISTS "
-    "(SELECT 1 FROM keyword_documents d WHERE d.n = c.n)",
-    "should be gone": "SELECT n FROM keyword_documents d WHERE n IS NOT NULL AND NOT EXISTS "
-    "(SELECT 1 FROM chunks c WHERE c.n = d.n)",
-}
-# the last is 0 where each term of each document has a posting
-_SUMS = f"""
-SELECT count(n), coalesce(sum(length), 0)::bigint,
-       coalesce(sum(array_length(string_to_array(terms, E'\\n'), 1)), 0)
-       - (SELECT coalesce(sum(octet_length(packed)), 0) / {BYTES} FROM keyword_postings)
-FROM keyword_documents
-"""
+def write_terms(
+    native: Connection[Any], total: Counts, documents: Mapping[int, Counter[str] | None]
+) -> Counts:
+    """Replace documents, by their row numbers, by the counts of their terms; ``None`` removes one."""
+    before = read_terms(native, documents)
+    changed = {n: terms for n, terms in documents.items() if terms != before.get(n)}
+    removed = {n: before[n] for n in changed if n in before}
+    added = {n: terms for n, terms in changed.items() if terms is not None}
+    _write_postings(native, removed, added)
+    native.execute("DELETE FROM keyword_documents WHERE n = ANY(%b::bigint[])", (list(removed),))
+    lines = [
+        "\n".join(f"{term} {count}" for term, count in sorted(terms.items())) for terms in added.values()
+    ]
+    native.execute(
+        "INSERT INTO keyword_documents (n, length, terms) "
+        "SELECT * FROM unnest(%b::bigint[], %b::int[], %b::text[])",
+        (list(added), [terms.total() for terms in added.values()], lines),
+    )
+    tokens = sum(terms.total() for terms in added.values()) - sum(t.total() for t in removed.values())
+    return total._replace(documents=total.documents + len(added) - len(removed), tokens=total.tokens + tokens)
 
 
-def written(native: Connection[Any], total: Counts, wanted: Mapping[int, Counter[str] | None]) -> Counts:
-    """Replace documents, by the numbers of their chunks, by the counts of their terms; ``None`` removes one."""
-    changes, old = Changes(), indexed(native, list(wanted))
-    lines = {n: None if terms is None else lines_of(terms) for n, terms in wanted.items()}
-    changed = [n for n, line in lines.items() if line != (old[n][1] if n in old else None)]
-    free = _free_slots(native, total.slots, sum(n not in old for n in changed))
-    rows: list[tuple[int, int | None, int, str]] = []
-    documents, tokens, slots, _ = total
-    for n in changed:
-        slot, before = old[n] if n in old else (next(free), None)
-        if before is not None:
-            changes.take(slot, counted := count_of(before))
-            documents, tokens = documents - 1, tokens - counted.total()
-        terms, line = wanted[n], lines[n]
-        if terms is not None:
-            changes.put(slot, terms)
-            documents, tokens, slots = documents + 1, tokens + terms.total(), max(slots, slot + 1)
-        rows.append((slot, None if terms is None else n, terms.total() if terms else 0, line or ""))
-    changes.write(native)
+def _write_postings(
+    native: Connection[Any], removed: Mapping[int, Iterable[str]], added: Mapping[int, Counter[str]]
+) -> None:
+    """Take the postings of some documents out, and put those of others in."""
+    packed: dict[tuple[str, int], bytes] = defaultdict(bytes)
+    leaving: dict[tuple[str, int], list[int]] = defaultdict(list)
+    for n, terms in removed.items():
+        for term in terms:
+            leaving[term, n // scores.BLOCK].append(n % scores.BLOCK)
+    query = (
+        "DELETE FROM keyword_postings p USING unnest(%b::text[], %b::bigint[]) AS k (term, block) "
+        "WHERE p.term = k.term AND p.block = k.block RETURNING p.term, p.block, p.packed"
+    )
+    keys = [list(column) for column in zip(*leaving, strict=True)]
+    for term, block, row in native.execute(query, keys, binary=True) if keys else ():
+        values = np.frombuffer(row, "<u8")
+        packed[term, block] = values[~np.isin(values >> scores.PLACE, leaving[term, block])].tobytes()
+    values_of: dict[tuple[str, int], list[int]] = defaultdict(list)
+    for n, counted in added.items():
+        block, place = divmod(n, scores.BLOCK)
+        rest = place << scores.PLACE | min(counted.total(), scores.MAX_LENGTH)
+        for term, count in counted.items():
+            values_of[term, block].append(rest | min(count, scores.MAX_COUNT) << scores.LENGTH_BITS)
+    for key, values_added in values_of.items():
+        packed[key] += struct.pack(f"<{len(values_added)}Q", *values_added)
+    rows = [(*key, row) for key, row in packed.items() if row]
     if rows:
         native.execute(
-            "INSERT INTO keyword_documents (slot, n, length, terms) "
-            "SELECT * FROM unnest(%b::int[], %b::bigint[], %b::int[], %b::text[]) "
-            "ON CONFLICT (tenant, slot) DO UPDATE "
-            "SET n = excluded.n, length = excluded.length, terms = excluded.terms",
+            "INSERT INTO keyword_postings AS p (term, block, packed) "
+            "SELECT * FROM unnest(%b::text[], %b::bigint[], %b::bytea[]) "
+            "ON CONFLICT (tenant, term, block) DO UPDATE SET packed = p.packed || excluded.packed",
             [list(column) for column in zip(*rows, strict=True)],
         )
-    return total._replace(documents=documents, tokens=tokens, slots=slots)
 
 
 def save_counts(native: Connection[Any], total: Counts) -> None:
     """Write what a tenant's documents are in all."""
     native.execute(
-        "INSERT INTO keyword_counts (documents, tokens, slots, generation) VALUES (%s, %s, %s, %s) "
+        "INSERT INTO keyword_counts (documents, tokens, generation) VALUES (%s, %s, %s) "
         "ON CONFLICT (tenant) DO UPDATE SET documents = excluded.documents, tokens = excluded.tokens, "
-        "slots = excluded.slots, generation = excluded.generation",
+        "generation = excluded.generation",
         total,
     )
-
-
-def indexed(native: Connection[Any], numbers: Sequence[int]) -> dict[int, tuple[int, str]]:
-    """Slots and lines of terms of documents, by the numbers of their chunks."""
-    query = "SELECT n, slot, terms FROM keyword_documents WHERE n = ANY(%b::bigint[])"
-    return {n: (slot, lines) for n, slot, lines in native.execute(query, (list(numbers),))}
 
 
 def _pages(native: Connection[Any], since: int) -> Iterator[list[tuple[int, str, str]]]:
@@ -130,11 +152,3 @@ def _pages(native: Connection[Any], since: int) -> Iterator[list[tuple[int, str,
         cursor.execute("SELECT n, text, metadata FROM chunks WHERE generation > %s", (since,))
         while rows := cursor.fetchmany(_PAGE):
             yield sorted(rows)
-
-
-def _free_slots(native: Connection[Any], slots: int, count: int) -> Iterator[int]:
-    """Slots for new documents: free ones, then new ones."""
-    query = "SELECT slot FROM keyword_documents WHERE n IS NULL ORDER BY slot LIMIT %s"
-    free = [slot for (slot,) in native.execute(query, (count,))] if count else []
-    yield from free
-    yield from range(slots, slots + count - len(free))

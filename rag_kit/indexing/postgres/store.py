@@ -1,29 +1,44 @@
-"""The store of an index in PostgreSQL: a pool of connections, one transaction for each view and each write."""
+"""An index in PostgreSQL: any number of writers and readers, tenants apart by row-level security."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterator
+import uuid
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-import psycopg
-from psycopg import sql
-from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
-
-from rag_kit.errors import DocumentIndexError, IndexMissingError, InvalidInputError
-from rag_kit.indexing.document_index.sql import Connection
-from rag_kit.indexing.document_index.store import State, Store
-from rag_kit.indexing.postgres.connection import PostgresConnection, explanation
+from rag_kit.documents import Filter, compile_filter
+from rag_kit.errors import DocumentIndexError, IndexFormatError, InvalidInputError, MissingExtraError
+from rag_kit.indexing.document_index.embedding import check_model
+from rag_kit.indexing.document_index.keyword import KeywordView
+from rag_kit.indexing.document_index.sql import Connection, replacing
+from rag_kit.indexing.document_index.state import VERSION, State, missing_index
+from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.postgres.location import Location
+
+try:
+    import psycopg
+    from psycopg import sql
+    from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
+
+    from rag_kit.indexing.postgres.connection import PostgresConnection, explanation
+    from rag_kit.indexing.postgres.keyword import PostgresKeywordLeg
+    from rag_kit.indexing.postgres.keyword_view import PostgresKeywordView
+    from rag_kit.indexing.postgres.replies import PostgresReplies
+    from rag_kit.indexing.postgres.schema import make_schema, schema_of_types, schema_version, skips_policies
+    from rag_kit.indexing.postgres.vectors import PostgresVectorLeg
+except ImportError as error:
+    raise MissingExtraError("postgres", "An index in PostgreSQL") from error
 
 logger = logging.getLogger(__name__)
 
-_MOST = 16  # connections of one index in one process
-_WAIT = 30.0  # seconds for one of them
+_MAX_CONNECTIONS = 16  # of one index in one process
+_TIMEOUT = 30.0  # seconds to wait for one of them
 _PLAIN = (
     "The role that opens {} skips row-level security (a superuser, or BYPASSRLS), so it would read and change the rows "
     "of all tenants. Connect as a plain role."
@@ -39,22 +54,24 @@ _CONNECT = {
 class PostgresStore(Store):
     """Transactions in a schema of a database, which see and write the rows of one tenant alone.
 
-    Readers have a snapshot each and never wait; writers of one tenant, in all processes, take turns.
+    Readers have a snapshot each and never wait; writers of one tenant, in all processes, take turns. The legs follow
+    inside each write transaction.
     """
 
-    path: Location
+    location: Location
 
-    def __init__(
-        self, location: Location, *, writable: bool, before_commit: Callable[[Connection], None]
-    ) -> None:
-        super().__init__(location)
-        self._writable = writable
-        self._before_commit = before_commit
+    def __init__(self, location: Location, *, writable: bool) -> None:
+        super().__init__(writable=writable)
+        self.location = location
+        self.keyword, self.vectors = PostgresKeywordLeg(), PostgresVectorLeg()
+        self.legs = (self.vectors, self.keyword)
         self._views = threading.local()
         self._pools: dict[int, ConnectionPool[psycopg.Connection[Any]]] = {}
         with self.explained(), self._probe() as probe:
-            self._skips_policies = _skips_policies(probe, location)
-            types = _schema_of_types(probe)
+            self._skips_policies = skips_policies(probe)
+            types = schema_of_types(probe)
+        if self._skips_policies and location.tenant:
+            raise InvalidInputError(_PLAIN.format(location))
         # to compile a search takes longer than to run it
         local = sql.SQL(
             "SET LOCAL search_path = {}, {}; SET LOCAL rag_kit.tenant = {}; SET LOCAL jit = off"
@@ -66,16 +83,57 @@ class PostgresStore(Store):
         self._separate = sql.SQL("; ").join([sql.SQL("BEGIN"), local])
         self._write = sql.SQL("; ").join([sql.SQL("BEGIN ISOLATION LEVEL READ COMMITTED"), local, turn])
 
+    @classmethod
+    def create(cls, location: Location, embedding: str | None, settings: Mapping[str, Any]) -> PostgresStore:
+        """Make an index; see ``DocumentIndex.create``."""
+        store = cls(location, writable=True)
+        try:
+            with store.writing() as connection:
+                make_schema(connection.native, location.index)  # type: ignore[attr-defined]
+                if connection.execute("SELECT 1 FROM meta").fetchone():
+                    raise InvalidInputError(
+                        f"There is an index in {location} already. Open it: DocumentIndex.open(url, mode='w')."
+                    )
+                facts = {"uid": uuid.uuid4().hex, "embedding": embedding, "settings": dict(settings)}
+                store.set_meta(generation=0, derived=False, **facts)
+            return store
+        except BaseException:
+            store.close()
+            raise
+
+    @classmethod
+    def open(cls, location: Location, embedding: str | None, *, writable: bool, check: bool) -> PostgresStore:
+        """Open an index; see ``DocumentIndex.open``."""
+        store = cls(location, writable=writable)
+        try:
+            with store.reading() as connection:
+                version = schema_version(connection.native, location.index)
+                if version == VERSION:
+                    state = store.state(connection)
+            if version < 0:
+                raise missing_index(location)
+            if version != VERSION:
+                raise IndexFormatError(
+                    f"The index in {location} has format version {version}; this rag_kit reads {VERSION}. Take the "
+                    "rag_kit that wrote it, or ingest again under another name."
+                )
+            if state.embedding is not None:
+                check_model(location, state.embedding, embedding, writing=check and writable)
+            return store
+        except BaseException:
+            store.close()
+            raise
+
     @property
     def _pool(self) -> ConnectionPool[psycopg.Connection[Any]]:
         """The connections of this process: one that was forked must not speak on those of its parent."""
         process = os.getpid()
         if process not in self._pools:
             made: ConnectionPool[psycopg.Connection[Any]] = ConnectionPool(
-                self.path.conninfo,
+                self.location.conninfo,
                 min_size=0,
-                max_size=_MOST,
-                timeout=_WAIT,
+                max_size=_MAX_CONNECTIONS,
+                timeout=_TIMEOUT,
                 open=False,
                 kwargs=dict(_CONNECT),
             )
@@ -90,19 +148,19 @@ class PostgresStore(Store):
         try:
             yield
         except PoolClosed as error:
-            raise DocumentIndexError(f"The index in {self.path} was closed. Open it again.") from error
+            raise DocumentIndexError(f"The index in {self.location} was closed. Open it again.") from error
         except psycopg.Error as error:
-            raise explanation(error, self.path) from error
+            raise explanation(error, self.location) from error
 
     def _probe(self) -> psycopg.Connection[Any]:
         """A connection made by hand: a pool would hide why there is none, and wait."""
-        return psycopg.connect(self.path.conninfo, **_CONNECT)  # type: ignore[arg-type]
+        return psycopg.connect(self.location.conninfo, **_CONNECT)  # type: ignore[arg-type]
 
     def _refuse_tenants(self, native: psycopg.Connection[Any]) -> None:
         """Raise InvalidInputError where the role would see rows of tenants, which policies do not keep from it."""
-        there = native.execute("SELECT to_regclass(%s)", (f"{self.path.index}.meta",)).fetchone()
+        there = native.execute("SELECT to_regclass(%s)", (f"{self.location.index}.meta",)).fetchone()
         if there and there[0] and native.execute("SELECT 1 FROM meta WHERE tenant <> ''").fetchone():
-            raise InvalidInputError(_PLAIN.format(self.path))
+            raise InvalidInputError(_PLAIN.format(self.location))
 
     def _begun(self, statement: sql.Composed) -> psycopg.Connection[Any]:
         """A connection of the pool in a new transaction; one that the server has dropped is replaced."""
@@ -133,7 +191,7 @@ class PostgresStore(Store):
             if not native.closed and native.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
                 native.execute("ROLLBACK")
         except psycopg.Error as error:
-            logger.debug("a connection to %s was lost: %s", self.path, error)
+            logger.debug("a connection to %s was lost: %s", self.location, error)
         finally:
             self._pool.putconn(native)
 
@@ -156,7 +214,7 @@ class PostgresStore(Store):
     def separate_transaction(self) -> Iterator[Connection]:
         """A transaction on a connection of its own, which does not wait for other writers.
 
-        It is committed at the end of the block, also if an open write transaction is rolled back later.
+        It is committed at the end of the block, also if an open write transaction is undone later.
         """
         with self.explained():
             native = self._begun(self._separate)
@@ -166,58 +224,65 @@ class PostgresStore(Store):
             finally:
                 self._give_back(native)
 
-    def _begin(self) -> Connection:
-        if not self._writable:
+    @contextmanager
+    def _transaction(self) -> Iterator[Connection]:
+        if not self.writable:
             raise DocumentIndexError(
-                f"The index in {self.path} was opened for reading. Open it with DocumentIndex.open(url, mode='w')."
+                f"The index in {self.location} was opened for reading. Open it with "
+                "DocumentIndex.open(url, mode='w')."
             )
-        return PostgresConnection(self._begun(self._write))
-
-    def _commit(self, connection: Connection) -> None:
-        """Commit; the connection goes back to the pool in any case, rolled back where an error left it open."""
-        assert isinstance(connection, PostgresConnection)
+        native = self._begun(self._write)
         try:
-            self._before_commit(connection)
+            yield (connection := PostgresConnection(native))
+            self._follow(connection)
             # a transaction in which a statement failed answers COMMIT with ROLLBACK
-            if connection.native.execute("COMMIT").statusmessage != "COMMIT":
+            if native.execute("COMMIT").statusmessage != "COMMIT":
                 raise DocumentIndexError(
-                    f"{self.path} has undone the write, after an error in it. Nothing was changed."
+                    f"{self.location} has undone the write, after an error in it. Nothing was changed."
                 )
         finally:
-            self._give_back(connection.native)
+            self._give_back(native)
 
-    def _rollback(self, connection: Connection) -> None:
-        assert isinstance(connection, PostgresConnection)
-        self._give_back(connection.native)
-
-    def state(self, connection: Connection | None = None) -> State:
-        """See `Store`."""
-        if connection is None or connection.execute("SELECT 1 FROM meta").fetchone():
-            return super().state(connection)
-        raise IndexMissingError(
-            f"There is no index in {self.path}. Make one: rag-kit ingest PATH --index '{self.path}'"
-        )
+    def _follow(self, connection: Connection) -> None:
+        """Let the legs follow what the open transaction has written; then nobody needs the removals any more."""
+        if not connection.execute("SELECT 1 FROM meta").fetchone():
+            return  # the index itself was removed
+        state = self.state(connection)
+        if state.floor == state.generation:
+            return
+        for leg in self.legs:
+            leg.apply(connection, state)
+        connection.execute("DELETE FROM removed")
+        connection.execute(replacing("meta", "key", "value"), ("floor", json.dumps(state.generation)))
 
     def damage(self, connection: Connection) -> str:
         """See `Store`; a server looks after its files itself."""
         return ""
 
-    def close(self) -> None:
+    def keyword_view(self) -> KeywordView:
         """See `Store`."""
-        self._pool.close()
+        return PostgresKeywordView(self, self.keyword.analyzer)
 
+    def passes(self, connection: Connection, state: State, where: Filter) -> Callable[[int], bool]:
+        """See `Store`."""
+        passes = compile_filter(where)
+        rows = connection.execute("SELECT n, metadata FROM chunks").fetchall()
+        return frozenset(n for n, metadata in rows if passes(json.loads(metadata))).__contains__
 
-def _skips_policies(probe: psycopg.Connection[Any], location: Location) -> bool:
-    """Whether the role of a connection skips row-level security; such a one is refused where a tenant is named."""
-    query = "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
-    skips = probe.execute(query).fetchone() != (False,)
-    if skips and location.tenant:
-        raise InvalidInputError(_PLAIN.format(location))
-    return skips
+    @property
+    def replies(self) -> PostgresReplies:
+        """See `Store`."""
+        return PostgresReplies(self.reading, self.separate_transaction)
 
+    def flush(self) -> None:
+        """See `Store`; nothing: the legs follow inside each transaction."""
 
-def _schema_of_types(probe: psycopg.Connection[Any]) -> str:
-    """The schema that pgvector is in, or will be."""
-    query = "SELECT extnamespace::regnamespace::name FROM pg_extension WHERE extname = 'vector'"
-    row = probe.execute(query).fetchone()
-    return "public" if row is None else str(row[0])
+    def close(self, keep: Collection[str] | None = None) -> None:
+        """See `Store`; an index that holds something is not removed, for other writers may have come in."""
+        try:
+            if keep is not None:
+                with self.writing() as connection:
+                    if self.state(connection).generation == 0:
+                        connection.execute("DELETE FROM meta")
+        finally:
+            self._pool.close()

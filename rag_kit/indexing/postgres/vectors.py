@@ -3,52 +3,41 @@
 from __future__ import annotations
 
 import hashlib
-import struct
+import math
+from collections.abc import Generator
+from contextlib import closing
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import psycopg
 from psycopg import sql
-from psycopg.adapt import Dumper
-from psycopg.pq import Format
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.vectors import Vectors, best, unit
-from rag_kit.indexing.postgres.filters import where_sql
+from rag_kit.indexing.postgres.filtering import passing
 
 if TYPE_CHECKING:
     from rag_kit.documents import Filter
     from rag_kit.indexing.document_index.report import IndexReport
-    from rag_kit.indexing.document_index.store import State
+    from rag_kit.indexing.document_index.state import State
 
 #: Up to so many vectors of a tenant, each search reads all; above, it asks HNSW (benchmarks/bench_postgres_vectors.py).
 EXACT_ROWS = 20_000
 _LONGEST, _LONGEST_INDEXED = 16_000, 4_000  # numbers of a vector that halfvec holds, and that HNSW takes
 _KEPT = 200  # candidates that HNSW keeps while it searches
 _LEAST, _PER_HIT = 30, 3  # candidates that are taken of it: at least, and for each hit that is asked for
-#: Where a filter lets few rows through, HNSW gives one for so many of all at most: to read all takes no longer then.
-READ_PER_SCANNED = 30
+#: So many rows HNSW gives at most, for the filter to choose from; then all are read.
+SCANNED = 5000
 _VISITED = 20  # more than HNSW visits for each row that it gives; where it stops early, it gives worse ones
-_SPARE = 50  # so many more than are asked for are read at first
 _MARGIN = 0.0025  # above what half precision changes in the difference of two cosines
-_PAGE = 1000
+_FIRST_PAGE, _PAGE = 100, 5000  # rows that are read together
 # of the vectors written after a generation: those that `nearest` lacks, or has of another model or generation
 _LACKING = (
     "FROM vectors v LEFT JOIN nearest l USING (tenant, n) "
     "WHERE (l.model, l.generation) IS DISTINCT FROM (%s, v.generation) AND v.generation > %s"
 )
 _MEMORY = 2**31  # most bytes for building HNSW
-
-
-class _Reals(Dumper):
-    """A vector as real[] in binary, whose number is the same in every database, unlike those of pgvector's types."""
-
-    oid, format = 1021, Format.BINARY
-
-    def dump(self, obj: Vectors) -> bytes:
-        items = np.empty(len(obj), [("size", ">i4"), ("value", ">f4")])
-        items["size"], items["value"] = 4, obj
-        return struct.pack(">5i", 1, 0, 700, len(obj), 1) + items.tobytes()
 
 
 class PostgresVectorLeg:
@@ -111,7 +100,6 @@ class PostgresVectorLeg:
         if native.execute("SELECT 1 FROM nearest WHERE model = %s LIMIT 1", (model,)).fetchone() is None:
             since = -1  # all are by another model than before
         with native.cursor() as writer, native.cursor("rag_kit_vectors") as reader:
-            writer.adapters.register_dumper(np.ndarray, _Reals)
             query = f"SELECT v.n, v.vector, v.generation {_LACKING} ORDER BY v.n"
             reader.execute(query, (model, since), binary=True)
             while page := reader.fetchmany(_PAGE):
@@ -121,7 +109,7 @@ class PostgresVectorLeg:
                     "INSERT INTO nearest (n, model, unit, generation) VALUES (%s, %s, %s::halfvec, %s) "
                     "ON CONFLICT (tenant, n) DO UPDATE SET model = excluded.model, unit = excluded.unit, "
                     "generation = excluded.generation",
-                    [(n, model, unit(row), at) for n, (row, at) in rows.items()],
+                    [(n, model, _text(unit(row)), at) for n, (row, at) in rows.items()],
                 )
                 if damaged := [n for n, *_ in page if n not in rows]:
                     writer.execute("DELETE FROM nearest WHERE n = ANY (%s)", (damaged,))
@@ -134,53 +122,61 @@ class _Search:
     def __init__(
         self, native: psycopg.Connection[Any], state: State, query: Vectors, where: Filter | None
     ) -> None:
-        self._native, self._state, self._query = native, state, query
-        self._condition, self._values = where_sql(where)
-        self._join = "JOIN chunks c USING (tenant, n) " if where else ""
+        self._native, self._state, self._where = native, state, where
+        self._query = sql.Literal(_text(query))
 
     def by_graph(self, wanted: int) -> list[int] | None:
-        """So many candidates by HNSW; ``None`` where reading all is quicker, or it finds too few that pass."""
+        """So many candidates by HNSW; ``None`` where there is no such index, or too few rows pass the filter."""
         tenant = _tenant_with_graph(self._native, self._state)
-        if tenant is None or (rows := _estimate(self._native)) <= EXACT_ROWS:
+        if tenant is None:
             return None
-        if (given := rows // READ_PER_SCANNED) < wanted:
-            return None
-        size = self._state.dimension
         # without sorting there is no plan but along the index
         settings = (
             "SET LOCAL enable_sort = off; SET LOCAL hnsw.iterative_scan = relaxed_order; "
             f"SET LOCAL hnsw.scan_mem_multiplier = 64; SET LOCAL hnsw.ef_search = {_KEPT}; "
-            f"SET LOCAL hnsw.max_scan_tuples = {_VISITED * given}"
+            f"SET LOCAL hnsw.max_scan_tuples = {max(1, _VISITED * SCANNED)}"
         )
-        nearest = (
-            "SELECT n, tenant FROM nearest WHERE tenant = %s AND model = %s "
-            f"ORDER BY (unit::halfvec({size})) <#> %s::halfvec({size}) LIMIT %s"
+        query = sql.SQL(
+            "SELECT n, 0 FROM nearest WHERE tenant = {} AND model = {} "
+            "ORDER BY (unit::halfvec({size})) <#> {}::halfvec({size}) LIMIT {}"
+        ).format(
+            sql.Literal(tenant),
+            sql.Literal(_model(self._state)),
+            self._query,
+            sql.Literal(SCANNED),
+            size=sql.Literal(self._state.dimension),
         )
-        # OFFSET 0: row by row until enough pass, whatever the server believes of the condition
-        passes = f"(SELECT FROM chunks c WHERE c.n = l.n AND {self._condition} OFFSET 0)"
-        query = f"SELECT n FROM ({nearest}) AS l, LATERAL {passes} AS passes LIMIT %s"
-        values = [tenant, _model(self._state), self._query, given, *self._values, wanted]
         with self._native.transaction(force_rollback=True):
             self._native.execute(settings)
-            found = self._run(query, values)
-        return [n for (n,) in found] if len(found) == wanted else None
+            with closing(self._rows(query)) as rows:
+                numbers = [n for n, _ in islice(rows, wanted)]
+        return numbers if len(numbers) == wanted else None
 
     def by_reading(self, k: int) -> list[int]:
         """The k nearest of all, and whatever half precision cannot tell from them."""
-        query = "SELECT n, l.unit <#> %s::halfvec AS distance FROM nearest l "
-        query += f"{self._join}WHERE l.model = %s AND {self._condition}"
-        values = [self._query, _model(self._state), *self._values]
-        found = self._run(f"{query} ORDER BY distance LIMIT %s", [*values, k + _SPARE])
-        limit = found[min(k, len(found)) - 1][1] + _MARGIN if found else 0.0
-        if len(found) == k + _SPARE and found[-1][1] <= limit:  # there may be more that are as near
-            found = self._run(f"SELECT * FROM ({query}) AS rows WHERE distance <= %s", [*values, limit])
-        return [n for n, distance in found if distance <= limit]
+        query = sql.SQL(
+            "SELECT n, unit <#> {}::halfvec AS distance FROM nearest WHERE model = {} ORDER BY distance"
+        ).format(self._query, sql.Literal(_model(self._state)))
+        numbers: list[int] = []
+        limit = math.inf
+        with closing(self._rows(query)) as rows:
+            for n, distance in rows:
+                if distance > limit:
+                    break
+                numbers.append(n)
+                if len(numbers) == k:
+                    limit = distance + _MARGIN
+        return numbers
 
-    def _run(self, query: str, values: list[Any]) -> list[Any]:
-        with self._native.cursor() as cursor:
-            cursor.adapters.register_dumper(np.ndarray, _Reals)
-            # a plan that is kept would know neither tenant nor model, and so could not take their index
-            return cursor.execute(query, values, prepare=False).fetchall()
+    def _rows(self, query: sql.Composed) -> Generator[tuple[int, float]]:
+        """Number and distance of the rows of a query that pass the filter, in its order, read in growing pages."""
+        page = _FIRST_PAGE
+        with self._native.cursor("nearest") as cursor:
+            cursor.execute(query)
+            while rows := cursor.fetchmany(page):
+                ids = passing(self._native, [n for n, _ in rows], self._where)
+                yield from (row for row in rows if row[0] in ids)
+                page = min(4 * page, _PAGE)
 
 
 def _tenant_with_graph(native: psycopg.Connection[Any], state: State) -> str | None:
@@ -188,12 +184,6 @@ def _tenant_with_graph(native: psycopg.Connection[Any], state: State) -> str | N
     query = "SELECT current_setting('rag_kit.tenant') WHERE to_regclass(%s) IS NOT NULL"
     found = native.execute(query, (_index_name(state),)).fetchone()
     return None if found is None else str(found[0])
-
-
-def _estimate(native: psycopg.Connection[Any]) -> int:
-    """About how many vectors the tenant has, by the statistics of the server: to count them would take too long."""
-    [(plan,)] = native.execute("EXPLAIN (FORMAT JSON) SELECT FROM nearest").fetchall()
-    return int(plan[0]["Plan"]["Plan Rows"])
 
 
 def _make_graph(native: psycopg.Connection[Any], state: State) -> None:
@@ -221,13 +211,15 @@ def _make_graph(native: psycopg.Connection[Any], state: State) -> None:
     ).format(
         sql.Identifier(_index_name(state)), sql.Literal(size), sql.Literal(tenant), sql.Literal(_model(state))
     )
-    try:
-        with native.transaction():
-            native.execute(statement)
-    except psycopg.errors.DiskFull:  # containers have little memory that several workers can share
-        native.execute("SELECT set_config('max_parallel_maintenance_workers', '0', true)")
-        native.execute(statement)
+    # one worker: containers have little memory that several can share
+    native.execute("SELECT set_config('max_parallel_maintenance_workers', '0', true)")
+    native.execute(statement)
     native.execute("ANALYZE nearest")
+
+
+def _text(vector: Vectors) -> str:
+    """A vector as pgvector reads it."""
+    return str(vector.tolist())
 
 
 def _model(state: State) -> str:

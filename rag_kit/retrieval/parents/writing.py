@@ -147,10 +147,10 @@ def _temporary(embeddings: Embeddings | None) -> DocumentIndex:
     """An index in a temporary folder, which is removed with the last reference to it."""
     folder = Path(tempfile.mkdtemp(prefix="rag-kit-"))
     index = DocumentIndex.create(folder / "index", embeddings=embeddings)
-    weakref.finalize(index, _remove, index._backend, folder)
+    weakref.finalize(index, _remove, index._store, folder)
     return index
 
 
-def _remove(backend: Any, folder: Path) -> None:
-    backend.close()
+def _remove(store: Any, folder: Path) -> None:
+    store.close()
     shutil.rmtree(folder, ignore_errors=True)

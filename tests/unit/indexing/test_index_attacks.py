@@ -187,7 +187,7 @@ def test_a_full_disk_at_close_does_not_hide_the_first_error(
 def test_the_advice_about_a_wrong_fact_holds(index_folder: Path, key: str, value: str) -> None:
     """Repair, which cannot help, is not recommended; what helps is."""
     execute(index_folder, "UPDATE meta SET value = ? WHERE key = ?", value, key)
-    with pytest.raises(IndexFormatError, match=f"'{key}'") as caught:
+    with pytest.raises(IndexFormatError, match="meta") as caught:
         DocumentIndex.open(index_folder, embeddings=WordEmbeddings())
     assert "rag-kit repair" not in str(caught.value)
     assert "backup" in str(caught.value) and "ingest again into a new folder" in str(caught.value)

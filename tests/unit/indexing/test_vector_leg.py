@@ -201,9 +201,9 @@ def test_a_newer_format_is_refused(large: Path, tmp_path: Path) -> None:
     """A store of a version to come is refused by its number, for reading, writing and repair."""
     folder = shutil.copytree(large, tmp_path / "index")
     with closing(sqlite3.connect(folder / "store.sqlite3")) as connection, connection:
-        connection.execute("UPDATE meta SET value = '4' WHERE key = 'version'")
+        connection.execute("UPDATE meta SET value = '9' WHERE key = 'version'")
     for mode in ("r", "w"):
-        with pytest.raises(IndexFormatError, match="version 4"):
+        with pytest.raises(IndexFormatError, match="version 9"):
             DocumentIndex.open(folder, mode=mode, check=False)  # type: ignore[arg-type]
 
 

@@ -3,19 +3,16 @@
 
 CREATE TABLE keyword_documents (
     tenant text NOT NULL DEFAULT current_setting('rag_kit.tenant'),
-    slot integer NOT NULL,  -- dense numbers from 0, taken again after a removal: what postings name
-    n bigint,               -- of the chunk; null in a free slot
+    n bigint NOT NULL,      -- of the chunk
     length integer NOT NULL,
     terms text NOT NULL,    -- a term and its count on each line: what is taken back when the text changes
-    PRIMARY KEY (tenant, slot) INCLUDE (n),
-    UNIQUE (tenant, n)
+    PRIMARY KEY (tenant, n)
 );
-CREATE INDEX keyword_documents_free ON keyword_documents (tenant, slot) WHERE n IS NULL;
 
 CREATE TABLE keyword_postings (
     tenant text NOT NULL DEFAULT current_setting('rag_kit.tenant'),
     term text COLLATE "C" NOT NULL,
-    block integer NOT NULL,                  -- slots divided by the size of a block
+    block bigint NOT NULL,                   -- numbers of chunks divided by the size of a block
     packed bytea STORAGE EXTERNAL NOT NULL,  -- eight bytes a posting, in no order
     PRIMARY KEY (tenant, term, block)
 );
@@ -24,7 +21,6 @@ CREATE TABLE keyword_counts (
     tenant text PRIMARY KEY DEFAULT current_setting('rag_kit.tenant'),
     documents bigint NOT NULL,
     tokens bigint NOT NULL,
-    slots integer NOT NULL,      -- free ones too
     generation bigint NOT NULL   -- of the store, which the leg has followed
 );
 

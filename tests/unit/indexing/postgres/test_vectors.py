@@ -143,13 +143,13 @@ def graph(server: str) -> Iterator[DocumentIndex]:
             yield index
 
 
-@pytest.mark.parametrize("read_per_scanned", [1, 20])
+@pytest.mark.parametrize("scanned", [1000, 100])
 @pytest.mark.parametrize("share", [100, 50, 10, 1])
 def test_hnsw_finds_nearly_all(
-    graph: DocumentIndex, share: int, read_per_scanned: int, monkeypatch: pytest.MonkeyPatch
+    graph: DocumentIndex, share: int, scanned: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With an HNSW index recall@10 is .97 or more, also where a filter lets few of the rows that it gives through."""
-    monkeypatch.setattr("rag_kit.indexing.postgres.vectors.READ_PER_SCANNED", read_per_scanned)
+    monkeypatch.setattr("rag_kit.indexing.postgres.vectors.SCANNED", scanned)
     rows = np.array([vector(n, 0, 32) for n in range(1000, 3000) if n % 100 < share])
     rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-30)
     recalls = []

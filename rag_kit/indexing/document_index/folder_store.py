@@ -1,0 +1,257 @@
+"""An index in a folder: a SQLite file, files of the legs, one writer at a time."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rag_kit.errors import DocumentIndexError, IndexFormatError, IndexMissingError, InvalidInputError
+from rag_kit.indexing.document_index.embedding import check_model
+from rag_kit.indexing.document_index.folder import (
+    REPLIES,
+    STORE,
+    is_part,
+    lock_for_writing,
+    prepare_new,
+    refuse_links,
+    remove_parts,
+)
+from rag_kit.indexing.document_index.keyword import KeywordLeg, KeywordView
+from rag_kit.indexing.document_index.sql import Connection
+from rag_kit.indexing.document_index.sqlite_file import connect_reader, connect_writer, explanation
+from rag_kit.indexing.document_index.state import VERSION, State, missing_index
+from rag_kit.indexing.document_index.store import Store
+from rag_kit.indexing.document_index.store_leg import StoreLeg
+from rag_kit.indexing.document_index.vector_leg import VectorLeg
+
+if TYPE_CHECKING:
+    from filelock import FileLock
+
+    from rag_kit.documents import Filter
+    from rag_kit.indexing.document_index.connected_store import ConnectedStore
+
+logger = logging.getLogger(__name__)
+
+
+class FolderStore(Store):
+    """One connection to read, and for the writer one to write; the legs' files stand beside the SQLite file.
+
+    Reads see the last committed state, even while a write transaction is open; other threads wait.
+    """
+
+    location: Path
+    vectors: VectorLeg | StoreLeg
+
+    def __init__(self, folder: Path, lock: FileLock | None = None) -> None:
+        super().__init__(writable=lock is not None)
+        self.location, self._file = folder, folder / STORE
+        self._writer_lock, self._read_lock = lock, threading.RLock()
+        self._closed = False
+        self._writer: sqlite3.Connection | None = None
+        with self.explained():
+            if lock is not None:
+                self._writer = connect_writer(self._file)
+            self._reader = connect_reader(self._file)
+        self.keyword = KeywordLeg(folder)
+
+    @classmethod
+    def create(
+        cls,
+        folder: Path,
+        embedding: str | None,
+        settings: Mapping[str, Any],
+        wait: float,
+        connected: ConnectedStore | None,
+    ) -> FolderStore:
+        """Make an index; see ``DocumentIndex.create``."""
+        name = None if connected is None else connected.name  # connects, before there is a folder
+        prepare_new(folder)
+        refuse_links(folder)
+        with ExitStack() as undone:
+            # what a kill during an earlier create left is taken over
+            store = cls(folder, _locked(folder, wait, undone))
+            undone.callback(store.close)
+            with suppress(IndexMissingError):
+                store.state()
+                raise InvalidInputError(
+                    f"There is an index in {folder} already. Open it: DocumentIndex.open(folder, mode='w')."
+                )
+            facts = {"embedding": embedding, "settings": dict(settings), "vector_store": name}
+            store.set_meta(version=VERSION, derived=False, **facts)
+            store._choose_vector_leg(connected)
+            undone.pop_all()
+        return store
+
+    @classmethod
+    def open(
+        cls,
+        folder: Path,
+        embedding: str | None,
+        connected: ConnectedStore | None,
+        *,
+        writable: bool,
+        wait: float,
+        check: bool,
+    ) -> FolderStore:
+        """Open an index; see ``DocumentIndex.open``."""
+        refuse_links(folder)
+        with ExitStack() as undone:
+            store = _opened(folder, None, undone)
+            if writable:
+                store.close()
+                # the writer before may have taken it away
+                store = _opened(folder, _locked(folder, wait, undone), undone)
+            state = store.state()
+            if state.embedding is not None:
+                check_model(folder, state.embedding, embedding, writing=check and writable)
+            if writable:
+                _remove_later_files(folder, state)
+            store._choose_vector_leg(connected)
+            if check:
+                store.keyword.load(state)
+            undone.pop_all()
+        return store
+
+    def _choose_vector_leg(self, connected: ConnectedStore | None) -> None:
+        """Search vectors in files, or in a vector store, which a writer may give to an index that has none."""
+        state = self.state()
+        if connected is None and state.vector_store is None:
+            self.vectors = VectorLeg(self.location, self.keyword)
+        elif state.vector_store is not None or self.writable:
+            self.vectors = StoreLeg(self.location, self.keyword, connected)
+            if state.vector_store is None and connected is not None:
+                self.set_meta(vector_store=connected.name)
+        else:
+            raise InvalidInputError(
+                f"The vectors of the index in {self.location} are searched in its files. To have them in a vector "
+                "store, open it for writing once: DocumentIndex.open(folder, mode='w', embeddings=..., "
+                "vector_store=...)."
+            )
+        self.legs = (self.keyword, self.vectors)
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """See `Store`."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise explanation(error, self._file) from error
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """See `Store`; other threads wait."""
+        with self.explained(), self._read_lock:
+            nested = self._reader.in_transaction
+            if not nested:
+                self._reader.execute("BEGIN")
+            try:
+                yield self._reader
+            finally:
+                if not nested:
+                    self._reader.execute("COMMIT")
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Connection]:
+        if self._writer is None:
+            raise DocumentIndexError(
+                f"The index in {self.location} was opened for reading. "
+                "Open it with DocumentIndex.open(folder, mode='w')."
+            )
+        self._writer.execute("BEGIN IMMEDIATE")
+        try:
+            yield self._writer
+            self._writer.execute("COMMIT")
+        finally:
+            if self._writer.in_transaction:
+                self._writer.execute("ROLLBACK")
+
+    def damage(self, connection: Connection) -> str:
+        """See `Store`."""
+        try:
+            bad = [row[0] for row in connection.execute("PRAGMA quick_check(5)") if row[0] != "ok"]
+        except sqlite3.DatabaseError as error:
+            bad = [str(error)]
+        return f"{STORE} is damaged: {'; '.join(bad)}" if bad else ""
+
+    def keyword_view(self) -> KeywordView:
+        """See `Store`."""
+        with self.reading() as connection:
+            state = self.state(connection)
+            return KeywordView(self.keyword.follow(connection, state), state.derived)
+
+    def passes(self, connection: Connection, state: State, where: Filter) -> Callable[[int], bool]:
+        """See `Store`."""
+        mask = self.keyword.mask(connection, state, where)
+        return lambda n: bool(mask[n])
+
+    @property
+    def replies(self) -> Path:
+        """See `Store`."""
+        return self.location / REPLIES
+
+    def flush(self) -> None:
+        """See `Store`; the record of removals that every saved part has followed is dropped."""
+        with self.reading() as connection:
+            state = self.state(connection)
+            try:
+                saved = min(leg.apply(connection, state) for leg in self.legs)
+            except IndexFormatError:
+                raise
+            except (OSError, DocumentIndexError) as error:
+                raise DocumentIndexError(
+                    f"What the index in {self.location} derives from its store cannot be saved ({error}). Nothing is "
+                    "lost, and searches find all that was written, slower. Make room, or mend what the error says; the "
+                    "next ingest or rag-kit repair saves it."
+                ) from error
+        if saved > state.floor:
+            with self.writing() as connection:
+                connection.execute("DELETE FROM removed WHERE generation <= ?", (saved,))
+                self.set_meta(floor=saved)
+
+    def close(self, keep: Collection[str] | None = None) -> None:
+        """See `Store`; the writer folds the log into the file, so that the folder can be copied."""
+        with self.write_lock, self._read_lock:
+            if self._closed:
+                return
+            self._closed = True
+            try:
+                self._reader.close()
+                if self._writer is not None:
+                    self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            except sqlite3.Error as error:
+                # nothing is lost: the log is folded in by the next writer
+                logger.warning("%s keeps its log beside it (%s).", self._file, error)
+            if self._writer is not None:
+                self._writer.close()
+            if self._writer_lock is not None:
+                if keep is not None:
+                    remove_parts(list(self.location.iterdir()), keep)
+                self._writer_lock.release()
+
+
+def _opened(folder: Path, lock: FileLock | None, undone: ExitStack) -> FolderStore:
+    """The store of an index that was made."""
+    if not (folder / STORE).exists():
+        raise missing_index(folder)
+    store = FolderStore(folder, lock)
+    undone.callback(store.close)
+    store.state()
+    return store
+
+
+def _locked(folder: Path, wait: float, undone: ExitStack) -> FileLock:
+    lock = lock_for_writing(folder, wait)
+    undone.callback(lock.release)
+    return lock
+
+
+def _remove_later_files(folder: Path, state: State) -> None:
+    """Remove what was derived from a later state than the store's, which is a backup then."""
+    for path in folder.glob(f"*-{state.uid[:8]}-*.index"):
+        if is_part(path.name) and int(path.stem.rpartition("-")[2]) > state.generation:
+            path.unlink(missing_ok=True)
