@@ -11,7 +11,7 @@ import numpy as np
 from rag_kit.concurrency.ahead import map_ahead
 from rag_kit.errors import IndexMismatchError, InvalidInputError, LockedError, ModelOutputError
 from rag_kit.indexing.document_index.rows import text_hash
-from rag_kit.indexing.document_index.sql import Connection, chosen, in_groups, replacing
+from rag_kit.indexing.document_index.sql import Connection, in_groups, replacing, select_in
 from rag_kit.indexing.document_index.state import State
 from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.document_index.vectors import Vectors, unit
@@ -212,7 +212,7 @@ def _keep_current(store: Store, connection: Connection, state: State, name: str)
 
 def _lacking_rows(store: Store, name: str, last: int, size: int) -> list[tuple[int, bytes, str, str]]:
     """Number, hash, text and metadata of the next chunks that lack a vector."""
-    with store.looking() as connection:
+    with store.reading_uncommitted() as connection:
         lacking = _LACKING.format(_table(store.state(connection), name))
         query = f"SELECT c.n, c.hash, c.text, c.metadata {lacking} AND c.n > ? ORDER BY c.n LIMIT {size}"
         return list(connection.execute(query, (last,)).fetchall())
@@ -228,7 +228,7 @@ def _fill(
     """Embed some chunks, write the vectors of those that did not change meanwhile; count texts and chunks."""
     texts = {n: embedded_row(text, metadata) for n, _, text, metadata in rows}
     keys = {n: text_hash(text) for n, text in texts.items()}
-    with store.looking() as connection:
+    with store.reading_uncommitted() as connection:
         state = store.state(connection)
         table = _table(state, name)
         length = state.dimension if table == "vectors" else state.next_dimension
@@ -246,7 +246,7 @@ def _fill(
                 "index was changed; run the same again when it is done."
             )
         query = f"SELECT n FROM chunks WHERE n IN ({{}}) AND generation <= {state.generation}"
-        same = {n for (n,) in chosen(connection, query, keys)}
+        same = {n for (n,) in select_in(connection, query, keys)}
         generation = now.generation + (table == "vectors")
         connection.executemany(
             replacing(table, "n", "vector", "generation"),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.rows import Row, chunk_id, document_rows, documents, make_row, same_row
-from rag_kit.indexing.document_index.sql import Connection, chosen
+from rag_kit.indexing.document_index.sql import Connection, select_in
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -171,14 +171,14 @@ class FamilyView:
             "AND s.parent = c.parent) FROM chunks c WHERE parent != '' AND id IN ({})"
         )
         places = {}
-        for key, parent, ordinal, place, size in chosen(self._connection, query, ids):
+        for key, parent, ordinal, place, size in select_in(self._connection, query, ids):
             start, end, path = json.loads(place)
             places[key] = Place(parent, ordinal, start, end, tuple(Ancestor(*span) for span in path), size)
         return places
 
     def rows(self, ids: Sequence[str]) -> set[str]:
         """Which of some ids are of rows that can be found."""
-        return {key for (key,) in chosen(self._connection, "SELECT id FROM chunks WHERE id IN ({})", ids)}
+        return {key for (key,) in select_in(self._connection, "SELECT id FROM chunks WHERE id IN ({})", ids)}
 
     def parents(self, ids: Sequence[str]) -> dict[str, Document]:
         """Parents by id; what is not there is left out."""
@@ -187,7 +187,7 @@ class FamilyView:
     def metadata(self, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
         """Metadata of parents by id, without their texts."""
         query = "SELECT id, metadata FROM parents WHERE id IN ({})"
-        return {key: json.loads(metadata) for key, metadata in chosen(self._connection, query, ids)}
+        return {key: json.loads(metadata) for key, metadata in select_in(self._connection, query, ids)}
 
     def siblings(self, parent: str, first: int, last: int) -> list[Sibling]:
         """The children of a document from one number to another, both included, in order."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import sqlite3
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,6 @@ from rag_kit.indexing.document_index.folder import (
     lock_for_writing,
     prepare_new,
     refuse_links,
-    remove_parts,
 )
 from rag_kit.indexing.document_index.keyword import KeywordLeg, KeywordView
 from rag_kit.indexing.document_index.sql import Connection
@@ -47,17 +46,29 @@ class FolderStore(Store):
     location: Path
     vectors: VectorLeg | StoreLeg
 
-    def __init__(self, folder: Path, lock: FileLock | None = None) -> None:
-        super().__init__(writable=lock is not None)
+    def __init__(self, folder: Path, wait: float | None = None) -> None:
+        """Open what is there to be read; to be written with ``wait``: seconds to wait for another writer."""
+        super().__init__(writable=False)
         self.location, self._file = folder, folder / STORE
-        self._writer_lock, self._read_lock = lock, threading.RLock()
-        self._closed = False
+        self._writer_lock: FileLock | None = None
         self._writer: sqlite3.Connection | None = None
-        with self.explained():
-            if lock is not None:
-                self._writer = connect_writer(self._file)
-            self._reader = connect_reader(self._file)
+        self._reader: sqlite3.Connection | None = None
+        self._read_lock, self._closed = threading.RLock(), False
         self.keyword = KeywordLeg(folder)
+        try:
+            if wait is not None:
+                self._become_writer(wait)
+            with self.explaining_errors():
+                self._reader = connect_reader(self._file)
+        except BaseException:
+            self.close()
+            raise
+
+    def _become_writer(self, wait: float) -> None:
+        self._writer_lock = lock_for_writing(self.location, wait)
+        with self.explaining_errors():
+            self._writer = connect_writer(self._file)
+        self.writable = True
 
     @classmethod
     def create(
@@ -72,10 +83,8 @@ class FolderStore(Store):
         name = None if connected is None else connected.name  # connects, before there is a folder
         prepare_new(folder)
         refuse_links(folder)
-        with ExitStack() as undone:
-            # what a kill during an earlier create left is taken over
-            store = cls(folder, _locked(folder, wait, undone))
-            undone.callback(store.close)
+        store = cls(folder, wait)  # what a kill during an earlier create left is taken over
+        try:
             with suppress(IndexMissingError):
                 store.state()
                 raise InvalidInputError(
@@ -84,7 +93,9 @@ class FolderStore(Store):
             facts = {"embedding": embedding, "settings": dict(settings), "vector_store": name}
             store.set_meta(version=VERSION, derived=False, **facts)
             store._choose_vector_leg(connected)
-            undone.pop_all()
+        except BaseException:
+            store.close()
+            raise
         return store
 
     @classmethod
@@ -100,21 +111,23 @@ class FolderStore(Store):
     ) -> FolderStore:
         """Open an index; see ``DocumentIndex.open``."""
         refuse_links(folder)
-        with ExitStack() as undone:
-            store = _opened(folder, None, undone)
+        if not (folder / STORE).exists():
+            raise missing_index(folder)
+        store = cls(folder)
+        try:
+            state = store.state()  # what is no index gets no lock
             if writable:
-                store.close()
-                # the writer before may have taken it away
-                store = _opened(folder, _locked(folder, wait, undone), undone)
-            state = store.state()
+                store._become_writer(wait)
+                state = store.state()
+                _remove_later_files(folder, state)
             if state.embedding is not None:
                 check_model(folder, state.embedding, embedding, writing=check and writable)
-            if writable:
-                _remove_later_files(folder, state)
             store._choose_vector_leg(connected)
             if check:
                 store.keyword.load(state)
-            undone.pop_all()
+        except BaseException:
+            store.close()
+            raise
         return store
 
     def _choose_vector_leg(self, connected: ConnectedStore | None) -> None:
@@ -135,7 +148,7 @@ class FolderStore(Store):
         self.legs = (self.keyword, self.vectors)
 
     @contextmanager
-    def explained(self) -> Iterator[None]:
+    def explaining_errors(self) -> Iterator[None]:
         """See `Store`."""
         try:
             yield
@@ -145,7 +158,8 @@ class FolderStore(Store):
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """See `Store`; other threads wait."""
-        with self.explained(), self._read_lock:
+        with self.explaining_errors(), self._read_lock:
+            assert self._reader is not None
             nested = self._reader.in_transaction
             if not nested:
                 self._reader.execute("BEGIN")
@@ -213,14 +227,15 @@ class FolderStore(Store):
                 connection.execute("DELETE FROM removed WHERE generation <= ?", (saved,))
                 self.set_meta(floor=saved)
 
-    def close(self, keep: Collection[str] | None = None) -> None:
+    def close(self) -> None:
         """See `Store`; the writer folds the log into the file, so that the folder can be copied."""
         with self.write_lock, self._read_lock:
             if self._closed:
                 return
             self._closed = True
             try:
-                self._reader.close()
+                if self._reader is not None:
+                    self._reader.close()
                 if self._writer is not None:
                     self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             except sqlite3.Error as error:
@@ -229,25 +244,7 @@ class FolderStore(Store):
             if self._writer is not None:
                 self._writer.close()
             if self._writer_lock is not None:
-                if keep is not None:
-                    remove_parts(list(self.location.iterdir()), keep)
                 self._writer_lock.release()
-
-
-def _opened(folder: Path, lock: FileLock | None, undone: ExitStack) -> FolderStore:
-    """The store of an index that was made."""
-    if not (folder / STORE).exists():
-        raise missing_index(folder)
-    store = FolderStore(folder, lock)
-    undone.callback(store.close)
-    store.state()
-    return store
-
-
-def _locked(folder: Path, wait: float, undone: ExitStack) -> FileLock:
-    lock = lock_for_writing(folder, wait)
-    undone.callback(lock.release)
-    return lock
 
 
 def _remove_later_files(folder: Path, state: State) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -223,11 +223,7 @@ class DocumentIndex(WritableIndex):
         """Close without writing what is derived; the next writer does it."""
         self._close(flush=False)
 
-    def withdraw(self, keep: Collection[str]) -> None:
-        """Close, and remove the index's own files, but those of some names, while no other writer can come in."""
-        self._close(flush=False, keep=keep)
-
-    def _close(self, *, flush: bool, keep: Collection[str] | None = None) -> None:
+    def _close(self, *, flush: bool) -> None:
         if self._closed:
             return
         self._closed = True
@@ -235,7 +231,7 @@ class DocumentIndex(WritableIndex):
             if flush and self._store.writable and self._check:
                 self.flush()
         finally:
-            self._store.close(keep)
+            self._store.close()
 
     def __enter__(self) -> DocumentIndex:
         return self

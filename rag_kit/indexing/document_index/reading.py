@@ -17,7 +17,7 @@ from rag_kit.indexing.document_index.families import FamilyView
 from rag_kit.indexing.document_index.keyword import KeywordView
 from rag_kit.indexing.document_index.report import IndexReport
 from rag_kit.indexing.document_index.rows import documents
-from rag_kit.indexing.document_index.sql import Connection, chosen
+from rag_kit.indexing.document_index.sql import Connection, select_in
 from rag_kit.indexing.document_index.state import State
 from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.searched import REPRESENTATION, passages
@@ -119,7 +119,7 @@ class ReadableIndex:
         query = "SELECT c.id, v.vector FROM chunks c JOIN vectors v USING (n) WHERE c.id IN ({})"
         with self._store.reading() as connection:
             size = 4 * (self._store.state(connection).dimension or 0)
-            found = {key: blob for key, blob in chosen(connection, query, ids) if len(blob) == size}
+            found = {key: blob for key, blob in select_in(connection, query, ids) if len(blob) == size}
         arrays = {key: np.frombuffer(found[key], "<f4") for key in ids if key in found}
         return {key: array.tolist() for key, array in arrays.items() if np.isfinite(array).all()}
 

@@ -12,7 +12,7 @@ from rag_kit.documents.identity import to_plain
 from rag_kit.documents.provenance import strip_provenance
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25.parameters import documents_of
-from rag_kit.indexing.document_index.sql import Connection, chosen
+from rag_kit.indexing.document_index.sql import Connection, select_in
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -144,7 +144,7 @@ def document(key: str, text: str, metadata: str) -> Document:
 def documents(connection: Connection, ids: Sequence[str], table: str = "chunks") -> dict[str, Document]:
     """Documents of a table by id; what is not there is left out."""
     query = f"SELECT id, text, metadata FROM {table} WHERE id IN ({{}})"
-    return {row[0]: document(*row) for row in chosen(connection, query, ids)}
+    return {row[0]: document(*row) for row in select_in(connection, query, ids)}
 
 
 def changed_documents(connection: Connection, since: int) -> list[Document]:

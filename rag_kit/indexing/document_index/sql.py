@@ -31,12 +31,12 @@ def replacing(table: str, key: str, *columns: str) -> str:
     )
 
 
-def chosen(connection: Connection, query: str, values: Iterable[Any]) -> Iterator[Any]:
+def select_in(connection: Connection, query: str, values: Iterable[Any]) -> Iterator[Any]:
     """The rows of a query for any number of values, which stand where ``{}`` does.
 
     Example:
         >>> import sqlite3
-        >>> list(chosen(sqlite3.connect(":memory:"), "SELECT 3 WHERE 3 IN ({})", [2, 3]))
+        >>> list(select_in(sqlite3.connect(":memory:"), "SELECT 3 WHERE 3 IN ({})", [2, 3]))
         [(3,)]
     """
     for group in in_groups(values):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -75,7 +75,7 @@ class Store(ABC):
         self._open: Connection | None = None
 
     @abstractmethod
-    def explained(self) -> AbstractContextManager[None]:
+    def explaining_errors(self) -> AbstractContextManager[None]:
         """Turn the database's errors into ours."""
 
     @abstractmethod
@@ -112,8 +112,8 @@ class Store(ABC):
         """Save what the legs have not saved yet."""
 
     @abstractmethod
-    def close(self, keep: Collection[str] | None = None) -> None:
-        """Let go; with ``keep`` the index is removed, but for files of these names."""
+    def close(self) -> None:
+        """Let go of files and connections."""
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
@@ -122,7 +122,7 @@ class Store(ABC):
         Raises:
             DocumentIndexError: The index was opened for reading, or the database cannot write.
         """
-        with self.write_lock, self.explained():
+        with self.write_lock, self.explaining_errors():
             if self._open is not None:
                 yield self._open
                 return
@@ -134,7 +134,7 @@ class Store(ABC):
                     self._open = None
 
     @contextmanager
-    def looking(self) -> Iterator[Connection]:
+    def reading_uncommitted(self) -> Iterator[Connection]:
         """As ``reading``, but inside an open write transaction with what it has written so far."""
         with self.write_lock:
             if self._open is not None:

@@ -23,7 +23,7 @@ from rag_kit.indexing.document_index.report import IndexReport
 from rag_kit.indexing.document_index.sql import Connection
 from rag_kit.indexing.document_index.state import State
 from rag_kit.indexing.document_index.vector_file import Numbers, stored_blocks
-from rag_kit.indexing.document_index.vector_leg import named, numbers_of
+from rag_kit.indexing.document_index.vector_leg import best_by_id, numbers_of
 from rag_kit.indexing.document_index.vectors import Vectors, near_best
 
 logger = logging.getLogger(__name__)
@@ -67,17 +67,19 @@ class StoreLeg(FileLeg):
             )
         mask = None if where is None else self._keyword.mask(connection, state, where)
         file, since = self._filled(connection, state, store)
-        changed = _changed(connection, since)
-        numbers, scores = _scored(connection, state, query, changed, mask)
+        changed = _changed_numbers(connection, since)
+        numbers, scores = _score_candidates(connection, state, query, changed, mask)
         if file is not None:
             # the store is not told of filters, and knows nothing of ties
             found = store.nearest(state, query, k + _MORE if mask is None else 4 * k + _MORE_FILTERED)
-            more, cosines = _scored(connection, state, query, np.setdiff1d(found, changed), mask)
+            more, cosines = _score_candidates(connection, state, query, np.setdiff1d(found, changed), mask)
             numbers, scores = np.append(numbers, more), np.append(scores, cosines)
             # too few of what it gave pass the filter, or a writer changes it
             if len(numbers) < k or not file.exists():
-                numbers, scores = _scored(connection, state, query, _changed(connection, -1), mask)
-        return named(connection, *near_best(numbers, scores, k), k)
+                numbers, scores = _score_candidates(
+                    connection, state, query, _changed_numbers(connection, -1), mask
+                )
+        return best_by_id(connection, *near_best(numbers, scores, k), k)
 
     def _filled(self, connection: Connection, state: State, store: ConnectedStore) -> tuple[Path | None, int]:
         """The file of the generation as of which the store can be asked; ``None`` and -1 where it cannot."""
@@ -102,7 +104,7 @@ class StoreLeg(FileLeg):
         """Bring the store to the present generation, from that of the newest file, or from nothing."""
         assert self._store is not None
         since = self._saved(state)
-        changed = _changed(connection, since)
+        changed = _changed_numbers(connection, since)
         doomed = np.sort(numbers_of(connection, "SELECT n FROM removed WHERE generation > ?", since))
         self._remove_files(state)
         # some lose rows that are deleted before they are added again
@@ -140,8 +142,8 @@ class StoreLeg(FileLeg):
     ) -> None:
         if (since := self._saved(state)) < 0:
             return
-        alive, dimension = _changed(connection, -1), state.dimension or 0
-        numbers = np.setdiff1d(alive, _changed(connection, since))
+        alive, dimension = _changed_numbers(connection, -1), state.dimension or 0
+        numbers = np.setdiff1d(alive, _changed_numbers(connection, since))
         equal = Counter(
             hash(row.tobytes()) for _, rows in stored_blocks(connection, alive, dimension) for row in rows
         )
@@ -161,7 +163,7 @@ def _holds_sample(connection: Connection, state: State, store: ConnectedStore, s
     sample = numbers_of(connection, query, since)
     for _, rows in stored_blocks(connection, sample, state.dimension or 0):
         for row in rows:
-            _, cosines = _scored(connection, state, row, store.nearest(state, row, _MORE), None)
+            _, cosines = _score_candidates(connection, state, row, store.nearest(state, row, _MORE), None)
             if cosines.max(initial=-1) > 1 - 1e-4 or not row.any():
                 return True
     if len(sample):
@@ -171,13 +173,13 @@ def _holds_sample(connection: Connection, state: State, store: ConnectedStore, s
     return not len(sample)
 
 
-def _changed(connection: Connection, since: int) -> Numbers:
+def _changed_numbers(connection: Connection, since: int) -> Numbers:
     """Numbers of the rows whose vectors were written after a generation."""
     # sorted here: for an ORDER BY, SQLite would read all rows
     return np.sort(numbers_of(connection, "SELECT n FROM vectors WHERE generation > ?", since))
 
 
-def _scored(
+def _score_candidates(
     connection: Connection, state: State, query: Vectors, numbers: Numbers, mask: Mask | None
 ) -> tuple[Numbers, Vectors]:
     """Rows that are in the index and pass, and their cosines: in double precision, so that equal ones tie."""

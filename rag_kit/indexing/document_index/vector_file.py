@@ -127,7 +127,7 @@ def write(path: Path, blocks: Blocks, dimension: int) -> None:
     replace_file(path, fill, mode=0o600)
 
 
-def mapped(path: Path) -> Segment:
+def open_file(path: Path) -> Segment:
     """The segment in a file, of which only the row numbers are read yet.
 
     Raises:

@@ -19,8 +19,15 @@ from rag_kit.indexing.document_index.keyword import KeywordLeg, Mask
 from rag_kit.indexing.document_index.report import IndexReport
 from rag_kit.indexing.document_index.sql import Connection, in_groups, marks
 from rag_kit.indexing.document_index.state import State
-from rag_kit.indexing.document_index.vector_file import Numbers, Segment, in_memory, mapped, stored_blocks
-from rag_kit.indexing.document_index.vectors import Vectors, best, candidates, near_best, pack_signs, scored
+from rag_kit.indexing.document_index.vector_file import Numbers, Segment, in_memory, open_file, stored_blocks
+from rag_kit.indexing.document_index.vectors import (
+    Vectors,
+    best,
+    candidates,
+    near_best,
+    pack_signs,
+    score_rows,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -78,7 +85,7 @@ class VectorLeg(FileLeg):
             with self._lock:
                 self._view = _view_of_store(connection, state)
                 numbers, scores = _nearest(self._view, query, k, mask)
-        return named(connection, numbers, scores, k)
+        return best_by_id(connection, numbers, scores, k)
 
     def _current(self, connection: Connection, state: State) -> View:
         """The view of the state that the connection sees, loaded or brought up to date if need be."""
@@ -91,7 +98,7 @@ class VectorLeg(FileLeg):
                 view = self._newest(state, view)
                 if view is None or view.generation < state.floor:
                     view = _view_of_store(connection, state)
-                self._view, self._model = _advanced(view, connection, state), state.embedding
+                self._view, self._model = _bring_up_to_date(view, connection, state), state.embedding
                 return self._view
             return view
 
@@ -101,7 +108,7 @@ class VectorLeg(FileLeg):
             if view is not None and generation <= view.generation:
                 return view
             try:
-                return View(generation, mapped(path), None, in_memory([], state.dimension or 0))
+                return View(generation, open_file(path), None, in_memory([], state.dimension or 0))
             except FileNotFoundError:
                 continue  # a writer has just put a newer one in its place
             except (IndexFormatError, OSError) as error:
@@ -123,7 +130,7 @@ class VectorLeg(FileLeg):
     def _save(self, connection: Connection, state: State, path: Path) -> None:
         dimension = state.dimension or 0
         vector_file.write(path, vector_file.all_blocks(connection, dimension), dimension)
-        self._view = View(state.generation, mapped(path), None, in_memory([], dimension))
+        self._view = View(state.generation, open_file(path), None, in_memory([], dimension))
         self._model = state.embedding
 
     def verify(self, connection: Connection, state: State, report: IndexReport) -> None:
@@ -133,7 +140,7 @@ class VectorLeg(FileLeg):
         self.check_saved(connection, state, report)
         try:
             generation, path = next(iter(self.readable(state)))
-            file = mapped(path)
+            file = open_file(path)
         except (StopIteration, FileNotFoundError):
             return  # lost, or a writer has just put one of a later state in its place
         except (IndexFormatError, OSError) as error:
@@ -142,14 +149,14 @@ class VectorLeg(FileLeg):
         stored = numbers_of(connection, "SELECT n FROM vectors WHERE generation <= ? ORDER BY n", generation)
         if len(lacking := np.setdiff1d(stored, file.numbers)):
             report.problems.append(f"vectors: {len(lacking)} rows are missing from the file")
-        if len(np.setdiff1d(file.numbers, np.append(stored, _changed(connection, generation)))):
+        if len(np.setdiff1d(file.numbers, np.append(stored, _changed_numbers(connection, generation)))):
             report.problems.append("vectors: the file holds rows that should be gone")
         if not file.is_sound():
             report.problems.append(f"vectors: {path.name} is not what was written")
         report.checked["vector rows"] = len(file.numbers)
 
 
-def named(connection: Connection, numbers: Numbers, scores: Vectors, k: int) -> list[tuple[str, float]]:
+def best_by_id(connection: Connection, numbers: Numbers, scores: Vectors, k: int) -> list[tuple[str, float]]:
     """The k best of some rows by their ids, ties by id; rows that are gone are left out."""
     ids: dict[int, str] = {}
     for group in in_groups(numbers.tolist()):
@@ -185,7 +192,7 @@ def _of_segment(
     wanted = max(_CANDIDATES, _PER_HIT * k)
     few = count <= 2 * wanted or len(segment.numbers) <= EXACT_ROWS
     if segment.signs is None or segment.centre is None or few:
-        return scored(segment.rows, query, allowed)
+        return score_rows(segment.rows, query, allowed)
     bits = pack_signs(query[None], segment.centre)[:, 0]
     places = candidates(segment.signs, bits, wanted, allowed)
     return places, segment.rows[places] @ query
@@ -198,9 +205,9 @@ def _view_of_store(connection: Connection, state: State) -> View:
     return View(state.generation, None, None, rest)
 
 
-def _advanced(view: View, connection: Connection, state: State) -> View:
+def _bring_up_to_date(view: View, connection: Connection, state: State) -> View:
     """The view of the state that a connection sees, from that of an earlier one."""
-    changed = _changed(connection, view.generation)
+    changed = _changed_numbers(connection, view.generation)
     if not len(changed):
         return view._replace(generation=state.generation)
     live = view.live
@@ -216,7 +223,7 @@ def _advanced(view: View, connection: Connection, state: State) -> View:
     return View(state.generation, view.file, live, in_memory(blocks, dimension))
 
 
-def _changed(connection: Connection, since: int) -> Numbers:
+def _changed_numbers(connection: Connection, since: int) -> Numbers:
     """Numbers of the rows whose vectors were written, or which were removed, after a generation."""
     query = "SELECT n FROM {} WHERE generation > ?"
     return np.union1d(*(numbers_of(connection, query.format(table), since) for table in VectorLeg.tables))

@@ -80,7 +80,7 @@ def candidates(
     return np.flatnonzero(found <= limit)
 
 
-def scored(
+def score_rows(
     rows: Vectors, query: Vectors, allowed: NDArray[np.bool_] | None
 ) -> tuple[NDArray[np.int64], Vectors]:
     """Positions and scores of all rows that are allowed."""

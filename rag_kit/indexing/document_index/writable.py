@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
@@ -18,7 +19,7 @@ from rag_kit.indexing.document_index.embedding import (
 from rag_kit.indexing.document_index.families import Family, family_rows
 from rag_kit.indexing.document_index.reading import ReadableIndex
 from rag_kit.indexing.document_index.rows import Row, make_rows, text_hash
-from rag_kit.indexing.document_index.sql import chosen
+from rag_kit.indexing.document_index.sql import select_in
 from rag_kit.indexing.document_index.state import State
 from rag_kit.indexing.document_index.writing import (
     Batch,
@@ -28,10 +29,12 @@ from rag_kit.indexing.document_index.writing import (
     apply,
     known_vectors,
 )
-from rag_kit.indexing.searched import embedded_row
+from rag_kit.indexing.searched import REPRESENTATION, embedded_row
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
+
+logger = logging.getLogger(__name__)
 
 
 class WritableIndex(ReadableIndex):
@@ -48,7 +51,8 @@ class WritableIndex(ReadableIndex):
         """Add documents, or replace those with the same ids.
 
         Texts that the index holds already are not embedded again. A document with the metadata field
-        ``representation`` counts as made of others: only a filter that names the field finds it.
+        ``representation`` counts as made of others: only a filter that names the field finds it, and the log
+        says so.
 
         Args:
             documents: The documents, provenance is not stored; or families, whose documents are found by their
@@ -143,9 +147,9 @@ class WritableIndex(ReadableIndex):
         if self.embeddings is None or not rows:
             return {}
         self.add_vectors()
-        with self._store.looking() as connection:
+        with self._store.reading_uncommitted() as connection:
             known = known_vectors(connection, {row.hash for row in rows})
-        return _lacking(rows, known)
+        return _texts_without_vector(rows, known)
 
     def _apply(self, batch: Batch, vectors: Mapping[bytes, bytes]) -> WriteReport:
         embedded, known = len(vectors), dict[bytes, bytes]()
@@ -155,7 +159,7 @@ class WritableIndex(ReadableIndex):
                 check_model(self.folder, state.embedding, self._embedding_name, writing=True)
             if batch.rows and self.embeddings is not None:
                 known = {**known_vectors(connection, {row.hash for row in batch.rows}), **vectors}
-                if lost := _lacking(batch.rows, known):  # they were in the store a moment ago
+                if lost := _texts_without_vector(batch.rows, known):  # they were in the store a moment ago
                     known |= next(embed_ahead(self.embeddings, [lost], state.dimension))
                     embedded += len(lost)
             report = apply(self._store, batch, known)
@@ -210,12 +214,12 @@ class WritableIndex(ReadableIndex):
             for table in ("chunks", "parents"):
                 query = f"SELECT id, source, ordinal, text, metadata, text FROM {table} WHERE parent = '' "
                 query += "AND id IN ({})"
-                for row in chosen(connection, query, ids):
+                for row in select_in(connection, query, ids):
                     found[row[0]] = (Correction(*row), table == "parents")
         return found
 
     def _state(self) -> State:
-        with self._store.looking() as connection:
+        with self._store.reading_uncommitted() as connection:
             return self._store.state(connection)
 
     def flush(self) -> None:
@@ -240,14 +244,18 @@ def in_scope(source: str, scopes: Sequence[str] | None) -> bool:
 
 
 def _batch(documents: Sequence[Document] | Sequence[Family], ids: Sequence[str] | None) -> Batch:
-    """What adds documents or families."""
+    """What adds documents or families; the rows that searches leave out are counted in the log."""
     if isinstance(documents, Sequence) and documents and isinstance(documents[0], Family):
         parents, children = family_rows(cast("Sequence[Family]", documents), ids)
         return Batch(children, parents)
-    return Batch(rows=make_rows(cast("Sequence[Document]", documents), ids))
+    rows = make_rows(cast("Sequence[Document]", documents), ids)
+    if count := sum(f'"{REPRESENTATION}"' in row.metadata for row in rows):
+        how = "%d documents have the metadata field %r: only a filter that names it finds them"
+        logger.warning(how, count, REPRESENTATION)
+    return Batch(rows=rows)
 
 
-def _lacking(rows: Sequence[Row], known: Mapping[bytes, bytes]) -> dict[bytes, str]:
+def _texts_without_vector(rows: Sequence[Row], known: Mapping[bytes, bytes]) -> dict[bytes, str]:
     """Of what is embedded of rows, by its hash, that which has no vector."""
     texts = (embedded_row(row.text, row.metadata) for row in rows)
     return {key: text for text in texts if (key := text_hash(text)) not in known}

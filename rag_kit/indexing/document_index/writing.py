@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.rows import Row, text_hash
-from rag_kit.indexing.document_index.sql import Connection, chosen, replacing
+from rag_kit.indexing.document_index.sql import Connection, replacing, select_in
 from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.searched import REPRESENTATION, embedded_row
 
@@ -124,7 +124,7 @@ def known_vectors(
     query = (
         f"SELECT c.text, c.metadata, v.vector FROM chunks c JOIN {table} v USING (n) WHERE c.hash IN ({{}})"
     )
-    found = chosen(connection, query, hashes)
+    found = select_in(connection, query, hashes)
     return {text_hash(embedded_row(text, metadata)): vector for text, metadata, vector in found}
 
 
@@ -142,12 +142,12 @@ def apply(store: Store, batch: Batch, vectors: Mapping[bytes, bytes]) -> WriteRe
         generation = state.generation + 1
         sources = {*batch.whole, *batch.removed_sources}
         _refuse_clashes(connection, batch, sources)
-        parents = _stored(connection, "parents", batch.parents)
-        leaving = _leaving(connection, "parents", batch.parents, source=sources, id=batch.removed_ids)
+        parents = _stored_rows(connection, "parents", batch.parents)
+        leaving = _rows_to_remove(connection, "parents", batch.parents, source=sources, id=batch.removed_ids)
         query = "SELECT id, parent FROM chunks WHERE parent != '' AND parent IN ({})"
-        children = dict(chosen(connection, query, [*parents, *leaving]))
+        children = dict(select_in(connection, query, [*parents, *leaving]))
         ids = [*batch.removed_ids, *children]
-        removed = _leaving(connection, "chunks", batch.rows, source=sources, id=ids)
+        removed = _rows_to_remove(connection, "chunks", batch.rows, source=sources, id=ids)
         report.removed = list(removed)
         _remove(connection, removed, generation)
         changed = _put_changed(connection, batch.rows, report, vectors, generation)
@@ -165,7 +165,7 @@ def _refuse_clashes(connection: Connection, batch: Batch, leaving_sources: Colle
     """Refuse ids of children, and those that would name both a chunk and a document with children."""
     plain = [row.id for row in batch.rows if not row.parent]
     query = "SELECT id, parent FROM chunks WHERE parent != '' AND id IN ({})"
-    for child, parent in chosen(connection, query, [*plain, *batch.removed_ids]):
+    for child, parent in select_in(connection, query, [*plain, *batch.removed_ids]):
         raise InvalidInputError(
             f"{child!r} is a part of the document {parent!r} and cannot be written or removed alone; write or delete "
             "the document."
@@ -174,27 +174,27 @@ def _refuse_clashes(connection: Connection, batch: Batch, leaving_sources: Colle
         ("parents", "with", plain),
         ("chunks", "without", [row.id for row in batch.parents]),
     ):
-        for key, source in chosen(connection, f"SELECT id, source FROM {table} WHERE id IN ({{}})", ids):
+        for key, source in select_in(connection, f"SELECT id, source FROM {table} WHERE id IN ({{}})", ids):
             if source not in leaving_sources:
                 raise InvalidInputError(
                     f"The id {key!r} is that of a document {how} children. Delete it first, or give another id."
                 )
 
 
-def _stored(connection: Connection, table: str, rows: Sequence[Row]) -> dict[str, Row]:
+def _stored_rows(connection: Connection, table: str, rows: Sequence[Row]) -> dict[str, Row]:
     """The rows that a table has now under the ids of some rows, without their texts."""
     query = f"SELECT id, source, ordinal, '', metadata, hash, parent, place FROM {table} WHERE id IN ({{}})"
-    return {row[0]: Row(*row) for row in chosen(connection, query, [row.id for row in rows])}
+    return {row[0]: Row(*row) for row in select_in(connection, query, [row.id for row in rows])}
 
 
-def _leaving(
+def _rows_to_remove(
     connection: Connection, table: str, written: Sequence[Row], **values: Iterable[str]
 ) -> dict[str, int]:
     """Id and row number of what goes, for its value in some columns, and is not written anew."""
     leaving: dict[str, int] = {}
     for column in values:
         query = f"SELECT id, n FROM {table} WHERE {column} IN ({{}}) ORDER BY source, ordinal"
-        leaving.update(chosen(connection, query, values[column]))
+        leaving.update(select_in(connection, query, values[column]))
     ids = {row.id for row in written}
     return {key: n for key, n in leaving.items() if key not in ids}
 
@@ -217,7 +217,7 @@ def _put_changed(
     generation: int,
 ) -> set[str]:
     """Write the rows that are new or differ, with their vectors; give back the ids of their documents."""
-    changed, stored = set[str](), _stored(connection, "chunks", rows)
+    changed, stored = set[str](), _stored_rows(connection, "chunks", rows)
     for row in rows:
         old = stored.get(row.id)
         if old == row._replace(text=""):

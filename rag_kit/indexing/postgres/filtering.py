@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 
-def passing(native: Connection[Any], numbers: Sequence[int], where: Filter | None) -> dict[int, str]:
+def filter_rows(native: Connection[Any], numbers: Sequence[int], where: Filter | None) -> dict[int, str]:
     """Of some rows those that are there and pass a filter: their ids by number."""
     columns = "n, id, metadata" if where else "n, id, NULL"
     query = f"SELECT {columns} FROM chunks WHERE n = ANY(%b::bigint[])"

@@ -19,7 +19,7 @@ from rag_kit.indexing.bm25.parameters import DEFAULT_B, DEFAULT_K1
 from rag_kit.indexing.bm25.scoring import inverse_frequencies
 from rag_kit.indexing.bm25.view import Query
 from rag_kit.indexing.document_index.vectors import TIE
-from rag_kit.indexing.postgres.filtering import passing
+from rag_kit.indexing.postgres.filtering import filter_rows
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -164,7 +164,7 @@ def best_hits(
         new = top[~tested[top]]
         tested[new] = True
         score_of = dict(zip(numbers[new].tolist(), scores[new].tolist(), strict=True))
-        hits += [(key, n, score_of[n]) for n, key in passing(native, list(score_of), where).items()]
+        hits += [(key, n, score_of[n]) for n, key in filter_rows(native, list(score_of), where).items()]
         # scores are compared in steps of TIE: what differs by less is a tie, and goes by id
         hits.sort(key=lambda hit: (-round(hit[2] / TIE), hit[0]))
         # done if nothing is left, or what is left scores too low even for a tie with the k-th

@@ -14,7 +14,7 @@ from rag_kit.indexing.bm25.term_graph import TermGraph
 from rag_kit.indexing.bm25.view import Query
 from rag_kit.indexing.document_index.keyword import KeywordView
 from rag_kit.indexing.document_index.rows import documents
-from rag_kit.indexing.postgres.filtering import passing
+from rag_kit.indexing.postgres.filtering import filter_rows
 from rag_kit.indexing.postgres.keyword_scores import (
     Numbers,
     best_hits,
@@ -98,13 +98,13 @@ def spread(
     """
     query = "SELECT n, id FROM chunks WHERE id = ANY(%b::text[])"
     weights = {n: seeds[key] for n, key in native.execute(query, (list(seeds),))}
-    starts = list(passing(native, list(weights), where))
+    starts = list(filter_rows(native, list(weights), where))
     if not sum(weights[n] for n in starts) > 0:
         return []
-    near = _reached(_edges(native, starts, max_df))
-    edges = _edges(native, list(passing(native, near.tolist(), where)), max_df)
-    places = np.union1d(_reached(edges), np.array(starts, np.int64))
-    ids = passing(native, places.tolist(), where)
+    near = _all_documents(_edges(native, starts, max_df))
+    edges = _edges(native, list(filter_rows(native, near.tolist(), where)), max_df)
+    places = np.union1d(_all_documents(edges), np.array(starts, np.int64))
+    ids = filter_rows(native, places.tolist(), where)
     size = read_counts(native).documents  # of all: by it the rarity of a term is counted
     allowed = np.zeros(size, bool)
     allowed[: len(places)] = np.isin(places, list(ids))
@@ -121,7 +121,7 @@ def _edges(native: Connection[Any], numbers: Sequence[int], max_df: int) -> dict
     return {term: postings[term].numbers for term in shared}
 
 
-def _reached(edges: Mapping[str, Numbers]) -> Numbers:
+def _all_documents(edges: Mapping[str, Numbers]) -> Numbers:
     """The numbers of all documents that some edge leads to, sorted."""
     return np.unique(np.concatenate([np.zeros(0, np.int64), *edges.values()]))
 

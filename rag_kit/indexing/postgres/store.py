@@ -8,7 +8,7 @@ import logging
 import os
 import threading
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -67,7 +67,7 @@ class PostgresStore(Store):
         self.legs = (self.vectors, self.keyword)
         self._views = threading.local()
         self._pools: dict[int, ConnectionPool[psycopg.Connection[Any]]] = {}
-        with self.explained(), self._probe() as probe:
+        with self.explaining_errors(), self._probe() as probe:
             self._skips_policies = skips_policies(probe)
             types = schema_of_types(probe)
         if self._skips_policies and location.tenant:
@@ -143,7 +143,7 @@ class PostgresStore(Store):
         return self._pools[process]
 
     @contextmanager
-    def explained(self) -> Iterator[None]:
+    def explaining_errors(self) -> Iterator[None]:
         """See `Store`."""
         try:
             yield
@@ -198,7 +198,7 @@ class PostgresStore(Store):
     @contextmanager
     def reading(self) -> Iterator[PostgresConnection]:
         """See `Store`; inside another one of the same thread, the same."""
-        with self.explained():
+        with self.explaining_errors():
             if (outer := getattr(self._views, "open", None)) is not None:
                 yield outer
                 return
@@ -216,7 +216,7 @@ class PostgresStore(Store):
 
         It is committed at the end of the block, also if an open write transaction is undone later.
         """
-        with self.explained():
+        with self.explaining_errors():
             native = self._begun(self._separate)
             try:
                 yield PostgresConnection(native)
@@ -245,8 +245,6 @@ class PostgresStore(Store):
 
     def _follow(self, connection: Connection) -> None:
         """Let the legs follow what the open transaction has written; then nobody needs the removals any more."""
-        if not connection.execute("SELECT 1 FROM meta").fetchone():
-            return  # the index itself was removed
         state = self.state(connection)
         if state.floor == state.generation:
             return
@@ -277,12 +275,6 @@ class PostgresStore(Store):
     def flush(self) -> None:
         """See `Store`; nothing: the legs follow inside each transaction."""
 
-    def close(self, keep: Collection[str] | None = None) -> None:
-        """See `Store`; an index that holds something is not removed, for other writers may have come in."""
-        try:
-            if keep is not None:
-                with self.writing() as connection:
-                    if self.state(connection).generation == 0:
-                        connection.execute("DELETE FROM meta")
-        finally:
-            self._pool.close()
+    def close(self) -> None:
+        """See `Store`."""
+        self._pool.close()

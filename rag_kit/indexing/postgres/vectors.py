@@ -15,7 +15,7 @@ from psycopg import sql
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.vectors import Vectors, best, unit
-from rag_kit.indexing.postgres.filtering import passing
+from rag_kit.indexing.postgres.filtering import filter_rows
 
 if TYPE_CHECKING:
     from rag_kit.documents import Filter
@@ -174,7 +174,7 @@ class _Search:
         with self._native.cursor("nearest") as cursor:
             cursor.execute(query)
             while rows := cursor.fetchmany(page):
-                ids = passing(self._native, [n for n, _ in rows], self._where)
+                ids = filter_rows(self._native, [n for n, _ in rows], self._where)
                 yield from (row for row in rows if row[0] in ids)
                 page = min(4 * page, _PAGE)
 

@@ -51,27 +51,6 @@ def test_a_failing_ingest_keeps_the_files_of_a_folder_that_is_no_index(docs: Pat
     assert tree(folder) == before and (folder / "sub").is_dir()
 
 
-def test_a_failing_ingest_removes_only_what_it_made(docs: Path, tmp_path: Path) -> None:
-    """What comes into the new folder during the run stays; without it the folder is gone, or empty as before."""
-    folder = tmp_path / "index"
-
-    def fail(file: str, *_: int, **__: int) -> None:
-        if plant:
-            (folder / "letter.txt").write_text("dear")
-            (folder / "chroma-old").mkdir()
-        raise OSError("interrupted")
-
-    for plant, there in ((False, None), (True, ["chroma-old", "letter.txt"])):  # noqa: B007 - fail reads it
-        with pytest.raises(OSError, match="interrupted"):
-            ingest(docs, folder, progress=fail)
-        assert (sorted(os.listdir(folder)) if folder.exists() else None) == there
-    (tmp_path / "empty").mkdir()
-    folder, plant = tmp_path / "empty", False
-    with pytest.raises(OSError, match="interrupted"):
-        ingest(docs, folder, progress=fail)
-    assert os.listdir(folder) == []
-
-
 @pytest.fixture
 def index_folder(docs: Path, tmp_path: Path) -> Path:
     """A closed index of the two files, with vectors."""
