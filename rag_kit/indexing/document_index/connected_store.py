@@ -99,8 +99,8 @@ class ConnectedStore:
     def nearest(self, state: State, vector: Vectors, k: int) -> Numbers:
         """Numbers of the rows nearest to a vector, -1 for what is not of this index."""
         with self._used() as store:
-            found = store.similarity_search_by_vector(vector.tolist(), k=k)
-        keys = (str(document.metadata.get(_ROW)).replace("-", "") for document in found)
+            hits = store.similarity_search_by_vector(vector.tolist(), k=k)
+        keys = (str(document.metadata.get(_ROW)).replace("-", "") for document in hits)
         return np.array(
             [int(key[16:], 16) if key.startswith(state.uid[:16]) else -1 for key in keys], np.int64
         )

@@ -59,7 +59,7 @@ def check_model(folder: object, recorded: str | None, given: str | None, *, writ
 
 def embed_ahead(
     embeddings: Embeddings,
-    wanted: Iterable[Mapping[bytes, str]],
+    groups: Iterable[Mapping[bytes, str]],
     dimension: int | None,
     max_concurrency: int | None = None,
 ) -> Generator[dict[bytes, bytes]]:
@@ -67,7 +67,7 @@ def embed_ahead(
 
     Args:
         embeddings: The model.
-        wanted: Groups of texts by their hash; drawn on the caller's thread.
+        groups: Groups of texts by their hash; drawn on the caller's thread.
         dimension: Length that the vectors must have; ``None`` takes that of the first.
         max_concurrency: Most requests to an endpoint at a time; default 4. Other models are called once at a time.
 
@@ -88,7 +88,7 @@ def embed_ahead(
 
     width = requests_of(embeddings, max_concurrency)
     vectors: dict[bytes, bytes] = {}
-    with closing(map_ahead(embedded, _pieces(wanted), max_concurrency=width)) as made:
+    with closing(map_ahead(embedded, _pieces(groups), max_concurrency=width)) as made:
         for keys, array, last in made:
             if keys:
                 dimension = check_vectors(array, len(keys), dimension).shape[1]
@@ -105,9 +105,9 @@ def requests_of(embeddings: Embeddings, max_concurrency: int | None) -> int:
     return int(getattr(embeddings, "concurrent_batches", 1))
 
 
-def _pieces(wanted: Iterable[Mapping[bytes, str]]) -> Iterator[tuple[list[tuple[bytes, str]], bool]]:
+def _pieces(groups: Iterable[Mapping[bytes, str]]) -> Iterator[tuple[list[tuple[bytes, str]], bool]]:
     """What one call embeds, and whether it is the last of its group; an empty group has one empty piece."""
-    for texts in wanted:
+    for texts in groups:
         pieces = list(in_groups(texts.items(), EMBED_BATCH)) or [[]]
         yield from ((piece, number == len(pieces)) for number, piece in enumerate(pieces, 1))
 
@@ -202,12 +202,14 @@ def _begin_or_finish(store: Store, name: str, *, written: bool) -> int:
 
 def _keep_current(store: Store, connection: Connection, state: State, name: str) -> None:
     """Keep the vectors that an interrupted call made by this model, but for chunks that were changed since then."""
-    kept = "FALSE"
+    still_right = "FALSE"
     if state.next_embedding == name:
-        kept = f"EXISTS (SELECT 1 FROM chunks c WHERE c.n = {_NEXT}.n AND {_NEXT}.generation >= c.generation)"
+        still_right = (
+            f"EXISTS (SELECT 1 FROM chunks c WHERE c.n = {_NEXT}.n AND {_NEXT}.generation >= c.generation)"
+        )
     else:
         store.set_meta(next_embedding=name, next_dimension=None)
-    connection.execute(f"DELETE FROM {_NEXT} WHERE NOT {kept}")
+    connection.execute(f"DELETE FROM {_NEXT} WHERE NOT {still_right}")
 
 
 def _lacking_rows(store: Store, name: str, last: int, size: int) -> list[tuple[int, bytes, str, str]]:
@@ -233,8 +235,8 @@ def _fill(
         table = _table(state, name)
         length = state.dimension if table == "vectors" else state.next_dimension
         known = known_vectors(connection, {row[1] for row in rows}, table)
-    wanted = {keys[n]: text for n, text in texts.items() if keys[n] not in known}
-    made = next(embed_ahead(embeddings, [wanted], length, max_concurrency))
+    missing = {keys[n]: text for n, text in texts.items() if keys[n] not in known}
+    made = next(embed_ahead(embeddings, [missing], length, max_concurrency))
     vectors = known | made
     with store.writing() as connection:
         now = store.state(connection)

@@ -140,16 +140,19 @@ class KeywordLeg(FileLeg):
             if self._index is None:
                 return
             view = self.follow(connection, state).current()
-        held = {row.key: text_hash(row.text) for row in view.rows[: len(view)]}
+        indexed = {row.key: text_hash(row.text) for row in view.rows[: len(view)]}
         stored = dict(connection.execute("SELECT id, hash FROM chunks").fetchall())
         for keys, what in (
-            (stored.keys() - held.keys(), "are missing"),
-            (held.keys() - stored.keys(), "should be gone"),
-            ({key for key in held.keys() & stored if held[key] != stored[key]}, "are not what was written"),
+            (stored.keys() - indexed.keys(), "are missing"),
+            (indexed.keys() - stored.keys(), "should be gone"),
+            (
+                {key for key in indexed.keys() & stored if indexed[key] != stored[key]},
+                "are not what was written",
+            ),
         ):
             if keys:
                 report.problems.append(f"keyword: {len(keys)} rows {what}, for example {min(keys)}")
-        report.checked["keyword rows"] = len(held)
+        report.checked["keyword rows"] = len(indexed)
 
 
 class KeywordView:

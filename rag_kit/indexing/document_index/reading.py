@@ -45,10 +45,10 @@ class ReadableIndex:
         if isinstance(ids, str):
             raise InvalidInputError(f"ids must be a list of ids, not the text {ids!r}.")
         with self._store.reading() as connection:
-            found = documents(connection, list(dict.fromkeys(ids)))
-            lacking = [key for key in dict.fromkeys(ids) if key not in found]
-            found.update(documents(connection, lacking, "parents"))
-        return [found[key] for key in ids if key in found]
+            rows = documents(connection, list(dict.fromkeys(ids)))
+            lacking = [key for key in dict.fromkeys(ids) if key not in rows]
+            rows.update(documents(connection, lacking, "parents"))
+        return [rows[key] for key in ids if key in rows]
 
     def ids(self, source: str | None = None) -> list[str]:
         """Ids of all documents, or of one source's, by source and position."""
@@ -65,8 +65,8 @@ class ReadableIndex:
             query += "SELECT id, source, ordinal FROM parents "
         named = f"SELECT id, metadata FROM chunks WHERE instr(metadata, '\"{REPRESENTATION}\"')"
         with self._store.reading() as connection:
-            found = connection.execute(named)
-            derived = {key for key, row in found if json.loads(row).get(REPRESENTATION) is not None}
+            named_rows = connection.execute(named)
+            derived = {key for key, row in named_rows if json.loads(row).get(REPRESENTATION) is not None}
             rows = connection.execute(f"{query} ORDER BY source, ordinal, id").fetchall()
         return [key for key, _, _ in rows if key not in derived]
 
@@ -119,8 +119,8 @@ class ReadableIndex:
         query = "SELECT c.id, v.vector FROM chunks c JOIN vectors v USING (n) WHERE c.id IN ({})"
         with self._store.reading() as connection:
             size = 4 * (self._store.state(connection).dimension or 0)
-            found = {key: blob for key, blob in select_in(connection, query, ids) if len(blob) == size}
-        arrays = {key: np.frombuffer(found[key], "<f4") for key in ids if key in found}
+            blobs = {key: blob for key, blob in select_in(connection, query, ids) if len(blob) == size}
+        arrays = {key: np.frombuffer(blobs[key], "<f4") for key in ids if key in blobs}
         return {key: array.tolist() for key, array in arrays.items() if np.isfinite(array).all()}
 
     def sources(self) -> list[str]:
@@ -215,8 +215,8 @@ class ReadableIndex:
             where = passages(where) if state.derived else where or None
             near = query_vector(query, state.dimension)
             hits = self._store.vectors.search(connection, state, near, k, where)
-            found = documents(connection, [key for key, _ in hits])
-        return [(found[key], score) for key, score in hits if key in found]
+            rows = documents(connection, [key for key, _ in hits])
+        return [(rows[key], score) for key, score in hits if key in rows]
 
     def _check_dense_search(self, query: str | Sequence[float], k: int) -> None:
         """Raise unless the index has vectors, and a text can be embedded by the model that made them."""
@@ -255,6 +255,6 @@ class ReadableIndex:
         }
         with self._store.reading() as connection:
             state = self._store.state(connection)
-            found = {name: connection.execute(query).fetchone()[0] for name, query in counts.items()}
+            numbers = {name: connection.execute(query).fetchone()[0] for name, query in counts.items()}
         model = state.embedding or "none"
-        return {**found, "dimension": state.dimension or 0, "embedding": model}
+        return {**numbers, "dimension": state.dimension or 0, "embedding": model}

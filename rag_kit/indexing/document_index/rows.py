@@ -112,8 +112,8 @@ def document_rows(
     rows: list[Row] = []
     seen: Counter[tuple[str, str]] = Counter()
     position: Counter[str] = Counter()
-    for number, given in enumerate(documents):
-        document = strip_provenance(given)
+    for number, with_provenance in enumerate(documents):
+        document = strip_provenance(with_provenance)
         if given_source is None:
             source = str(document.metadata.get("source") or "")
         else:

@@ -71,8 +71,10 @@ class StoreLeg(FileLeg):
         numbers, scores = _score_candidates(connection, state, query, changed, mask)
         if file is not None:
             # the store is not told of filters, and knows nothing of ties
-            found = store.nearest(state, query, k + _MORE if mask is None else 4 * k + _MORE_FILTERED)
-            more, cosines = _score_candidates(connection, state, query, np.setdiff1d(found, changed), mask)
+            candidates = store.nearest(state, query, k + _MORE if mask is None else 4 * k + _MORE_FILTERED)
+            more, cosines = _score_candidates(
+                connection, state, query, np.setdiff1d(candidates, changed), mask
+            )
             numbers, scores = np.append(numbers, more), np.append(scores, cosines)
             # too few of what it gave pass the filter, or a writer changes it
             if len(numbers) < k or not file.exists():

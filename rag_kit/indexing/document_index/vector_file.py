@@ -71,18 +71,18 @@ def stored_blocks(
 
 def all_blocks(connection: Connection, dimension: int) -> Iterator[tuple[Numbers, Vectors]]:
     """As `stored_blocks`, of all rows."""
-    found = connection.execute(
+    cursor = connection.execute(
         "SELECT n, vector FROM vectors WHERE length(vector) = ? ORDER BY n", (4 * dimension,)
     )
-    while block := found.fetchmany(_BLOCK):
+    while block := cursor.fetchmany(_BLOCK):
         yield _sound(block, dimension)
 
 
-def _sound(found: list[tuple[int, bytes]], dimension: int) -> tuple[Numbers, Vectors]:
-    rows = np.frombuffer(b"".join(blob for _, blob in found), "<f4").reshape(len(found), dimension)
+def _sound(stored: list[tuple[int, bytes]], dimension: int) -> tuple[Numbers, Vectors]:
+    rows = np.frombuffer(b"".join(blob for _, blob in stored), "<f4").reshape(len(stored), dimension)
     rows = rows.astype(np.float32, copy=False)
     sound = np.isfinite(rows).all(axis=1)
-    return np.array([n for n, _ in found], np.int64)[sound], unit(rows[sound])
+    return np.array([n for n, _ in stored], np.int64)[sound], unit(rows[sound])
 
 
 def in_memory(blocks: Blocks, dimension: int) -> Segment:
@@ -97,7 +97,7 @@ def write(path: Path, blocks: Blocks, dimension: int) -> None:
     """Write blocks of rows, in the order of their numbers, safe on disk."""
 
     def fill(file: IO[bytes]) -> None:
-        found: list[Numbers] = [np.empty(0, np.int64)]
+        groups: list[Numbers] = [np.empty(0, np.int64)]
         total, digest = np.zeros(dimension), hashlib.sha256()
         file.seek(_HEAD.size)
         for group, rows in blocks:
@@ -105,8 +105,8 @@ def write(path: Path, blocks: Blocks, dimension: int) -> None:
             file.write(data)
             digest.update(data)
             total += rows.sum(axis=0, dtype=np.float64)
-            found.append(group)
-        numbers = np.concatenate(found).astype("<i8")
+            groups.append(group)
+        numbers = np.concatenate(groups).astype("<i8")
         count = len(numbers)
         centre = (total / max(1, count)).astype("<f4")
         signs = np.empty((words_of(dimension), count), "<u8")
@@ -136,12 +136,12 @@ def open_file(path: Path) -> Segment:
     """
     with path.open("rb") as file:
         magic, count, dimension, digest = _HEAD.unpack(file.read(_HEAD.size).ljust(_HEAD.size, b"\0"))
-        found = os.fstat(file.fileno()).st_size
-        if magic != _MAGIC or max(count, dimension) > found:
+        length = os.fstat(file.fileno()).st_size
+        if magic != _MAGIC or max(count, dimension) > length:
             raise IndexFormatError(f"{path} is no file of vectors, or its beginning is damaged.")
         places, size = _layout(count, dimension)
-        if found != size:
-            raise IndexFormatError(f"{path} is cut short or damaged: {found} bytes, {size} expected.")
+        if length != size:
+            raise IndexFormatError(f"{path} is cut short or damaged: {length} bytes, {size} expected.")
         content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     rows = np.frombuffer(content, "<f4", count * dimension, places[0]).reshape(count, dimension)
     numbers = np.frombuffer(content, "<i8", count, places[1])

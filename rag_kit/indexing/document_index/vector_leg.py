@@ -189,12 +189,12 @@ def _of_segment(
         passing = np.take(mask, segment.numbers, mode="clip")
         allowed = passing if allowed is None else passing & allowed
     count = len(segment.numbers) if allowed is None else int(np.count_nonzero(allowed))
-    wanted = max(_CANDIDATES, _PER_HIT * k)
-    few = count <= 2 * wanted or len(segment.numbers) <= EXACT_ROWS
+    enough = max(_CANDIDATES, _PER_HIT * k)
+    few = count <= 2 * enough or len(segment.numbers) <= EXACT_ROWS
     if segment.signs is None or segment.centre is None or few:
         return score_rows(segment.rows, query, allowed)
     bits = pack_signs(query[None], segment.centre)[:, 0]
-    places = candidates(segment.signs, bits, wanted, allowed)
+    places = candidates(segment.signs, bits, enough, allowed)
     return places, segment.rows[places] @ query
 
 

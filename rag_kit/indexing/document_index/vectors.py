@@ -63,21 +63,21 @@ def pack_signs(rows: Vectors, centre: Vectors) -> NDArray[np.uint64]:
 
 
 def candidates(
-    signs: NDArray[np.uint64], query: NDArray[np.uint64], wanted: int, allowed: NDArray[np.bool_] | None
+    signs: NDArray[np.uint64], query: NDArray[np.uint64], min_count: int, allowed: NDArray[np.bool_] | None
 ) -> NDArray[np.int64]:
-    """Positions of at least the ``wanted`` rows whose bits are nearest to the query's; rows alike come together."""
+    """Positions of ``min_count`` rows or more whose bits are nearest to the query's; rows alike come together."""
     words, count = signs.shape
-    found = np.zeros(count, np.uint16)  # in how many bits each row differs
+    differences = np.zeros(count, np.uint16)  # in how many bits each row differs
     differing, bits = np.empty(_BLOCK, np.uint64), np.empty(_BLOCK, np.uint8)
     for start in range(0, count, _BLOCK):
-        part = found[start : start + _BLOCK]
+        part = differences[start : start + _BLOCK]
         for word in range(words):
             one = np.bitwise_xor(signs[word, start : start + _BLOCK], query[word], out=differing[: len(part)])
             np.add(part, np.bitwise_count(one, out=bits[: len(part)]), out=part)
     if allowed is not None:
-        np.putmask(found, ~allowed, _NOWHERE)
-    limit = np.partition(found, wanted - 1)[wanted - 1]
-    return np.flatnonzero(found <= limit)
+        np.putmask(differences, ~allowed, _NOWHERE)
+    limit = np.partition(differences, min_count - 1)[min_count - 1]
+    return np.flatnonzero(differences <= limit)
 
 
 def score_rows(

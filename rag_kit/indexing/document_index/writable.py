@@ -84,14 +84,14 @@ class WritableIndex(ReadableIndex):
             prune: Also remove the sources in the scope of which no document is given.
         """
         batch, scopes = _batch(documents, ids), [scope] if isinstance(scope, str) else scope
-        given = {row.source for row in [*batch.rows, *batch.parents]}
-        if outside := sorted(source for source in given if not source or not in_scope(source, scopes)):
+        sources = {row.source for row in [*batch.rows, *batch.parents]}
+        if outside := sorted(source for source in sources if not source or not in_scope(source, scopes)):
             raise InvalidInputError(
                 f"sync needs metadata['source'] within scope={scopes!r} in every document; one has {outside[0]!r}."
             )
-        batch.whole = given
+        batch.whole = sources
         if prune:
-            batch.removed_sources = [s for s in self.sources() if s not in given and in_scope(s, scopes)]
+            batch.removed_sources = [s for s in self.sources() if s not in sources and in_scope(s, scopes)]
         return self.write(batch)
 
     def delete(self, ids: Sequence[str]) -> int:
@@ -124,7 +124,7 @@ class WritableIndex(ReadableIndex):
         """
         waiting: deque[tuple[Batch, Mapping[bytes, str]]] = deque()
 
-        def wanted() -> Iterator[Mapping[bytes, str]]:
+        def missing_texts() -> Iterator[Mapping[bytes, str]]:
             for batch in batches:
                 texts = self._missing(batch.rows)
                 for _, others in waiting:
@@ -134,9 +134,9 @@ class WritableIndex(ReadableIndex):
 
         model, dimension = self.embeddings, self._state().dimension
         made: Generator[Mapping[bytes, bytes]] = (
-            ({} for _ in wanted())
+            ({} for _ in missing_texts())
             if model is None
-            else embed_ahead(model, wanted(), dimension, max_concurrency)
+            else embed_ahead(model, missing_texts(), dimension, max_concurrency)
         )
         with closing(made):
             for vectors in made:

@@ -124,8 +124,8 @@ def known_vectors(
     query = (
         f"SELECT c.text, c.metadata, v.vector FROM chunks c JOIN {table} v USING (n) WHERE c.hash IN ({{}})"
     )
-    found = select_in(connection, query, hashes)
-    return {text_hash(embedded_row(text, metadata)): vector for text, metadata, vector in found}
+    rows = select_in(connection, query, hashes)
+    return {text_hash(embedded_row(text, metadata)): vector for text, metadata, vector in rows}
 
 
 def apply(store: Store, batch: Batch, vectors: Mapping[bytes, bytes]) -> WriteReport:

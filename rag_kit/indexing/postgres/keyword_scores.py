@@ -101,8 +101,8 @@ def read_frequencies(native: Connection[Any], terms: Iterable[str]) -> dict[str,
 def score_all(native: Connection[Any], terms: Query) -> tuple[Numbers, Scores]:
     """Row numbers of all documents above zero, and their scores: to the last bit what a ``BM25Index`` gives."""
     total = read_counts(native)
-    found = read_postings(native, dict.fromkeys(terms))
-    numbers = np.concatenate([np.zeros(0, np.int64), *(its.numbers for its in found.values())])
+    postings = read_postings(native, dict.fromkeys(terms))
+    numbers = np.concatenate([np.zeros(0, np.int64), *(its.numbers for its in postings.values())])
     # only blocks that occur have a part of the table
     blocks = np.flatnonzero(np.bincount(numbers // BLOCK))
     table = np.zeros(len(blocks) * BLOCK, np.float32)
@@ -111,7 +111,7 @@ def score_all(native: Connection[Any], terms: Query) -> tuple[Numbers, Scores]:
             np.searchsorted(blocks, its.numbers // BLOCK) * BLOCK + its.numbers % BLOCK,
             _weights(its, total),
         )
-        for term, its in found.items()
+        for term, its in postings.items()
     }
     for term, weight in _weighted(terms).items():
         if term in weights:

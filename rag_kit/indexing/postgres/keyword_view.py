@@ -70,8 +70,8 @@ class PostgresKeywordView(KeywordView):
         settings = {"damping": 0.5, "max_df": 100, **settings}
         with self._store.reading() as connection:
             hits = spread(connection.native, seeds, check_k(k), self._where(filter), **settings)
-            found = documents(connection, [key for key, _, _ in hits])
-        return [(found[key], mass, terms) for key, mass, terms in hits]
+            rows = documents(connection, [key for key, _, _ in hits])
+        return [(rows[key], mass, terms) for key, mass, terms in hits]
 
     def maximum(self, query: str | Mapping[str, float]) -> float:
         """See ``KeywordView``."""

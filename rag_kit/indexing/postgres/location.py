@@ -98,10 +98,10 @@ def location_of(given: str | PathLike[str] | Location) -> Path | Location:
     parts = list(zip(query.split("&"), (key for key, _ in pairs), strict=False))
     user, server = url["user"], url["server"] + url["database"]
     shown = "&".join(part for part, key in parts if key not in _SECRET)
-    kept = "&".join(part for part, key in parts if key not in _OWN)
+    rest = "&".join(part for part, key in parts if key not in _OWN)
     return Location(
         f"postgresql://{'' if user is None else user + '@'}{server}{shown and '?' + shown}",
-        f"postgresql://{'' if user is None else user + (url['password'] or '') + '@'}{server}{kept and '?' + kept}",
+        f"postgresql://{'' if user is None else user + (url['password'] or '') + '@'}{server}{rest and '?' + rest}",
         own["index"],
         own["tenant"],
     )

@@ -103,8 +103,8 @@ class PostgresVectorLeg:
             query = f"SELECT v.n, v.vector, v.generation {_LACKING} ORDER BY v.n"
             reader.execute(query, (model, since), binary=True)
             while page := reader.fetchmany(_PAGE):
-                found = ((n, np.frombuffer(blob[: len(blob) // 4 * 4], "<f4"), at) for n, blob, at in page)
-                rows = {n: (row, at) for n, row, at in found if len(row) == size and np.isfinite(row).all()}
+                vectors = ((n, np.frombuffer(blob[: len(blob) // 4 * 4], "<f4"), at) for n, blob, at in page)
+                rows = {n: (row, at) for n, row, at in vectors if len(row) == size and np.isfinite(row).all()}
                 writer.executemany(
                     "INSERT INTO nearest (n, model, unit, generation) VALUES (%s, %s, %s::halfvec, %s) "
                     "ON CONFLICT (tenant, n) DO UPDATE SET model = excluded.model, unit = excluded.unit, "
@@ -125,7 +125,7 @@ class _Search:
         self._native, self._state, self._where = native, state, where
         self._query = sql.Literal(_text(query))
 
-    def by_graph(self, wanted: int) -> list[int] | None:
+    def by_graph(self, count: int) -> list[int] | None:
         """So many candidates by HNSW; ``None`` where there is no such index, or too few rows pass the filter."""
         tenant = _tenant_with_graph(self._native, self._state)
         if tenant is None:
@@ -149,8 +149,8 @@ class _Search:
         with self._native.transaction(force_rollback=True):
             self._native.execute(settings)
             with closing(self._rows(query)) as rows:
-                numbers = [n for n, _ in islice(rows, wanted)]
-        return numbers if len(numbers) == wanted else None
+                numbers = [n for n, _ in islice(rows, count)]
+        return numbers if len(numbers) == count else None
 
     def by_reading(self, k: int) -> list[int]:
         """The k nearest of all, and whatever half precision cannot tell from them."""
@@ -182,8 +182,8 @@ class _Search:
 def _tenant_with_graph(native: psycopg.Connection[Any], state: State) -> str | None:
     """The tenant, if it has an HNSW index of its vectors by the model."""
     query = "SELECT current_setting('rag_kit.tenant') WHERE to_regclass(%s) IS NOT NULL"
-    found = native.execute(query, (_index_name(state),)).fetchone()
-    return None if found is None else str(found[0])
+    row = native.execute(query, (_index_name(state),)).fetchone()
+    return None if row is None else str(row[0])
 
 
 def _make_graph(native: psycopg.Connection[Any], state: State) -> None:
@@ -200,10 +200,10 @@ def _make_graph(native: psycopg.Connection[Any], state: State) -> None:
         "WHERE oid = 'nearest'::regclass AND pg_has_role(relowner, 'USAGE') "
         "AND pg_try_advisory_xact_lock('nearest'::regclass::oid::bigint)"
     )
-    found = native.execute(query).fetchone()
-    if found is None:
+    row = native.execute(query).fetchone()
+    if row is None:
         return
-    tenant, rows, memory = found
+    tenant, rows, memory = row
     memory = max(memory, min(rows * (2 * size + 1200), _MEMORY)) // 1024
     native.execute("SELECT set_config('maintenance_work_mem', %s, true)", (str(memory),))
     statement = sql.SQL(
