@@ -8,25 +8,35 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from rag_kit.indexing.document_index.state import VERSION
+from rag_kit.errors import IndexFormatError, IndexMissingError
+from rag_kit.indexing.document_index.state import VERSION, missing_index
+from rag_kit.indexing.postgres.location import Location
 
 
-def schema_version(connection: psycopg.Connection[Any], schema: str) -> int:
-    """The number of the last file that was run in a schema; -1 where there is no index."""
-    there = connection.execute("SELECT to_regclass(%s)", (f"{schema}.migrations",)).fetchone()
-    if there is None or there[0] is None:
-        return -1
-    query = sql.SQL("SELECT coalesce(max(number), -1) FROM {}").format(sql.Identifier(schema, "migrations"))
-    row = connection.execute(query).fetchone()
-    return -1 if row is None else int(row[0])
+def check_schema(connection: psycopg.Connection[Any], location: Location) -> None:
+    """Refuse a database without tables of an index, or with those of another version."""
+    name = f"{location.index}.migrations"
+    [(there,)] = connection.execute("SELECT to_regclass(%s) IS NOT NULL", (name,)).fetchall()
+    if not there:
+        raise missing_index(location)
+    query = sql.SQL("SELECT max(number) FROM {}").format(sql.Identifier(location.index, "migrations"))
+    [(version,)] = connection.execute(query).fetchall()
+    if version != VERSION:
+        raise IndexFormatError(
+            f"The index in {location} has format version {version}; this rag_kit reads {VERSION}. Take the "
+            "rag_kit that wrote it, or ingest again under another name."
+        )
 
 
-def make_schema(connection: psycopg.Connection[Any], schema: str) -> None:
+def make_schema(connection: psycopg.Connection[Any], location: Location) -> None:
     """Make a schema if it is not there, inside the open transaction; other processes wait."""
-    connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"rag_kit {schema}",))
-    if schema_version(connection, schema) >= 0:
+    lock = f"rag_kit {location.index}"
+    connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (lock,))
+    try:
+        check_schema(connection, location)
         return
-    connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(schema)))
+    except IndexMissingError:
+        connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(location.index)))
     if not connection.execute("SELECT 1 FROM pg_extension WHERE extname = 'vector'").fetchone():
         connection.execute("CREATE EXTENSION vector SCHEMA public")
     connection.execute("CREATE TABLE migrations (number integer PRIMARY KEY)")

@@ -13,11 +13,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from rag_kit.documents import Filter, compile_filter
-from rag_kit.errors import DocumentIndexError, IndexFormatError, InvalidInputError, MissingExtraError
+from rag_kit.errors import DocumentIndexError, InvalidInputError, MissingExtraError
 from rag_kit.indexing.document_index.embedding import check_model
 from rag_kit.indexing.document_index.keyword import KeywordView
 from rag_kit.indexing.document_index.sql import Connection, replacing
-from rag_kit.indexing.document_index.state import VERSION, State, missing_index
+from rag_kit.indexing.document_index.state import State
 from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.postgres.location import Location
 
@@ -30,7 +30,7 @@ try:
     from rag_kit.indexing.postgres.keyword import PostgresKeywordLeg
     from rag_kit.indexing.postgres.keyword_view import PostgresKeywordView
     from rag_kit.indexing.postgres.replies import PostgresReplies
-    from rag_kit.indexing.postgres.schema import make_schema, schema_of_types, schema_version, skips_policies
+    from rag_kit.indexing.postgres.schema import check_schema, make_schema, schema_of_types, skips_policies
     from rag_kit.indexing.postgres.vectors import PostgresVectorLeg
 except ImportError as error:
     raise MissingExtraError("postgres", "An index in PostgreSQL") from error
@@ -89,7 +89,7 @@ class PostgresStore(Store):
         store = cls(location, writable=True)
         try:
             with store.writing() as connection:
-                make_schema(connection.native, location.index)  # type: ignore[attr-defined]
+                make_schema(connection.native, location)  # type: ignore[attr-defined]
                 if connection.execute("SELECT 1 FROM meta").fetchone():
                     raise InvalidInputError(
                         f"There is an index in {location} already. Open it: DocumentIndex.open(url, mode='w')."
@@ -107,16 +107,8 @@ class PostgresStore(Store):
         store = cls(location, writable=writable)
         try:
             with store.reading() as connection:
-                version = schema_version(connection.native, location.index)
-                if version == VERSION:
-                    state = store.state(connection)
-            if version < 0:
-                raise missing_index(location)
-            if version != VERSION:
-                raise IndexFormatError(
-                    f"The index in {location} has format version {version}; this rag_kit reads {VERSION}. Take the "
-                    "rag_kit that wrote it, or ingest again under another name."
-                )
+                check_schema(connection.native, location)
+                state = store.state(connection)
             if state.embedding is not None:
                 check_model(location, state.embedding, embedding, writing=check and writable)
             return store
