@@ -209,7 +209,7 @@ def test_bad_input(folder: Path, tmp_path: Path) -> None:
             graph_database(index, folder / "new.lbdb", filter={"source": "none"})
         with pytest.raises(InvalidInputError, match="not a graph database"):
             graph_database(index, folder / "text.lbdb")
-    with pytest.raises(InvalidInputError, match="from 1 to 20: triples"):
+    with pytest.raises(InvalidInputError, match="from 1 to 20"):
         ingest(folder / "docs", tmp_path / "other", represent=["triples:0"], llm=model)
 
 
