@@ -10,6 +10,7 @@ from typing import Any, cast
 from langchain_core.documents import Document
 
 from rag_kit.concurrency.branches import describe_failure
+from rag_kit.concurrency.bridge import blocking
 from rag_kit.documents import (
     Filter,
     add_note,
@@ -56,7 +57,7 @@ class SelfQueryCall:
             call.note(f"{asked} documents were asked for; k={k} holds")
         found = await self._find(made, made.filter, limit)
         if not found:
-            for where, dropped in relaxed(made.filter, self.owner.relax):
+            for where, dropped in relaxed(made.filter) if self.owner.relax else ():
                 found = await self._find(made, where, limit)
                 if found:
                     call.note(f"relaxed: nothing passes the whole filter; dropped {dropped}")
@@ -75,8 +76,8 @@ class SelfQueryCall:
         owner, call = self.owner, self.call
         if owner._prompts is not None:
             arguments = (call.query, schema, call.request.child("self_query"))
-            sync, native = partial(owner._construct, *arguments), partial(owner._aconstruct, *arguments)
-            asked = Call("self_query", sync, native)
+            native = partial(owner._ask_model, *arguments)
+            asked = Call("self_query", blocking(native, "self_query"), native)
             (outcome,) = (await call.do_first([asked])).outcomes
             if outcome.error is None:
                 return cast("ConstructedQuery", outcome.value)

@@ -93,36 +93,23 @@ def _beyond_bounds(where: Clause | None) -> str | None:
     return None
 
 
-def relaxed(where: Filter | None, order: bool | Sequence[str]) -> Iterator[tuple[Clause | None, str]]:
+def relaxed(where: Filter | None) -> Iterator[tuple[Clause | None, str]]:
     """Weaker and weaker filters, at most eight: the last one drops all that may go.
 
-    Conditions that are ANDed at the top are dropped one by one, the last one first, never parts of them; where `order`
-    names fields, only conditions on these, in that order; where it is False, none.
+    Conditions that are ANDed at the top are dropped one by one, the last one first, never parts of them.
 
     Yields:
         What is left, and a text that says what was dropped.
 
     Example:
         >>> both = {"$and": [{"a": {"$eq": 1}}, {"b": {"$eq": 2}}]}
-        >>> [text for _, text in relaxed(both, True)]
+        >>> [text for _, text in relaxed(both)]
         ['{"b": {"$eq": 2}}', '{"b": {"$eq": 2}} and {"a": {"$eq": 1}}']
     """
     parts = conditions(where)
-    going = list(reversed(parts)) if order is True else []
-    if not isinstance(order, bool):
-        going = [part for name in dict.fromkeys(order) for part in reversed(parts) if _fields(part) == {name}]
-    for step in range(1, min(len(going), _MOST_STEPS) + 1):
-        dropped = going if step == _MOST_STEPS else going[:step]
-        kept = [part for part in parts if not any(part is one for one in dropped)]
-        yield all_of(kept), " and ".join(show(part) for part in dropped)
-
-
-def _fields(where: Filter) -> set[str]:
-    found: set[str] = set()
-    for key, value in where.items():
-        inner = value if key in ("$and", "$or") else [value] if key == "$not" else []
-        found = found.union(*map(_fields, inner)) if key.startswith("$") else found | {key}
-    return found
+    for step in range(1, min(len(parts), _MOST_STEPS) + 1):
+        left = 0 if step == _MOST_STEPS else len(parts) - step
+        yield all_of(parts[:left]), " and ".join(show(part) for part in reversed(parts[left:]))
 
 
 def show(where: Filter) -> str:

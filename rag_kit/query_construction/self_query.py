@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from datetime import date
 from typing import Any, ClassVar, Literal, Self, cast
 
@@ -11,9 +11,10 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.vectorstores import VectorStore
 from pydantic import PrivateAttr, field_validator, model_validator
 
+from rag_kit.concurrency.bridge import run_coroutine
 from rag_kit.documents import Filter, combine_filters
 from rag_kit.errors import InvalidInputError
-from rag_kit.models import astructured_call, structured_call
+from rag_kit.models import astructured_call
 from rag_kit.models.chat import is_extractive
 from rag_kit.prompts.filter_schema import SelfQuery
 from rag_kit.query_construction.by_model import values_for
@@ -56,8 +57,7 @@ class SelfQueryRetriever(CallRetriever):
         document_contents: What the documents are, in a few words for the model.
         enable_limit: Whether a number in the question ("the three latest") holds.
         use_original_query: Search for the question itself rather than for what is left of it.
-        relax: When nothing passes: ``True`` drops the question's last condition first; names of fields: only
-            conditions on these, in that order; ``False``: nothing is dropped.
+        relax: When nothing passes, drop the question's last condition, then the one before it.
         k: Most documents to return; a smaller number in the question holds.
         fetch_k: Candidates when they are to be sorted afterwards; ``None`` for ten times ``k``, at least 100.
         filter: The caller's filter; holds always.
@@ -107,7 +107,7 @@ class SelfQueryRetriever(CallRetriever):
     document_contents: str | None = None
     enable_limit: bool = True
     use_original_query: bool = False
-    relax: bool | Sequence[str] = True
+    relax: bool = True
 
     _source: Source | None = PrivateAttr(default=None)
     _rules: RuleConstructor = PrivateAttr()
@@ -168,16 +168,6 @@ class SelfQueryRetriever(CallRetriever):
     def _is_model(cls, value: Any) -> Any:
         return None if value is None else check_model(value)
 
-    @field_validator("relax", mode="before")
-    @classmethod
-    def _order_is_allowed(cls, value: Any) -> Any:
-        named = isinstance(value, (list, tuple)) and all(isinstance(name, str) for name in value)
-        if named or isinstance(value, bool):
-            return value
-        raise InvalidInputError(
-            f"relax={value!r} was given; it must be True, False, or a list of field names."
-        )
-
     @model_validator(mode="after")
     def _prepare(self) -> Self:
         self._rules = RuleConstructor(today=self.today)
@@ -219,7 +209,7 @@ class SelfQueryRetriever(CallRetriever):
         self._schemas = {}
         _ = self.schema_in_use
 
-    def construct_query(self, question: str, config: RunnableConfig | None = None) -> ConstructedQuery:
+    async def aconstruct_query(self, question: str, config: RunnableConfig | None = None) -> ConstructedQuery:
         """Turn a question into text and filter without searching.
 
         Raises:
@@ -228,38 +218,26 @@ class SelfQueryRetriever(CallRetriever):
         schema = self.schema_in_use
         if self._prompts is None:
             return self._rules.construct(question, schema)
-        return self._construct(question, schema, config)
+        return await self._ask_model(question, schema, config)
 
-    async def aconstruct_query(self, question: str, config: RunnableConfig | None = None) -> ConstructedQuery:
-        """As ``construct_query``, without blocking."""
-        schema = self.schema_in_use
-        if self._prompts is None:
-            return self._rules.construct(question, schema)
-        return await self._aconstruct(question, schema, config)
+    def construct_query(self, question: str, config: RunnableConfig | None = None) -> ConstructedQuery:
+        """As ``aconstruct_query``, from blocking code."""
+        return run_coroutine(self.aconstruct_query(question, config))
 
-    def _construct(self, question: str, schema: Schema, config: Any) -> ConstructedQuery:
+    async def _ask_model(self, question: str, schema: Schema, config: Any) -> ConstructedQuery:
         """Text and filter by the model."""
-        answer = structured_call(*self._model_request(question, schema), timeout=self.timeout, config=config)
-        return check_answer(answer, question, schema, self.today or date.today())
-
-    async def _aconstruct(self, question: str, schema: Schema, config: Any) -> ConstructedQuery:
-        answer = await astructured_call(
-            *self._model_request(question, schema), timeout=self.timeout, config=config
-        )
-        return check_answer(answer, question, schema, self.today or date.today())
-
-    def _model_request(
-        self, question: str, schema: Schema
-    ) -> tuple[Any, Any, dict[str, Any], type[SelfQuery]]:
-        """Model, prompt, values and form."""
         prompt = cast("LanguagePrompts", self._prompts).choose(question)
         today = self.today or date.today()
-        return (
-            self.llm,
+        values = values_for(prompt, question, schema, today, self.document_contents)
+        answer = await astructured_call(
+            cast("Runnable[Any, Any]", self.llm),
             prompt,
-            values_for(prompt, question, schema, today, self.document_contents),
+            values,
             SelfQuery,
+            timeout=self.timeout,
+            config=config,
         )
+        return check_answer(answer, question, schema, today)
 
     async def _steps(self, call: QueryCall) -> list[Document]:
         return await SelfQueryCall(self, call).steps()

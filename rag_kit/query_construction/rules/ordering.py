@@ -24,12 +24,7 @@ _TIMES = [
         rf"(?P<word>最新|最近|最早|最旧)(?:发表|出版)?的?(?:{_H}|(?={_ZH_NOUN}))(?P<noun>{_ZH_NOUN})?",
     )
 ]
-_SIZE = re.compile(
-    rf"\b(?:the\s+)?(?:{_N}\s+)?(?P<word>best|highest|largest|biggest|longest|most|lowest|smallest|shortest|fewest)"
-    r"[\s-]+(?P<name>[\w-]+)",
-    re.IGNORECASE,
-)
-_ASCENDING = ("oldest", "earliest", "最早", "最旧", "lowest", "smallest", "shortest", "fewest")
+_ASCENDING = ("oldest", "earliest", "最早", "最旧")
 
 
 @dataclass(frozen=True)
@@ -45,17 +40,11 @@ class Order:
 
 def find_order(text: str, schema: Schema) -> Order | None:
     """The order that a question asks for, if a field can give it."""
-    ordered = [field for field in schema if field.ordered]
-    if times := [field for field in ordered if field.temporal]:
-        newest = max(times, key=lambda field: field.type == "date")
-        for pattern in _TIMES:
-            if match := pattern.search(text):
-                return _order(match, newest.name)
-    for match in _SIZE.finditer(text):
-        for field in ordered:
-            if match["name"].lower().rstrip("s") in _stems(field.all_names):
-                return _order(match, field.name)
-    return None
+    times = [field for field in schema if field.temporal]
+    match = next((match for pattern in _TIMES if (match := pattern.search(text))), None)
+    if match is None or not times:
+        return None
+    return _order(match, max(times, key=lambda field: field.type == "date").name)
 
 
 def _order(match: re.Match[str], field: str) -> Order:
@@ -67,9 +56,3 @@ def _order(match: re.Match[str], field: str) -> Order:
     descending = (groups.get("word") or "latest").lower() not in _ASCENDING
     start = match.start("noun") if noun else match.end()
     return Order(Sort(field, descending), limit, match.start(), match.end(), start)
-
-
-def _stems(names: tuple[str, ...]) -> set[str]:
-    """Words that name a field after "highest": its names, and "rated" for ``rating``."""
-    lower = [name.lower() for name in names]
-    return {name.rstrip("s") for name in lower} | {name.removesuffix("ing") + "ed" for name in lower}

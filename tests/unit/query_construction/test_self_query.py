@@ -211,13 +211,12 @@ def test_the_extractive_model_means_rules() -> None:
 
 
 async def test_relaxation_when_nothing_matches() -> None:
-    """Conditions go from the last named to the first; the notes say which; relax= sets the order or forbids it."""
+    """Conditions go from the last named to the first; the notes say which; relax=False forbids it."""
     question = "salt in Stroke since 2014"
     found = await both(by_rules(), question)
     assert ids(found) == ["b", "a"] or set(map(str, ids(found))) == {"a", "b"}
     assert any('dropped {"year": {"$gte": 2014}}' in note for note in notes(found))
     assert get_provenance(found[0])["stages"][-1]["applied"] == {"mesh": {"$contains": "Stroke"}}
-    assert ids(await both(by_rules(relax=["mesh"]), question)) == ["d"]
     assert await both(by_rules(relax=False), question) == []
 
 
@@ -349,7 +348,7 @@ def test_wrong_arguments() -> None:
         ({"timeout": 1e300}, "timeout=1e"),
         ({"deadline": -1}, "deadline=-1"),
         ({"max_calls": -1}, "max_calls=-1"),
-        ({"relax": 3}, "relax=3"),
+        ({"relax": 3}, "relax"),
         ({"fetch_k": 0}, "fetch_k=0"),
         ({"k": 0}, "k=0"),
         ({"schema": "year"}, "schema is str"),
