@@ -169,9 +169,9 @@ def as_chat(graph: CompiledStateGraph[Any, Any, Any, Any]) -> Chat:
 
 def _settings(schema: type[RagContext]) -> RagContext:
     """The settings of the run, with ``clarify`` off unless given: a chat gets a message instead of an interrupt."""
-    given = run_context(schema)
-    asks_back = "clarify" in schema.model_fields and "clarify" not in given.model_fields_set
-    return given.model_copy(update={"clarify": False}) if asks_back else given
+    context = run_context(schema)
+    asks_back = "clarify" in schema.model_fields and "clarify" not in context.model_fields_set
+    return context.model_copy(update={"clarify": False}) if asks_back else context
 
 
 def _input_of(messages: Sequence[AnyMessage]) -> dict[str, Any]:
@@ -183,12 +183,14 @@ def _input_of(messages: Sequence[AnyMessage]) -> dict[str, Any]:
         )
     turns = []
     for at, following in pairwise(asked):
-        replies = [one for one in messages[at:following] if isinstance(one, AIMessage) and one.text]
+        replies = [
+            message for message in messages[at:following] if isinstance(message, AIMessage) and message.text
+        ]
         if replies and replies[-1].additional_kwargs.get("status") != "refused":
             turns.append(Turn(question=messages[at].text, answer=replies[-1].text))
     return {"question": messages[asked[-1]].text, "history": turns[-MAX_TURNS:]}
 
 
-def _reply(found: Mapping[str, Any]) -> dict[str, Any]:
-    about = {key: found.get(key) for key in ("status", "citations", "notes")}
-    return {"messages": [AIMessage(found["answer"], additional_kwargs=about)]}
+def _reply(result: Mapping[str, Any]) -> dict[str, Any]:
+    about = {key: result.get(key) for key in ("status", "citations", "notes")}
+    return {"messages": [AIMessage(result["answer"], additional_kwargs=about)]}

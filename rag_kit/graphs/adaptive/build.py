@@ -141,11 +141,11 @@ def _settings(graph: CompiledStateGraph[Any, Any, Any, Any], state: Mapping[str,
     return schema(**{**given, **(context.single or {}), "language": state["language"], **left})
 
 
-def _update_from(found: Mapping[str, Any], state: AdaptiveState) -> Update:
+def _update_from(result: Mapping[str, Any], state: AdaptiveState) -> Update:
     """The result of the inner run as an update; its usage is added once, also after an interrupt inside it."""
-    notes = list(found.get("notes") or [])
-    update: Update = {"notes": notes, **{key: found[key] for key in _KEYS if key in found}}
-    if found.get("status") == "refused":  # nothing of the run so far may tell what was refused
-        kept = {"asked": state["asked"], "notes": Overwrite(notes)}
-        return {**empty_values(AdaptiveState), **update, **kept}
+    notes = list(result.get("notes") or [])
+    update: Update = {"notes": notes, **{key: result[key] for key in _KEYS if key in result}}
+    if result.get("status") == "refused":  # nothing of the run so far may tell what was refused
+        update |= {"asked": state["asked"], "notes": Overwrite(notes)}
+        return {**empty_values(AdaptiveState), **update}
     return update

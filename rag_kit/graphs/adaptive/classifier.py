@@ -37,24 +37,24 @@ class RuleClassifier:
 _ROUTES: dict[str, Route] = {"none": "direct", "single": "single", "multi": "multi"}
 
 
-def route_of(found: Classification) -> Route | None:
+def route_of(classification: Classification) -> Route | None:
     """The route of a classification; None where it names nothing that is known."""
-    if found.intent == "unclear":
+    if classification.intent == "unclear":
         return "clarify"
-    if found.intent == "chat":
+    if classification.intent == "chat":
         return "direct"
-    return _ROUTES.get(found.complexity) if found.intent == "question" else None
+    return _ROUTES.get(classification.complexity) if classification.intent == "question" else None
 
 
 async def call_classifier(classifier: Classifier, question: str, earlier: Sequence[str]) -> Classification:
     """Call a classifier; a route that it names becomes a classification."""
-    found: Any = await user_function("classify", classifier, question, earlier)
-    if isinstance(found, Classification):
-        return found
-    if isinstance(found, str):
-        intent = "unclear" if found == "clarify" else "question"
-        return Classification(intent=intent, complexity="none" if found == "direct" else found, reason="")
+    verdict: Any = await user_function("classify", classifier, question, earlier)
+    if isinstance(verdict, Classification):
+        return verdict
+    if isinstance(verdict, str):
+        intent = "unclear" if verdict == "clarify" else "question"
+        return Classification(intent=intent, complexity="none" if verdict == "direct" else verdict, reason="")
     raise InvalidInputError(
-        f"the classifier gave {type(found).__name__}; it must give a Classification, or one of "
+        f"the classifier gave {type(verdict).__name__}; it must give a Classification, or one of "
         f"{', '.join(get_args(Route))}."
     )

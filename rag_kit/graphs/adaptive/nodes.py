@@ -63,18 +63,18 @@ class AdaptiveNodes(RagNodes):
         earlier = [turn["question"] for turn in state.get("history") or []]
         earlier += [item["reply"] for item in state["clarifications"]]
         if self.classifier is not None:
-            found: Any = await call_classifier(self.classifier, question, earlier)
+            verdict: Any = await call_classifier(self.classifier, question, earlier)
         else:
             turns = [("user", text) for text in earlier]
             history = render_history(turns, max_chars=MAX_HISTORY) if turns else Markup("")
             values = {"question": question, "history": history}
-            found = await self.ask("classify_question", state, context, values)
-        if found is None:
+            verdict = await self.ask("classify_question", state, context, values)
+        if verdict is None:
             return _go_to("single", {}, "the model gave nothing usable; looked up in one step")
-        classified = {"intent": found.intent, "complexity": found.complexity, "reason": found.reason}
-        route, why = route_of(found), ""
+        classified = {"intent": verdict.intent, "complexity": verdict.complexity, "reason": verdict.reason}
+        route, why = route_of(verdict), ""
         if route is None:
-            why = f"{found.intent!r} / {found.complexity!r} is no known way; looked up in one step"
+            why = f"{verdict.intent!r} / {verdict.complexity!r} is no known way; looked up in one step"
         elif route == "clarify" and len(state["clarifications"]) >= context.max_clarifications:
             why = "the question is unclear, but the user was asked often enough; looked up as it is"
         elif route == "direct" and not context.direct:
@@ -113,8 +113,8 @@ class AdaptiveNodes(RagNodes):
 
     async def clarify(self, state: AdaptiveState, context: AdaptiveContext) -> Command[Any]:
         """Wait for the user's reply; it joins the question, which is then judged anew."""
-        given = interrupt({"question": state["question_back"], "asked": state["asked"]})
-        reply = " ".join(given.split())[:MAX_REPLY] if isinstance(given, str) else ""
+        answer = interrupt({"question": state["question_back"], "asked": state["asked"]})
+        reply = " ".join(answer.split())[:MAX_REPLY] if isinstance(answer, str) else ""
         if not reply:
             note = "clarify: the reply holds no text; looked up as it is"
             return Command(update={"route": "single", "notes": [note]}, goto="single")
@@ -134,16 +134,16 @@ class AdaptiveNodes(RagNodes):
 
     async def next_hop(self, state: AdaptiveState, context: AdaptiveContext) -> Command[Any]:
         """Ask for the next fact, with those found so far in view; or go on to the answer."""
-        hops, most, question = state["hops"], context.max_calls, state["search_query"]
+        hops, max_calls, question = state["hops"], context.max_calls, state["search_query"]
         if len(hops) >= context.max_hops:
             return _conclude(f"hops: stopped at max_hops={context.max_hops}")
-        if hops and most is not None and most - state["usage"]["calls"] < _CALLS_LEFT:
-            return _conclude(f"hops: stopped, so that max_calls={most} leaves one for the answer")
+        if hops and max_calls is not None and max_calls - state["usage"]["calls"] < _CALLS_LEFT:
+            return _conclude(f"hops: stopped, so that max_calls={max_calls} leaves one for the answer")
         left = context.max_hops - len(hops)
         values = {"question": question, "history": _history(state), "count": left}
-        found = await self.ask("next_hop", state, context, values)
-        query, notes = "" if found is None or found.done else found.query, []
-        if found is None:
+        hop = await self.ask("next_hop", state, context, values)
+        query, notes = "" if hop is None or hop.done else hop.query, []
+        if hop is None:
             notes.append("hops: the model gave no usable sub-question")
         if query and fold(query) in {fold(hop["question"]) for hop in hops}:
             notes.append("hops: the model repeated a sub-question")
@@ -227,10 +227,10 @@ def _history(state: AdaptiveState) -> Markup:
     return render_turns(turns, MAX_HISTORY)
 
 
-def interleave(found: list[list[Document]]) -> list[Document]:
+def interleave(lists: list[list[Document]]) -> list[Document]:
     """The best passage of each step, then the second of each, and so on; each passage once."""
-    kept: dict[str, Document] = {}
-    for document in chain.from_iterable(zip_longest(*found)):
+    by_key: dict[str, Document] = {}
+    for document in chain.from_iterable(zip_longest(*lists)):
         if document is not None:
-            kept.setdefault(document_key(document), document)
-    return list(kept.values())
+            by_key.setdefault(document_key(document), document)
+    return list(by_key.values())

@@ -61,7 +61,7 @@ async def read(store: BaseStore, user_id: str) -> list[str]:
     item: Item | None = await _on_store(store, GetOp(namespace(user_id), KEY))
     stored = item.value.get("facts") if item is not None else None
     texts = stored if isinstance(stored, list) else []
-    return [fact for each in texts if isinstance(each, str) and (fact := clean_fact(each))]
+    return [fact for text in texts if isinstance(text, str) and (fact := clean_fact(text))]
 
 
 def write(store: BaseStore, user_id: str, facts: Sequence[str]) -> Step[Any]:
@@ -95,17 +95,17 @@ def _forgetting(store: Any, user_id: str) -> Step[Any]:
     return _on_store(store, PutOp(namespace(user_id), KEY, None))
 
 
-def merge_facts(known: Sequence[str], new: Iterable[str], said: str, most: int) -> list[str]:
+def merge_facts(known: Sequence[str], new: Iterable[str], message: str, max_facts: int) -> list[str]:
     """The facts that are kept after a message: cleaned, without repeats, the newest where there are too many.
 
     A fact must share a word with what the user wrote, so that nothing is kept that came from somewhere else.
     """
-    kept = [fact for fact in map(clean_fact, known) if fact]
-    words = set(content_words(said))
+    facts = [fact for fact in map(clean_fact, known) if fact]
+    words = set(content_words(message))
     for fact in map(clean_fact, new):
-        if fact and words & set(content_words(fact)) and _same(fact) not in map(_same, kept):
-            kept.append(fact)
-    return kept[-most:]
+        if fact and words & set(content_words(fact)) and _same(fact) not in map(_same, facts):
+            facts.append(fact)
+    return facts[-max_facts:]
 
 
 def clean_fact(fact: str) -> str:

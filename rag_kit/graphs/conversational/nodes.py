@@ -63,11 +63,11 @@ class ConversationalNodes(RagNodes):
         await store_of.check_signed_in(user_id)
         if store is None:
             return [], ["memory: the graph has no store; nothing is known or remembered about the user"]
-        found = await attempt(store_of.read(store, user_id), Exception)
-        if isinstance(found, Exception):
-            return [], [f"memory: the facts about the user could not be read ({type(found).__name__})"]
-        report("recalled", facts=len(found))
-        return found, []
+        facts = await attempt(store_of.read(store, user_id), Exception)
+        if isinstance(facts, Exception):
+            return [], [f"memory: the facts about the user could not be read ({type(facts).__name__})"]
+        report("recalled", facts=len(facts))
+        return facts, []
 
     async def summarise(self, state: ConversationalState, context: ConversationalContext) -> Update:
         """Put the older turns into the summary; without one the newest turns alone are used."""
@@ -116,24 +116,24 @@ class ConversationalNodes(RagNodes):
         if store is None or not user_id:
             return {}
         values = {"question": state["asked"], "facts": store_of.render_facts(state["facts"])}
-        noted = await attempt(self.ask("remember_facts", state, context, values, RAISE))
-        if isinstance(noted, Exception):
-            return _note_unusable("remember", noted)
-        if not noted.facts:
+        reply = await attempt(self.ask("remember_facts", state, context, values, RAISE))
+        if isinstance(reply, Exception):
+            return _note_unusable("remember", reply)
+        if not reply.facts:
             return {}
-        kept = await attempt(self._remember(store, user_id, noted.facts, state["asked"]), Exception)
-        if isinstance(kept, Exception):
-            return {"notes": [f"remember: the facts could not be kept ({type(kept).__name__})"]}
-        return {"facts": kept}
+        facts = await attempt(self._remember(store, user_id, reply.facts, state["asked"]), Exception)
+        if isinstance(facts, Exception):
+            return {"notes": [f"remember: the facts could not be kept ({type(facts).__name__})"]}
+        return {"facts": facts}
 
-    async def _remember(self, store: Any, user_id: str, noted: Sequence[str], said: str) -> list[str]:
+    async def _remember(self, store: Any, user_id: str, new: Sequence[str], message: str) -> list[str]:
         # read again, since another run of the same user may have written meanwhile
         known = await store_of.read(store, user_id)
-        kept = store_of.merge_facts(known, noted, said, self.max_facts)
-        if kept != known:
-            await store_of.write(store, user_id, kept)
-            report("remembered", facts=len([fact for fact in kept if fact not in known]))
-        return kept
+        facts = store_of.merge_facts(known, new, message, self.max_facts)
+        if facts != known:
+            await store_of.write(store, user_id, facts)
+            report("remembered", facts=len([fact for fact in facts if fact not in known]))
+        return facts
 
     async def suggest(self, state: ConversationalState, context: ConversationalContext) -> Update:
         """Offer questions that the passages answer and that were not asked yet; guards see each."""
@@ -151,9 +151,9 @@ class ConversationalNodes(RagNodes):
         asked = [state["asked"], state["search_query"], *(turn["question"] for turn in earlier)]
         questions = select_questions(offered.queries, state["documents"], asked, count)
         verdicts = [await self.guards.check_answer(question) for question in questions]
-        kept = [verdict for verdict in verdicts if not isinstance(verdict, Refusal)]
-        report("suggested", questions=len(kept))
-        return {"related_questions": kept}
+        allowed = [verdict for verdict in verdicts if not isinstance(verdict, Refusal)]
+        report("suggested", questions=len(allowed))
+        return {"related_questions": allowed}
 
 
 def note_left_out(what: str) -> OnCap:
@@ -205,18 +205,21 @@ def _note_unusable(what: str, error: Exception) -> Update:
 
 
 def select_questions(
-    offered: Iterable[str], documents: Sequence[Document], asked: Iterable[str], most: int
+    offered: Iterable[str], documents: Sequence[Document], asked: Iterable[str], max_questions: int
 ) -> list[str]:
     """Leave out what was asked before, what repeats, and what no passage helps to answer, as far as words tell."""
-    passages = [passage_text(at, one.page_content, one.metadata) for at, one in enumerate(documents, start=1)]
+    passages = [
+        passage_text(at, document.page_content, document.metadata)
+        for at, document in enumerate(documents, start=1)
+    ]
     before = [set(terms(text)) for text in asked]
-    kept: list[str] = []
+    questions: list[str] = []
     for text in (" ".join(item.split()) for item in offered):
         keys = set(terms(text))
         is_new = keys and all(len(keys & other) < 0.8 * len(keys | other) for other in before)
-        if not is_new or len(kept) == most or len(text) > _MAX_QUESTION:
+        if not is_new or len(questions) == max_questions or len(text) > _MAX_QUESTION:
             continue
         if any(grade.value >= 0.5 for grade in usefulness(text, passages)):
-            kept.append(text)
+            questions.append(text)
             before.append(keys)
-    return kept
+    return questions

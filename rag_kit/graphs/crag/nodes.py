@@ -64,9 +64,9 @@ class CragNodes(RagNodes):
         reason = _REASONS[action].format(lower=limits.lower, upper=limits.upper)
         records = [
             PassageGrading(
-                score=one.score, reason=one.reason, file=metadata.get("file"), page=page_of(metadata)
+                score=grading.score, reason=grading.reason, file=metadata.get("file"), page=page_of(metadata)
             )
-            for one, metadata in zip(gradings, (passage.metadata for passage in passages), strict=True)
+            for grading, metadata in zip(gradings, (passage.metadata for passage in passages), strict=True)
         ]
         return {
             "gradings": records,
@@ -127,11 +127,11 @@ class CragNodes(RagNodes):
             report("no_web_search")
             note = f"web: could not look outside, no web search was given; {used}"
             return Command(update={"notes": [note]}, goto="generate")
-        found = await self.ask("web_query", state, context, {"question": question})
-        query = one_line(question if found is None else " ".join(found.keywords))
+        reply = await self.ask("web_query", state, context, {"question": question})
+        query = one_line(question if reply is None else " ".join(reply.keywords))
         note = "web: the model gave no usable keywords; searched for the question itself"
         report("rewritten", web_query=query)
-        update = {"web_query": query, "notes": [note] if found is None else []}
+        update = {"web_query": query, "notes": [note] if reply is None else []}
         return Command(update=update, goto="approve" if context.approve_web else "web_search")
 
     async def approve(self, state: CragState, context: CragContext) -> Command[Any]:
@@ -161,10 +161,10 @@ class CragNodes(RagNodes):
         """Search the web within bounds; a search that fails is noted."""
         assert self.web is not None, "rewrite_query leads here only with a web search"
         query = state["web_query"]
-        found, why = await self.web.find(
+        results, why = await self.web.find(
             query, most=context.web_results, chars=context.web_result_chars, timeout=context.web_timeout
         )
-        allowed = await self.visible_passages(found)
+        allowed = await self.visible_passages(results)
         report("searched_web", web_query=query, results=len(allowed), failed=why is not None)
         if why is not None:
             return {"notes": [f"web: {why}"]}
@@ -175,10 +175,10 @@ class CragNodes(RagNodes):
         """Answer from what the action left: the refined passages, the selected ones of the web, or both."""
         internal, external = state["internal"], state["external"]
         update: Update = {}
-        kept = [
+        scores = [
             strip["score"] for strip in state["strips"] if strip["origin"] == "retrieved" and strip["kept"]
         ]
-        if external and max(kept, default=-1.0) < self._min_confidence(context, inside=True):
+        if external and max(scores, default=-1.0) < self._min_confidence(context, inside=True):
             # the best of what was retrieved was kept for want of anything better, and the web gave better
             internal = []
             update["strips"] = Overwrite(

@@ -34,12 +34,12 @@ class Selection:
 
 def cut(text: str, size: int = 3) -> list[tuple[int, int]]:
     """Cut a passage into strips of a few sentences."""
-    found = sentences(text)
-    if not found:
+    parts = sentences(text)
+    if not parts:
         return []
-    if len(found) <= SHORT:
-        return [(found[0].start, found[-1].end)]
-    groups = (found[at : at + size] for at in range(0, len(found), size))
+    if len(parts) <= SHORT:
+        return [(parts[0].start, parts[-1].end)]
+    groups = (parts[at : at + size] for at in range(0, len(parts), size))
     return [(group[0].start, group[-1].end) for group in groups]
 
 

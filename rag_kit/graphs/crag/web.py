@@ -71,32 +71,32 @@ class WebSearch:
         logger.info("web search with %s: %s", self.name, clean_text(redact(query)))
         sync, native = partial(self._call, query), partial(self._acall, query)
         try:
-            given = await call_within_deadline("web search", sync, native, timeout=timeout)
-            found = web_documents(given, most=most, chars=chars, query=query, tool=self.name)
-            if not found and isinstance(given, Mapping) and given.get("error"):
-                raise RagKitError(f"the tool says: {str(given['error'])[:300]}")
+            reply = await call_within_deadline("web search", sync, native, timeout=timeout)
+            documents = web_documents(reply, most=most, chars=chars, query=query, tool=self.name)
+            if not documents and isinstance(reply, Mapping) and reply.get("error"):
+                raise RagKitError(f"the tool says: {str(reply['error'])[:300]}")
         except (BudgetExceededError, GraphBubbleUp):
             raise
         except Exception as error:  # noqa: BLE001 - any client
             why = clean_text(describe_failure(f"web search ({self.name})", error))
             logger.warning("%s", why)
             return [], why
-        return found, None
+        return documents, None
 
     def _call(self, query: str, config: RunnableConfig) -> Any:
         # a search that asks a model of its own must not stream its words into the answer
-        given, config = self._input(query), without_tokens(config)
+        arguments, config = self._input(query), without_tokens(config)
         try:
-            return _results_of(self.search.invoke(given, config))
+            return _results_of(self.search.invoke(arguments, config))
         except NotImplementedError:  # a tool that is only asynchronous
-            return _results_of(run_coroutine(self.search.ainvoke(given, config)))
+            return _results_of(run_coroutine(self.search.ainvoke(arguments, config)))
 
     async def _acall(self, query: str, config: RunnableConfig) -> Any:
-        given, config = self._input(query), without_tokens(config)
+        arguments, config = self._input(query), without_tokens(config)
         # a tool without asynchronous code of its own would queue in asyncio's small pool
         if isinstance(self.tool, (StructuredTool, Tool)) and self.tool.coroutine is None:
-            return _results_of(await run_in_thread(self.search.invoke, given, config))
-        return _results_of(await acall_runnable(self.search, given, config))
+            return _results_of(await run_in_thread(self.search.invoke, arguments, config))
+        return _results_of(await acall_runnable(self.search, arguments, config))
 
     def _input(self, query: str) -> Any:
         if self.tool is None:
@@ -139,10 +139,10 @@ def _results_of(value: Any) -> Any:
 
 def web_documents(value: Any, *, most: int, chars: int, query: str, tool: str) -> list[Document]:
     """Turn what a search tool gave into documents that say where they are from."""
-    found: dict[str, Document] = {}
+    by_text: dict[str, Document] = {}
     for document in _documents(value, 0):
         text = clean_text(document.page_content[:chars]).strip()[:chars]
-        if not text or text in found:
+        if not text or text in by_text:
             continue
         marked = copy_document(document)
         link = _link(marked.metadata)
@@ -151,12 +151,12 @@ def web_documents(value: Any, *, most: int, chars: int, query: str, tool: str) -
         marked.metadata.update({"url": link} if link else {}, origin="web", source=link or "web")
         if title := _first_text(document.metadata, _TITLES):
             marked.metadata["title"] = " ".join(clean_text(title).split())[:_MAX_TITLE]
-        found[text] = with_provenance(
-            marked, score=None, rank=len(found) + 1, stage="web", retriever=tool, query=query
+        by_text[text] = with_provenance(
+            marked, score=None, rank=len(by_text) + 1, stage="web", retriever=tool, query=query
         )
-        if len(found) >= most:
+        if len(by_text) >= most:
             break
-    return list(found.values())
+    return list(by_text.values())
 
 
 def _documents(value: Any, depth: int) -> Iterator[Document]:

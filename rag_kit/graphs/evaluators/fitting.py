@@ -90,8 +90,8 @@ def fit_thresholds(
     notes = [f"{left_out} pairs could not be judged and were left out"] if left_out else []
     upper = _least_upper(values, truth, precision)
     opposite = _least_upper(-values, ~truth, precision)
-    for found, side, action in ((upper, "above", "correct"), (opposite, "below", "incorrect")):
-        if found is None:
+    for threshold, side, action in ((upper, "above", "correct"), (opposite, "below", "incorrect")):
+        if threshold is None:
             why = f"no confidence is right in {precision:.0%} of the pairs {side} it"
             notes.append(f"{why}: nothing is {action!r}")
     cut = _best_cut(values, truth)
@@ -115,10 +115,10 @@ async def _judge(evaluator: Evaluator, pairs: Any, language: str) -> tuple[list[
                 f"A pair is {pair!r:.60}; give (question, passage, relevant), the passage as a text or a Document."
             )
     scores: list[float | None] = []
-    for question, of_one in groupby(pairs, key=itemgetter(0)):
-        documents = [Document(given) if isinstance(given, str) else given for _, given, _ in of_one]
+    for question, group in groupby(pairs, key=itemgetter(0)):
+        documents = [Document(passage) if isinstance(passage, str) else passage for _, passage, _ in group]
         gradings = await judge_passages(evaluator, question, documents, language)
-        scores += [None if one.reason.startswith(UNGRADED) else one.score for one in gradings]
+        scores += [None if grading.reason.startswith(UNGRADED) else grading.score for grading in gradings]
     if scores and all(score is None for score in scores):
         raise InvalidInputError(f"{evaluator.name} could judge none of the {len(scores)} pairs.")
     return scores, [label for _, _, label in pairs]
@@ -132,20 +132,20 @@ def _labelled(scores: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
         raise InvalidInputError(
             f"{len(scores)} scores and {len(labels)} labels were given; give one label a score."
         )
-    kept = [(score, label) for score, label in zip(scores, labels, strict=True) if score is not None]
-    for score, label in kept:
+    pairs = [(score, label) for score, label in zip(scores, labels, strict=True) if score is not None]
+    for score, label in pairs:
         numeric = isinstance(score, (int, float)) and -1 <= score <= 1  # NaN fails the comparison too
         if not numeric or label not in (0, 1):
             raise InvalidInputError(
                 f"A score is {score!r:.40} and its label {label!r:.40}; a score is a number from -1 to 1, a label "
                 "true (relevant) or false."
             )
-    truth = np.asarray([label for _, label in kept], dtype=bool)
+    truth = np.asarray([label for _, label in pairs], dtype=bool)
     if truth.all() or not truth.any():
         raise InvalidInputError(
             f"{int(truth.sum())} of {truth.size} pairs are relevant; thresholds need pairs of both kinds."
         )
-    return np.asarray([score for score, _ in kept], dtype=np.float64), truth
+    return np.asarray([score for score, _ in pairs], dtype=np.float64), truth
 
 
 def roc_auc(scores: np.ndarray, truth: np.ndarray) -> float:

@@ -67,35 +67,39 @@ class LexicalEvaluator(Evaluator):
 
     async def grade(self, question: str, passages: Sequence[Document], language: str) -> list[Grading]:
         """Judge passages; see ``Evaluator.grade``."""
-        texts = [passage_text(at, one.page_content, one.metadata) for at, one in enumerate(passages, start=1)]
+        texts = [
+            passage_text(at, passage.page_content, passage.metadata)
+            for at, passage in enumerate(passages, start=1)
+        ]
         cosines, trouble = None, ""
         english = detect_language(question) == "en"
         if self.embeddings is not None and (english or embedding_name(self.embeddings) not in _ENGLISH_ONLY):
             try:
-                cosines = await self._cosines(question, [one.page_content for one in passages])
+                cosines = await self._cosines(question, [passage.page_content for passage in passages])
             except Exception as error:  # noqa: BLE001 - any client; `ungraded` raises what ends the run
                 trouble = f"; without vectors: {self.ungraded(error).reason.removeprefix(UNGRADED)}"
-        found = await compute(lambda: usefulness(question, texts, cosines))
-        return [Grading(2 * one.value - 1, f"{_reason(one)}{trouble}") for one in found]
+        grades = await compute(lambda: usefulness(question, texts, cosines))
+        return [Grading(2 * grade.value - 1, f"{_reason(grade)}{trouble}") for grade in grades]
 
     async def _cosines(self, question: str, texts: list[str]) -> list[float]:
         """The cosine of the question and each passage; 0 beside a zero vector."""
         model: Any = self.embeddings
         query = Step("query", lambda _: embed_query(model, question), lambda _: aembed_query(model, question))
         rest = Step("rest", lambda _: embed_documents(model, texts), lambda _: aembed_documents(model, texts))
-        one, many = await values_side_by_side([query, rest])
+        vector, others = await values_side_by_side([query, rest])
         values = [
-            sum(a * b for a, b in zip(one, each, strict=True)) / (math.hypot(*one) * math.hypot(*each) or 1.0)
-            for each in many
+            sum(a * b for a, b in zip(vector, other, strict=True))
+            / (math.hypot(*vector) * math.hypot(*other) or 1.0)
+            for other in others
         ]
         if not all(map(math.isfinite, values)):
             raise ValueError("a vector holds no finite numbers")
         return values
 
 
-def _reason(found: Usefulness) -> str:
+def _reason(grade: Usefulness) -> str:
     """What decided, in one line."""
-    measures = found.measures
+    measures = grade.measures
     parts = [f"{measures['own']:.0%} of the question's terms in its best sentence"]
     if measures["timed"]:
         outside = "its dates lie outside the time asked for" if measures["outside"] else ""

@@ -82,23 +82,24 @@ def rank(
     judged = [_score(candidate, beams[candidate["beam"] - 1], weights) for candidate in candidates]
     running = _select_competitors(judged, beams, hard)
     options: list[tuple[Beam, Candidate | None]] = [
-        (_extend(beams[one["beam"] - 1], one), one) for one in running
+        (_extend(beams[candidate["beam"] - 1], candidate), candidate) for candidate in running
     ]
-    going = {one["beam"] for one in running}
-    complete = {one["beam"] for one in judged if one["f"] is None and not one["reason"].startswith(FAILED)}
+    going = {candidate["beam"] for candidate in running}
+    ended = [candidate for candidate in judged if candidate["f"] is None]
+    complete = {candidate["beam"] for candidate in ended if not candidate["reason"].startswith(FAILED)}
     for beam in beams:
         if beam["segments"] and (beam["ended"] or beam["number"] in complete or beam["number"] not in going):
             options.append(({**beam, "ended": True, "retrieve": False}, None))
     options.sort(key=lambda option: (-option[0]["score"], -len(option[0]["segments"])))
-    kept: list[Beam] = []
+    best: list[Beam] = []
     for number, (beam, made_of) in enumerate(options[:width], start=1):
-        kept.append({**beam, "number": number})
+        best.append({**beam, "number": number})
         if made_of is not None:
             made_of["kept"], made_of["reason"] = True, f"kept as beam {number}"
-    for one in judged:
-        lost = "nothing to add" if one["f"] is None else f"its score is not among the best {width}"
-        one["reason"] = one["reason"] or lost
-    return kept, judged
+    for candidate in judged:
+        lost = "nothing to add" if candidate["f"] is None else f"its score is not among the best {width}"
+        candidate["reason"] = candidate["reason"] or lost
+    return best, judged
 
 
 def count_shared_segments(beams: Sequence[Beam]) -> int:
@@ -125,32 +126,35 @@ def _score(candidate: Candidate, beam: Beam, weights: Sequence[float]) -> Candid
 
 def _select_competitors(judged: Sequence[Candidate], beams: Sequence[Beam], hard: bool) -> list[Candidate]:
     """The candidates that compete, best first: without those that a constraint drops, and each text once."""
-    found: dict[tuple[str, ...], Candidate] = {}
-    scored = [one for one in judged if one["f"] is not None]
-    for one in sorted(scored, key=lambda one: -(one["score"] or 0.0)):  # stable: equal ones keep their order
+    by_text: dict[tuple[str, ...], Candidate] = {}
+    scored = [candidate for candidate in judged if candidate["f"] is not None]
+    scored.sort(key=lambda candidate: -(candidate["score"] or 0.0))  # stable: equal ones keep their order
+    for candidate in scored:
         path = (
-            *(without_punctuation(part["text"]) for part in beams[one["beam"] - 1]["segments"]),
-            without_punctuation(one["text"]),
+            *(without_punctuation(part["text"]) for part in beams[candidate["beam"] - 1]["segments"]),
+            without_punctuation(candidate["text"]),
         )
-        if hard and one["labels"].get("relevance") == "irrelevant":
-            one["reason"] = "the passage is irrelevant (hard constraint)"
-        elif hard and one["labels"].get("support") == "none":
-            one["reason"] = "the passage does not support it (hard constraint)"
-        elif found.setdefault(path, one) is not one:
-            one["reason"] = "another candidate has the same text, and no lower score"
-    return list(found.values())
+        if hard and candidate["labels"].get("relevance") == "irrelevant":
+            candidate["reason"] = "the passage is irrelevant (hard constraint)"
+        elif hard and candidate["labels"].get("support") == "none":
+            candidate["reason"] = "the passage does not support it (hard constraint)"
+        elif by_text.setdefault(path, candidate) is not candidate:
+            candidate["reason"] = "another candidate has the same text, and no lower score"
+    return list(by_text.values())
 
 
-def _extend(beam: Beam, one: Candidate) -> Beam:
-    segment = Segment(text=one["text"], beam=one["beam"], passage=one["passage"], f=one["f"] or 0.0)
-    return {**first_beam(), "segments": [*beam["segments"], segment], "score": one["score"] or 0.0}
+def _extend(beam: Beam, candidate: Candidate) -> Beam:
+    segment = Segment(
+        text=candidate["text"], beam=candidate["beam"], passage=candidate["passage"], f=candidate["f"] or 0.0
+    )
+    return {**first_beam(), "segments": [*beam["segments"], segment], "score": candidate["score"] or 0.0}
 
 
 def clean_continuation(text: str, count: int) -> str:
     """A continuation without citations of its own, at most `count` sentences; empty if it says END."""
     bare = renumbered(text, {}).strip()
-    kept = [one for one in sentences(bare) if not _END.match(one.text)][:count]
-    return bare[kept[0].start : kept[-1].end].strip() if kept else ""
+    chosen = [sentence for sentence in sentences(bare) if not _END.match(sentence.text)][:count]
+    return bare[chosen[0].start : chosen[-1].end].strip() if chosen else ""
 
 
 def answer_so_far(beam: Beam) -> str:
@@ -169,7 +173,7 @@ def cite_segments(segments: Sequence[Segment]) -> list[str]:
     pieces: list[str] = []
     for part in segments:
         mark = "" if part["passage"] is None else f"[{numbers[part['passage']]}]"
-        text = _join([f"{_end_sentence(one.text)}{mark}" for one in sentences(part["text"])])
+        text = _join([f"{_end_sentence(sentence.text)}{mark}" for sentence in sentences(part["text"])])
         pieces.append(_separator(pieces[-1] if pieces else "", text) + text)
     return pieces
 

@@ -99,12 +99,12 @@ def build_self_rag(
     """
     if mode is None:
         mode = "reflect" if is_extractive(llm) else "paper"
-    for option, given, allowed in (
+    for option, value, allowed in (
         ("mode", mode, ("paper", "reflect")),
         ("scoring", scoring, ("auto", "logprobs", "labels")),
     ):
-        if given not in allowed:
-            raise InvalidInputError(f"{option} is {given!r}; allowed: {', '.join(map(repr, allowed))}.")
+        if value not in allowed:
+            raise InvalidInputError(f"{option} is {value!r}; allowed: {', '.join(map(repr, allowed))}.")
     if mode == "paper" and evaluator is not None:
         raise InvalidInputError(
             "evaluator was given with mode='paper', whose critique judges; give it to 'reflect'."

@@ -83,34 +83,36 @@ class CandidateWriter(SelfRagNodes):
     ) -> Candidate:
         """Write one continuation and judge it; a text that ends or repeats the answer is not judged."""
         answer, document = answer_so_far(beam), None if passage is None else state["passages"][passage]
-        one = new_candidate(state, beam, passage)
+        candidate = new_candidate(state, beam, passage)
         values = {"question": state["asked"], "answer": answer}
         if document is not None:
-            one["source"] = source_of(document)
+            candidate["source"] = source_of(document)
             values["passages"] = render_passages([document], max_chars=self.max_passage_chars)
         name = "continue_unaided" if passage is None else "continue_answer"
         count = context.segment_sentences
         written = await self._ask_scored(name, state, context, {**values, "count": str(count)})
-        one["text"] = text = clean_continuation(written.value, count)
+        candidate["text"] = text = clean_continuation(written.value, count)
         if not text:
-            return one
-        said = [part.text for part in sentences(answer)] + [part["text"] for part in beam["segments"]]
-        if without_punctuation(text) in map(without_punctuation, said):
-            one["reason"] = "repeats the answer so far"
-            return one
+            return candidate
+        texts = [part.text for part in sentences(answer)] + [part["text"] for part in beam["segments"]]
+        if without_punctuation(text) in map(without_punctuation, texts):
+            candidate["reason"] = "repeats the answer so far"
+            return candidate
         name = "critique_usefulness" if passage is None else "critique"
         verdict = await self._ask_scored(
             name, state, context, {**values, "statement": text}, fallback=none_if_unreadable
         )
         for name in CRITIQUES[2:] if passage is None else CRITIQUES:
             label = _WORST[name] if verdict.value is None else str(getattr(verdict.value, name))
-            one["labels"][name] = label
-            one["probabilities"][name] = probabilities(verdict, name, label)
+            candidate["labels"][name] = label
+            candidate["probabilities"][name] = probabilities(verdict, name, label)
         if verdict.value is None:
-            one["labels"]["critique"] = "unusable"
-        one["parts"] = {name: critique_score(name, one["probabilities"].get(name, {})) for name in CRITIQUES}
-        one["parts"]["p"] = sequence_probability([token.logprob for token in written.tokens])
-        return one
+            candidate["labels"]["critique"] = "unusable"
+        candidate["parts"] = {
+            name: critique_score(name, candidate["probabilities"].get(name, {})) for name in CRITIQUES
+        }
+        candidate["parts"]["p"] = sequence_probability([token.logprob for token in written.tokens])
+        return candidate
 
     def _ask_scored(
         self, name: str, state: SelfRagState, context: SelfRagContext, values: Any, **asking: Any
@@ -140,7 +142,7 @@ def probabilities(verdict: Reply, name: str, label: str) -> dict[str, float]:
     """The probabilities of a field's labels: the model's own where its tokens show them, else 1 on the label."""
     labels = WORTH[name]
     known = None if verdict.value is None else label_probabilities(verdict.tokens, name, label, labels)
-    return known or {each: float(each == label) for each in labels}
+    return known or {option: float(option == label) for option in labels}
 
 
 def may_have_logprobs(llm: Any) -> bool:
@@ -196,7 +198,7 @@ def read_tokens(metadata: Any) -> list[Token]:
 
 
 def _token(entry: Mapping[str, Any]) -> Token:
-    pairs = [(each["token"], each["logprob"]) for each in (entry, *(entry.get("top_logprobs") or ()))]
+    pairs = [(known["token"], known["logprob"]) for known in (entry, *(entry.get("top_logprobs") or ()))]
     for text, value in pairs:
         # a log-probability above 0 or NaN is none; minus infinity is a probability of 0
         if not isinstance(text, str) or isinstance(value, bool) or not value <= 1e-6:
@@ -211,8 +213,8 @@ def label_probabilities(
     text = "".join(token.text for token in tokens)
     ends = list(accumulate(len(token.text) for token in tokens))
     written = rf"\b{re.escape(name)}\b\W{{1,12}}(?={re.escape(label)}\b)"
-    for found in re.finditer(written, text, re.IGNORECASE):
-        token = tokens[bisect_right(ends, found.end())]
+    for mark in re.finditer(written, text, re.IGNORECASE):
+        token = tokens[bisect_right(ends, mark.end())]
         known = _sum_by_label([*token.top, (token.text, token.logprob)], labels)
         if known[label] > 0:
             return known
@@ -221,11 +223,11 @@ def label_probabilities(
 
 def _sum_by_label(candidates: Sequence[tuple[str, float]], labels: Collection[str]) -> dict[str, float]:
     """Add up the probabilities of the tokens that begin each label."""
-    found = dict.fromkeys(labels, 0.0)
+    sums = dict.fromkeys(labels, 0.0)
     for text, logprob in dict(candidates).items():  # the chosen token is mostly among the alternatives too
         start = text.strip().lstrip("\"'[:").strip().lower()
         for label in labels if start else ():
             whole = start.startswith(label) and not start[len(label) :][:1].isalnum()
             if whole or label.startswith(start):
-                found[label] += math.exp(logprob)
-    return found
+                sums[label] += math.exp(logprob)
+    return sums

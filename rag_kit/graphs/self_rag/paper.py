@@ -96,14 +96,16 @@ class Paper(CandidateWriter):
             beam["query"] = " ".join([state["asked"], *(part["text"] for part in beam["segments"][-1:])])
         queries = list(dict.fromkeys(beam["query"] for beam in wanting))
         lists = await values_side_by_side([self.fetch(query, context) for query in queries])
-        found: dict[str, dict[str, Document]] = {}
+        by_query: dict[str, dict[str, Document]] = {}
         for query, documents in zip(queries, lists, strict=True):
-            found[query] = {document_key(one): one for one in await self.visible_passages(documents)}
-            passages |= {key: one for key, one in found[query].items() if key not in passages}
+            by_query[query] = {
+                document_key(document): document for document in await self.visible_passages(documents)
+            }
+            passages |= {key: document for key, document in by_query[query].items() if key not in passages}
         place = {key: index for index, key in enumerate(passages)}
         for beam in wanting:
-            beam["found"] = [place[key] for key in found[beam["query"]]]
-        report("retrieved", segment=state["segment"], passages=sum(map(len, found.values())))
+            beam["found"] = [place[key] for key in by_query[beam["query"]]]
+        report("retrieved", segment=state["segment"], passages=sum(map(len, by_query.values())))
         known = list(passages.values())
         update = {"beams": beams, "passages": known, "documents": known, "search_query": queries[-1]}
         return Command(update=update, goto="generate_segments")
@@ -140,14 +142,14 @@ class Paper(CandidateWriter):
         ]
         errors = [outcome.error for outcome in outcomes if outcome.error is not None]
         caps = [error for error in errors if isinstance(error, BudgetExceededError)]
-        nothing = not has_answer(state) and not any(one["parts"] for one in candidates)
+        nothing = not has_answer(state) and not any(candidate["parts"] for candidate in candidates)
         if errors and nothing and (caps or len(errors) == len(candidates)):
             raise (caps or errors)[0]
         if caps:
             notes.append(f"{here} {cap_of(caps[0], context)} was reached; the answer is the best so far")
         if failed := len(errors) - len(caps):
             notes.append(f"{here} {failed} candidates failed")
-        if unusable := sum("critique" in one["labels"] for one in candidates):
+        if unusable := sum("critique" in candidate["labels"] for candidate in candidates):
             notes.append(f"critique: {unusable} unusable verdicts counted as the lowest")
         report("generated", segment=state["segment"], candidates=len(candidates))
         capped = bool(caps) or len(jobs) < wanted
@@ -177,10 +179,12 @@ class Paper(CandidateWriter):
             note = "finish: no passage gave a part of an answer"
             return {"answer": DECLINED[state["language"]], "documents": passages, "notes": [note]}
         self._send([best], state["streamed"], len(segments))
-        chosen = [(at, one["beam"], one["text"], one["passage"]) for at, one in enumerate(segments, start=1)]
-        for one in (trace := [{**one} for one in state["trace"]]):
-            place = (one["segment"], one["beam"], one["text"], one["passage"])
-            one["won"] = one["kept"] and place in chosen
+        chosen = [
+            (at, entry["beam"], entry["text"], entry["passage"]) for at, entry in enumerate(segments, start=1)
+        ]
+        for entry in (trace := [{**entry} for entry in state["trace"]]):
+            place = (entry["segment"], entry["beam"], entry["text"], entry["passage"])
+            entry["won"] = entry["kept"] and place in chosen
         return {
             "answer": "".join(cite_segments(segments)),
             "documents": [passages[index] for index in used_passages(segments)],

@@ -48,16 +48,22 @@ class Reflect(SelfRagNodes):
         enough = judge.thresholds.lower if judge.selective else -1.0
         useless = judge.thresholds.action([grading.score for grading in gradings]) == "incorrect"
         good = [not useless and grading.score >= enough for grading in gradings]
-        kept = [document for document, relevant in zip(passages, good, strict=True) if relevant]
+        relevant_documents = [document for document, relevant in zip(passages, good, strict=True) if relevant]
         trace = [
             _trace_entry(
                 state, "relevance", good[at], gradings[at].reason, passage=at, source=source_of(document)
             )
             for at, document in enumerate(passages)
         ]
-        report("graded", round=state["round"], relevant=len(kept), passages=len(passages))
-        update = {"documents": kept, "trace": trace, "notes": note_ungraded("grade_documents", gradings)}
-        return Command(update=update, goto="generate" if kept else self._next_try(state, context))
+        report("graded", round=state["round"], relevant=len(relevant_documents), passages=len(passages))
+        update = {
+            "documents": relevant_documents,
+            "trace": trace,
+            "notes": note_ungraded("grade_documents", gradings),
+        }
+        return Command(
+            update=update, goto="generate" if relevant_documents else self._next_try(state, context)
+        )
 
     async def rewrite_query(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
         """Write another query for the same question; the question itself stays."""

@@ -65,8 +65,8 @@ def answer_from_hops(prompt: Prompt) -> str:
         'The Rhine is 1230 km long.[1] The Po is 652 km long.[2]'
     """
     asked = [text for role, text in prompt.turns if role == "user"][:_MAX_HOPS]
-    found = [extract_answer(text, prompt.passages, 1) for text in asked]
-    return _join_answers(prompt, found) if any(found) else answer(prompt)
+    answers = [extract_answer(text, prompt.passages, 1) for text in asked]
+    return _join_answers(prompt, answers) if any(answers) else answer(prompt)
 
 
 def retrieve_needed(prompt: Prompt) -> dict[str, str]:
@@ -79,13 +79,14 @@ def continue_answer(prompt: Prompt) -> str:
 
     A further sentence must hold a term of the question that the answer so far does not.
     """
-    said = prompt.block("answer")
-    known = {_NOT_WORD.sub("", one.text.casefold()) for one in sentences(said)}
-    answered = frozenset(terms(said))
+    answer = prompt.block("answer")
+    known = {_NOT_WORD.sub("", sentence.text.casefold()) for sentence in sentences(answer)}
+    answered = frozenset(terms(answer))
     texts = [
-        _whole_sentence(one.text)
-        for one in _pick_sentences(prompt.question, prompt.passages, _MAX_SENTENCES)
-        if _NOT_WORD.sub("", one.text.casefold()) not in known and (not said or one.matched - answered)
+        _whole_sentence(sentence.text)
+        for sentence in _pick_sentences(prompt.question, prompt.passages, _MAX_SENTENCES)
+        if _NOT_WORD.sub("", sentence.text.casefold()) not in known
+        and (not answer or sentence.matched - answered)
     ]
     return " ".join(texts[: prompt.number("count", 1)]) if texts and len(known) < _MAX_SENTENCES else "END"
 
@@ -97,17 +98,17 @@ def continue_unaided(prompt: Prompt) -> str:
 
 def extract_answer(question: str, passages: Sequence[PassageText], count: int = _MAX_SENTENCES) -> str:
     """The cited sentences that answer a question; "" where the passages do not support an answer."""
-    picked = _pick_sentences(question, passages, count)
-    if len({one.place for one in picked}) == 1:
-        picked.sort(key=lambda one: one.order)
+    chosen = _pick_sentences(question, passages, count)
+    if len({sentence.place for sentence in chosen}) == 1:
+        chosen.sort(key=lambda sentence: sentence.order)
     text = ""
     headers: set[tuple[int, str]] = set()
-    for one in picked:
+    for sentence in chosen:
         # a row of a table stands on a line of its own, under its header, or nobody could read it
-        if one.header and (one.place, one.header) not in headers:
-            headers.add((one.place, one.header))
-            text += f"{text and chr(10)}{one.header}[{one.number}]"
-        part = f"{_whole_sentence(one.text)}[{one.number}]"
+        if sentence.header and (sentence.place, sentence.header) not in headers:
+            headers.add((sentence.place, sentence.header))
+            text += f"{text and chr(10)}{sentence.header}[{sentence.number}]"
+        part = f"{_whole_sentence(sentence.text)}[{sentence.number}]"
         rows = part.startswith("|") or text.rpartition("\n")[2].startswith("|")
         blank = "" if not text else "\n" if rows else "" if detect_language(part) == "zh" else " "
         text += blank + part
@@ -117,10 +118,10 @@ def extract_answer(question: str, passages: Sequence[PassageText], count: int = 
 def _pick_sentences(question: str, passages: Sequence[PassageText], count: int) -> list[Candidate]:
     """The sentences that answer, best first; none where the passages do not support an answer."""
     asked = analyse(question)
-    found = collect(asked, passages)
+    candidates = collect(asked, passages)
     # a question in the text, as in a FAQ, answers nothing
-    picked = choose(asked, [one for one in found if not is_question(one.text)], count)
-    return without_distraction(picked) if strength(asked, passages, found, picked) >= 0.5 else []
+    picked = choose(asked, [sentence for sentence in candidates if not is_question(sentence.text)], count)
+    return without_distraction(picked) if strength(asked, passages, candidates, picked) >= 0.5 else []
 
 
 def _whole_sentence(text: str) -> str:
@@ -154,7 +155,7 @@ def strength(
         A value in [0, 1]; exactly 0 where nothing matches, or where the question names things and no
         passage knows any of them.
     """
-    if not picked or not any(one.near for one in picked):
+    if not picked or not any(sentence.near for sentence in picked):
         return 0.0
     measures = measure(question, passages, found, picked)
     if measures["names"] == 0.0:

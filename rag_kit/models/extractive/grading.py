@@ -29,14 +29,14 @@ _REASONS = {
 
 def grade_passage(prompt: Prompt) -> dict[str, Any]:
     """How surely the passage helps, by itself."""
-    found = usefulness(prompt.question, prompt.passages[:1])
-    return _grade(found[0] if found else Usefulness(0.0, {"own": 0.0}))
+    grades = usefulness(prompt.question, prompt.passages[:1])
+    return _grade(grades[0] if grades else Usefulness(0.0, {"own": 0.0}))
 
 
 def grade_passages(prompt: Prompt) -> dict[str, Any]:
     """How surely each passage helps, seen beside the others."""
-    found = zip(prompt.passages, usefulness(prompt.question, prompt.passages), strict=True)
-    return {"grades": [{"id": passage.number, **_grade(one)} for passage, one in found]}
+    grades = zip(prompt.passages, usefulness(prompt.question, prompt.passages), strict=True)
+    return {"grades": [{"id": passage.number, **_grade(grade)} for passage, grade in grades]}
 
 
 def rank(prompt: Prompt) -> dict[str, list[int]]:
@@ -116,9 +116,9 @@ def grade_usefulness(prompt: Prompt) -> dict[str, Any]:
     return {"relevant": share > 0, "score": share, "reason": _REASONS[prompt.language][2].format(share)}
 
 
-def _grade(found: Usefulness) -> dict[str, Any]:
-    reason = f"{found.measures['own']:.0%} of the question's terms in its best sentence."
-    return {"relevant": found.value >= 0.5, "score": round(found.value, 3), "reason": reason}
+def _grade(grade: Usefulness) -> dict[str, Any]:
+    reason = f"{grade.measures['own']:.0%} of the question's terms in its best sentence."
+    return {"relevant": grade.value >= 0.5, "score": round(grade.value, 3), "reason": reason}
 
 
 def _best_evidence(prompt: Prompt) -> list[float]:
