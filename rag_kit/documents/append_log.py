@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import threading
 import time
@@ -34,7 +35,6 @@ class AppendLog:
 
     Example:
         >>> import tempfile
-        >>> from pathlib import Path
         >>> path = Path(tempfile.mkdtemp()) / "log.jsonl"
         >>> with AppendLog(path) as log:
         ...     log.append([{"id": 1}, {"id": 2}])
@@ -76,19 +76,20 @@ class AppendLog:
                     _cut_half_line(self.path)
                 while left:  # a disk that is nearly full takes a part, and says so only of the next one
                     left = left[self._file.write(left) :]
+                if time.monotonic() - self._synced > _SYNC_SECONDS:
+                    os.fsync(self._file.fileno())
+                    self._synced = time.monotonic()
             except OSError as error:
                 if self._file is not None:
                     self._file.close()
                 self._file = None  # so that the next append cuts the half line off
                 raise _unwritable(self.path, error) from error
-            if time.monotonic() - self._synced > _SYNC_SECONDS:
-                self._sync()
 
     def release(self) -> None:
         """Bring the lines to the disk and close the file, so that it can be replaced; the lock stays."""
         with self._guard:
             if self._file is not None:
-                self._sync()
+                os.fsync(self._file.fileno())
                 self._file.close()
                 self._file = None
 
@@ -96,11 +97,6 @@ class AppendLog:
         """Bring the lines to the disk and let go of file and lock."""
         self.release()
         self._lock.release()
-
-    def _sync(self) -> None:
-        assert self._file is not None
-        os.fsync(self._file.fileno())
-        self._synced = time.monotonic()
 
     def __enter__(self) -> AppendLog:
         return self
@@ -125,7 +121,7 @@ def read_log(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
         for number, line in enumerate(iter(lambda: file.readline(MAX_LINE + 1), b""), start=1):
             if len(line) > MAX_LINE:
                 raise InvalidInputError(
-                    f"{str(path)!r} has a line of more than {MAX_LINE:,} bytes, which no log has; move it away"
+                    f"{str(path)!r} has a line of more than {MAX_LINE:,} bytes; move it away"
                 )
             if not line.strip():
                 continue
@@ -143,10 +139,7 @@ def json_line(record: Mapping[str, Any]) -> bytes:
         ValueError: A number in it is not finite.
     """
     text = json.dumps(record, ensure_ascii=False, allow_nan=False)
-    try:
-        return text.encode("utf-8") + b"\n"
-    except UnicodeEncodeError:
-        return json.dumps(record, allow_nan=False).encode("ascii") + b"\n"
+    return text.encode("utf-8", "backslashreplace") + b"\n"
 
 
 def _unwritable(path: Path, error: OSError) -> InvalidInputError:
@@ -157,14 +150,9 @@ def _unwritable(path: Path, error: OSError) -> InvalidInputError:
 
 
 def _cut_half_line(path: Path) -> None:
-    """A line that was cut off must not run into the next one."""
+    """Take off a line that was cut off, which must not run into the next one."""
     with path.open("r+b") as file:
-        end = at = file.seek(0, os.SEEK_END)
-        last = -1
-        while at > 0 and last < 0:
-            start = max(0, at - 65_536)
-            file.seek(start)
-            last = file.read(at - start).rfind(b"\n")
-            at = start if last < 0 else start + last + 1
-        if at < end:
-            file.truncate(at)
+        if path.stat().st_size:
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+                end = content.rfind(b"\n") + 1
+            file.truncate(end)

@@ -5,14 +5,11 @@ from __future__ import annotations
 import html
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rag_kit.documents.clean import clean_text
 from rag_kit.documents.identity import document_key
 from rag_kit.documents.provenance import get_provenance
-from rag_kit.documents.tables import Markup, Table, tables_html
-from rag_kit.errors import InvalidInputError
+from rag_kit.documents.tables import Markup, Table, cut, one_line, tables_html
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -24,14 +21,15 @@ SITUATION = "situating_sentence"
 CORRECTED = "corrected_by_hand"
 
 
-@dataclass(frozen=True)
-class _Row:
+class _Row(NamedTuple):
+    """What is printed of one document: single lines in which nothing can steer or hide."""
+
     rank: str
     score: str
-    where: str
+    place: str
     text: str
-    stages: tuple[str, ...]
-    notes: tuple[str, ...]
+    stages: list[str]
+    notes: list[str]
 
 
 class Explanation:
@@ -47,34 +45,31 @@ class Explanation:
         self._width = width
 
     def __str__(self) -> str:
-        if not self._rows:
-            return "no documents"
-        lines: list[str] = []
+        lines = [] if self._rows else ["no documents"]
         for row in self._rows:
-            head = f"{row.rank:>3}. {row.score}  {row.where}"
-            lines.append(_cut(head.rstrip(), self._width))
-            lines.extend(_cut(f"     {stage}", self._width) for stage in row.stages)
-            lines.extend(
-                textwrap.wrap(
-                    row.text, self._width, initial_indent="     | ", subsequent_indent="     | ", max_lines=2
-                )
+            lines += [f"{row.rank:>3}. {row.score}  {row.place}".rstrip()]
+            lines += [f"     {stage}" for stage in row.stages]
+            bar = "     | "
+            lines += textwrap.wrap(
+                row.text, self._width, initial_indent=bar, subsequent_indent=bar, max_lines=2
             )
-            lines.extend(_cut(f"     ! {note}", self._width) for note in row.notes)
-        lines.extend(_cut(f"! {note}", self._width) for note in self._notes)
-        return "\n".join(lines)
+            lines += [f"     ! {note}" for note in row.notes]
+        lines += [f"! {note}" for note in self._notes]
+        return "\n".join(cut(line, self._width) for line in lines)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         names = ("rank", "score", "document", "how it was found", "text")
         rows = [
-            (row.rank, row.score, row.where, _lines_of(row.stages), _lines_of((row.text, *row.notes)))
+            (row.rank, row.score, row.place, _below(row.stages), _below([row.text, *row.notes]))
             for row in self._rows
         ]
         return tables_html("", [Table(names, rows)], self._notes if rows else ["no documents"])
 
 
-def _lines_of(texts: Sequence[str]) -> Markup:
+def _below(texts: Sequence[str]) -> Markup:
+    """Texts one below the other in a cell."""
     return Markup("<br>".join(f"<bdi>{html.escape(text)}</bdi>" for text in texts))
 
 
@@ -83,13 +78,10 @@ def explain(documents: Sequence[Document], *, width: int = 100) -> Explanation:
 
     Args:
         documents: Results of any retriever; those without provenance are listed by position.
-        width: Widest line of the text, in characters (at least 40).
+        width: Widest line of the text, in columns of a terminal; at least 40.
 
     Returns:
         An explanation: ``print`` it, or leave it as the last expression of a Jupyter cell.
-
-    Raises:
-        InvalidInputError: If ``width`` is below 40, or ``documents`` holds something else.
 
     Example:
         >>> from langchain_core.documents import Document
@@ -101,9 +93,6 @@ def explain(documents: Sequence[Document], *, width: int = 100) -> Explanation:
              bm25 · keyword · rank 1 · score 2.5 · query "fusion"
              | Rank fusion joins lists.
     """
-    if isinstance(width, bool) or not isinstance(width, int) or width < 40:
-        raise InvalidInputError(f"width={width!r} was given; it must be a whole number of at least 40.")
-    _check_documents(documents)
     records = [get_provenance(doc) for doc in documents]
     # A note that every document carries is about the call, so it is printed once.
     shared = [
@@ -115,70 +104,45 @@ def explain(documents: Sequence[Document], *, width: int = 100) -> Explanation:
         _row(doc, record, position, shared)
         for position, (doc, record) in enumerate(zip(documents, records, strict=True), start=1)
     ]
-    return Explanation(rows, [_line(note) for note in shared], width)
-
-
-def _check_documents(documents: Any) -> None:
-    if isinstance(documents, (str, bytes)) or not isinstance(documents, Sequence):
-        raise InvalidInputError(
-            f"documents is a {type(documents).__name__}; give the list of documents that a retriever returned."
-        )
-    for number, doc in enumerate(documents, start=1):
-        if not hasattr(doc, "page_content") or not hasattr(doc, "metadata"):
-            raise InvalidInputError(
-                f"item {number} of documents is a {type(doc).__name__}; explain() takes documents."
-            )
+    return Explanation(rows, [one_line(note) for note in shared], max(40, width))
 
 
 def _row(doc: Document, record: dict[str, Any], position: int, shared: Sequence[str]) -> _Row:
-    """One document of the explanation; notes that all documents share are left out."""
-    lines = [_stage(stage) for stage in record.get("stages", [])]
+    """What is printed of one document; notes that all documents share are left out."""
+    stages = [_stage(stage) for stage in record.get("stages", [])]
     if isinstance(sentence := doc.metadata.get(SITUATION), str):
-        lines.append(_line(f'searched with "{sentence}"'))
+        stages.append(one_line(f'searched with "{sentence}"'))
+    notes = [one_line(note) for note in record.get("notes", []) if note not in shared]
+    if doc.metadata.get(CORRECTED) is True:
+        notes.append("the text was corrected by hand")
     rank = record.get("rank")
     return _Row(
-        rank=_line(str(rank if rank is not None else position)),
+        rank=one_line(str(rank if rank is not None else position)),
         score=_number(record.get("score")),
-        where=_place(doc),
-        text=_line(doc.page_content[:400]),
-        stages=tuple(lines),
-        notes=tuple(
-            [_line(note) for note in record.get("notes", []) if note not in shared]
-            + ["the text was corrected by hand"] * (doc.metadata.get(CORRECTED) is True)
-        ),
+        place=_place(doc),
+        text=one_line(doc.page_content[:400]),
+        stages=stages,
+        notes=notes,
     )
 
 
 def _place(doc: Document) -> str:
     metadata = doc.metadata
-    parts = [
-        str(name) for name in (metadata.get("file") or metadata.get("source"), metadata.get("title")) if name
-    ]
+    names = (metadata.get("file") or metadata.get("source"), metadata.get("title"))
+    parts = [str(name) for name in names if name]
     parts += [f"{key} {metadata[key]}" for key in _WHERE if metadata.get(key) not in (None, "")]
-    return _line(", ".join(parts) or document_key(doc)[:40])
+    return one_line(", ".join(parts) or document_key(doc)[:40])
 
 
 def _stage(stage: dict[str, Any]) -> str:
     # a retriever that is named for what it does is named once
     parts = list(dict.fromkeys(str(stage.get(key, "?")) for key in ("stage", "retriever")))
-    parts += [
-        f"{key} {_number(stage[key])}" for key in ("rank", "score", "weight") if stage.get(key) is not None
-    ]
+    numbers = [key for key in ("rank", "score", "weight") if stage.get(key) is not None]
+    parts += [f"{key} {_number(stage[key])}" for key in numbers]
     if stage.get("query") not in (None, ""):
         parts.append(f'query "{stage["query"]}"')
-    return _line(" · ".join(parts))
+    return one_line(" · ".join(parts))
 
 
 def _number(value: Any) -> str:
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return f"{value:.4g}"
-    return "-" if value is None else _line(str(value))
-
-
-def _line(text: str) -> str:
-    """One safe line: newlines and tabs become blanks, then everything hostile an escape."""
-    return clean_text(text.replace("\n", " ").replace("\t", " ").strip())
-
-
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 3] + "..."
+    return f"{value:.4g}" if isinstance(value, (int, float)) else one_line(value)

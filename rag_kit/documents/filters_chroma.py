@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rag_kit.documents.filters import ALWAYS, Clause, Filter, joined, refused, translate
+from rag_kit.documents.filters import Clause, Filter, joined, refused, translate
 from rag_kit.errors import FilterError
 
 _IMPOSSIBLE: dict[str, Any] = {"$and": [{"rag_kit": {"$eq": 0}}, {"rag_kit": {"$ne": 0}}]}
@@ -12,12 +12,6 @@ _IMPOSSIBLE: dict[str, Any] = {"$and": [{"rag_kit": {"$eq": 0}}, {"rag_kit": {"$
 
 def to_chroma(where: Filter | None) -> dict[str, Any] | None:
     """Translate a filter for Chroma, so that both give the same rows.
-
-    Several keys are wrapped in ``$and``, ``$not`` is pushed down to the operators, values of different types
-    in ``$in`` are split, an empty ``$in`` becomes a condition that no row meets.
-
-    Args:
-        where: The filter.
 
     Returns:
         Chroma's ``where``, or ``None`` if everything passes.
@@ -32,9 +26,9 @@ def to_chroma(where: Filter | None) -> dict[str, Any] | None:
         {'$and': [{'lang': {'$eq': 'en'}}, {'year': {'$gte': 2020}}]}
     """
     clause = translate(where, _leaf, _join)
-    if clause is ALWAYS:
+    if clause is True:
         return None
-    return dict(_IMPOSSIBLE) if isinstance(clause, bool) else dict(clause)
+    return dict(clause or _IMPOSSIBLE)
 
 
 def _join(word: str, parts: list[Any]) -> dict[str, Any]:
@@ -54,17 +48,17 @@ def _leaf(key: str, operator: str, operand: Any, negated: bool) -> Clause:
         return joined(word, _memberships(key, values, negated), _join)
     if operator == "$contains":
         operator = "$not_contains" if negated else operator
-        return joined(word, [{key: {operator: item}} for item in _both_kinds(operand)], _join)
+        # in Chroma a list of integers does not contain 1.0, nor a list of floats 1
+        number = type(operand) in (int, float) and abs(operand) < 2**63 and operand == int(operand)
+        items = [float(operand), int(operand)] if number else [operand]
+        return joined(word, [{key: {operator: item}} for item in items], _join)
     if isinstance(operand, str):
         raise FilterError(
             f"Chroma compares only numbers with {operator}; {key!r} was compared with {operand[:40]!r}. "
             "Store the value as a number (a date as a timestamp or as 20260131)."
         )
-    if negated:
-        raise FilterError(
-            f"Chroma cannot negate {operator} on {key!r}, since rows without it would have to pass too. "
-            "Write the opposite comparison without $not."
-        )
+    if negated:  # rows without the key would have to pass, too
+        raise refused("Chroma", key, f"the negation of {operator}")
     return _comparison(key, operator, operand)
 
 
@@ -85,25 +79,9 @@ def _comparison(key: str, operator: str, value: Any) -> Clause:
 
 
 def _memberships(key: str, values: list[Any], negated: bool) -> list[Clause]:
-    """Chroma wants one type a list."""
-    operator = "$nin" if negated else "$in"
-    single = "$ne" if negated else "$eq"
-    if len(values) == 1:
-        return [_comparison(key, single, values[0])]
-    by_type: dict[type, list[Any]] = {}
-    clauses: list[Clause] = []
-    for value in values:
-        if isinstance(value, float) and not value.is_integer():
-            clauses.append(_comparison(key, single, value))
-        else:
-            by_type.setdefault(type(value), []).append(value)
-    return [*clauses, *({key: {operator: group}} for group in by_type.values())]
-
-
-def _both_kinds(value: Any) -> list[Any]:
-    """In Chroma a list of integers does not contain 1.0, nor a list of floats 1: ask for both."""
-    if type(value) is int:
-        return [value, float(value)]
-    if isinstance(value, float) and value.is_integer() and abs(value) < 2**63:
-        return [value, int(value)]
-    return [value]
+    """One condition for all texts, since Chroma wants one type a list, and one for each other value."""
+    texts = [value for value in values if isinstance(value, str)]
+    if len(texts) < 2:
+        return [_comparison(key, "$ne" if negated else "$eq", value) for value in values]
+    others = [value for value in values if not isinstance(value, str)]
+    return [{key: {"$nin" if negated else "$in": texts}}, *_memberships(key, others, negated)]

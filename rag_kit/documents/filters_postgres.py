@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import date, datetime
+from datetime import date
 from functools import partial
 from typing import Any
 
-from rag_kit.documents.filters import ALWAYS, NEVER, Clause, Filter, joined, refused, translate
+from rag_kit.documents.filters import Clause, Filter, joined, refused, translate
 from rag_kit.errors import FilterError
 
-_KINDS = {
-    **dict.fromkeys(("smallint", "integer", "bigint"), "int"),
-    **dict.fromkeys(("double precision", "numeric"), "float"),
-    **dict.fromkeys(("text", "character varying"), "text"),
-    "boolean": "bool",
-    "date": "date",
+#: How the values of a column of each type are compared.
+_KINDS: dict[str, type] = {
+    **dict.fromkeys(("smallint", "integer", "bigint"), int),
+    **dict.fromkeys(("double precision", "numeric"), float),
+    **dict.fromkeys(("text", "character varying"), str),
+    "boolean": bool,
+    "date": date,
 }
 _RANGES = {"smallint": 2**15, "integer": 2**31, "bigint": 2**63}
 _OPPOSITE = {"$gt": "$lte", "$gte": "$lt", "$lt": "$gte", "$lte": "$gt"}
@@ -51,11 +52,9 @@ def to_postgres(
         rag_kit.errors.FilterError: PGVectorStore has no metadata column 'topic'. Declare it ...
     """
     clause = translate(where, partial(_leaf, columns), _join)
-    if clause is ALWAYS:
+    if clause is True:
         return None
-    if isinstance(clause, bool):
-        return {"$and": [{id_column: {"$exists": True}}, {id_column: {"$exists": False}}]}
-    return dict(clause)
+    return dict(clause or _join("and", [{id_column: {"$exists": exists}} for exists in (True, False)]))
 
 
 def _join(word: str, parts: list[Any]) -> dict[str, Any]:
@@ -63,61 +62,52 @@ def _join(word: str, parts: list[Any]) -> dict[str, Any]:
 
 
 def _leaf(columns: Mapping[str, str], key: str, operator: str, operand: Any, negated: bool) -> Clause:
-    kind, type_ = _column(columns, key)
+    kind, bound = _column(columns, key)
     if operator == "$exists":
         return {key: {"$exists": operand != negated}}
     if operator in ("$startswith", "$contains"):
         raise refused("PGVectorStore", key, operator)
     if operator in ("$eq", "$in"):
         items = operand if operator == "$in" else [operand]
-        fitted = [value for value in (_equal(kind, type_, item) for item in items) if value is not None]
-        return _member(key, fitted, negated)
-    return _ordered(key, kind, operator, operand, negated)
+        values = [
+            value for value in (_column_value(kind, bound, item) for item in items) if value is not None
+        ]
+        clause = _member(key, values, negated)
+    elif isinstance(operand, str):
+        if kind is str:  # the order of texts depends on the collation
+            raise refused("PGVectorStore", key, operator)
+        day = _column_value(kind, bound, operand)
+        if kind is date and day is None:
+            raise FilterError(f"{key!r} is a column of dates; {operator} needs a day such as '2026-01-31'.")
+        clause = False if day is None else {key: {_OPPOSITE[operator] if negated else operator: day}}
+    elif kind in (int, float):
+        clause = {key: {_OPPOSITE[operator] if negated else operator: operand}}
+    else:
+        clause = False
+    if not negated:
+        return clause
+    return True if isinstance(clause, bool) else _join("or", [clause, {key: {"$exists": False}}])
 
 
 def _member(key: str, values: list[Any], negated: bool) -> Clause:
-    if not values:
-        return negated
     # the store's $in takes neither booleans nor dates
-    if len(values) == 1 or any(isinstance(value, (bool, date)) for value in values):
-        word = "$ne" if negated else "$eq"
-        found: Clause = joined("and" if negated else "or", [{key: {word: value}} for value in values], _join)
-    else:
-        found = {key: {"$nin" if negated else "$in": values}}
-    return _or_missing(key, found) if negated else found
+    if len(values) <= 1 or any(isinstance(value, (bool, date)) for value in values):
+        conditions = [{key: {"$ne" if negated else "$eq": value}} for value in values]
+        return joined("and" if negated else "or", conditions, _join)
+    return {key: {"$nin" if negated else "$in": values}}
 
 
-def _or_missing(key: str, found: Clause) -> Clause:
-    return _join("or", [found, {key: {"$exists": False}}])
-
-
-def _ordered(key: str, kind: str, operator: str, value: Any, negated: bool) -> Clause:
-    text = isinstance(value, str)
-    if kind == "text" and text:
-        raise FilterError(
-            f"PGVectorStore orders texts by PostgreSQL's collation, so {operator} on {key!r} is not asked for. Use a "
-            "column of numbers or dates."
-        )
-    if kind == "date" and text:
-        value = _day(value)
-        if value is None:
-            raise FilterError(f"{key!r} is a column of dates; {operator} needs a day such as '2026-01-31'.")
-    elif text or kind not in ("int", "float"):
-        return ALWAYS if negated else NEVER
-    return _or_missing(key, {key: {_OPPOSITE[operator]: value}}) if negated else {key: {operator: value}}
-
-
-def _equal(kind: str, type_: str, value: Any) -> Any:
-    """The operand as the column holds it; ``None`` if no row can equal it."""
-    if kind == "bool" or isinstance(value, bool):
-        return value if kind == "bool" and isinstance(value, bool) else None
-    if kind == "int" and isinstance(value, (int, float)):
-        return int(value) if value == int(value) and -_RANGES[type_] <= value < _RANGES[type_] else None
-    if kind == "float":
-        return float(value) if isinstance(value, (int, float)) else None
-    if kind == "date":
+def _column_value(kind: type, bound: int, value: Any) -> Any:
+    """The operand as a column of this kind holds it; ``None`` if no row can equal it."""
+    if kind is date:
         return _day(value) if isinstance(value, str) else None
-    return value if kind == "text" and isinstance(value, str) and "\x00" not in value else None
+    if kind is str:
+        return value if isinstance(value, str) and "\x00" not in value else None
+    if isinstance(value, str) or isinstance(value, bool) != (kind is bool):
+        return None
+    if kind is int:
+        return int(value) if value == int(value) and -bound <= value < bound else None
+    return kind(value)
 
 
 def _day(text: str) -> date | None:
@@ -126,10 +116,10 @@ def _day(text: str) -> date | None:
         day = date.fromisoformat(text)
     except ValueError:
         return None
-    return day if not isinstance(day, datetime) and day.isoformat() == text else None
+    return day if day.isoformat() == text else None
 
 
-def _column(columns: Mapping[str, str], key: str) -> tuple[str, str]:
+def _column(columns: Mapping[str, str], key: str) -> tuple[type, int]:
     if key not in columns:
         raise FilterError(
             f"PGVectorStore has no metadata column {key!r}. Declare it when the table is made; there are: "
@@ -144,4 +134,4 @@ def _column(columns: Mapping[str, str], key: str) -> tuple[str, str]:
             f"PGVectorStore cannot filter by {key!r}: a column of type {type_} is not compared as the kit's filters "
             f"do. Known types: {', '.join(_KINDS)}."
         )
-    return _KINDS[type_], type_
+    return _KINDS[type_], _RANGES.get(type_, 0)

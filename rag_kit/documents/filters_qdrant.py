@@ -6,7 +6,7 @@ import re
 from functools import partial
 from typing import Any
 
-from rag_kit.documents.filters import ALWAYS, Clause, Filter, joined, refused, translate
+from rag_kit.documents.filters import Clause, Filter, joined, refused, translate
 from rag_kit.errors import FilterError, MissingExtraError
 
 _PLAIN_KEY = re.compile(r"[^\W\d][\w-]*")
@@ -19,12 +19,9 @@ def to_qdrant(where: Filter | None, *, metadata_key: str = "metadata") -> Any | 
     Qdrant looks into lists for plain conditions too, so a comparison here also asks that the value is no list;
     ``$contains`` asks for lists alone. Numbers are compared as ranges, for Qdrant keeps 1 and 1.0 apart.
 
-    Args:
-        where: The filter.
-        metadata_key: The payload key that holds the metadata.
-
     Returns:
-        A ``qdrant_client.models.Filter``, or ``None`` if everything passes.
+        A ``qdrant_client.models.Filter``, or ``None`` if everything passes; ``metadata_key`` is the payload key that
+        holds the metadata.
 
     Raises:
         FilterError: If the filter is wrong, or asks for what Qdrant lacks: ordering of strings, ``$exists`` (an
@@ -40,7 +37,7 @@ def to_qdrant(where: Filter | None, *, metadata_key: str = "metadata") -> Any | 
     except ImportError:
         raise MissingExtraError("qdrant", "A filter for Qdrant") from None
     clause = translate(where, partial(_leaf, models, metadata_key), partial(_join, models))
-    if clause is ALWAYS:
+    if clause is True:
         return None
     if isinstance(clause, bool):
         return models.Filter(must=[models.HasIdCondition(has_id=[])])

@@ -7,6 +7,7 @@ import datetime
 import hashlib
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 
 _UUID = re.compile("[0-9a-fA-F]{8}(-?)[0-9a-fA-F]{4}(?:\\1[0-9a-fA-F]{4}){2}\\1[0-9a-fA-F]{12}")
-_SCALARS = (str, int, float, bool, type(None))
 
 
 def content_hash(text: str) -> str:
@@ -65,20 +65,17 @@ def document_key(doc: Document, id_key: str | None = None) -> str:
     return doc.id if doc.id else content_hash(doc.page_content)
 
 
-def document_keys(
-    rankings: Sequence[Sequence[Document]], id_key: str | None = None, *, hashed: bool = True
-) -> list[list[str]]:
+def document_keys(rankings: Sequence[Sequence[Document]], id_key: str | None = None) -> list[list[str]]:
     """Identify the documents of several result lists that are to be merged.
 
     As ``document_key``, but a document without an id is taken for the one that has an id and the same text,
-    since one store may hand out ids where another does not. So are two documents of two lists whose ids are UUIDs,
-    which stores make up, if their texts are the same and their metadata do not contradict each other.
+    since one store may hand out ids where another does not, and stands as its text otherwise. So are two documents of
+    two lists whose ids are UUIDs, which stores make up, if their texts are the same and their metadata do not
+    contradict each other.
 
     Args:
         rankings: Result lists.
         id_key: As for ``document_key``.
-        hashed: Whether a text that stands for a document is hashed; as it is, it serves as a key in memory, and is
-            had at once.
 
     Returns:
         The keys, in the shape of ``rankings``.
@@ -93,48 +90,37 @@ def document_keys(
     """
     if id_key is not None:
         return [[document_key(doc, id_key) for doc in ranking] for ranking in rankings]
-    ids = [[doc.id or "" for doc in ranking] for ranking in rankings]
-    if all(map(all, ids)):
-        same = _made_up_twice(rankings, ids) if len(rankings) > 1 else {}
-        return [[same.get(key, key) for key in of_one] for of_one in ids] if same else ids
-    all_documents = [doc for ranking in rankings for doc in ranking]
-    if not hashed and not any(doc.id for doc in all_documents):
-        # no id is there that a text could be taken for
-        return [[doc.page_content for doc in ranking] for ranking in rankings]
     by_text: dict[str, str] = {}
-    for doc in all_documents:
-        if doc.id:
-            by_text.setdefault(doc.page_content, doc.id)
-    same = _made_up_twice(rankings, ids)
-    name = content_hash if hashed else "text:".__add__
-    for doc in all_documents:
-        if not doc.id and doc.page_content not in by_text:
-            by_text[doc.page_content] = name(doc.page_content)
-    keys = [[doc.id or by_text[doc.page_content] for doc in ranking] for ranking in rankings]
-    return [[same.get(key, key) for key in of_one] for of_one in keys] if same else keys
-
-
-def _made_up_twice(rankings: Sequence[Sequence[Document]], ids: Sequence[Sequence[str]]) -> dict[str, str]:
-    """For ids that several stores made up for one chunk: id of a later list -> id of the first."""
-    if len(set().union(*ids)) <= len({doc.page_content for ranking in rankings for doc in ranking}):
-        return {}  # no text has two ids
-    first: dict[str, Document] = {}
-    same: dict[str, str] = {}
-    several: set[str] = set()  # texts of which one list has several documents
     for ranking in rankings:
-        last = {doc.page_content: doc.id for doc in ranking}
-        several.update(doc.page_content for doc in ranking if last[doc.page_content] != doc.id)
         for doc in ranking:
-            other = first.setdefault(doc.page_content, doc)
-            made_up = all(_UUID.fullmatch(one.id or "") for one in (doc, other))
-            if doc.id != other.id and made_up and _agree(doc.metadata, other.metadata):
-                same[doc.id or ""] = other.id or ""
-    known = {doc.id for ranking in rankings for doc in ranking if doc.page_content in several}
-    return {key: other for key, other in same.items() if key not in known}
+            if doc.id:
+                by_text.setdefault(doc.page_content, doc.id)
+    keys = [
+        [doc.id or by_text.get(doc.page_content) or f"text:{doc.page_content}" for doc in ranking]
+        for ranking in rankings
+    ]
+    ids = {doc.id for ranking in rankings for doc in ranking if doc.id}
+    first_id = _ids_of_same_chunks(rankings) if len(ids) > len(by_text) else {}
+    return [[first_id.get(key, key) for key in ranking] for ranking in keys] if first_id else keys
 
 
-def _agree(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    return all(one[key] == other[key] for key in one.keys() & other.keys() if key != "rag_kit")
+def _ids_of_same_chunks(rankings: Sequence[Sequence[Document]]) -> dict[str, str]:
+    """For ids that several stores made up for one chunk: id of a later list -> id of the first."""
+    repeated: set[str] = set()  # texts of which one list has several documents
+    for ranking in rankings:
+        texts = Counter(text for text, _ in {(doc.page_content, doc.id) for doc in ranking})
+        repeated.update(text for text, count in texts.items() if count > 1)
+    first: dict[str, Document] = {}
+    first_id: dict[str, str] = {}
+    for doc in (doc for ranking in rankings for doc in ranking):
+        other = first.setdefault(doc.page_content, doc)
+        if doc.id == other.id or doc.page_content in repeated or not doc.id or not other.id:
+            continue
+        shared = doc.metadata.keys() & other.metadata.keys() - {"rag_kit"}
+        agree = all(doc.metadata[key] == other.metadata[key] for key in shared)
+        if agree and _UUID.fullmatch(doc.id) and _UUID.fullmatch(other.id):
+            first_id[doc.id] = other.id
+    return first_id
 
 
 def copy_document(doc: Document) -> Document:
@@ -153,7 +139,7 @@ def copy_document(doc: Document) -> Document:
 def copy_value(value: Any) -> Any:
     """Copy a metadata value to any depth, with a short way for JSON data, which metadata nearly always is."""
     kind = type(value)
-    if kind in _SCALARS:
+    if kind in (str, int, float, bool, type(None)):
         return value
     if kind is dict:
         return {key: copy_value(item) for key, item in value.items()}
@@ -163,7 +149,6 @@ def copy_value(value: Any) -> Any:
 
 
 _MAX_DEPTH = 32
-_PLAIN = frozenset({str, int, bool, type(None)})
 
 
 def to_plain(value: Any, *, _above: tuple[int, ...] = ()) -> Any:
@@ -182,41 +167,28 @@ def to_plain(value: Any, *, _above: tuple[int, ...] = ()) -> Any:
         >>> to_plain({"when": datetime.date(2026, 1, 2), "tags": {"b", "a"}, "at": (1, 2.5)})
         {'when': '2026-01-02', 'tags': ['a', 'b'], 'at': [1, 2.5]}
     """
-    kind = type(value)
-    if kind in _PLAIN:
+    if type(value) in (str, int, bool, type(None)):
         return value
-    if kind is float:
-        return value if math.isfinite(value) else None
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, (datetime.date, datetime.time)):
+        return value.isoformat()
+    if isinstance(value, (bytes, bytearray)):
+        return value.decode("utf-8", errors="backslashreplace")
     if len(_above) >= _MAX_DEPTH or id(value) in _above:
-        return kind.__name__
+        return type(value).__name__
     below = (*_above, id(value))
-    # most items are plain or finite floats, and a call for each would take most of the time
+    if isinstance(value, Mapping):
+        return {str(key): to_plain(item, _above=below) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [item if type(item) in _PLAIN else to_plain(item, _above=below) for item in value]
-    if kind is dict or isinstance(value, Mapping):
-        return {
-            key if type(key) is str else str(key): item
-            if (kind := type(item)) in _PLAIN or (kind is float and item - item == 0.0)
-            else to_plain(item, _above=below)
-            for key, item in value.items()
-        }
+        return [to_plain(item, _above=below) for item in value]
     if isinstance(value, (set, frozenset)):
         items = [to_plain(item, _above=below) for item in value]
         return sorted(items, key=lambda item: (str(type(item)), str(item)))
-    if isinstance(value, (datetime.datetime, datetime.date, datetime.time)):
-        return value.isoformat()
-    return _from_object(value, below)
-
-
-def _from_object(value: Any, above: tuple[int, ...]) -> Any:
-    """Subclasses of the plain types, numpy values (by ``tolist``, without importing numpy), the rest."""
-    if kind := next((base for base in (bool, int, float, str) if isinstance(value, base)), None):
-        return to_plain(str.__str__(value) if kind is str else kind(value), _above=above)
-    if isinstance(value, (bytes, bytearray)):
-        return bytes(value).decode("utf-8", errors="backslashreplace")
-    tolist = getattr(value, "tolist", None)
-    if callable(tolist):
-        converted = tolist()
-        if converted is not value:
-            return to_plain(converted, _above=above)
+    if callable(tolist := getattr(value, "tolist", None)):  # numpy's
+        return to_plain(tolist(), _above=below)
     return str(value)

@@ -8,7 +8,6 @@ retriever's call it is that dictionary itself. It is stripped before this kit wr
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, cast
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
 PROVENANCE_KEY = "rag_kit"
 _MAX_NOTES = 32
-_ZEROS = '{"score":0,"rank":0'
 # How many retrievers' calls this is inside. Between retrievers the record stays a dictionary, which is cheap to add to.
 retriever_depth: ContextVar[int] = ContextVar("rag_kit_retriever_depth", default=0)
 
@@ -46,13 +44,20 @@ def get_provenance(doc: Document) -> dict[str, Any]:
 
 def peek_provenance(doc: Document) -> Mapping[str, Any]:
     """As ``get_provenance``, without a copy: to be read, never changed."""
-    found = _record(doc)
-    if not found:
+    record = doc.metadata.get(PROVENANCE_KEY)
+    if isinstance(record, str):
+        record = decode_provenance(record)
+    if not isinstance(record, Mapping) or not record:
         return {}
     stages, notes = (
-        each if isinstance(each, (list, tuple)) else () for each in (found.get("stages"), found.get("notes"))
+        value if isinstance(value, (list, tuple)) else ()
+        for value in (record.get("stages"), record.get("notes"))
     )
-    return {**found, "stages": [each for each in stages if isinstance(each, Mapping)], "notes": list(notes)}
+    return {
+        **record,
+        "stages": [stage for stage in stages if isinstance(stage, Mapping)],
+        "notes": list(notes),
+    }
 
 
 def with_provenance(
@@ -94,18 +99,22 @@ def with_provenance(
         [{'stage': 'bm25', 'retriever': 'bm25', 'query': 'q', 'rank': 1, 'score': 1.5, 'weight': None}]
     """
     before = peek_provenance(doc)
-    named = {"stage": stage, "retriever": retriever, "query": query}
-    entry = to_plain({**named, "rank": rank, "score": score, "weight": weight, **extra})
-    kept = before.get("notes", []) if notes is None else list(dict.fromkeys(notes))[:_MAX_NOTES]
-    return _replace(
-        doc,
-        {
-            "score": entry["score"],
-            "rank": entry["rank"],
-            "stages": [*to_plain(before.get("stages", []) if sources is None else list(sources)), entry],
-            "notes": [str(note) for note in kept],
-        },
-    )
+    entry = _stage(stage, retriever, query, rank=rank, score=score, weight=weight, **extra)
+    stages = before.get("stages", []) if sources is None else list(sources)
+    if notes is None:
+        notes = before.get("notes", [])
+    record = {
+        "score": entry["score"],
+        "rank": entry["rank"],
+        "stages": [*to_plain(stages), entry],
+        "notes": list(dict.fromkeys(map(str, notes)))[:_MAX_NOTES],
+    }
+    return _replace(doc, record)
+
+
+def _stage(stage: str, retriever: str, query: str, **numbers: Any) -> dict[str, Any]:
+    plain: dict[str, Any] = to_plain({"stage": stage, "retriever": retriever, "query": query, **numbers})
+    return plain
 
 
 def add_note(doc: Document, note: str) -> Document:
@@ -158,22 +167,13 @@ def first_stage(
         >>> get_provenance(found)["score"]
         2.5
     """
-    named = {"stage": stage, "retriever": name, "query": query}
-    entry = {**named, "rank": 0, "score": 0, "weight": None, **extra}
-    outermost = retriever_depth.get() < 2
-    # The results differ in score and rank alone, so the string is made once.
-    text = encode_provenance({"score": 0, "rank": 0, "stages": [entry], "notes": []}) if outermost else ""
-    found = []
+    documents = []
     for rank, (doc, score) in enumerate(hits, start=1):
-        if outermost:
-            number = float(score) if math.isfinite(score) else "null"
-            record: Any = f'{{"score":{number},"rank":{rank}{text[len(_ZEROS) :]}'
-        else:
-            stages = [{**entry, "rank": rank, "score": score}]
-            record = {"score": score, "rank": rank, "stages": stages, "notes": []}
-        doc.metadata[PROVENANCE_KEY] = record
-        found.append(doc)
-    return found
+        entry = _stage(stage, name, query, rank=rank, score=score, weight=None, **extra)
+        record = {"score": entry["score"], "rank": rank, "stages": [entry], "notes": []}
+        doc.metadata[PROVENANCE_KEY] = record if retriever_depth.get() else _compact(record)
+        documents.append(doc)
+    return documents
 
 
 def compact_provenance(documents: list[Document]) -> list[Document]:
@@ -193,15 +193,8 @@ def peek_score(doc: Document) -> float | None:
         >>> peek_score(with_provenance(Document("t"), score=2, rank=1, stage="s", retriever="r", query="q"))
         2.0
     """
-    score = _record(doc).get("score")
+    score = peek_provenance(doc).get("score")
     return float(score) if isinstance(score, (int, float)) and not isinstance(score, bool) else None
-
-
-def _record(doc: Document) -> Mapping[str, Any]:
-    found = doc.metadata.get(PROVENANCE_KEY)
-    if isinstance(found, str):
-        return decode_provenance(found)
-    return found if isinstance(found, Mapping) else {}
 
 
 def _compact(record: Mapping[str, Any]) -> Any:

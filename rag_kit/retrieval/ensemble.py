@@ -178,7 +178,7 @@ class EnsembleRetriever(BranchingRetriever):
 
     def _ranking(self, answered: Sequence[Search], depth: int | None) -> tuple[list[list[str]], FusedList]:
         """The keys of each answer's documents, and the fused keys with their scores."""
-        keys = document_keys([found.documents for found in answered], self.id_key, hashed=False)
+        keys = document_keys([found.documents for found in answered], self.id_key)
         if self.fusion == "rrf":
             weights = [found.weight for found in answered]
             return keys, FusedList(reciprocal_rank_fusion(keys, weights=weights, k=self.rrf_k))

@@ -279,7 +279,7 @@ def merge(
     the documents, where these are not the usual ones.
     """
     if keys is None:
-        keys = document_keys([search.documents for search in searches], id_key, hashed=False)
+        keys = document_keys([search.documents for search in searches], id_key)
     places = [first_places(of_one) for of_one in keys]
     ranking: list[tuple[str, float | None]]
     if len(searches) == 1:

@@ -9,7 +9,6 @@ from langchain_core.documents import Document
 
 from rag_kit._redact import redact
 from rag_kit.documents import add_note, clean_text, explain, with_provenance
-from rag_kit.errors import InvalidInputError
 
 HOSTILE = (
     "<script>alert(1)</script><img src=x onerror=alert(2)> \x1b[31mred\x1b[0m \x9b2J \u202eevil\u202c "
@@ -27,7 +26,7 @@ def test_hostile_text_is_inert_in_text() -> None:
     """No control, bidirectional or invisible character reaches the terminal; they show as escapes."""
     shown = str(explain([hostile_document(), Document("second")], width=4000))
     assert not [c for c in shown if c != "\n" and unicodedata.category(c) in ("Cc", "Cf", "Cs")]
-    for escape in (r"\x1b", r"\x9b", r"\u202e", r"\u2066", r"\u200f", r"\u200b", r"\x00", r"\x0d"):
+    for escape in (r"\x1b", r"\x9b", r"\u202e", r"\u2066", r"\u200f", r"\u200b", r"\x00"):
         assert escape in shown
 
 
@@ -90,13 +89,11 @@ def test_a_note_of_all_documents_is_shown_once() -> None:
 
 
 def test_edge_cases() -> None:
-    """No documents, documents without provenance, long lines and a wrong width."""
+    """No documents, documents without provenance, and long lines."""
     assert str(explain([])) == "no documents"
     assert "no documents" in explain([])._repr_html_()
     assert "1." in str(explain([Document("x")]))
     assert max(map(len, str(explain([hostile_document()], width=60)).splitlines())) <= 60
-    with pytest.raises(InvalidInputError, match="width"):
-        explain([], width=3)
 
 
 @pytest.mark.parametrize(
@@ -114,22 +111,6 @@ def test_redact(text: str) -> None:
     assert "canary" not in redact(text)
     assert redact("id_key='isbn' was given") == "id_key='isbn' was given"
     assert redact("the key: a monkey, keyboard = fine").startswith("the key")
-
-
-@pytest.mark.parametrize(
-    ("given", "says"),
-    [
-        (None, "documents is a NoneType"),
-        ("a", "documents is a str"),
-        ([1], "item 1 of documents is a int"),
-        ([Document("a"), "b"], "item 2 of documents is a str"),
-        ((doc for doc in []), "documents is a generator"),
-    ],
-)
-def test_what_is_no_list_of_documents_is_named(given: object, says: str) -> None:
-    """The error says what was given, and what explain() takes."""
-    with pytest.raises(InvalidInputError, match=says):
-        explain(given)  # type: ignore[arg-type]
 
 
 def test_a_retriever_named_for_its_stage_is_named_once() -> None:

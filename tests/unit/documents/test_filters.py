@@ -125,6 +125,6 @@ def test_to_chroma_forms() -> None:
     assert to_chroma({"a": {"$nin": []}}) is None
     assert to_chroma({"a": 1, "b": {"$nin": []}}) == {"a": {"$eq": 1}}
     assert to_chroma({"$and": [{"a": 1}]}) == {"a": {"$eq": 1}}
-    assert to_chroma({"a": {"$in": [1, "x"]}}) == {"$or": [{"a": {"$in": [1]}}, {"a": {"$in": ["x"]}}]}
+    assert to_chroma({"a": {"$in": [1, "x"]}}) == {"$or": [{"a": {"$eq": 1}}, {"a": {"$eq": "x"}}]}
     impossible = to_chroma({"a": {"$in": []}})
     assert impossible is not None and "$and" in impossible
