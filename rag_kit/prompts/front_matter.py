@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import reprlib
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -26,6 +27,7 @@ RESERVED_VARIABLES = frozenset(
     {"role", "media", "json", "section", "if", "unless", "each", "with", "else", "log", "lookup", "this"}
     | {"true", "false", "null", "undefined", "stop", "self"}
 )
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 Report = Callable[[int, str], None]
 
@@ -111,11 +113,11 @@ def parse_front_matter(
         The declarations, None where something is wrong; and the line of each key (``"input.question"``).
     """
     try:
-        for event in yaml.parse(text, yaml.SafeLoader):
+        for event in yaml.parse(text, _LOADER):
             if isinstance(event, yaml.AliasEvent):  # a few nested ones would expand to gigabytes
                 mark: Any = event.start_mark
                 raise yaml.MarkedYAMLError(problem="aliases are not allowed", problem_mark=mark)
-        node, data = yaml.compose(text, yaml.SafeLoader), yaml.safe_load(text)
+        node, data = yaml.compose(text, _LOADER), yaml.load(text, _LOADER)
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: a date such as 2024-13-45
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or " ".join(str(error).split())
@@ -142,8 +144,9 @@ def _report(error: Any, lines: dict[str, int], first_line: int, report: Report) 
     message = error["msg"].removeprefix("Value error, ")
     if error["type"] in ("missing", "extra_forbidden", "model_type"):
         message += f"; allowed keys: {', '.join(KEYS if '.' not in place else ['schema'])}"
-    given = "" if error["type"] == "missing" else f" is {str(error['input'])[:60]!r}"
-    report(lines.get(above, first_line), f"{place or 'the front matter'}{given}: {message}")
+    value = error["input"] if isinstance(error["input"], str | int | float) else reprlib.repr(error["input"])
+    found = "" if error["type"] == "missing" else f" is {str(value)[:60]!r}"
+    report(lines.get(above, first_line), f"{place or 'the front matter'}{found}: {message}")
 
 
 def _key_lines(node: Any, prefix: str, first_line: int) -> list[tuple[str, int]]:

@@ -18,7 +18,6 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.families import Family
 from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.representing.kinds import REPRESENTATION, TEXT, kinds_of
-from rag_kit.indexing.representing.representer import Representer
 from rag_kit.retrieval.base import RagKitRetriever, Request
 from rag_kit.retrieval.batching import SteppedRetriever, blocking_step, search_step
 from rag_kit.retrieval.compose import BranchingRetriever
@@ -155,6 +154,8 @@ class MultiRepresentationRetriever(SteppedRetriever, FamilyWriter, BranchingRetr
 
     def _families(self, documents: Sequence[Document]) -> list[Family]:
         recorded = self.index.settings
+        from rag_kit.indexing.representing.representer import Representer  # imports splitters and prompts
+
         asked = recorded.get(_SETTING, ()) if self.represent is None else self.represent
         width = self.max_concurrency or 8
         with closing(

@@ -182,7 +182,6 @@ class Analyzer(StoredAnalyzer):
         self._terms = _Terms(language, stem, stops)
         if language != "en":
             prepare_segmenter()
-        unicode_runs()
 
     def __call__(self, text: str) -> list[str]:
         """Analyse a text.

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from rag_kit.models.extractive.blocks import Prompt
 from rag_kit.text import detect_language, sentences
 from rag_kit.text.citations.decline import DECLINED
-from rag_kit.text.complexity import question_kind
 from rag_kit.text.evidence.passages import PassageText, Question, analyse, found_names, is_question
 from rag_kit.text.evidence.sentences import Candidate, choose, collect, without_distraction
 from rag_kit.text.evidence.terms import terms
@@ -71,6 +70,8 @@ def answer_from_hops(prompt: Prompt) -> str:
 
 def retrieve_needed(prompt: Prompt) -> dict[str, str]:
     """Look things up unless it is small talk."""
+    from rag_kit.text.complexity import question_kind  # loads slowly
+
     return {"retrieve": "no" if question_kind(prompt.question, has_history=True).intent == "chat" else "yes"}
 
 

@@ -21,6 +21,11 @@ _MAX_STATED = 1 / 3
 """Share of a decline that may state something else, in characters."""
 _HAN = re.compile(r"[\u4e00-\u9fff]")
 _MARK = re.compile(r"[\[［【]\s*\d[^\]］】]{0,40}[\]］】]")
+# One of these words stands in whatever says that something is lacking.
+_NEGATIVE = re.compile(
+    r"\b(?:no|not|nothing|none|neither|never|without|cannot|unable|unclear|impossible|insufficient|silent|unanswered"
+    r"|left)\b|\b(?:lack|fail|omit|leave|remain)|n't|[没未不无缺难]|超出"
+)
 _EDGES = "*_`\"'“”「」 "
 
 # The sources as an answer names them: "the provided documents", "these passages", "your report".
@@ -65,24 +70,24 @@ _SOURCE_THEN = (
 
 
 class _Rules(NamedTuple):
-    """The patterns of a language: each kind of clause has one."""
+    """The patterns of a language: each kind of clause has one. Python compiles them when they are first used."""
 
-    source: re.Pattern[str]  # names the sources
-    clause: re.Pattern[str]  # parts clauses
-    absent: re.Pattern[str]  # says that the sources lack something
-    absent_later: re.Pattern[str]  # says so where the sources were named before: "They do not name the actor"
-    aside: re.Pattern[str]  # is about the sources, or a courtesy
-    concludes: re.Pattern[str]  # draws an answer from what is there
+    source: str  # names the sources
+    clause: str  # parts clauses
+    absent: str  # says that the sources lack something
+    absent_later: str  # says so where the sources were named before: "They do not name the actor"
+    aside: str  # is about the sources, or a courtesy
+    concludes: str  # draws an answer from what is there
 
 
 _EN = _Rules(
-    source=re.compile(_SOURCE),
-    clause=re.compile(
+    source=(_SOURCE),
+    clause=(
         r"[;:]\s|(?<! not)(?<! not,),?\s(?=(?:but|yet|although|though|whereas|however|so|since|because"
         r"|and (?:it|they|\w+ly|none|i|the))\b)"
         r"|,\s(?=(?:i|we|it|they|there|the|this|these|which|while|none|nothing|no)\b)"
     ),
-    absent=re.compile(
+    absent=(
         rf"{_SOURCE_THEN} (?:{_DO_NOT}{_words(3)} {_TELL}|{_LACK})"
         rf"|\b(?:not|cannot|\w+n't|nothing|no|none|neither|without|insufficient)\b{_words(6)}"
         rf" (?:{_TELL}|{_INFO}|available|part|enough|clear)[^.]*? (?:in|by|from|within|using|with) {_SOURCE}"
@@ -92,21 +97,21 @@ _EN = _Rules(
         r"|unanswered|left)"
         rf"|^(?:unable to|insufficient|not) (?:{_TELL}|{_INFO})|^i (?:do not|don't) know|^i (?:cannot|can't) {_TELL}"
     ),
-    absent_later=re.compile(
+    absent_later=(
         rf"\bthere(?: is|'s| are| was)(?:n't|(?: \w+ly)? (?:no|not|nothing))\b.{{0,25}}?{_INFO}|{_I_CANNOT}"
         r"|\b(?:unclear|impossible|(?:not|\w+n't) possible|none of (?:them|these))\b"
         rf"|(?:is|are|was|were|been|has|have)(?: not|n't)(?: \w+ly)?(?: been)? (?:{_STATE}|given in)"
         r"|^(?:(?:but|however|and|although|though|nor|so|yet|while|as)\b,? ?)*(?:it|they|these|this|both|which)?"
         rf"(?: \w+ly)? ?(?:{_DO_NOT}{_words(3)} {_TELL}|{_LACK}|(?:do |does )?not (?:of|about|its|in|on|the)\b)"
     ),
-    aside=re.compile(
+    aside=(
         rf"{_SOURCE}|\b(?:it|they|these|this|which|section)\b[^.]{{0,25}}? (?:{_STATE}|contain|includ|refer|deal|speak"
         r"|focus|concentrat|talk|compar|(?:is|are) about|limit|stop|end|note|uses|do\b|does\b)"
         r"|^(?:(?:but|however|and|so|therefore|alternatively|whereas)\b,? ?)*(?:please|you|i|if|consider|would|to|at"
         r"|it (?:would|is|may|might)|for|further|hello|thank|sorry|unfortunately|regrettably|sadly|as an ai|my|after"
         r"|based on|according to|from|given|in the|(?:the|your) question|without|always|feel|contact|try|check|\w+$)\b"
     ),
-    concludes=re.compile(
+    concludes=(
         r"\b(?:infer(?:red)?|suggest(?:s|ing)? that|impl(?:y|ies|ied)|likely|probably|presumably|the answer is"
         r"|so (?:he|she)\b|(?<!only )(?<!merely )(?:states?|says?|indicates?|shows?) that|clear that|conclude"
         r"|do(?:es)? (?:give|say|state|tell|show|specify))\b"
@@ -126,21 +131,21 @@ _CANNOT_ZH = (
     r"(?:无法|不能|没法|难以|无从).{0,16}?(?:回答|作答|得知|确定|判断|确认|得|找到|给出|提供|说明|知|计算)"
 )
 _ZH = _Rules(
-    source=re.compile(_SOURCE_ZH),
-    clause=re.compile(r"[，,；;：:]"),
-    absent=re.compile(
+    source=(_SOURCE_ZH),
+    clause=(r"[，,；;：:]"),
+    absent=(
         rf"{_SOURCE_ZH}[^因由被]{{0,10}}?(?:没有?|未|不|无|缺乏|缺少).{{0,6}}?{_STATE_ZH}"
         rf"|{_SOURCE_ZH}.{{0,6}}(?:不足|无关|看不出|{_CANNOT_ZH})|问题.{{0,6}}(?:无关|没有|未)|超出.*范围"
         r"|(?:没有|[未没]能?)(?:检索到|查到|找到|足够的?|相关的?).{0,24}?(?:答案|信息|内容|说明|记载)"
         rf"|^(?:因此|所以|暂时|目前|我|还|也)*{_CANNOT_ZH}|我不知道|不在其中"
     ),
-    absent_later=re.compile(rf"^[^因由被]{{0,8}}?(?:{_CANNOT_ZH}|(?:没有|未|没|^不){_STATE_ZH})|不清楚"),
-    aside=re.compile(
+    absent_later=(rf"^[^因由被]{{0,8}}?(?:{_CANNOT_ZH}|(?:没有|未|没|^不){_STATE_ZH})|不清楚"),
+    aside=(
         rf"{_SOURCE_ZH}|^(?:它们?|其)?(?:而(?!是)|并|虽然|尽管|不过|但)|[只仅]|{_TOPIC_ZH}|抱歉|对不起|遗憾"
         r"|(?<!而是)建议|请|您(?!的)|感谢|问题|需要|^(?:根据|依据|从|对于|由于|鉴于)"
         r"|^在.{0,12}[中里内]$"
     ),
-    concludes=re.compile(
+    concludes=(
         r"推断|(?:因此|所以).{0,8}是|可能是|应该是|(?<![只仅])(?:指出|表明|显示|(?<!有)(?<!未)写明)(?!的)"
     ),
 )
@@ -163,18 +168,18 @@ def is_declined(answer: str) -> bool:
         >>> is_declined("It was built in 1890. The documents do not say by whom."), is_declined("Paris.[1]")
         (False, False)
     """
-    if len(answer) > _MAX_CHARS:
+    if len(answer) > _MAX_CHARS or not _NEGATIVE.search(fold(answer)):
         return False
     named = declined = False
     chars = stated = 0
     for clause, rules in _clauses(answer):
-        named = named or rules.source.search(clause) is not None
+        named = named or re.search(rules.source, clause) is not None
         chars += len(clause)
-        if rules.absent.search(clause) or (named and rules.absent_later.search(clause)):
+        if re.search(rules.absent, clause) or (named and re.search(rules.absent_later, clause)):
             declined = True
-        elif rules.concludes.search(clause):
+        elif re.search(rules.concludes, clause):
             return False
-        elif not rules.aside.search(clause):
+        elif not re.search(rules.aside, clause):
             if not declined or _MARK.search(clause):
                 return False
             stated += len(clause)
@@ -187,6 +192,6 @@ def _clauses(answer: str) -> list[tuple[str, _Rules]]:
     for sentence in sentences(answer):
         text = fold(sentence.text).strip(_EDGES)
         rules = _ZH if _HAN.search(text) else _EN
-        parts = (part.strip(" ，,。.!！") for part in rules.clause.split(text))
+        parts = (part.strip(" ，,。.!！") for part in re.split(rules.clause, text))
         clauses.extend((part, rules) for part in parts if part)
     return clauses

@@ -116,7 +116,7 @@ BODY = 'begin with a role: {{role "system"}}'
         ("version: 1", "version: [1", 5, "not valid YAML"),
         ("version: 1", "version: &v 1\ndescription2: *v", 5, "aliases are not allowed"),
         ("version: 1", "version: !!python/name:os.system", 4, "not valid YAML"),
-        ("version: 1", "version: " + "[" * 9_000 + "]" * 9_000, 2, "not valid YAML"),
+        ("version: 1", "version: " + "[" * 400 + "]" * 400, 4, "valid string"),
         ("version: 1", "version: 2024-13-45", 2, "not valid YAML"),
         ("\n  guest: Who is greeted.", " guest", 5, "input is 'guest': Input should be a valid dictionary"),
         ("Who is greeted.", "3", 6, "input.guest is '3': Input should be a valid string"),
