@@ -153,9 +153,9 @@ class MultiRepresentationRetriever(SteppedRetriever, FamilyWriter, BranchingRetr
         return fused
 
     def _families(self, documents: Sequence[Document]) -> list[Family]:
-        recorded = self.index.settings
         from rag_kit.indexing.representing.representer import Representer  # imports splitters and prompts
 
+        recorded = self.index.settings
         asked = recorded.get(_SETTING, ()) if self.represent is None else self.represent
         width = self.max_concurrency or 8
         with closing(
