@@ -15,6 +15,14 @@ EXTRA = {"瞭": "了", "彷": "仿", "祇": "只", "衹": "只"}
 WIDTH = 50
 
 
+def is_common(traditional: str, simplified: str) -> bool:
+    """Whether Big5 has one among its 5,401 frequent characters, and GB 2312 has the other."""
+    try:
+        return traditional.encode("big5")[0] < 0xC9 and bool(simplified.encode("gb2312"))
+    except UnicodeEncodeError:
+        return False
+
+
 def main(source: Path) -> None:
     """Read the table, keep the plain one-to-one pairs, write them as two aligned strings."""
     pairs: dict[str, str] = {}
@@ -23,14 +31,14 @@ def main(source: Path) -> None:
             continue
         traditional, candidates = line.split("\t")
         simplified = candidates.split(" ")[0]
-        if simplified != traditional and max(ord(traditional), ord(simplified)) <= 0xFFFF:
+        if simplified != traditional and is_common(traditional, simplified):
             pairs[traditional] = simplified
     pairs.update(EXTRA)
     for key, value in pairs.items():  # one application must be enough, so that folding twice changes nothing
         pairs[key] = pairs.get(value, value)
     keys = sorted(pairs)
     lines = [
-        '"""Traditional to simplified characters, from OpenCC\'s TSCharacters table (Apache-2.0).',
+        '"""Traditional to simplified characters in common use, from OpenCC\'s TSCharacters table (Apache-2.0).',
         "",
         "Written by scripts/make_traditional_table.py; do not edit by hand.",
         '"""',
