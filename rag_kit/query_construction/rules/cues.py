@@ -152,12 +152,7 @@ _FRAME = re.compile(
     rf"\b{_LIGHT_WORD}|\b(?:or|not)\b|{_ZH_LIGHT_WORD}|请|之间|期间|找出?|查找|检索|搜索|列出|给我|我[要想]|所有|全部|或者?|且|并|吗|呢",
     _I,
 )
-_DANGLING = re.compile(
-    r"(?:\b(?:tagged|labell?ed|indexed|with|without|under|by|as|about|on|of|in|from|for|published|dated|written|released|issued|"
-    r"years?|the|mesh|terms?|headings?|tags?|keywords?|and|or|but|not|only|either|both|that|which|are|is)\b|[\s\"“‘「(:=])++$",
-    _I,
-)
-_EMPTY = re.compile(r"\(\s*\)|\"\s*\"|“\s*”|「\s*」")
+_DANGLING = re.compile(rf"(?:\b(?:{_LIGHT_WORD}|(?:without|but|not|only|and|or)\b)|[\s\"“‘「(:=])++$", _I)
 
 
 def remainder(text: str, spans: Sequence[tuple[int, int]]) -> tuple[str, str]:
@@ -174,6 +169,6 @@ def remainder(text: str, spans: Sequence[tuple[int, int]]) -> tuple[str, str]:
             parts.append(_DANGLING.sub(" ", text[position:begin]))
         position = max(position, end)
     parts.append(text[position:])
-    rest = re.sub(r"\s+([,.;:?!])", r"\1", re.sub(r"\s+", " ", _EMPTY.sub(" ", " ".join(parts))))
+    rest = re.sub(r"\s+([,.;:?!])", r"\1", re.sub(r"\s+", " ", " ".join(parts)))
     rest = re.sub(r"(?:^|(?<=[,;]))\s*[,;]+", "", rest).strip(" ,;:、，")
     return rest, re.sub(r"\s+", " ", _FRAME.sub(" ", rest)).strip(" ,.;:?!、，。？！")

@@ -17,7 +17,7 @@ _NUMBER = re.compile(
     r"(?<![A-Za-z0-9_.])(?:[$€£¥]\s?)?(?P<figures>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)(?![\d.]*[a-z_]*[a-z]\d)"
     r"(?:\s?(?P<scale>thousand\b|million\b|k\b|[千万亿]))?"
     r"|(?<![第年月一-十])(?P<han>[一二三四五六七八九十百千万两]{1,7})"
-    rf"|\b(?P<word>{'|'.join(sorted(NUMBERS, key=len, reverse=True))})\b",
+    rf"|\b(?P<word>{'|'.join(NUMBERS)})\b",
     re.IGNORECASE,
 )
 _MAX_NUMBERS = 64
