@@ -2,8 +2,7 @@
 
     python benchmarks/bench_hops.py        # names the files too
 
-A model that answers from a list stands for a model of the user's. CRAG has the embedded model, beside which words grade
-the passages; its own files do not count.
+The files of the embedded language model, which stands for a model of the user's, do not count.
 """
 
 from __future__ import annotations
@@ -41,6 +40,7 @@ def calls() -> list[Callable[[], Any]]:
     from rag_kit.prompts import load_prompt
     from rag_kit.retrieval import BM25Retriever, EnsembleRetriever, MultiQueryRetriever
 
+    llm = chat_model("extractive")
     queries = '{"queries": ["At how many degrees does it start?", "When is the pump on?"]}'
     words = BM25Retriever.from_texts(TEXTS)
     foreign = RunnableLambda(lambda query: [Document(text) for text in TEXTS])
@@ -49,8 +49,7 @@ def calls() -> list[Callable[[], Any]]:
     multi_query = MultiQueryRetriever.from_llm(FakeListChatModel(responses=[queries]), words)
     general = FakeListChatModel(responses=['{"query": "How does a pump work?"}'])
     prompt = load_prompt("step_back")
-    answering = FakeListChatModel(responses=[f"{TEXTS[0]}[1]"])
-    plain, crag = build_plain_rag(words, answering), build_crag(words, chat_model("extractive"))
+    plain, crag = build_plain_rag(words, llm), build_crag(words, llm)
     return [
         lambda: ensemble.invoke(QUESTION),
         lambda: both.invoke(QUESTION),
