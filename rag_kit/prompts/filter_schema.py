@@ -160,7 +160,8 @@ def _mongo(name: str, operand: Any, depth: int) -> list[dict[str, Any]]:
 def _operand(value: Any) -> Any:
     """A plain value: dates come as objects from some models."""
     if isinstance(value, Mapping):
-        return next((value[key] for key in ("date", "datetime", "value", "year") if key in value), "")
+        inner = _first(value, ("date", "datetime", "value", "year"))
+        value = "" if inner is None or isinstance(inner, Mapping) else inner
     if isinstance(value, list):
         plain = [_operand(item) if isinstance(item, Mapping) else item for item in value[:200]]
         return [item for item in plain if isinstance(item, Scalar)]

@@ -7,7 +7,7 @@ from datetime import date
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 from support.rewriters import Scripted
@@ -182,6 +182,7 @@ _json = st.recursive(
 
 
 @settings(deadline=None)
+@example(where={"field": {"field": {"value": [None]}}}, query=None)
 @given(where=_json, query=_leaf)
 def test_nothing_reaches_a_field_outside_the_schema(where: Any, query: Any) -> None:
     """Whatever an answer holds, the filter is valid and names fields of the schema only; nothing raises."""
