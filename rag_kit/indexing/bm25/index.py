@@ -161,7 +161,7 @@ class BM25Index(InvertedIndex):
             if self._graph is None or not self._graph.fits(view.postings, max_df):
                 self._graph = TermGraph(view.postings, len(view), list(self._vocabulary), max_df)
             graph = self._graph
-            weights = {self._places[key]: weight for key, weight in seeds.items() if key in self._places}
+            weights = {self._place(key): weight for key, weight in seeds.items() if key in self._serial_of}
         visits = graph.visits(weights, k, damping, view.passing(filter) if filter else None)
         documents = view.documents(place for place, _, _ in visits)
         return [(doc, mass, terms) for doc, (_, mass, terms) in zip(documents, visits, strict=True)]

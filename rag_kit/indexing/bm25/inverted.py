@@ -46,7 +46,10 @@ class InvertedIndex(ABC):
         self._postings = Postings.empty()  # of all documents but the last ones
         self._pending: list[Run] = []  # of these
         self._rows: list[Row] = []
-        self._places: dict[str, int] = {}  # position of the document with an id
+        self._lengths = np.zeros(0, np.int64)  # terms of each row
+        # rows get rising serial numbers, which never change: a deletion moves the rows behind it, but rewrites no id
+        self._serials = np.zeros(0, np.int64)
+        self._serial_of: dict[str, int] = {}  # of the document with an id
         self._dead: set[int] = set()  # positions of deleted and replaced documents
         self._view: View | None = None  # the state after all finished writes, once it is built
 
@@ -94,11 +97,11 @@ class InvertedIndex(ABC):
 
     def __len__(self) -> int:
         with self._lock:
-            return len(self._places)
+            return len(self._serial_of)
 
     def __contains__(self, key: object) -> bool:
         with self._lock:
-            return key in self._places
+            return key in self._serial_of
 
     def __getstate__(self) -> dict[str, Any]:
         """The state to pickle or copy, without the lock and the view, which the copy builds anew."""
@@ -127,7 +130,7 @@ class InvertedIndex(ABC):
             InvalidInputError: ``ids`` is not a list of strings.
         """
         with self._lock:
-            rows = [self._rows[self._places[key]] for key in check_ids(ids) if key in self._places]
+            rows = [self._rows[self._place(key)] for key in check_ids(ids) if key in self._serial_of]
         return documents_of_rows(rows)
 
     def add(self, documents: Iterable[Document], ids: Iterable[str] | None = None) -> list[str]:
@@ -194,10 +197,12 @@ class InvertedIndex(ABC):
             (1, 1)
         """
         with self._lock:
-            gone = [self._places.pop(key) for key in dict.fromkeys(check_ids(ids)) if key in self._places]
-            self._dead.update(gone)
-            self._view = None if gone else self._view
-        return len(gone)
+            present = [key for key in dict.fromkeys(check_ids(ids)) if key in self._serial_of]
+            self._dead.update(map(self._place, present))
+            for key in present:
+                del self._serial_of[key]
+            self._view = None if present else self._view
+        return len(present)
 
     def prepare(self) -> None:
         """Merge what was written now, which otherwise the first search after a write does."""
@@ -223,11 +228,25 @@ class InvertedIndex(ABC):
             alive[list(self._dead)] = False
             new_numbers = np.where(alive, np.cumsum(alive) - 1, -1).astype(np.int32)
             self._rows = list(compress(self._rows, alive.tolist()))
-            self._places = {row.key: place for place, row in enumerate(self._rows)}
+            self._lengths, self._serials = self._lengths[alive], self._serials[alive]
         self._postings = merge(self._postings, self._pending, len(self._vocabulary), new_numbers)
         self._pending, self._dead = [], set()
-        lengths = np.array([row.length for row in self._rows], np.int64)
-        return View(self._rows, self._postings, self._weights(self._postings, lengths), self._vocabulary)
+        return View(
+            self._rows, self._postings, self._weights(self._postings, self._lengths), self._vocabulary
+        )
+
+    def _place(self, key: str) -> int:
+        """The position of the document with an id that is there. Holds the lock."""
+        return int(np.searchsorted(self._serials, self._serial_of[key]))
+
+    def _append(self, rows: Sequence[Row]) -> None:
+        """Add rows at the end. Holds the lock."""
+        first = int(self._serials[-1]) + 1 if len(self._serials) else 0
+        serials = range(first, first + len(rows))
+        self._serial_of.update(zip((row.key for row in rows), serials, strict=True))
+        self._serials = np.append(self._serials, np.array(serials, np.int64))
+        self._lengths = np.append(self._lengths, np.array([row.length for row in rows], np.int64))
+        self._rows += rows
 
     def save(self, path: str | Path) -> None:
         """Write the index to one file, atomically: a crash leaves the old file or the new one.
@@ -253,8 +272,7 @@ class InvertedIndex(ABC):
         self._vocabulary = Vocabulary((term, number) for number, term in enumerate(names))
         pointers = np.append(postings.pointers[:-1][used], postings.pointers[-1:])
         self._postings = Postings(pointers, postings.documents, postings.counts)
-        self._rows = rows
-        self._places = {row.key: place for place, row in enumerate(rows)}
+        self._append(rows)
         self.prepare()
 
     def _write(
@@ -281,12 +299,19 @@ class InvertedIndex(ABC):
         with self._lock:
             keys = self._keys(given, documents, replace)
             first = len(self._rows)
-            self._dead.update(self._places[key] for key in keys if key in self._places)
-            self._places.update(zip(keys, range(first, first + len(keys)), strict=True))
-            self._rows += [
-                Row(key, own, doc.page_content, copy_metadata(doc.metadata, without=PROVENANCE_KEY), length)
-                for key, own, doc, length in zip(keys, given, documents, lengths, strict=True)
-            ]
+            self._dead.update(self._place(key) for key in keys if key in self._serial_of)
+            self._append(
+                [
+                    Row(
+                        key,
+                        own,
+                        doc.page_content,
+                        copy_metadata(doc.metadata, without=PROVENANCE_KEY),
+                        length,
+                    )
+                    for key, own, doc, length in zip(keys, given, documents, lengths, strict=True)
+                ]
+            )
             self._pending += [run.shifted(first) for run in runs]
             self._view = None if keys else self._view
         return keys
@@ -299,7 +324,7 @@ class InvertedIndex(ABC):
             if key is None:
                 key = hashed = content_hash(document.page_content)
                 number = repeats.get(hashed, 1)
-                while key in keys or (not replace and key in self._places):
+                while key in keys or (not replace and key in self._serial_of):
                     number += 1
                     key = f"{hashed}#{number}"
                 repeats[hashed] = number
@@ -307,7 +332,7 @@ class InvertedIndex(ABC):
                 raise InvalidInputError(f"id {key!r} is not allowed; ids are non-empty strings.")
             elif key in keys:
                 raise InvalidInputError(f"id {key!r} comes twice; ids must differ.")
-            elif not replace and key in self._places:
+            elif not replace and key in self._serial_of:
                 raise InvalidInputError(f"id {key!r} is in the index already; use update() to replace it.")
             keys[key] = None
         return list(keys)

@@ -51,10 +51,12 @@ class Postings:
         """In how many documents each term occurs, shape (terms,)."""
         return np.diff(self.pointers)
 
-    def as_run(self) -> Run:
-        """The same postings with the number of the term beside each."""
-        terms = np.repeat(np.arange(self.terms, dtype=np.int32), self.frequencies())
-        return Run(terms, self.documents, self.counts)
+    def renumbered(self, new_numbers: NDArray[np.int32]) -> Postings:
+        """The same with other document numbers, shape (documents,); those below 0 are dropped."""
+        documents = new_numbers[self.documents]
+        stays = documents >= 0
+        pointers = self.pointers - np.searchsorted(np.flatnonzero(~stays), self.pointers)
+        return Postings(pointers, documents[stays], self.counts[stays])
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,12 @@ class Run:
     def shifted(self, by: int) -> Run:
         """The same with higher document numbers."""
         return Run(self.terms, self.documents + np.int32(by), self.counts)
+
+    def renumbered(self, new_numbers: NDArray[np.int32]) -> Run:
+        """As :meth:`Postings.renumbered`."""
+        documents = new_numbers[self.documents]
+        stays = documents >= 0
+        return Run(self.terms[stays], documents[stays], self.counts[stays])
 
 
 def count_terms(token_lists: Sequence[Sequence[str]], vocabulary: Vocabulary, first: int) -> Run:
@@ -121,19 +129,30 @@ def merge(
     """
     if not added and new_numbers is None and base.terms == terms:
         return base
-    runs = [base.as_run(), *added] if len(base.counts) else list(added)
-    if not runs:
-        return Postings(np.zeros(terms + 1, np.int64), base.documents, base.counts)
-    numbers = np.concatenate([run.terms for run in runs])
+    run = (
+        _join(added)
+        if added
+        else Run(*[array[:0] for array in (base.documents, base.documents, base.counts)])
+    )
+    if new_numbers is not None:
+        base, run = base.renumbered(new_numbers), run.renumbered(new_numbers)
+    ends = np.append(base.pointers[1:], np.repeat(base.pointers[-1:], terms - base.terms))
+    places = ends[run.terms]
+    pointers = np.zeros(terms + 1, np.int64)
+    pointers[1:] = ends + np.cumsum(np.bincount(run.terms, minlength=terms))
+    if not len(base.counts):
+        return Postings(pointers, run.documents, run.counts)
+    return Postings(
+        pointers, np.insert(base.documents, places, run.documents), np.insert(base.counts, places, run.counts)
+    )
+
+
+def _join(runs: Sequence[Run]) -> Run:
+    """One run of several: a stable sort of runs that are sorted is a merge."""
+    if len(runs) == 1:
+        return runs[0]
+    terms = np.concatenate([run.terms for run in runs])
+    order = np.argsort(terms, kind="stable")
     documents = np.concatenate([run.documents for run in runs])
     counts = np.concatenate([run.counts for run in runs])
-    if new_numbers is not None:
-        documents = new_numbers[documents]
-        stays = documents >= 0
-        numbers, documents, counts = numbers[stays], documents[stays], counts[stays]
-    pointers = np.zeros(terms + 1, np.int64)
-    np.cumsum(np.bincount(numbers, minlength=terms), out=pointers[1:])
-    if len(runs) > 1:  # a stable sort of runs that are sorted is a merge
-        order = np.argsort(numbers, kind="stable")
-        documents, counts = documents[order], counts[order]
-    return Postings(pointers, documents, counts)
+    return Run(terms[order], documents[order], counts[order])

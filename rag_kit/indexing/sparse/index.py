@@ -215,7 +215,9 @@ class _PostingScores(Scores):
         self._pointers = postings.pointers
         self._scores = scores.astype(np.float32, copy=False)
         self.highest = np.zeros(len(self._pointers))
-        np.maximum.at(self.highest, postings.as_run().terms, self._scores)
+        np.maximum.at(
+            self.highest, np.repeat(np.arange(postings.terms), postings.frequencies()), self._scores
+        )
 
     def of(self, term: int) -> Floats:
         """See ``Weights``."""
