@@ -56,7 +56,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Give ``(line number from 1, line with its end)`` of a UTF-8 file, plain or ``.gz``."""
     number = 0
     try:
-        with _opened(path) as file:
+        with _open_file(path) as file:
             while line := file.readline(MAX_LINE + 1):
                 number += 1
                 if len(line) > MAX_LINE:
@@ -72,7 +72,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
         ) from error
 
 
-def _opened(path: Path) -> Any:
+def _open_file(path: Path) -> Any:
     return gzip.open(path) if path.suffix == ".gz" else path.open("rb")
 
 
@@ -123,7 +123,7 @@ def frame_records(frame: Any, source: str) -> Iterator[Record]:
     """Records of a pandas frame, each placed by the label of its row."""
     if not hasattr(frame, "itertuples") or not hasattr(frame, "columns"):
         raise InvalidInputError(f"the frame is a {type(frame).__name__}; give a pandas DataFrame")
-    names = _unique(list(map(str, frame.columns)), source)
+    names = _check_header(list(map(str, frame.columns)), source)
     rows = zip(frame.index, frame.itertuples(index=False, name=None), strict=True)
     return ((f"{source}: row {index!r:.40}", dict(zip(names, row, strict=True))) for index, row in rows)
 
@@ -165,7 +165,7 @@ def _load_huggingface(folder: Path) -> Any:
 
 def _labelled_rows(data: Any, name: str) -> Iterator[Record]:
     """Rows of a data set, with the names of its class labels."""
-    names = {column: each.names for column, each in (data.features or {}).items() if hasattr(each, "names")}
+    names = {column: kind.names for column, kind in (data.features or {}).items() if hasattr(kind, "names")}
     try:
         for number, row in enumerate(data, start=1):
             labels = {c: names[c][row[c]] for c in names if isinstance(row[c], int) and row[c] >= 0}
@@ -177,7 +177,7 @@ def _labelled_rows(data: Any, name: str) -> Iterator[Record]:
 def _read_csv(path: Path) -> Iterator[Record]:
     """Rows below a header line, each placed by the line that it begins on; Excel's GB18030 is known by its bytes."""
     try:
-        with _opened(path) as file:
+        with _open_file(path) as file:
             data = file.read(MAX_LINE + 1)
         if len(data) > MAX_LINE:
             raise ValueError(f"it has more than {MAX_LINE:,} bytes")
@@ -196,7 +196,7 @@ def _read_csv(path: Path) -> Iterator[Record]:
             if not any(cell.strip() for cell in row):  # rows of delimiters alone, as spreadsheets write
                 continue
             if header is None:
-                header = _unique([name.strip() for name in row], where)
+                header = _check_header([name.strip() for name in row], where)
             elif len(row) != len(header):
                 raise InvalidInputError(
                     f"{where}: {len(row)} cells, but the header has {len(header)}; put cells that hold "
@@ -218,15 +218,16 @@ _READERS: dict[str, Callable[[Path], Iterator[Record]]] = {
 }
 
 
-def _unique(names: list[str], where: str) -> list[str]:
-    if double := next((name for name, count in Counter(names).items() if count > 1), None):
-        raise InvalidInputError(f"{where}: the header has the column {double!r:.80} twice; rename one")
+def _check_header(names: list[str], where: str) -> list[str]:
+    """The names; a header that has a column twice is refused."""
+    if repeated := next((name for name, count in Counter(names).items() if count > 1), None):
+        raise InvalidInputError(f"{where}: the header has the column {repeated!r:.80} twice; rename one")
     return names
 
 
 def check_target(path: Path | None) -> None:
     """Refuse a file that could not be written, before the work that it is for."""
-    existing = next((each for each in path.absolute().parents if each.exists()), None) if path else None
+    existing = next((folder for folder in path.absolute().parents if folder.exists()), None) if path else None
     if path and (path.is_dir() or not (existing and existing.is_dir())):
         raise InvalidInputError(f"{str(path)!r} is a folder, or lies below a file; give the name of a file")
 

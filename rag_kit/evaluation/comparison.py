@@ -83,12 +83,12 @@ class Comparison(Printed):
 
     def score(self, pipeline: str, metric: str) -> Score:
         """A row of the table."""
-        return _row({(row.pipeline, row.metric): row for row in self.table}, pipeline, metric)
+        return _find_row({(row.pipeline, row.metric): row for row in self.table}, pipeline, metric)
 
     def pair(self, pipeline: str, other: str, metric: str) -> Pair:
         """The test of one pipeline against another, in the order in which they were compared."""
         rows = {(row.pipeline, row.other, row.metric): row for row in self.pairs}
-        return _row(rows, pipeline, other, metric)
+        return _find_row(rows, pipeline, other, metric)
 
     def to_pandas(self, table: str = "table") -> pd.DataFrame:
         """``table``, ``pairs``, ``slices``, or ``complementarity`` (a line for each metric and pipeline) as a frame."""
@@ -115,12 +115,12 @@ class Comparison(Printed):
 
     def slices_table(self) -> Table:
         """The slices for people; a way of slicing that gives only one part is left out."""
-        parts = {(one.by, one.value) for one in self.slices}
+        parts = {(part.by, part.value) for part in self.slices}
         several = {by for by in self.sliced_by if sum(by == each for each, _ in parts) > 1}
         rows = [
-            [one.by, one.value, one.metric, one.pipeline, one.mean, interval_text(one.low, one.high),
-             f"{one.n} / {one.total}"]
-            for one in self.slices if one.by in several
+            [part.by, part.value, part.metric, part.pipeline, part.mean, interval_text(part.low, part.high),
+             f"{part.n} / {part.total}"]
+            for part in self.slices if part.by in several
         ]  # fmt: skip
         header = ["by", "part", "metric", "pipeline", "mean", self._interval, "n / total"]
         return Table(header, rows, "Slices", right=[4, 6], most=60)
@@ -141,55 +141,55 @@ class Comparison(Printed):
 
     def _tables(self) -> list[Table]:
         """All but the slices. Metrics without a value in any pipeline are left out of the longer ones."""
-        empty = self._empty()
+        empty = self._metrics_without_value()
         scores: list[list[Any]] = [
-            [one.metric, one.pipeline, one.mean, interval_text(one.low, one.high), f"{one.n} / {one.total}",
-             f"{one.coverage:.0%}"]
-            for one in self.table
+            [row.metric, row.pipeline, row.mean, interval_text(row.low, row.high), f"{row.n} / {row.total}",
+             f"{row.coverage:.0%}"]
+            for row in self.table
         ]  # fmt: skip
-        taken = [
-            [one.pipeline, one.p50_seconds, one.p95_seconds,
-             *("-" if each is None else f"{each:.4g}" for each in (one.calls, one.tokens, one.money))]
-            for one in self.table[: len(self.pipelines)]
+        costs = [
+            [row.pipeline, row.p50_seconds, row.p95_seconds,
+             *("-" if number is None else f"{number:.4g}" for number in (row.calls, row.tokens, row.money))]
+            for row in self.table[: len(self.pipelines)]
         ]  # fmt: skip
         differences = [
-            [one.metric, one.pipeline, one.other, "-" if one.difference is None else f"{one.difference:+.3f}",
-             interval_text(one.low, one.high), one.n, *map(_p_text, (one.p, one.p_adjusted, one.mcnemar_p_adjusted)),
-             one.better or ("not significant" if one.n else "no common questions")]
-            for one in self.pairs if one.metric not in empty
+            [row.metric, row.pipeline, row.other, "-" if row.difference is None else f"{row.difference:+.3f}",
+             interval_text(row.low, row.high), row.n, *map(_format_p, (row.p, row.p_adjusted, row.mcnemar_p_adjusted)),
+             row.better or ("not significant" if row.n else "no common questions")]
+            for row in self.pairs if row.metric not in empty
         ]  # fmt: skip
-        together = [
-            [*(one[key] for key in _TOGETHER), f"{one['n']} / {one['total']}"]
-            for metric, item in self.complementarity.items() if metric not in empty for one in item.records()
+        complements = [
+            [*(row[key] for key in _TOGETHER), f"{row['n']} / {row['total']}"]
+            for metric, item in self.complementarity.items() if metric not in empty for row in item.records()
         ]  # fmt: skip
-        found: list[tuple[str, str, list[list[Any]], list[int]]] = [
+        tables: list[tuple[str, str, list[list[Any]], list[int]]] = [
             ("Scores", f"metric|pipeline|mean|{self._interval}|n / total|coverage", scores, [2, 4, 5]),
-            ("A question takes", "pipeline|p50 s|p95 s|calls|tokens|money", taken, [1, 2, 3, 4, 5]),
+            ("A question takes", "pipeline|p50 s|p95 s|calls|tokens|money", costs, [1, 2, 3, 4, 5]),
             ("Differences", f"metric|pipeline|other|difference|{self._interval}|n|p|corrected|McNemar|better",
              differences, [3, 5, 6, 7, 8]),
             ("Complementary", "metric|pipeline|gets|only it gets|place|adds|set gets|union|n / total",
-             together, [2, 3, 4, 5, 6, 7, 8]),
+             complements, [2, 3, 4, 5, 6, 7, 8]),
         ]  # fmt: skip
-        return [Table(header.split("|"), rows, name, right, most=60) for name, header, rows, right in found]
+        return [Table(header.split("|"), rows, name, right, most=60) for name, header, rows, right in tables]
 
     def _explanations(self) -> list[str]:
         """What is needed to read the tables right."""
         thresholds = ", ".join(f"{name} {value:g}" for name, value in self.thresholds.items())
-        found = [
+        lines = [
             *self.notes,
             "Differences stand on the n questions that both have a value for; a failed cell is never a number.",
             f"p: two-sided sign-flip test, Holm's correction ({self.tests} in all); better: < {1 - self.level:.2g}.",
             f"A question is got from this value on: {thresholds}.",
         ]
-        if empty := ", ".join(self._empty()):
-            found.append(f"No pipeline has a value of {empty}: print one of the results to see why.")
+        if empty := ", ".join(self._metrics_without_value()):
+            lines.append(f"No pipeline has a value of {empty}: print one of the results to see why.")
         if self.lower_is_better:
-            found.append(f"Less is better: {', '.join(sorted(self.lower_is_better))}.")
-        return found
+            lines.append(f"Less is better: {', '.join(sorted(self.lower_is_better))}.")
+        return lines
 
-    def _empty(self) -> list[str]:
-        known = {one.metric for one in self.table if one.n}
-        return [metric for metric in self.metrics if metric not in known]
+    def _metrics_without_value(self) -> list[str]:
+        with_value = {score.metric for score in self.table if score.n}
+        return [metric for metric in self.metrics if metric not in with_value]
 
 
 def compare(
@@ -244,27 +244,27 @@ def compare(
     names = list(matched.runs)
     if baseline is not None and baseline not in names:
         raise InvalidInputError(f"the baseline {baseline!r:.80} is no pipeline; there are {', '.join(names)}")
-    given = paired.check_thresholds(thresholds, matched.values)
+    chosen_thresholds = paired.check_thresholds(thresholds, matched.values)
     sliced_by = check_slices(matched.examples.values(), slices)
     couples = [
-        (i, j) for i, one in enumerate(names) for j, two in enumerate(names)
-        if (i < j if baseline is None else two == baseline != one)
+        (i, j) for i, first in enumerate(names) for j, second in enumerate(names)
+        if (i < j if baseline is None else second == baseline != first)
     ]  # fmt: skip
     columns = [*matched.values.values(), paired.differences(matched, couples)]  # all share their resamples
     intervals = column_intervals(np.concatenate(columns, axis=1), level=level)
     table = scores(matched, intervals, prices)
     pairs, tests = paired.compare_pairs(
-        matched, couples, intervals[len(table) :], level=level, thresholds=given
+        matched, couples, intervals[len(table) :], level=level, thresholds=chosen_thresholds
     )
-    known = {metric: given.get(metric, 0.5) for metric in matched.values}
-    return Comparison(matched, baseline, level, sliced_by, known, table, pairs, tests)
+    all_thresholds = {metric: chosen_thresholds.get(metric, 0.5) for metric in matched.values}
+    return Comparison(matched, baseline, level, sliced_by, all_thresholds, table, pairs, tests)
 
 
-def _row(rows: Mapping[Any, _Row], *key: str) -> _Row:
+def _find_row(rows: Mapping[Any, _Row], *key: str) -> _Row:
     if key not in rows:
         raise InvalidInputError(f"there is no {key!r:.200}; there are {', '.join(map(str, rows)):.1000}")
     return rows[key]
 
 
-def _p_text(p: float | None) -> str:
+def _format_p(p: float | None) -> str:
     return "-" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"

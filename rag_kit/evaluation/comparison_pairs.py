@@ -98,16 +98,16 @@ class Complementarity:
 
 def check_thresholds(thresholds: Any, metrics: Iterable[str]) -> dict[str, float]:
     """Thresholds by metric; one number is that of all, ``None`` of none."""
-    given = thresholds if isinstance(thresholds, Mapping) else dict.fromkeys(metrics, thresholds)
-    if unknown := [metric for metric in given if metric not in metrics]:
+    by_metric = thresholds if isinstance(thresholds, Mapping) else dict.fromkeys(metrics, thresholds)
+    if unknown := [metric for metric in by_metric if metric not in metrics]:
         raise InvalidInputError(
             f"thresholds has {unknown[0]!r:.80}, not compared; there are {', '.join(metrics)}"
         )
-    known = {metric: value for metric, value in given.items() if value is not None}
-    for value in known.values():
+    numbers = {metric: value for metric, value in by_metric.items() if value is not None}
+    for value in numbers.values():
         if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e300:
             raise InvalidInputError(f"a threshold is {value!r:.80}; give a number, or numbers by metric")
-    return known
+    return numbers
 
 
 def compare_pairs(
@@ -135,7 +135,7 @@ def compare_pairs(
         if present:
             p_values[len(pairs), "p"] = flip
         if present and (of_hits or metric in thresholds):
-            pair = replace(pair, hits=_hits(matched, metric, threshold, i, j))
+            pair = replace(pair, hits=_count_hits(matched, metric, threshold, i, j))
         if pair.hits and not of_hits:
             p_values[len(pairs), "mcnemar_p"] = mcnemar_p(pair.hits["only_pipeline"], pair.hits["only_other"])
         pairs.append(pair)
@@ -163,25 +163,26 @@ def complementarity(
     """Set the pipelines against each other on one metric; ``seconds`` is the latency of each, for ties."""
     values, names = matched.values[metric], tuple(matched.runs)
     complete = (values == values).all(axis=1)
-    got = _is_got(matched, metric, threshold)[complete]
-    ids = [key for key, whole in zip(matched.examples, complete.tolist(), strict=True) if whole]
+    got = _reaches_threshold(matched, metric, threshold)[complete]
+    ids = [key for key, is_complete in zip(matched.examples, complete.tolist(), strict=True) if is_complete]
     times = got.sum(axis=1)
 
-    def named(chosen: np.ndarray) -> tuple[str, ...]:
+    def ids_of(chosen: np.ndarray) -> tuple[str, ...]:
         return tuple(ids[number] for number in np.flatnonzero(chosen))
 
     return Complementarity(
         metric=metric, threshold=threshold, pipelines=names, n=len(ids), total=matched.questions,
-        got={name: named(got[:, i]) for i, name in enumerate(names)},
-        only={name: named(got[:, i] & (times == 1)) for i, name in enumerate(names)},
-        nobody=named(times == 0),
+        got={name: ids_of(got[:, i]) for i, name in enumerate(names)},
+        only={name: ids_of(got[:, i] & (times == 1)) for i, name in enumerate(names)},
+        nobody=ids_of(times == 0),
         union=float((times > 0).mean()) if ids else None,
         best_single=float(got.mean(axis=0).max()) if ids else None,
-        greedy=_greedy(got, names, seconds),
+        greedy=_pick_steps(got, names, seconds),
     )  # fmt: skip
 
 
-def _greedy(got: np.ndarray, names: Sequence[str], seconds: Sequence[float | None]) -> tuple[Step, ...]:
+def _pick_steps(got: np.ndarray, names: Sequence[str], seconds: Sequence[float | None]) -> tuple[Step, ...]:
+    """Pipelines in the order in which each adds most of the questions not got yet; of equals the quicker one."""
     steps: list[Step] = []
     left = list(range(len(names)))
     covered = np.zeros(len(got), dtype=bool)
@@ -196,17 +197,17 @@ def _greedy(got: np.ndarray, names: Sequence[str], seconds: Sequence[float | Non
     return tuple(steps)
 
 
-def _hits(matched: MatchedRuns, metric: str, threshold: float, i: int, j: int) -> dict[str, int]:
+def _count_hits(matched: MatchedRuns, metric: str, threshold: float, i: int, j: int) -> dict[str, int]:
     """Questions that each of two gets, and that it alone gets, of those that both have a value for."""
-    values, got = matched.values[metric][:, [i, j]], _is_got(matched, metric, threshold)
-    one, two = got[(values == values).all(axis=1)][:, [i, j]].T
+    values, got = matched.values[metric][:, [i, j]], _reaches_threshold(matched, metric, threshold)
+    first, second = got[(values == values).all(axis=1)][:, [i, j]].T
     return {
-        "pipeline": int(one.sum()), "other": int(two.sum()),
-        "only_pipeline": int((one & ~two).sum()), "only_other": int((two & ~one).sum()),
+        "pipeline": int(first.sum()), "other": int(second.sum()),
+        "only_pipeline": int((first & ~second).sum()), "only_other": int((second & ~first).sum()),
     }  # fmt: skip
 
 
-def _is_got(matched: MatchedRuns, metric: str, threshold: float) -> np.ndarray:
+def _reaches_threshold(matched: MatchedRuns, metric: str, threshold: float) -> np.ndarray:
     """Whether each pipeline gets each question: questions by pipelines; False where there is no value."""
     values = matched.values[metric]
     return values <= threshold if metric in matched.lower_is_better else values >= threshold

@@ -104,11 +104,11 @@ class Slice:
 
 def match_runs(results: Any, metrics: Iterable[str] | str | None = None) -> MatchedRuns:
     """Lay runs side by side, matched by the ids of their questions; arguments as for `compare`."""
-    runs = _named_runs(results)
-    examples = _shared_examples(runs)
+    runs = _name_runs(results)
+    examples = _merge_examples(runs)
     place = {key: number for number, key in enumerate(examples)}
     values = {}
-    for metric in _metrics(runs.values(), metrics):
+    for metric in _choose_metrics(runs.values(), metrics):
         values[metric] = np.full((len(examples), len(runs)), np.nan)
         for column, run in enumerate(runs.values()):
             for key, value in run.values(metric).items() if metric in run.metrics else ():
@@ -119,14 +119,14 @@ def match_runs(results: Any, metrics: Iterable[str] | str | None = None) -> Matc
 def scores(matched: MatchedRuns, intervals: Iterable[Interval], prices: Any = None) -> list[Score]:
     """One for each metric and pipeline, metric by metric, as the intervals are."""
     ends = iter(intervals)
-    taken = {name: costs(run, prices) for name, run in matched.runs.items()}
-    found = []
+    costs_by_run = {name: costs(run, prices) for name, run in matched.runs.items()}
+    rows = []
     for metric in matched.values:
         for name, run in matched.runs.items():
             cells = [row.cells[metric] for row in run.rows if metric in row.cells]
             summary = Summary.of(cells, matched.questions, next(ends))
-            found.append(Score(**vars(summary), pipeline=name, metric=metric, **taken[name]))
-    return found
+            rows.append(Score(**vars(summary), pipeline=name, metric=metric, **costs_by_run[name]))
+    return rows
 
 
 def costs(run: Results, prices: Any = None) -> dict[str, Any]:
@@ -143,41 +143,39 @@ def costs(run: Results, prices: Any = None) -> dict[str, Any]:
 
 def slice_scores(matched: MatchedRuns, slices: Sequence[str], *, level: float) -> list[Slice]:
     """Scores of every pipeline on every part; parts in order of size."""
-    found = []
+    rows = []
     columns = [(metric, name) for metric in matched.values for name in matched.runs]
     table = np.concatenate(list(matched.values.values()), axis=1)
     for by in slices:
-        labels = _labels(matched.examples.values(), by)
+        labels = _label_examples(matched.examples.values(), by)
         counts = Counter(labels)
-        for value in sorted(counts, key=lambda each: (each == _UNTAGGED, -counts[each], each)):
+        for value in sorted(counts, key=lambda tag: (tag == _UNTAGGED, -counts[tag], tag)):
             part = table[[label == value for label in labels]]
             intervals = column_intervals(part, level=level, n=2_000)
             for (metric, name), column, ends in zip(columns, part.T, intervals, strict=True):
                 present = present_values(column)
                 low, high = ends if len(present) >= _FEW else (None, None)
-                found.append(
-                    Slice(by, value, metric, name, mean(present), low, high, len(present), len(part))
-                )
-    return found
+                rows.append(Slice(by, value, metric, name, mean(present), low, high, len(present), len(part)))
+    return rows
 
 
 def check_slices(examples: Iterable[Example], slices: Iterable[str] | str) -> tuple[str, ...]:
     """Names of the ways to part the questions; one that is neither built in nor a tag of an example is refused."""
-    wanted = (slices,) if isinstance(slices, str) or not isinstance(slices, Iterable) else tuple(slices)
+    names = (slices,) if isinstance(slices, str) or not isinstance(slices, Iterable) else tuple(slices)
     tags = sorted({tag for example in examples for tag in example.tags})
     allowed = dict.fromkeys(["type", "language", *tags])
-    for name in wanted:
+    for name in names:
         if not isinstance(name, str) or name not in allowed:
             raise InvalidInputError(
                 f"slices has {name!r:.80}: no example has the tag {name!r:.80}; allowed are {', '.join(allowed)}"
             )
-    return tuple(dict.fromkeys(wanted))
+    return tuple(dict.fromkeys(names))
 
 
 def present_values(column: np.ndarray) -> list[float]:
     """The values of a column without its gaps."""
-    found: list[float] = column[column == column].tolist()
-    return found
+    values: list[float] = column[column == column].tolist()
+    return values
 
 
 def mean(values: Sequence[float | None]) -> float | None:
@@ -186,25 +184,25 @@ def mean(values: Sequence[float | None]) -> float | None:
     return math.fsum(known) / len(known) if known and len(known) == len(values) else None
 
 
-def _named_runs(results: Any) -> dict[str, Results]:
+def _name_runs(results: Any) -> dict[str, Results]:
     """Name -> run, at least two of different names."""
     if isinstance(results, (str, Path, Results)) or not isinstance(results, Iterable):
         results = ()
-    given = results.items() if isinstance(results, Mapping) else ((None, item) for item in results)
+    named_items = results.items() if isinstance(results, Mapping) else ((None, item) for item in results)
     runs: dict[str, Results] = {}
-    for name, item in given:
+    for name, item in named_items:
         run = Results.load(item) if isinstance(item, (str, Path)) else item
         if not isinstance(run, Results) or not run.rows:
             raise InvalidInputError(
                 f"{run!r:.80} was given among the results; give Results that have rows, or their folders"
             )
-        chosen = run.name if name is None else name
-        if not isinstance(chosen, str) or not chosen.strip() or chosen in runs:
+        run_name = run.name if name is None else name
+        if not isinstance(run_name, str) or not run_name.strip() or run_name in runs:
             raise InvalidInputError(
-                f"a run has the name {chosen!r:.80}; give each one of its own that is not blank: "
+                f"a run has the name {run_name!r:.80}; give each one of its own that is not blank: "
                 "compare({'before': first, 'after': second}), or on the command line NAME=FOLDER"
             )
-        runs[chosen] = run
+        runs[run_name] = run
     if len(runs) < 2:
         raise InvalidInputError(
             f"{len(runs)} runs given; give a list of at least two Results or folders, or name -> results"
@@ -212,43 +210,45 @@ def _named_runs(results: Any) -> dict[str, Results]:
     return runs
 
 
-def _shared_examples(runs: Mapping[str, Results]) -> dict[str, Example]:
+def _merge_examples(runs: Mapping[str, Results]) -> dict[str, Example]:
     """Id -> example of all runs, which must agree in question and gold."""
-    found: dict[str, tuple[str, Example]] = {}
+    examples: dict[str, tuple[str, Example]] = {}
     for name, run in runs.items():
-        if found and not any(row.example.id in found for row in run.rows):
+        if examples and not any(row.example.id in examples for row in run.rows):
             raise InvalidInputError(
                 f"the results of {name!r:.80} and {next(iter(runs))!r:.80} have no question in common; only runs over "
                 "the same set of questions can be compared"
             )
         for row in run.rows:
-            owner, known = found.setdefault(row.example.id, (name, row.example))
-            for part in _GOLD if known is not row.example else ():
-                if getattr(known, part) != getattr(row.example, part):
+            first, other = examples.setdefault(row.example.id, (name, row.example))
+            for part in _GOLD if other is not row.example else ():
+                if getattr(other, part) != getattr(row.example, part):
                     raise InvalidInputError(
-                        f"the example {known.id!r:.80} has the {part} {getattr(known, part)!r:.120} in the results of "
-                        f"{owner!r:.80} and {getattr(row.example, part)!r:.120} in those of {name!r:.80}: these are "
+                        f"the example {other.id!r:.80} has the {part} {getattr(other, part)!r:.120} in the results of "
+                        f"{first!r:.80} and {getattr(row.example, part)!r:.120} in those of {name!r:.80}: these are "
                         "different sets of questions; run both pipelines over the same set"
                     )
-    return {key: example for key, (_, example) in found.items()}
+    return {key: example for key, (_, example) in examples.items()}
 
 
-def _metrics(runs: Iterable[Results], metrics: Iterable[str] | str | None) -> list[str]:
+def _choose_metrics(runs: Iterable[Results], metrics: Iterable[str] | str | None) -> list[str]:
+    """The metrics that are named; without names, all that at least two runs have."""
     present = Counter(metric for run in runs for metric in run.metrics)
-    wanted: list[Any] = [metric for metric in present if present[metric] > 1]
+    chosen: list[Any] = [metric for metric in present if present[metric] > 1]
     if metrics is not None:
-        wanted = [metrics] if isinstance(metrics, str) or not isinstance(metrics, Iterable) else list(metrics)
-    if unknown := [metric for metric in wanted if metric not in list(present)]:
+        chosen = [metrics] if isinstance(metrics, str) or not isinstance(metrics, Iterable) else list(metrics)
+    if unknown := [metric for metric in chosen if metric not in list(present)]:
         raise InvalidInputError(
             f"no result has the metric {unknown[0]!r:.80}; there are {', '.join(present)}"
         )
-    if not wanted:
+    if not chosen:
         what = "the results have no metric in common" if metrics is None else "no metric is given"
         raise InvalidInputError(f"{what}; give at least one of {', '.join(present)}")
-    return list(dict.fromkeys(wanted))
+    return list(dict.fromkeys(chosen))
 
 
-def _labels(examples: Iterable[Example], by: str) -> list[str]:
+def _label_examples(examples: Iterable[Example], by: str) -> list[str]:
+    """The part of the slicing `by` (a tag, or the language) that each example belongs to."""
     if by == "language":
         from rag_kit.text import detect_language
 

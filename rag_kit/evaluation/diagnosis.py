@@ -88,7 +88,7 @@ class Diagnosis(Printed):
 
     def in_language(self, language: Literal["en", "zh"]) -> Diagnosis:
         """This diagnosis with its texts in another language."""
-        return replace(self, language=_language(language, []))
+        return replace(self, language=_choose_language(language, []))
 
     def to_json(self) -> dict[str, Any]:
         """The diagnosis as plain JSON, the texts in the diagnosis's language."""
@@ -98,18 +98,18 @@ class Diagnosis(Printed):
             "questions": len(self.rows),
             "cases": {
                 case.name: {
-                    "title": self._say(case.title), "cause": self._say(case.cause),
-                    "remedies": [{"part": each.name, "text": self._say(each.text)} for each in case.remedies],
+                    "title": self._text(case.title), "cause": self._text(case.cause),
+                    "remedies": [{"part": remedy.name, "text": self._text(remedy.text)} for remedy in case.remedies],
                 }
                 for case in map(case_of, self.causes)
             },
-            "rows": self._records(),
+            "rows": self._row_records(),
         }  # fmt: skip
 
     def __repr__(self) -> str:
         return f"<Diagnosis of {len(self.rows)} questions: {self.counts}>"
 
-    def _records(self) -> list[dict[str, Any]]:
+    def _row_records(self) -> list[dict[str, Any]]:
         records = []
         for row in self.rows:
             scores = {self.metrics[role]: value for role, value in row.values.items()}
@@ -118,38 +118,40 @@ class Diagnosis(Printed):
             records.append(record | {"unknown": self._join(row.unknown), "hints": self._join(row.hints)})
         return records
 
-    def _say(self, text: Text | str, *values: Any) -> str:
-        found = text_of(text, *values) if isinstance(text, str) else text
-        return found.zh if self.language == "zh" else found.en
+    def _text(self, text: Text | str, *values: Any) -> str:
+        """A text, or the one with this key, in the language of the diagnosis."""
+        pair = text_of(text, *values) if isinstance(text, str) else text
+        return pair.zh if self.language == "zh" else pair.en
 
     def _join(self, texts: tuple[Text, ...]) -> str:
-        return "; ".join(map(self._say, texts))
+        return "; ".join(map(self._text, texts))
 
     def _printed(self) -> tuple[str, list[Table], list[str]]:
-        title = self._say("title", " ".join(self.name.split()), len(self.rows) - self.unknown, len(self.rows))
+        name, total = " ".join(self.name.split()), len(self.rows)
+        title = self._text("title", name, total - self.unknown, total)
         limits = (f"{metric} {self.thresholds[role]:g}" for role, metric in self.metrics.items())
-        return f"{title}\n{self._say('limits', ', '.join(limits))}", self._tables(), []
+        return f"{title}\n{self._text('limits', ', '.join(limits))}", self._tables(), []
 
     def _tables(self) -> list[Table]:
         cases = [case_of(name) for name in self.causes]
-        causes = [[self._say(case.title), self.counts[case.name], self._say(case.cause)] for case in cases]
-        causes += [[self._say("unknown"), self.unknown, ""]] if self.unknown else []
-        todo = [(case.title, each) for case in cases for each in case.remedies]
-        remedies = [[self._say(title), each.name, self._say(each.text)] for title, each in todo]
+        causes = [[self._text(case.title), self.counts[case.name], self._text(case.cause)] for case in cases]
+        causes += [[self._text("unknown"), self.unknown, ""]] if self.unknown else []
+        pairs = [(case.title, remedy) for case in cases for remedy in case.remedies]
+        remedies = [[self._text(title), remedy.name, self._text(remedy.text)] for title, remedy in pairs]
         order = {name: place for place, name in enumerate([*self.causes, None])}
-        found = sorted((row for row in self.rows if row.case != "right"), key=lambda row: order[row.case])
-        words = {key: self._say(key) for key in ("id", "question", "cause", *ROLES, "hints")}
-        rows, more = list(map(self._row, found)), self._say("more")
+        wrong = sorted((row for row in self.rows if row.case != "right"), key=lambda row: order[row.case])
+        words = {key: self._text(key) for key in ("id", "question", "cause", *ROLES, "hints")}
+        rows, more = list(map(self._table_row, wrong)), self._text("more")
         return [
-            Table([words["cause"], self._say("questions"), ""], causes, right=[1], width=240),
-            Table([words["cause"], self._say("part"), ""], remedies, self._say("remedies"), width=240),
-            Table(list(words.values()), rows, self._say("each"), width=48, most=40, more=more),
+            Table([words["cause"], self._text("questions"), ""], causes, right=[1], width=240),
+            Table([words["cause"], self._text("part"), ""], remedies, self._text("remedies"), width=240),
+            Table(list(words.values()), rows, self._text("each"), width=48, most=40, more=more),
         ]
 
-    def _row(self, row: Finding) -> list[Any]:
-        cause = self._say("unknown" if row.case is None else case_of(row.case).title)
+    def _table_row(self, row: Finding) -> list[Any]:
+        cause = self._text("unknown" if row.case is None else case_of(row.case).title)
         scores = [
-            "-" if level is None else f"{row.values[role]:.2f} {self._say(level)}"
+            "-" if level is None else f"{row.values[role]:.2f} {self._text(level)}"
             for role, level in row.levels.items()
         ]
         return [row.id, row.question, cause, *scores, self._join((*row.unknown, *row.hints))]
@@ -197,25 +199,25 @@ def diagnose(
         raise InvalidInputError(
             f"results is {type(run).__name__} without rows; give what evaluate returned, or the folder of one run"
         )
-    given: dict[Role, str | None] = {"answer": answer, "recall": recall, "precision": precision}
-    chosen = {role: names[0] for role, names in ROLES.items()} | choose_metrics(run)
-    metrics = chosen | {role: name for role, name in given.items() if name}
+    named: dict[Role, str | None] = {"answer": answer, "recall": recall, "precision": precision}
+    usual = {role: names[0] for role, names in ROLES.items()} | choose_metrics(run)
+    metrics = usual | {role: name for role, name in named.items() if name}
     for role, metric in metrics.items():
         if metric not in run.metrics:
             raise InvalidInputError(
                 f"the results of {run.name!r:.80} have no {metric!r:.80}; there are {', '.join(run.metrics)}. "
                 f"Evaluate with it, or name another metric: diagnose(results, {role}=...)"
             )
-    limits = _thresholds(thresholds)
-    rows, spoken = [_find(row, metrics, limits) for row in run.rows], _language(language, run.rows)
-    return Diagnosis(run.name, rows, limits, metrics, spoken)
+    limits = _read_thresholds(thresholds)
+    rows = [_diagnose_row(row, metrics, limits) for row in run.rows]
+    return Diagnosis(run.name, rows, limits, metrics, _choose_language(language, run.rows))
 
 
 def choose_metrics(results: Results) -> dict[Role, str]:
     """Role -> the first metric that can play it and has a value; a role that none can play is left out."""
-    known = [name for name in results.metrics if results.values(name)]
+    usable = [name for name in results.metrics if results.values(name)]
     fitting = {
-        role: [each for name in names for each in known if each == name or each.split("@")[0] + "@" == name]
+        role: [each for name in names for each in usable if each == name or each.split("@")[0] + "@" == name]
         for role, names in ROLES.items()
     }
     return {role: names[0] for role, names in fitting.items() if names}
@@ -227,7 +229,7 @@ def diagnose_all(results: Mapping[str, Results], language: Any = "auto") -> dict
     return {name: replace(diagnose(run, language=language), name=name) for name, run in complete.items()}
 
 
-def _find(row: Row, metrics: Mapping[Role, str], limits: Mapping[Role, float]) -> Finding:
+def _diagnose_row(row: Row, metrics: Mapping[Role, str], limits: Mapping[Role, float]) -> Finding:
     """The three scores against their thresholds, and the cause where all three are known."""
     cells = {role: row.cells.get(name) for role, name in metrics.items()}
     values = {role: cell.value if cell else None for role, cell in cells.items()}
@@ -237,46 +239,47 @@ def _find(row: Row, metrics: Mapping[Role, str], limits: Mapping[Role, float]) -
         for role, value in values.items()
     }
     case = TABLE.get(tuple(levels.values()))
-    unknown = [_reason(metrics[role], cell) for role, cell in cells.items() if values[role] is None]
+    unknown = [_explain_missing(metrics[role], cell) for role, cell in cells.items() if values[role] is None]
     if row.example.answerable is False:
         case, unknown = None, [text_of("unanswerable")]
-    return Finding(row.example.id, row.example.question, values, levels, case, tuple(unknown), _hints(row))
+    return Finding(row.example.id, row.example.question, values, levels, case, tuple(unknown), _hints_of(row))
 
 
-def _reason(metric: str, cell: Cell | None) -> Text:
+def _explain_missing(metric: str, cell: Cell | None) -> Text:
     reason = f" ({cell.reason})" if cell and cell.reason else ""
     return text_of(cell.status if cell else "missing", metric, reason)
 
 
-def _hints(row: Row) -> tuple[Text, ...]:
+def _hints_of(row: Row) -> tuple[Text, ...]:
     """What the output says of itself: failed, nothing retrieved, declined, wrong citations."""
     from rag_kit.text.citations.decline import is_declined  # loads slowly
 
     output = row.output
     wrong = sum(item.get("status") not in _CITATION_OK for item in output.citations)
     declined = output.status == "declined" or (output.answer and is_declined(output.answer))
-    found = {
+    hints = {
         "failed": output.error is not None,
         "nothing": output.passages == () and output.error is None,
         "declined": declined,
         "citations": wrong,
     }
-    return tuple(text_of(key, output.error if key == "failed" else wrong) for key in found if found[key])
+    return tuple(text_of(key, output.error if key == "failed" else wrong) for key in hints if hints[key])
 
 
-def _thresholds(given: Any) -> dict[Role, float]:
-    limits: dict[Any, Any] = dict.fromkeys(ROLES, 0.5 if given is None else given)
-    if isinstance(given, Mapping):
-        limits |= dict.fromkeys(ROLES, 0.5) | dict(given)
+def _read_thresholds(thresholds: Any) -> dict[Role, float]:
+    limits: dict[Any, Any] = dict.fromkeys(ROLES, 0.5 if thresholds is None else thresholds)
+    if isinstance(thresholds, Mapping):
+        limits |= dict.fromkeys(ROLES, 0.5) | dict(thresholds)
     numbers = (isinstance(v, (int, float)) and v is not True and abs(v) < 1e300 for v in limits.values())
     if set(limits) != set(ROLES) or not all(numbers):
         raise InvalidInputError(
-            f"thresholds is {given!r:.120}; give a number, or one for each of {', '.join(ROLES)}"
+            f"thresholds is {thresholds!r:.120}; give a number, or one for each of {', '.join(ROLES)}"
         )
     return limits
 
 
-def _language(language: Any, rows: Sequence[Row]) -> str:
+def _choose_language(language: Any, rows: Sequence[Row]) -> str:
+    """The language that is named; for ``auto`` that of most questions."""
     if language not in ("auto", "en", "zh"):
         raise InvalidInputError(f"language is {language!r:.80}; allowed are auto, en, zh")
     if language != "auto":

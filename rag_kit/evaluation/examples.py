@@ -38,11 +38,11 @@ def checked(cls: type[T]) -> type[T]:
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             place = [
-                names[each] if n == 0 and type(each) is int else each for n, each in enumerate(first["loc"])
+                names[part] if n == 0 and type(part) is int else part for n, part in enumerate(first["loc"])
             ]
-            own = fields.get("id", args[0] if args and names[0] == "id" else "")
+            key = fields.get("id", args[0] if args and names[0] == "id" else "")
             raise InvalidInputError(
-                f"{cls.__name__} {own!r:.80}: {'.'.join(map(str, place))} is {first['input']!r:.120}; {first['msg']} "
+                f"{cls.__name__} {key!r:.80}: {'.'.join(map(str, place))} is {first['input']!r:.120}; {first['msg']} "
                 f"(fields: {', '.join(names)})"
             ) from error
 
@@ -80,10 +80,10 @@ class GoldSpan:
     start: int | None = None
 
 
-def _turn(given: Any) -> Any:
-    if not isinstance(given, Mapping) or not {"question", "answer"} <= set(given):
+def _check_turn(turn: Any) -> Any:
+    if not isinstance(turn, Mapping) or not {"question", "answer"} <= set(turn):
         raise ValueError("a turn is an object with question and answer")
-    return dict(given)
+    return dict(turn)
 
 
 @checked
@@ -120,17 +120,17 @@ class Example(Recorded):
     relevant: Mapping[str, int] = field(default_factory=dict)
     spans: tuple[GoldSpan, ...] = ()
     answerable: bool | None = None
-    history: tuple[Annotated[Mapping[str, str], BeforeValidator(_turn)], ...] = ()
-    tags: Annotated[Mapping[str, str], BeforeValidator(lambda given: _texts(given))] = field(
+    history: tuple[Annotated[Mapping[str, str], BeforeValidator(_check_turn)], ...] = ()
+    tags: Annotated[Mapping[str, str], BeforeValidator(lambda given: _stringify_values(given))] = field(
         default_factory=dict
     )
     metadata: Plain = field(default_factory=dict)
 
     def missing(self, needs: set[str] | frozenset[str]) -> list[str]:
         """Names of the needed fields that are empty, and of those as ``metadata.key`` that are not there."""
-        return [name for name in sorted(needs) if self._lacks(name)]
+        return [name for name in sorted(needs) if self._is_missing(name)]
 
-    def _lacks(self, name: str) -> bool:
+    def _is_missing(self, name: str) -> bool:
         field, _, key = name.partition(".")
         return self.metadata.get(key) is None if key else getattr(self, field) in (None, (), {}, "")
 
@@ -143,5 +143,5 @@ class Example(Recorded):
 FIELDS = tuple(vars(Example)["__dataclass_fields__"])
 
 
-def _texts(given: Any) -> Any:
-    return {str(key): str(value) for key, value in given.items()} if isinstance(given, Mapping) else given
+def _stringify_values(tags: Any) -> Any:
+    return {str(key): str(value) for key, value in tags.items()} if isinstance(tags, Mapping) else tags

@@ -146,17 +146,17 @@ async def agenerate(
                 await writer.write(kind, groups, n // len(kinds) + (place < n % len(kinds)), max_concurrency)
         except BudgetExceededError as error:
             reached = error
-    found = GeneratedSet(target.stem if target else "generated", writer.kept, corpus=writer.corpus)
-    found.refused, found.asked = writer.refused, writer.asked
-    found.stopped_by = str(reached or "no more passages to ask about") if len(found) < n else None
-    found.usage = {"calls": budget.calls, "tokens": budget.tokens}
-    if not found:
-        first = next((f"\nThe first: {each}" for each in found.refused if each["question"]), "")
-        nothing = ModelOutputError(f"No question was kept: {found.report()}{first}")
-        raise reached if reached and not found.refused else nothing
+    result = GeneratedSet(target.stem if target else "generated", writer.kept, corpus=writer.corpus)
+    result.refused, result.asked = writer.refused, writer.asked
+    result.stopped_by = str(reached or "no more passages to ask about") if len(result) < n else None
+    result.usage = {"calls": budget.calls, "tokens": budget.tokens}
+    if not result:
+        first = next((f"\nThe first: {each}" for each in result.refused if each["question"]), "")
+        nothing = ModelOutputError(f"No question was kept: {result.report()}{first}")
+        raise reached if reached and not result.refused else nothing
     if target is not None:
-        await run_in_thread(found.save, target)
-    return found
+        await run_in_thread(result.save, target)
+    return result
 
 
 generate = blocking(agenerate, "generate")
@@ -191,57 +191,58 @@ class _Writer:
             self.log = AppendLog(path)
             self.known = {record.get("key"): record.get("items") for _, record in read_log(path) if record}
 
-    async def write(self, kind: str, groups: Sequence[Sequence[Piece]], wanted: int, width: int) -> None:
+    async def write(self, kind: str, groups: Sequence[Sequence[Piece]], count: int, width: int) -> None:
         """Ask in waves, each as large as what is missing; what came of them is taken in the order of the groups."""
-        goal = len(self.kept) + wanted
+        goal = len(self.kept) + count
         keyed = ((digest([self.identity, kind, list(map(astuple, group))]), group) for group in groups)
-        queue = islice(keyed, 4 * wanted + 16)
+        queue = islice(keyed, 4 * count + 16)
 
-        async def ask(each: tuple[str, Sequence[Piece]]) -> None:
-            key, group = each
+        async def ask_group(keyed_group: tuple[str, Sequence[Piece]]) -> None:
+            key, group = keyed_group
             if key not in self.known:
-                items = self.known[key] = await self._items(kind, group)
+                items = self.known[key] = await self._write_items(kind, group)
                 if self.log:
                     await run_in_thread(self.log.append, [{"key": key, "items": items}])
 
         while wave := list(islice(queue, min(width, goal - len(self.kept)))):
-            done = await afan_out_map(ask, wave, max_concurrency=width, on_error="skip")
-            for key, group in takewhile(lambda each: each[0] in self.known, wave):
-                self._take(kind, group, self.known[key], goal)
+            done = await afan_out_map(ask_group, wave, max_concurrency=width, on_error="skip")
+            for key, group in takewhile(lambda keyed_group: keyed_group[0] in self.known, wave):
+                self._collect(kind, group, self.known[key], goal)
             for outcome in done.outcomes:
                 if outcome.error is not None:
                     raise outcome.error
 
-    async def _items(self, kind: str, pieces: Sequence[Piece]) -> list[list[Any]]:
+    async def _write_items(self, kind: str, pieces: Sequence[Piece]) -> list[list[Any]]:
         """What the model wrote: questions, each with the reason why it is refused or ``None``."""
         passages = render_passages([Document(piece.text, metadata=piece.metadata) for piece in pieces])
         items: list[list[Any]] = []
         try:
-            written = await self._call(kind, pieces[0].language, passages=passages, count=str(self.count))
-            for item in written["questions"][: self.count]:
-                found = example_of(item, kind, pieces, self.language)
-                if isinstance(found, Example):  # else it is refused whatever the check would say
-                    spoken = detect_language(found.question)
-                    check = await self._call("check", spoken, question=found.question, passages=passages)
+            reply = await self._reply(kind, pieces[0].language, passages=passages, count=str(self.count))
+            for item in reply["questions"][: self.count]:
+                example = example_of(item, kind, pieces, self.language)
+                if isinstance(example, Example):  # else it is refused whatever the check would say
+                    spoken = detect_language(example.question)
+                    check = await self._reply("check", spoken, question=example.question, passages=passages)
                     items.append([item, refused_by(check, item["answers"], kind)])
                 else:
-                    items.append([item, found])
+                    items.append([item, example])
         except ModelOutputError:
             items.append([None, "model_failed"])
         return items or [[None, "nothing_to_ask"]]
 
-    async def _call(self, task: str, language: str, **values: str) -> Any:
+    async def _reply(self, task: str, language: str, **values: str) -> Any:
         prompt = self.prompts[task, language]
         return (await astructured_call(self.model, prompt, values, timeout=_TIMEOUT)).model_dump()
 
-    def _take(self, kind: str, pieces: Sequence[Piece], items: Sequence[Sequence[Any]], goal: int) -> None:
+    def _collect(self, kind: str, pieces: Sequence[Piece], items: Sequence[Sequence[Any]], goal: int) -> None:
+        """Keep the questions that are good, up to the goal, and note why the others are refused."""
         self.asked += 1
         for item, reason in items:
-            found = reason or example_of(item, kind, pieces, self.language)
-            if isinstance(found, Example) and is_duplicate(found, self.kept):
-                found = "duplicate"
-            if isinstance(found, str):
+            result = reason or example_of(item, kind, pieces, self.language)
+            if isinstance(result, Example) and is_duplicate(result, self.kept):
+                result = "duplicate"
+            if isinstance(result, str):
                 question = item["question"] if item else ""
-                self.refused.append({"kind": kind, "question": question, "reason": found})
+                self.refused.append({"kind": kind, "question": question, "reason": result})
             elif len(self.kept) < goal:
-                self.kept.append(found)
+                self.kept.append(result)

@@ -67,15 +67,15 @@ class Piece:
 
 def documents_of(source: Any) -> list[Document]:
     """The documents of a source: Documents, texts, an index, or a folder, of which each file is a document."""
-    found: Any = ()
+    items: Any = ()
     if isinstance(source, (str, Path)):
-        found = _files(as_path(source, "documents"))
+        items = _read_files(as_path(source, "documents"))
     elif isinstance(source, DocumentIndex):
-        found = source.get(source.passage_ids())
+        items = source.get(source.passage_ids())
     elif isinstance(source, Iterable):
-        found = (Document(each) if isinstance(each, str) else each for each in source)
-    documents = list(found)
-    if not documents or not all(isinstance(each, Document) for each in documents):
+        items = (Document(item) if isinstance(item, str) else item for item in source)
+    documents = list(items)
+    if not documents or not all(isinstance(item, Document) for item in documents):
         raise InvalidInputError(
             f"documents is {str(source)!r:.120}, which holds nothing readable; give Documents, texts, an index "
             "(DocumentIndex.open), or a readable folder"
@@ -83,7 +83,7 @@ def documents_of(source: Any) -> list[Document]:
     return documents
 
 
-def _files(folder: Path) -> Iterator[Document]:
+def _read_files(folder: Path) -> Iterator[Document]:
     """Each file as one document; those that cannot be read are left out, and named in a warning."""
     for file in iter_files([folder]).files if folder.exists() else ():
         try:
@@ -97,28 +97,28 @@ def _files(folder: Path) -> Iterator[Document]:
 
 def pieces_of(corpus: Iterable[Passage], language: str) -> list[Piece]:
     """What is long enough to ask about, in pieces; ``language`` other than ``"auto"`` leaves out the other one."""
-    found = []
+    pieces = []
     for passage in corpus:
         chunks = [Document(passage.text, metadata={"start": 0})]
         if len(passage.text) > 2 * _PIECE:
             chunks = split([Document(passage.text)], chunk_size=_PIECE, chunk_overlap=0)
         for chunk in chunks:
             text, start = chunk.page_content, chunk.metadata["start"]
-            own = detect_language(text)
+            spoken = detect_language(text)
             names = {**passage.metadata, **chunk.metadata}
             metadata = {key: names[key] for key in ("title", "file", "heading") if names.get(key)}
-            long = len(text.strip()) >= _LEAST[own] and passage.text.startswith(text, start)
-            if long and language in ("auto", own):
-                found.append(Piece(passage.id, text, start, own, metadata))
-    if not found:
-        chosen = "" if language == "auto" else f" in the language {language!r}"
-        raise InvalidInputError(f"no document{chosen} has 120 characters (Chinese: 40); give longer passages")
-    return found
+            long = len(text.strip()) >= _LEAST[spoken] and passage.text.startswith(text, start)
+            if long and language in ("auto", spoken):
+                pieces.append(Piece(passage.id, text, start, spoken, metadata))
+    if not pieces:
+        where = "" if language == "auto" else f" in the language {language!r}"
+        raise InvalidInputError(f"no document{where} has 120 characters (Chinese: 40); give longer passages")
+    return pieces
 
 
 def single_hop(pieces: Sequence[Piece], seed: int) -> list[tuple[Piece, ...]]:
     """The pieces, each alone, in the order in which they are asked about."""
-    return [(pieces[place],) for place in _drawn(pieces, seed)]
+    return [(pieces[place],) for place in _draw_order(pieces, seed)]
 
 
 def multi_hop(pieces: Sequence[Piece], seed: int) -> list[tuple[Piece, ...]]:
@@ -126,9 +126,9 @@ def multi_hop(pieces: Sequence[Piece], seed: int) -> list[tuple[Piece, ...]]:
     index = BM25Index.from_documents([Document(id=str(n), page_content=p.text) for n, p in enumerate(pieces)])
     several = len({piece.document for piece in pieces}) > 1
     pairs: dict[tuple[int, ...], tuple[Piece, ...]] = {}
-    for place in _drawn(pieces, seed):
+    for place in _draw_order(pieces, seed):
         piece, words = pieces[place], dict.fromkeys(content_words(pieces[place].text))
-        for near in (int(str(found.id)) for found, _ in index.search(" ".join(list(words)[:24]), k=6)):
+        for near in (int(str(match.id)) for match, _ in index.search(" ".join(list(words)[:24]), k=6)):
             pair, other = tuple(sorted((place, near))), pieces[near]
             apart = other.document != piece.document if several else near != place
             if apart and other.language == piece.language and pair not in pairs:
@@ -137,26 +137,26 @@ def multi_hop(pieces: Sequence[Piece], seed: int) -> list[tuple[Piece, ...]]:
     return list(pairs.values())
 
 
-def _drawn(pieces: Sequence[Piece], seed: int) -> list[int]:
+def _draw_order(pieces: Sequence[Piece], seed: int) -> list[int]:
     """A draw by a hash of each piece, in which documents take turns, so that a long one is not asked about most."""
-    drawn = sorted(range(len(pieces)), key=lambda n: digest([seed, pieces[n].document, pieces[n].start]))
+    order = sorted(range(len(pieces)), key=lambda n: digest([seed, pieces[n].document, pieces[n].start]))
     turns, seen = dict[int, int](), Counter[str]()
-    for place in drawn:
+    for place in order:
         turns[place] = seen[pieces[place].document]
         seen[pieces[place].document] += 1
-    return sorted(drawn, key=turns.__getitem__)
+    return sorted(order, key=turns.__getitem__)
 
 
 def example_of(item: Mapping[str, Any], kind: str, pieces: Sequence[Piece], wanted: str) -> Example | str:
     """The example that a question as a model wrote it makes, or the reason why it makes none."""
     question, reference, answers = item["question"].strip(), item["reference"].strip(), item["answers"]
-    spans = _spans(item["quotes"], pieces)
+    spans = _find_spans(item["quotes"], pieces)
     language = detect_language("\n".join(span.text for span in spans)) if spans else pieces[0].language
-    used = [piece for piece in pieces if any(each is piece for each in spans.values())]
+    used = [piece for piece in pieces if any(quoted is piece for quoted in spans.values())]
     if not 5 <= len(question) <= 400 or (question.isascii() and " " not in question):
         return "not_a_question"
-    spoken = {detect_language(question), detect_language(reference or question)}
-    if spoken != {language} or wanted not in ("auto", language):
+    languages = {detect_language(question), detect_language(reference or question)}
+    if languages != {language} or wanted not in ("auto", language):
         return "wrong_language"
     if points_outside(question):
         return "not_alone"
@@ -197,9 +197,9 @@ def is_duplicate(example: Example, accepted: Sequence[Example]) -> bool:
     """Whether an accepted question asks the same: the same words, or nearly all of them with the same answer."""
     words, answer = frozenset(content_words(example.question)), (example.answers, example.metadata)
     for other in accepted:
-        others = frozenset(content_words(other.question))
-        least = 0.4 if (other.answers, other.metadata) == answer else 0.8
-        if len(words & others) >= least * len(words | others):
+        other_words = frozenset(content_words(other.question))
+        min_share = 0.4 if (other.answers, other.metadata) == answer else 0.8
+        if len(words & other_words) >= min_share * len(words | other_words):
             return True
     return False
 
@@ -211,10 +211,10 @@ def points_outside(question: str) -> bool:
 
 def leaks(answer: str, question: str) -> bool:
     """Whether a question holds the answer, or all its content words."""
-    wanted = re.escape(fold(answer).strip())
-    edge = rf"(?<![a-z0-9]){wanted}(?![a-z0-9])" if wanted.isascii() else wanted
-    words, asked = frozenset(content_words(answer)), frozenset(content_words(question))
-    return bool(re.search(edge, fold(question))) or (len(words) > 1 and words <= asked)
+    folded = re.escape(fold(answer).strip())
+    edge = rf"(?<![a-z0-9]){folded}(?![a-z0-9])" if folded.isascii() else folded
+    words, question_words = frozenset(content_words(answer)), frozenset(content_words(question))
+    return bool(re.search(edge, fold(question))) or (len(words) > 1 and words <= question_words)
 
 
 def agrees(said: str, answers: Sequence[str]) -> bool:
@@ -224,9 +224,9 @@ def agrees(said: str, answers: Sequence[str]) -> bool:
     return all(part in fold(said) or len(own & words) >= max(1, 0.75 * len(own)) for part, own in needed)
 
 
-def _spans(quotes: Sequence[str], pieces: Sequence[Piece]) -> dict[GoldSpan, Piece]:
+def _find_spans(quotes: Sequence[str], pieces: Sequence[Piece]) -> dict[GoldSpan, Piece]:
     """Where the quotes stand, whatever white space and outer quotation marks they have; empty if one stands nowhere."""
-    found: dict[GoldSpan, Piece] = {}
+    spans: dict[GoldSpan, Piece] = {}
     for quote in quotes:
         words = quote.strip(" \t\n\"“”'‘’…").removesuffix("...").split()
         pattern = re.compile(r"\s+".join(map(re.escape, words)) or r"(?!)")
@@ -234,5 +234,5 @@ def _spans(quotes: Sequence[str], pieces: Sequence[Piece]) -> dict[GoldSpan, Pie
         piece, match = next(((piece, match) for piece, match in matches if match), (None, None))
         if piece is None or match is None:
             return {}
-        found[GoldSpan(piece.document, match[0], piece.start + match.start())] = piece
-    return found
+        spans[GoldSpan(piece.document, match[0], piece.start + match.start())] = piece
+    return spans

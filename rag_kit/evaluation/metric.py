@@ -79,13 +79,13 @@ class Metric:
         A cap of the whole run that is reached (`BudgetExceededError`) is raised on: the run ends, and what is missing
         is computed when it is taken up again.
         """
-        if absent := self._absent(example, output, judge):
+        if absent := self._explain_missing(example, output, judge):
             return absent
         budget = Budget()
         started = time.perf_counter()
         try:
             with use_budget(budget):
-                cell = self._in_range(await self.score(example, output, judge))
+                cell = self._check_range(await self.score(example, output, judge))
         except (BudgetExceededError, MissingExtraError):
             raise
         except (Exception, asyncio.CancelledError) as error:
@@ -96,7 +96,8 @@ class Metric:
         seconds = time.perf_counter() - started
         return replace(cell, calls=budget.calls, tokens=budget.tokens, seconds=seconds)
 
-    def _absent(self, example: Example, output: Output, judge: Judge | None) -> Cell | None:
+    def _explain_missing(self, example: Example, output: Output, judge: Judge | None) -> Cell | None:
+        """The cell that says what is missing for a score; ``None`` if nothing is."""
         if output.error is not None:
             return Cell.error(f"the pipeline failed: {output.error}")
         lacks = example.missing(self.example_needs)
@@ -107,15 +108,15 @@ class Metric:
             missing.append(f"the example has neither {' nor '.join(sorted(self.example_any))}")
         missing += [f"the pipeline gave no {name}" for name in output.missing(self.output_needs)]
         if judge is None and (self.needs_judge or self.needs_embeddings):
-            given = "Judge('openai:...')" if self.needs_judge else "Judge('none', 'minilm')"
+            judge_example = "Judge('openai:...')" if self.needs_judge else "Judge('none', 'minilm')"
             missing.append(
-                f"no judge was given; it needs a model: judge={given}, or Judge() for the configured ones"
+                f"no judge was given; it needs a model: judge={judge_example}, or Judge() for the configured ones"
             )
         elif self.needs_judge and getattr(judge, "llm", judge) is None:
             missing.append("the judge has no chat model; give Judge(llm) one, or set RAG_KIT_CHAT_MODEL")
         return Cell.not_applicable("; ".join(missing)) if missing else None
 
-    def _in_range(self, cell: Cell) -> Cell:
+    def _check_range(self, cell: Cell) -> Cell:
         slack = 1e-9  # of floating-point sums
         if cell.value is None or self.low - slack <= cell.value <= self.high + slack:
             return cell

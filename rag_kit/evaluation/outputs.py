@@ -119,11 +119,11 @@ class Output(Recorded):
         if isinstance(value, str):
             return cls(answer=value)
         if _is_message(value):
-            return cls(answer=value.text, messages=(_message(value),))
+            return cls(answer=value.text, messages=(_message_record(value),))
         if isinstance(value, (list, tuple)):
-            return cls(passages=_passages(value))
+            return cls(passages=_read_passages(value))
         if isinstance(value, Mapping):
-            return _of_mapping(value)
+            return _read_mapping(value)
         raise InvalidInputError(
             f"the pipeline gave a {type(value).__name__}; give a text, a list of Documents, or a mapping with "
             "answer and documents"
@@ -153,9 +153,9 @@ _READ = {"answer", "documents", "context", "search_query", "usage", "status", "q
          "queries", "messages", "notes"}  # fmt: skip
 
 
-def _of_mapping(value: Mapping[str, Any]) -> Output:
+def _read_mapping(value: Mapping[str, Any]) -> Output:
     documents, usage = value.get("documents", value.get("context")), value.get("usage") or {}
-    messages = tuple(map(_message, value.get("messages") or ()))
+    messages = tuple(map(_message_record, value.get("messages") or ()))
     answer: Any = value.get("answer")
     if answer is None and messages:
         answer = messages[-1].get("content")
@@ -167,7 +167,7 @@ def _of_mapping(value: Mapping[str, Any]) -> Output:
     queries = dict.fromkeys([*(value.get("queries") or ()), value.get("search_query")])
     return Output(
         answer=answer.text if _is_message(answer) else answer,
-        passages=None if documents is None else _passages(documents),
+        passages=None if documents is None else _read_passages(documents),
         citations=to_plain(value.get("citations") or []),
         status=value.get("status"),
         queries=tuple(query for query in queries if query),
@@ -175,37 +175,37 @@ def _of_mapping(value: Mapping[str, Any]) -> Output:
         notes=value.get("notes") or (),
         calls=usage.get("calls") or 0,
         tokens=usage.get("tokens") or 0,
-        extra=to_plain({key: _opened(item) for key, item in value.items() if key not in _READ}),
+        extra=to_plain({key: _plain_documents(item) for key, item in value.items() if key not in _READ}),
     )
 
 
-def _opened(item: Any) -> Any:
+def _plain_documents(item: Any) -> Any:
     """Documents as mappings: as plain text they would be their ``repr``, which nobody can read."""
     if isinstance(item, (list, tuple)):
-        return [_opened(each) for each in item]
+        return [_plain_documents(element) for element in item]
     return {"text": item.page_content, "metadata": item.metadata} if hasattr(item, "page_content") else item
 
 
-def _passages(items: Any) -> tuple[Passage, ...]:
+def _read_passages(items: Any) -> tuple[Passage, ...]:
     from langchain_core.documents import Document
 
-    given = items if isinstance(items, (list, tuple)) else [items]
-    found = [Document(each) if isinstance(each, str) else each for each in given]
-    if not all(isinstance(each, Document) for each in found):
+    listed = items if isinstance(items, (list, tuple)) else [items]
+    documents = [Document(document) if isinstance(document, str) else document for document in listed]
+    if not all(isinstance(document, Document) for document in documents):
         raise InvalidInputError(f"the documents are {items!r:.80}; give a list of Documents, or of texts")
-    return tuple(map(Passage.of, found))
+    return tuple(map(Passage.of, documents))
 
 
 def _is_message(value: Any) -> bool:
     return hasattr(value, "content") and hasattr(value, "type") and not isinstance(value, type)
 
 
-def _message(message: Any) -> dict[str, Any]:
+def _message_record(message: Any) -> dict[str, Any]:
     """A chat message as plain JSON: ``type``, ``content``, and ``tool_calls`` where there are any."""
     if isinstance(message, Mapping):
         return dict(to_plain(message))
     if not _is_message(message):
         raise InvalidInputError(f"a message is a {type(message).__name__}; give chat messages or mappings")
-    calls = [{"name": each["name"], "args": each["args"]} for each in getattr(message, "tool_calls", ())]
+    calls = [{"name": call["name"], "args": call["args"]} for call in getattr(message, "tool_calls", ())]
     record = {"type": str(message.type), "content": str(message.text)}
     return {**record, "tool_calls": to_plain(calls)} if calls else record

@@ -79,22 +79,22 @@ def scores_with_intervals(
     Raises:
         InvalidInputError: If a metric was not compared, or the language is another one.
     """
-    chosen = _chosen(comparison, metrics)
+    chosen = _check_metrics(comparison, metrics)
     names = comparison.pipelines
     rows = [comparison.score(name, metric) for metric in chosen for name in names]
-    left = min(165.0, max(map(_width, names)) + 10)
+    left = min(165.0, max(map(_text_width, names)) + 10)
     drawing = _Drawing(len(chosen) * (_ROW * (len(names) + 1) + 6) + 42, language)
-    right = WIDTH - max(_width(f"{row.n}/{row.total}") for row in rows) - 12
-    across = _scale(rows, left + 6, right)
+    right = WIDTH - max(_text_width(f"{row.n}/{row.total}") for row in rows) - 12
+    across = _value_scale(rows, left + 6, right)
     across.draw_across(drawing, 6, drawing.height - 34)
     y = 0.0
     for place, row in enumerate(rows):
         number = place % len(names)
         if not number:
             y += _ROW + 6 if place else _ROW
-            drawing.text(4, y, _fit(row.metric, WIDTH - 8), font_weight="bold")
+            drawing.text(4, y, _fit_text(row.metric, WIDTH - 8), font_weight="bold")
         y += _ROW
-        drawing.text(left, y, _fit(row.pipeline, left - 6), text_anchor="end")
+        drawing.text(left, y, _fit_text(row.pipeline, left - 6), text_anchor="end")
         drawing.text(WIDTH - 4, y, f"{row.n}/{row.total}", "muted", text_anchor="end", font_size=_SMALL)
         if row.mean is None:
             drawing.say(left + 8, y, "svg_none")
@@ -114,36 +114,36 @@ def latency_against_quality(
     The line to the right reaches to the 95th percentile of the latency, the upright one is the interval of the mean.
     ``metric`` is the first one by default; else as `scores_with_intervals`.
     """
-    (chosen,) = _chosen(comparison, [comparison.metrics[0] if metric is None else metric])
+    (chosen,) = _check_metrics(comparison, [comparison.metrics[0] if metric is None else metric])
     rows = [comparison.score(name, chosen) for name in comparison.pipelines]
-    known = [row for row in rows if row.mean is not None and row.p50_seconds is not None]
+    complete = [row for row in rows if row.mean is not None and row.p50_seconds is not None]
     bottom = 220.0
     drawing = _Drawing(bottom + 44 + 17 * len(rows), language)
-    slowest = max((row.p95_seconds or 0.0 for row in known), default=0.0)
-    across = _Scale(_ticks(0.0, 1.05 * slowest or 1e-6), 40, WIDTH - 12)
-    upright = _scale(known, bottom, 24)
+    slowest = max((row.p95_seconds or 0.0 for row in complete), default=0.0)
+    across = _Scale(_round_ticks(0.0, 1.05 * slowest or 1e-6), 40, WIDTH - 12)
+    upright = _value_scale(complete, bottom, 24)
     across.draw_across(drawing, 24, bottom)
     upright.draw_upright(drawing, 40, WIDTH - 12)
-    drawing.text(4, 13, _fit(chosen, WIDTH - 8), font_weight="bold")
+    drawing.text(4, 13, _fit_text(chosen, WIDTH - 8), font_weight="bold")
     drawing.say(WIDTH - 12, bottom + 28, "svg_seconds", text_anchor="end", font_size=_SMALL)
-    if not known:
+    if not complete:
         drawing.say(200, 120, "svg_no_point", text_anchor="middle")
-    best = _unbeaten(known, chosen in comparison.lower_is_better)
+    best = _best_tradeoffs(complete, chosen in comparison.lower_is_better)
     places = [(across(row.p50_seconds or 0), upright(row.mean or 0)) for row in best]
-    for one, other in pairwise(places):
-        drawing.line(*one, *other, "muted", stroke_dasharray="4 3")
+    for start, end in pairwise(places):
+        drawing.line(*start, *end, "muted", stroke_dasharray="4 3")
     for number, row in enumerate(rows):
         y = bottom + 48 + 17 * number
-        drawing.marker(46, y - 4, number, hollow=row not in known)
-        if row not in known:
-            drawing.say(58, y, "svg_none_of", name=_fit(row.pipeline, 200))
+        drawing.marker(46, y - 4, number, hollow=row not in complete)
+        if row not in complete:
+            drawing.say(58, y, "svg_none_of", name=_fit_text(row.pipeline, 200))
             continue
         x, mean = across(row.p50_seconds or 0), upright(row.mean or 0)
         drawing.line(x, mean, across(row.p95_seconds or 0), mean, _series(number))
         if row.low is not None and row.high is not None:
             drawing.line(x, upright(row.low), x, upright(row.high), _series(number))
         drawing.marker(x, mean, number)
-        drawing.text(58, y, _fit(row.pipeline, WIDTH - 64))
+        drawing.text(58, y, _fit_text(row.pipeline, WIDTH - 64))
     return drawing.plot(f"{chosen}: {', '.join(comparison.pipelines)}")
 
 
@@ -159,19 +159,19 @@ class _Drawing:
 
     def line(self, x1: float, y1: float, x2: float, y2: float, colour: str, **looks: Any) -> None:
         """A straight line."""
-        self._add("line", colour, {"x1": x1, "y1": y1, "x2": x2, "y2": y2} | looks, stroke=True)
+        self._append("line", colour, {"x1": x1, "y1": y1, "x2": x2, "y2": y2} | looks, stroke=True)
 
     def marker(self, x: float, y: float, number: int, *, hollow: bool = False) -> None:
         """The sign of the n-th pipeline: shape and colour, so that nobody needs to tell colours apart."""
         shape = {"d": _MARKERS[number % len(_MARKERS)], "transform": f"translate({x:.1f} {y:.1f})"}
         if hollow:
-            self._add("path", "surface", shape)
+            self._append("path", "surface", shape)
             shape["stroke-width"] = "1.8"
-        self._add("path", _series(number), shape, stroke=hollow)
+        self._append("path", _series(number), shape, stroke=hollow)
 
     def text(self, x: float, y: float, text: str, colour: str = "ink", **looks: Any) -> None:
         """A text that begins at a place; with ``text_anchor`` its ``middle`` or its ``end`` is there."""
-        self._add("text", colour, {"x": x, "y": y, "font_size": _SIZE} | looks, escape(one_line(text)))
+        self._append("text", colour, {"x": x, "y": y, "font_size": _SIZE} | looks, escape(one_line(text)))
 
     def say(self, x: float, y: float, key: str, colour: str = "muted", **values: Any) -> None:
         """A text of the kit, in the language of the drawing or in both; looks may be among the values."""
@@ -191,17 +191,16 @@ class _Drawing:
             one_line(title),
         )
 
-    def _add(
-        self, tag: str, colour: str, attributes: dict[str, Any], inner: str = "", *, stroke: bool = False
+    def _append(
+        self, tag: str, colour: str, attributes: dict[str, Any], text: str = "", *, stroke: bool = False
     ) -> None:
+        """Add an element with its class and colour; ``stroke``: only its outline is drawn."""
         paint = 'fill="none" stroke="currentColor"' if stroke else 'fill="currentColor"'
         rest = " ".join(
             f'{name.replace("_", "-")}="{round(value, 2) if isinstance(value, float) else value}"'
             for name, value in attributes.items()
         )
-        self._parts.append(
-            f'<{tag} class="{colour}" color="{COLOURS[colour]}" {paint} {rest}>{inner}</{tag}>'
-        )
+        self._parts.append(f'<{tag} class="{colour}" color="{COLOURS[colour]}" {paint} {rest}>{text}</{tag}>')
 
 
 @dataclass(frozen=True)
@@ -231,13 +230,13 @@ class _Scale:
             drawing.text(left - 5, y + 4, f"{tick:.6g}", "muted", text_anchor="end", font_size=10)
 
 
-def _scale(rows: Sequence[Score], start: float, end: float) -> _Scale:
+def _value_scale(rows: Sequence[Score], start: float, end: float) -> _Scale:
     """From 0 to 1, and as far beyond as the values reach."""
     ends = [value for row in rows for value in (row.mean, row.low, row.high) if value is not None]
-    return _Scale(_ticks(min([0.0, *ends]), max([1.0, *ends])), start, end)
+    return _Scale(_round_ticks(min([0.0, *ends]), max([1.0, *ends])), start, end)
 
 
-def _ticks(low: float, high: float) -> list[float]:
+def _round_ticks(low: float, high: float) -> list[float]:
     """About six round numbers from below ``low`` to above ``high``."""
     rough = (high - low) / 5
     unit = 10.0 ** math.floor(math.log10(rough))
@@ -250,28 +249,28 @@ def _series(number: int) -> str:
     return f"s{number % 8 + 1}"
 
 
-def _width(text: str) -> float:
+def _text_width(text: str) -> float:
     """About how wide a text is, from its columns: the reader may have other fonts than this machine."""
     return columns(text) * _SIZE * 0.58
 
 
-def _fit(name: str, width: float) -> str:
+def _fit_text(name: str, width: float) -> str:
     """A name as one line that fits into a width."""
     return cut(one_line(name), max(4, int(width / (_SIZE * 0.58))), "…")
 
 
-def _chosen(comparison: Comparison, metrics: Sequence[str] | None) -> list[str]:
+def _check_metrics(comparison: Comparison, metrics: Sequence[str] | None) -> list[str]:
     """Metrics to plot; ``None``: all."""
     if not hasattr(comparison, "complementarity"):
         raise InvalidInputError(f"comparison is a {type(comparison).__name__}; give what compare returned")
-    known = comparison.metrics
-    chosen = known if metrics is None else metrics
-    if not isinstance(chosen, (list, tuple)) or not chosen or not all(each in known for each in chosen):
-        raise InvalidInputError(f"{metrics!r:.120} was not compared; give names out of {', '.join(known)}")
+    compared = comparison.metrics
+    chosen = compared if metrics is None else metrics
+    if not isinstance(chosen, (list, tuple)) or not chosen or not all(name in compared for name in chosen):
+        raise InvalidInputError(f"{metrics!r:.120} was not compared; give names out of {', '.join(compared)}")
     return list(chosen)
 
 
-def _unbeaten(rows: Sequence[Score], lower: bool) -> list[Score]:
+def _best_tradeoffs(rows: Sequence[Score], lower: bool) -> list[Score]:
     """The rows of the pipelines for which no other is both quicker and better."""
     best: list[Score] = []
     sign = -1 if lower else 1

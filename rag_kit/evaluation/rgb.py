@@ -102,12 +102,12 @@ class AbilityReport(Printed):
         for row in self.results:
             tags = row.example.tags
             groups.setdefault((tags["ability"], tags["language"], tags["noise"]), []).append(row)
-        found = {}
+        summaries = {}
         for (ability, language, noise), rows in groups.items():
             part = Results(ability, rows, self.results.metrics).summary()
             for figure in ABILITIES[ability][2]:
-                found[ability, figure, language, float(noise)] = part[f"ours_rgb_{figure}"]
-        return found
+                summaries[ability, figure, language, float(noise)] = part[f"ours_rgb_{figure}"]
+        return summaries
 
     def to_json(self) -> dict[str, Any]:
         """The scores as plain JSON; no texts."""
@@ -191,6 +191,7 @@ abilities = blocking(aabilities, "abilities")
 
 
 def _asker(pipeline: Any) -> Callable[[Example], Awaitable[Any]]:
+    """A function that asks the pipeline an example with its passages."""
     prompts = {language: load_prompt("answer_or_doubt", language=language) for language in ("en", "zh")}
 
     async def ask(example: Example) -> Any:
@@ -214,24 +215,24 @@ def examples_of(
         raise InvalidInputError(f"abilities is {abilities!r:.120}; give a list of {', '.join(ABILITIES)}")
     if not isinstance(rates, Sequence) or not all(isinstance(r, (int, float)) and 0 <= r < 1 for r in rates):
         raise InvalidInputError(f"noise_rates is {rates!r:.80}; give a list of numbers from 0 to below 1")
-    questions = list(_questions(as_path(folder, "folder")))
-    found = [
-        _example(ability, language, record, rate, count)
+    questions = list(_read_questions(as_path(folder, "folder")))
+    examples = [
+        _make_example(ability, language, record, rate, count)
         for ability, (kind, fixed, _) in ABILITIES.items()
         for language in ("en", "zh")
         for record in [record for *key, record in questions if key == [kind, language]][:limit]
         for rate in fixed or rates
         if ability in abilities
     ]
-    if not found:
+    if not examples:
         raise InvalidInputError(
             f"{str(folder)!r:.200} holds no question for {', '.join(abilities)}; a folder of RGB has en.json or "
             "zh_int.json"
         )
-    return EvaluationSet("rgb", found)
+    return EvaluationSet("rgb", examples)
 
 
-def _example(ability: str, language: str, record: Mapping[str, Any], rate: float, count: int) -> Example:
+def _make_example(ability: str, language: str, record: Mapping[str, Any], rate: float, count: int) -> Example:
     answer = record["answer"] if isinstance(record["answer"], list) else [record["answer"]]
     return Example(
         f"{ability}:{language}:{rate:g}:{record['id']}",
@@ -252,25 +253,25 @@ def passages_of(kind: str, record: Mapping[str, Any], rate: float, count: int) -
     the passages with the wrong answer. The order is drawn anew for each question.
     """
     draw = random.Random(2333)  # RGB's
-    positive, negative, good = record["positive"], record["negative"], count - ceil(count * rate)
+    positive, negative, right_count = record["positive"], record["negative"], count - ceil(count * rate)
     if kind == "wrong":
         wrong = record["positive_wrong"]
-        found = draw.sample(wrong, min(len(wrong), count))
+        chosen = draw.sample(wrong, min(len(wrong), count))
     elif kind == "integration":
         groups = [list(group) for group in positive if group]
         for group in groups:
             draw.shuffle(group)
         turns = [text for turn in zip_longest(*groups) for text in turn if text is not None]
-        found = turns[: max(good, len(groups))]
-        found += negative[: max(0, count - len(found))]
+        chosen = turns[: max(right_count, len(groups))]
+        chosen += negative[: max(0, count - len(chosen))]
     else:
-        found = positive[: 0 if rate == 1 else max(good, count - len(negative))]
-        found = found + negative[: count - len(found)]
-    draw.shuffle(found)
-    return found
+        chosen = positive[: 0 if rate == 1 else max(right_count, count - len(negative))]
+        chosen = chosen + negative[: count - len(chosen)]
+    draw.shuffle(chosen)
+    return chosen
 
 
-def _questions(folder: Path) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+def _read_questions(folder: Path) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
     """Kind, language and record; those about noise are of ``en_refine`` or ``en``, else of ``en_fact``."""
     for language in ("en", "zh"):
         for kind, names in (

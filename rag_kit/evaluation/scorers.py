@@ -63,7 +63,7 @@ def get_metric(metric: Any) -> Metric:
         return RagasMetric(name)
     if row is None:
         raise InvalidInputError(
-            f"unknown metric {metric!r:.80}{_meant(name)}; allowed are {', '.join(METRICS)}, a metric of "
+            f"unknown metric {metric!r:.80}{_suggest_name(name)}; allowed are {', '.join(METRICS)}, a metric of "
             "ragas.metrics.collections, or an object of a class derived from rag_kit.evaluation.metric.Metric"
         )
     module, _, factory = row.partition(":")
@@ -71,7 +71,7 @@ def get_metric(metric: Any) -> Metric:
     return make(name)
 
 
-def _meant(name: str) -> str:
+def _suggest_name(name: str) -> str:
     """``; did you mean ...?`` where a name of the table is near."""
     bare, _, k = name.lower().replace("-", "_").replace(" ", "_").partition("@")
     near = difflib.get_close_matches(f"{bare}@k" if k else bare, METRICS, n=1, cutoff=0.7)
@@ -86,11 +86,11 @@ def get_metrics(metrics: Any) -> tuple[Metric, ...]:
     """
     if not isinstance(metrics, (list, tuple, set, frozenset)):
         metrics = [metrics]
-    found = tuple(map(get_metric, metrics))
-    names = [metric.name for metric in found]
+    objects = tuple(map(get_metric, metrics))
+    names = [metric.name for metric in objects]
     if not names or len(set(names)) != len(names):
         raise InvalidInputError(f"the metrics are {', '.join(names) or 'none'}; give at least one, each once")
-    return found
+    return objects
 
 
 def default_metrics(examples: Sequence[Example]) -> tuple[Metric, ...]:

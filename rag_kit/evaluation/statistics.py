@@ -43,7 +43,7 @@ def bootstrap_interval(
     check_level(level)
     if type(n) is not int or not 1 <= n <= 1_000_000:
         raise InvalidInputError(f"n is {n!r:.80}; give from 1 to 1000000 resamples")
-    return _resample(_finite(values)[:, None], level, n, seed)[0]
+    return _resample(_finite_array(values)[:, None], level, n, seed)[0]
 
 
 def column_intervals(
@@ -80,7 +80,7 @@ def sign_flip_test(differences: Numbers, *, seed: int = 0) -> float:
         >>> sign_flip_test([0.2, 0.0, 0.1, 0.1, 0.2, 0.0, 0.05, 0.2])
         0.03125
     """
-    return sign_flip_tests(_finite(differences)[:, None], seed=seed)[0]
+    return sign_flip_tests(_finite_array(differences)[:, None], seed=seed)[0]
 
 
 def sign_flip_tests(table: np.ndarray, *, seed: int = 0) -> list[float]:
@@ -161,7 +161,7 @@ def _resample(table: np.ndarray, level: float, n: int, seed: int) -> list[tuple[
     count, generator = len(table), np.random.default_rng(seed)
     present = (~np.isnan(table)).astype(np.float64)
     values, means = np.nan_to_num(table), np.empty((n, table.shape[1]))
-    for start, size in _batches(n, count):
+    for start, size in _draw_batches(n, count):
         drawn = generator.integers(0, count, size=(size, count))
         # how often each resample has each row, so that one product gives the sums of all columns
         drawn += (np.arange(size) * count)[:, None]
@@ -176,7 +176,7 @@ def _resample(table: np.ndarray, level: float, n: int, seed: int) -> list[tuple[
 def _random_flips(count: int, patterns: int, seed: int) -> Iterator[np.ndarray]:
     """Random patterns by batches: patterns by questions, 1 where the sign is flipped."""
     generator = np.random.default_rng(seed)
-    for _, size in _batches(patterns, count):
+    for _, size in _draw_batches(patterns, count):
         yield generator.integers(0, 2, size=(size, count), dtype=np.int8)
 
 
@@ -190,14 +190,14 @@ def _count_extreme(table: np.ndarray, flips: Any) -> np.ndarray:
     return found
 
 
-def _batches(rows: int, columns: int) -> Iterator[tuple[int, int]]:
+def _draw_batches(rows: int, columns: int) -> Iterator[tuple[int, int]]:
     """Start and size of the batches in which so many rows are drawn."""
     step = max(1, _DRAWN // columns)
     for start in range(0, rows, step):
         yield start, min(step, rows - start)
 
 
-def _finite(values: Any) -> np.ndarray:
+def _finite_array(values: Any) -> np.ndarray:
     """A flat array of one or more finite numbers."""
     try:
         array = np.asarray(values, dtype=np.float64)

@@ -54,7 +54,7 @@ class Upload:
         manifest, summary = storable(clean(results.manifest)), results.summary()
         described = manifest["dataset"] if isinstance(manifest.get("dataset"), dict) else {}
         asked = described.get("fingerprint") or digest([row.example.to_json() for row in results.rows])
-        self.results, self.rows, self.chosen = results, [_record(row) for row in results.rows], experiment
+        self.results, self.rows, self.chosen = results, [_row_record(row) for row in results.rows], experiment
         self.dataset = (
             dataset or str(described.get("name") or f"rag-kit-{str(asked)[:8]}")[:_MAX_NAME].strip()
         )
@@ -86,18 +86,18 @@ class Upload:
             )
 
 
-def _record(row: Row) -> dict[str, Any]:
+def _row_record(row: Row) -> dict[str, Any]:
     """A row as plain JSON; its key is the example's id, and two that differ stay two."""
     example, output, key = row.example.to_json(), row.output.to_json(), storable(row.example.id)
-    for each in output.get("passages", ()):
-        del each["metadata"], each["provenance"]
-    kept = ("answer", "passages", "status", "citations", "queries", "notes")
+    for passage in output.get("passages", ()):
+        del passage["metadata"], passage["provenance"]
+    shown = ("answer", "passages", "status", "citations", "queries", "notes")
     return dict(storable({
         "key": key if key == row.example.id else f"{key}-{digest(row.example.id)[:8]}",
         "asked": {name: example.pop(name) for name in ("question", "history") if name in example},
         "about": {name: example.pop(name) for name in ("id", "tags", "metadata") if name in example},
         "gold": example,
-        "output": {name: output[name] for name in kept if name in output},
+        "output": {name: output[name] for name in shown if name in output},
         "error": redact(row.output.error or "") or None,
         "scores": {name: {"value": cell.value, "status": cell.status, "reason": redact(cell.reason) or None}
                    for name, cell in row.cells.items()},
@@ -118,7 +118,7 @@ def storable(value: Any) -> Any:
 def write_mlflow(client: Any, upload: Upload, tracked: Tracked) -> None:
     """Write results as a run, found again by its fingerprint; a run that is complete stays as it is."""
     tracked.url, fingerprint = str(client.tracking_uri), upload.fingerprint
-    with _limits(), tempfile.TemporaryDirectory() as folder:
+    with _default_limits(), tempfile.TemporaryDirectory() as folder:
         name = upload.chosen or upload.dataset
         experiment = client.get_experiment_by_name(name)
         experiment_id = experiment.experiment_id if experiment else client.create_experiment(name)
@@ -130,7 +130,7 @@ def write_mlflow(client: Any, upload: Upload, tracked: Tracked) -> None:
             tracked.url += f"/#/experiments/{experiment_id}/runs/{run_id}"
         if run.data.tags.get(STATE) == "complete":
             return
-        _log(client, run, upload, tracked)
+        _log_summary(client, run, upload, tracked)
         upload.results.save(Path(folder) / "results")
         (Path(folder) / "results" / ".lock").unlink(missing_ok=True)
         client.log_artifacts(run_id, folder)
@@ -139,7 +139,7 @@ def write_mlflow(client: Any, upload: Upload, tracked: Tracked) -> None:
         client.set_tag(run_id, STATE, "complete", synchronous=True)
 
 
-def _log(client: Any, run: Any, upload: Upload, tracked: Tracked) -> None:
+def _log_summary(client: Any, run: Any, upload: Upload, tracked: Tracked) -> None:
     """Log settings and the summary of each metric; what has no value (a mean of nothing) is left out."""
     from mlflow.entities import Metric, Param
 
@@ -151,18 +151,18 @@ def _log(client: Any, run: Any, upload: Upload, tracked: Tracked) -> None:
             texts[_REFUSED.sub("_", f"{part}.{name}".rstrip("."))[:_MAX_KEY]] = text[:_MAX_VALUE]
     for name, summary in upload.metadata["summary"].items():
         key = _REFUSED.sub("_", name)[:_MAX_KEY]
-        values |= {f"{key}/{part}": float(each) for part, each in summary.items() if each is not None}
+        values |= {f"{key}/{part}": float(pair) for part, pair in summary.items() if pair is not None}
     for part in ("seconds", "calls", "tokens"):
         values[f"pipeline/{part}"] = float(sum(record["usage"][part] for record in upload.rows))
-    params = [Param(*each) for each in list(texts.items())[:_MAX_PARAMS] if each[0] not in run.data.params]
+    params = [Param(*pair) for pair in list(texts.items())[:_MAX_PARAMS] if pair[0] not in run.data.params]
     start = run.info.start_time
-    metrics = [Metric(*each, start, 0) for each in values.items() if each[0] not in run.data.metrics]
+    metrics = [Metric(*pair, start, 0) for pair in values.items() if pair[0] not in run.data.metrics]
     client.log_batch(run.info.run_id, metrics, params, synchronous=True)
     tracked.written += len(metrics) + len(params)
 
 
 @contextmanager
-def _limits() -> Iterator[None]:
+def _default_limits() -> Iterator[None]:
     """Limits for MLflow's client where the environment names none."""
     added = {name: value for name, value in _LIMITS.items() if name not in os.environ}
     os.environ.update(added)

@@ -35,33 +35,34 @@ def write_langsmith(client: Any, upload: Upload, tracked: Tracked) -> None:
     tracked.run_id, tracked.url = str(project.id), str(project.url)
     if project.metadata.get(STATE) == "complete":
         return
-    runs, end = {record["key"]: _id(project.id, record["key"]) for record in upload.rows}, project.start_time
-    expected = {_id(runs[record["key"]], name) for record in upload.rows for name in record["scores"]}
-    known = _scores(client, list(runs.values()))
+    runs = {record["key"]: _uuid(project.id, record["key"]) for record in upload.rows}
+    end = project.start_time
+    expected = {_uuid(runs[record["key"]], name) for record in upload.rows for name in record["scores"]}
+    known = _score_ids(client, list(runs.values()))
 
     def write(record: dict[str, Any]) -> int:
         run = runs[record["key"]]
-        missing = {name: score for name, score in record["scores"].items() if _id(run, name) not in known}
+        missing = {name: score for name, score in record["scores"].items() if _uuid(run, name) not in known}
         has_run = len(missing) < len(record["scores"])
         if not has_run:
             # Without trace_id and dotted_order it is sent at once: of a batch in the background a refusal is only
             # logged. With the time of the first attempt a run that is sent twice is the same and not another one.
             client.create_run(
                 "rag-kit", record["asked"], "chain", id=run, session_id=project.id, outputs=record["output"],
-                reference_example_id=_id(data.id, record["key"]), error=record["error"], end_time=end,
+                reference_example_id=_uuid(data.id, record["key"]), error=record["error"], end_time=end,
                 start_time=end - timedelta(seconds=record["usage"]["seconds"]), extra={"metadata": record["usage"]},
             )  # fmt: skip
         for name, score in missing.items():
             client.create_feedback(
                 run, name, score=score["value"], value=score["status"] if score["value"] is None else None,
                 comment=score["reason"], error=score["status"] == "error", source_info=score, session_id=project.id,
-                feedback_id=_id(run, name), stop_after_attempt=5,  # a new run may be unknown for a moment
+                feedback_id=_uuid(run, name), stop_after_attempt=5,  # a new run may be unknown for a moment
             )  # fmt: skip
         return len(missing) + (not has_run)
 
     upload.write_rows(write, tracked)
     ends = time.monotonic() + _ARRIVAL_SECONDS
-    while lost := expected - _scores(client, list(runs.values())):
+    while lost := expected - _score_ids(client, list(runs.values())):
         if time.monotonic() > ends:
             raise TrackingError(f"LangSmith took everything, but {len(lost)} scores are not there; write again later, "
                                 "and not with a client that samples or buffers runs")  # fmt: skip
@@ -75,13 +76,11 @@ def _write_examples(client: Any, dataset: uuid.UUID, upload: Upload, tracked: Tr
     known = {each.id: (each.inputs, each.outputs or {}) for each in client.list_examples(dataset_id=dataset)}
     new, changed = [], []
     for record in upload.rows:
-        example_id, asked, gold = _id(dataset, record["key"]), record["asked"], record["gold"]
-        if example_id not in known:
-            new.append(
-                {"id": example_id, "inputs": asked, "reference_outputs": gold, "metadata": record["about"]}
-            )
-        elif known[example_id] != (asked, gold):
-            changed.append({"id": example_id, "inputs": asked, "outputs": gold})
+        key, asked, gold = _uuid(dataset, record["key"]), record["asked"], record["gold"]
+        if key not in known:
+            new.append({"id": key, "inputs": asked, "reference_outputs": gold, "metadata": record["about"]})
+        elif known[key] != (asked, gold):
+            changed.append({"id": key, "inputs": asked, "outputs": gold})
     if new:
         client.create_examples(dataset_id=dataset, examples=new)
     if changed:
@@ -89,13 +88,14 @@ def _write_examples(client: Any, dataset: uuid.UUID, upload: Upload, tracked: Tr
     tracked.written += len(new) + len(changed)
 
 
-def _scores(client: Any, runs: list[uuid.UUID]) -> set[uuid.UUID]:
+def _score_ids(client: Any, runs: list[uuid.UUID]) -> set[uuid.UUID]:
     """Ids of the scores that runs have, asked for 20 runs at a time."""
     parts = [runs[start : start + 20] for start in range(0, len(runs), 20)]
-    return {each.id for part in parts for each in client.list_feedback(run_ids=part)}
+    return {score.id for part in parts for score in client.list_feedback(run_ids=part)}
 
 
-def _id(parent: uuid.UUID, name: str) -> uuid.UUID:
+def _uuid(parent: uuid.UUID, name: str) -> uuid.UUID:
+    """The same id for the same parent and name, so that nothing is written twice."""
     return uuid.uuid5(parent, digest(name))
 
 
@@ -124,10 +124,8 @@ def write_phoenix(client: Any, upload: Upload, tracked: Tracked) -> None:
     tracked.run_id, tracked.url = found["id"], client.experiments.get_experiment_url(data.id, found["id"])
 
     def read(what: str, **params: Any) -> list[Any]:  # the client has no public call for these two lists
-        answer = http.get(
-            f"v1/experiments/{found['id']}/{what}", params={**params, "limit": len(upload.rows)}
-        )
-        return list(answer.raise_for_status().json()["data"])
+        reply = http.get(f"v1/experiments/{found['id']}/{what}", params={**params, "limit": len(upload.rows)})
+        return list(reply.raise_for_status().json()["data"])
 
     runs = {each["dataset_example_id"]: each["id"] for each in read("runs")}
     names = sorted({name for record in upload.rows for name in record["scores"]})
@@ -204,7 +202,7 @@ def log_results(
         raise InvalidInputError("leave dataset and api_key out: MLflow's client reads MLFLOW_TRACKING_TOKEN")
     upload, tracked = Upload(results, dataset, experiment), Tracked(to, url or "its address")
     try:
-        _TRACKERS[to][2](_connect(to, url, api_key, client), upload, tracked)
+        _TRACKERS[to][2](_make_client(to, url, api_key, client), upload, tracked)
     except Exception as error:  # noqa: BLE001 - a client raises classes of its own and those of all it stands on
         cause = error.__cause__ if isinstance(error, BranchError) and error.__cause__ else error
         if not isinstance(cause, RagKitError):
@@ -217,7 +215,7 @@ def log_results(
     return tracked
 
 
-def _connect(to: str, url: str | None, api_key: str | None, client: Any) -> Any:
+def _make_client(to: str, url: str | None, api_key: str | None, client: Any) -> Any:
     """The client that is handed in, or a new one."""
     title, path, *_ = _TRACKERS[to]
     if to == "mlflow":

@@ -122,16 +122,16 @@ def ragas_llm(judge: Judge | Calls | None) -> Any:
 
     With ``None`` it serves an object that is handed to ``evaluate``, which puts its own judge in.
     """
-    return _classes()[0](judge if judge is None or isinstance(judge, Calls) else Calls(judge))
+    return _adapter_classes()[0](judge if judge is None or isinstance(judge, Calls) else Calls(judge))
 
 
 def ragas_embeddings(judge: Judge | Calls | None) -> Any:
     """A judge as the ``embeddings`` of any class of ``ragas.metrics.collections``, as `ragas_llm`."""
-    return _classes()[1](judge if judge is None or isinstance(judge, Calls) else Calls(judge))
+    return _adapter_classes()[1](judge if judge is None or isinstance(judge, Calls) else Calls(judge))
 
 
 @lru_cache(maxsize=1)
-def _classes() -> tuple[type, type]:
+def _adapter_classes() -> tuple[type, type]:
     """The two adapters; Ragas's base classes are only known once it is imported."""
     import_ragas()
     from ragas.embeddings.base import BaseRagasEmbedding

@@ -70,7 +70,7 @@ class PerLoop(Generic[T]):
         with self._lock:
             if loop not in self._found:
                 # a semaphore holds on to its loop, so weak references would never let go
-                self._found = {each: kept for each, kept in self._found.items() if not each.is_closed()}
+                self._found = {other: value for other, value in self._found.items() if not other.is_closed()}
                 self._found[loop] = self._make()
             return self._found[loop]
 
@@ -89,12 +89,12 @@ class JudgeCache:
 
     async def get(self, keys: Sequence[str]) -> dict[str, Any]:
         """What is kept under the keys."""
-        return (await self._call("get", list(keys)) if self.file else None) or {}
+        return (await self._call_file("get", list(keys)) if self.file else None) or {}
 
     async def put(self, replies: Mapping[str, Any]) -> None:
         """Keep plain JSON."""
         if self.file is not None and replies:
-            await self._call("put", dict(replies))
+            await self._call_file("put", dict(replies))
 
     async def once(
         self, key: str | None, read: Callable[[Any], T | None], ask: Callable[[], Awaitable[tuple[T, Any]]]
@@ -106,25 +106,26 @@ class JudgeCache:
         """
         if self.file is None or key is None:
             return (await ask())[0], False
-        asked = self._asked.current()
-        while (other := asked.get(key)) is not None:
+        in_progress = self._asked.current()
+        while (other := in_progress.get(key)) is not None:
             await other.wait()
-        done = asked[key] = asyncio.Event()
+        done = in_progress[key] = asyncio.Event()
         try:
-            kept = await self.get([key])
-            if key in kept and (found := read(kept[key])) is not None:
-                return found, True
+            replies = await self.get([key])
+            if key in replies and (known_reply := read(replies[key])) is not None:
+                return known_reply, True
             reply, plain = await ask()
             if plain is not None:
                 await self.put({key: plain})
             return reply, False
         finally:
-            del asked[key]
+            del in_progress[key]
             done.set()
 
-    async def _call(self, name: str, given: Any) -> Any:
+    async def _call_file(self, name: str, argument: Any) -> Any:
+        """Call a method of the file on a thread; a cache that fails is logged once and gives ``None``."""
         try:
-            return await run_in_thread(getattr(self.file, name), given)
+            return await run_in_thread(getattr(self.file, name), argument)
         except ConfigurationError as error:
             if not self._failed:
                 self._failed = True
@@ -154,23 +155,24 @@ class Vectors:
         keys = {text: cache_key("vector", self._name, text) for text in texts}
         kept = await self._cache.get(list(keys.values()))
         found = {text: kept[key] for text, key in keys.items() if _is_vector(kept.get(key))}
-        asked = await self._ask([text for text in keys if text not in found], keys)
+        asked = await self._embed_missing([text for text in keys if text not in found], keys)
         if len({len(vector) for vector in (*found.values(), *asked.values())}) > 1:
-            asked |= await self._ask(list(found), keys)  # what was kept is not of this model
+            asked |= await self._embed_missing(list(found), keys)  # what was kept is not of this model
         found |= asked
         return [found[text] for text in texts]
 
-    async def _ask(self, texts: list[str], keys: Mapping[str, str]) -> dict[str, list[float]]:
-        found: dict[str, list[float]] = {}
+    async def _embed_missing(self, texts: list[str], keys: Mapping[str, str]) -> dict[str, list[float]]:
+        """Vectors by text, batch after batch; each batch goes into the cache at once."""
+        vectors: dict[str, list[float]] = {}
         for start in range(0, len(texts), _BATCH):
             batch = texts[start : start + _BATCH]
-            made = dict(zip(batch, _checked(await self._request(batch), len(batch)), strict=True))
+            new = dict(zip(batch, _check_vectors(await self._embed_batch(batch), len(batch)), strict=True))
             self.embedded += len(batch)
-            await self._cache.put({keys[text]: vector for text, vector in made.items()})
-            found |= made
-        return found
+            await self._cache.put({keys[text]: vector for text, vector in new.items()})
+            vectors |= new
+        return vectors
 
-    async def _request(self, batch: list[str]) -> Any:
+    async def _embed_batch(self, batch: list[str]) -> Any:
         """Vectors of one batch; a failure that may pass is retried after a pause that doubles."""
         for attempt in count():
             limit = time_limit(self._judge.timeout)
@@ -180,23 +182,23 @@ class Vectors:
                         return await aembed_bare(cast("Embeddings", self._model), batch)
                 except Exception as error:  # noqa: BLE001 - sorted by kind below, and raised without its request
                     failure = error
-            asked = retry_after(failure)
-            wait = FIRST_PAUSE * 2**attempt if asked is None else asked
+            requested_pause = retry_after(failure)
+            wait = FIRST_PAUSE * 2**attempt if requested_pause is None else requested_pause
             last = attempt >= self._judge.max_retries or wait > LONGEST_PAUSE
             if last or classify(failure) not in RETRYABLE:
                 raise map_model_error(failure, model=self._model)
             await asyncio.sleep(wait)
 
 
-def _checked(given: Any, count: int) -> list[list[float]]:
+def _check_vectors(reply: Any, count: int) -> list[list[float]]:
     """What an embedding model gave, as vectors that have a cosine."""
     try:
-        vectors = [[float(number) for number in vector] for vector in given]
+        vectors = [[float(number) for number in vector] for vector in reply]
     except (TypeError, ValueError, OverflowError):
         vectors = []
     if len(vectors) != count or len(set(map(len, vectors))) > 1 or not all(map(_is_vector, vectors)):
         raise ModelOutputError(
-            f"the embedding model gave {given!r:.80} for {count} texts: no list of as many vectors of one length, or "
+            f"the embedding model gave {reply!r:.80} for {count} texts: no list of as many vectors of one length, or "
             "one that is empty, all zero or not finite; with such a vector there is no cosine"
         )
     return vectors

@@ -129,7 +129,7 @@ class Judge:
 
         A value that was judged is taken up again only while this is the same.
         """
-        entries = [each for each in self._library.entries() if each[0].startswith(PREFIX)]
+        entries = [entry for entry in self._library.entries() if entry[0].startswith(PREFIX)]
         prompts = {
             f"{name}.{language}": (self._library.load(name, language).metadata or {}).get("hash")
             for name, language in sorted(entries)
@@ -168,12 +168,12 @@ class Judge:
             InvalidInputError: If there is no such prompt, or the values do not fit it.
         """
         texts = {name: value for name, value in values.items() if isinstance(value, str)}
-        spoken = next((texts[name] for name in _SPEAKING if name in texts), "\n".join(texts.values()))
-        key = (prompt_name, self.language_for(spoken))
+        sample = next((texts[name] for name in _SPEAKING if name in texts), "\n".join(texts.values()))
+        key = (prompt_name, self.language_for(sample))
         if key not in self._prompts:  # read once, on a thread
             self._prompts[key] = await run_in_thread(self._library.load, *key)
         prompt = self._prompts[key]
-        return await self._answer(prompt, values, prompt.output_schema, repeat, lambda reply: True)
+        return await self._cached_reply(prompt, values, prompt.output_schema, repeat, lambda reply: True)
 
     async def complete(
         self, text: str, schema: type[BaseModel], *, repeat: int = 0, keep: Keep = lambda reply: True
@@ -182,27 +182,27 @@ class Judge:
 
         ``keep`` says whether a reply may stay in the cache; default: each that fits the class.
         """
-        return await self._answer(_verbatim_prompt(), {"text": text}, schema, repeat, keep)
+        return await self._cached_reply(_verbatim_prompt(), {"text": text}, schema, repeat, keep)
 
-    async def _answer(
+    async def _cached_reply(
         self, prompt: Any, values: Mapping[str, Any], schema: Any, repeat: int, keep: Keep
     ) -> Any:
         """The reply from the cache, else from the chat model."""
         key = None
         if self._identity is not None:
-            known = prompt.metadata or {"name": "text"}
-            named = [known.get(name) for name in ("name", "language", "hash")]
+            metadata = prompt.metadata or {"name": "text"}
+            prompt_id = [metadata.get(name) for name in ("name", "language", "hash")]
             # a schema that is written into a prompt file is in the hash of that file
-            form = target_of(schema, named[1] or "en").text if isinstance(schema, type) else None
-            key = cache_key("reply", self._identity, named, dict(values), form, repeat)
+            form = target_of(schema, prompt_id[1] or "en").text if isinstance(schema, type) else None
+            key = cache_key("reply", self._identity, prompt_id, dict(values), form, repeat)
 
         async def request() -> tuple[Any, Any]:
-            reply = await self._request(prompt, values, schema)
+            reply = await self._request_reply(prompt, values, schema)
             plain = reply.model_dump(mode="json") if isinstance(reply, BaseModel) else reply
             return reply, plain if keep(reply) else None
 
-        reply, was_kept = await self._cache.once(key, lambda plain: _read(plain, schema), request)
-        self._cached += was_kept
+        reply, from_cache = await self._cache.once(key, lambda plain: _read_reply(plain, schema), request)
+        self._cached += from_cache
         return reply
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
@@ -214,7 +214,7 @@ class Judge:
         """
         return await self._vectors.embed(texts)
 
-    async def _request(self, prompt: Any, values: Mapping[str, Any], schema: Any) -> Any:
+    async def _request_reply(self, prompt: Any, values: Mapping[str, Any], schema: Any) -> Any:
         if self.llm is None:
             raise ConfigurationError(NO_MODEL)
         limits: Any = {"timeout": self.timeout, "max_retries": self.max_retries}
@@ -245,28 +245,28 @@ def _chat_model(llm: Any) -> Any:
     """The chat model; ``None`` for the name ``"none"``."""
     if llm == "none":
         return None
-    found = chat_model(llm) if llm is None or isinstance(llm, str) else llm
-    if is_extractive(found):
+    model = chat_model(llm) if llm is None or isinstance(llm, str) else llm
+    if is_extractive(model):
         raise ConfigurationError(NO_MODEL)
-    if not hasattr(found, "ainvoke"):
+    if not hasattr(model, "ainvoke"):
         raise InvalidInputError(f"llm is a {type(llm).__name__}; give a LangChain chat model or its name")
-    return found
+    return model
 
 
-def _embedding_model(given: Any) -> Embeddings | None:
-    found = embedding_model(given) if given is None or isinstance(given, str) else given
-    if found is not None and not hasattr(found, "aembed_documents"):
+def _embedding_model(embeddings: Any) -> Embeddings | None:
+    model = embedding_model(embeddings) if embeddings is None or isinstance(embeddings, str) else embeddings
+    if model is not None and not hasattr(model, "aembed_documents"):
         raise InvalidInputError(
-            f"embeddings is a {type(given).__name__}; give LangChain embeddings or a name"
+            f"embeddings is a {type(embeddings).__name__}; give LangChain embeddings or a name"
         )
-    return found
+    return model
 
 
-def _read(plain: Any, form: Any) -> Any:
+def _read_reply(record: Any, schema: Any) -> Any:
     """A reply from the cache, if it fits what is asked now."""
-    if form is None:
-        return plain if isinstance(plain, str) and plain.strip() else None  # a live one is never empty
+    if schema is None:
+        return record if isinstance(record, str) and record.strip() else None  # a live one is never empty
     try:
-        return target_of(form).accept(plain) if isinstance(plain, dict) else None
+        return target_of(schema).accept(record) if isinstance(record, dict) else None
     except ValueError:
         return None

@@ -61,21 +61,21 @@ def rubric(levels: Any) -> dict[str, str]:
         >>> rubric({2: "Right.", "score1_description": "Wrong."})
         {'score1_description': 'Wrong.', 'score2_description': 'Right.'}
     """
-    given = dict(levels) if isinstance(levels, Mapping) else {}
-    found = {int(match[1]): text for key, text in given.items() if (match := _SCORE.fullmatch(str(key)))}
-    texts = all(isinstance(each, str) and each for each in found.values())
-    if not 2 <= len(found) == len(given) or not texts:
+    entries = dict(levels) if isinstance(levels, Mapping) else {}
+    by_score = {int(match[1]): text for key, text in entries.items() if (match := _SCORE.fullmatch(str(key)))}
+    texts = all(isinstance(level_text, str) and level_text for level_text in by_score.values())
+    if not 2 <= len(by_score) == len(entries) or not texts:
         raise InvalidInputError(
             f"rubrics are {levels!r:.120}; give 2 scores or more, each with a text, such as "
             "{1: 'Wrong.', 3: 'Right.'}"
         )
-    return {f"score{score}_description": text for score, text in sorted(found.items())}
+    return {f"score{score}_description": text for score, text in sorted(by_score.items())}
 
 
 def scores_of(rubrics: Mapping[str, str]) -> list[int]:
     """The scores of a scale with Ragas's keys; none for a scale with other keys."""
-    found = [_SCORE.fullmatch(key) for key in rubrics]
-    return [int(match[1]) for match in found if match] if all(found) else []
+    matches = [_SCORE.fullmatch(key) for key in rubrics]
+    return [int(match[1]) for match in matches if match] if all(matches) else []
 
 
 def parameters_of(metric: Any) -> dict[str, inspect.Parameter]:
@@ -90,39 +90,39 @@ def column_of(name: str, parameter: inspect.Parameter) -> str:
     return "messages" if name == "user_input" and "Message" in str(parameter.annotation) else name
 
 
-def _messages(messages: Sequence[Mapping[str, Any]]) -> list[Any]:
+def _ragas_messages(messages: Sequence[Mapping[str, Any]]) -> list[Any]:
     """Ragas's message objects for dicts with ``type`` (LangChain) or ``role``; those of the system are left out."""
     import ragas.messages
     from langchain_core.messages import convert_to_messages
 
-    found: list[Any] = []
+    converted: list[Any] = []
     for message in messages:
-        calls = _calls(message.get("tool_calls") or [])
+        calls = _ragas_tool_calls(message.get("tool_calls") or [])
         kind = str(message.get("type") or message.get("role")).replace("MessageChunk", "").lower()
-        (read,) = convert_to_messages([{"role": kind, "content": message.get("content"), "tool_call_id": ""}])
-        if read.type == "ai":
-            found.append(ragas.messages.AIMessage(content=str(read.text), tool_calls=calls or None))
-        elif read.type == "human":
-            found.append(ragas.messages.HumanMessage(content=str(read.text)))
-        elif read.type in ("tool", "function"):
-            found.append(ragas.messages.ToolMessage(content=str(read.text)))
-    return found
+        (chat,) = convert_to_messages([{"role": kind, "content": message.get("content"), "tool_call_id": ""}])
+        if chat.type == "ai":
+            converted.append(ragas.messages.AIMessage(content=str(chat.text), tool_calls=calls or None))
+        elif chat.type == "human":
+            converted.append(ragas.messages.HumanMessage(content=str(chat.text)))
+        elif chat.type in ("tool", "function"):
+            converted.append(ragas.messages.ToolMessage(content=str(chat.text)))
+    return converted
 
 
-def _calls(calls: Sequence[Mapping[str, Any]]) -> list[Any]:
+def _ragas_tool_calls(calls: Sequence[Mapping[str, Any]]) -> list[Any]:
     """Ragas's tool calls for dicts with ``name`` and ``args``, or in OpenAI's form with ``function``."""
     from ragas.messages import ToolCall
 
-    found = []
+    converted = []
     for call in calls:
         inner = call.get("function", call)
         args = inner.get("args", inner.get("arguments")) or {}
         args = json.loads(args) if isinstance(args, str) else dict(args)
-        found.append(ToolCall(name=inner["name"], args=args))
-    return found
+        converted.append(ToolCall(name=inner["name"], args=args))
+    return converted
 
 
-def _table(example: Example) -> str:
+def _reference_table(example: Example) -> str:
     """``metadata["reference_table"]`` (CSV text, or a list of rows as dicts), else the reference, as CSV text."""
     table = example.metadata.get("reference_table", example.reference)
     if isinstance(table, str):
@@ -133,8 +133,8 @@ def _table(example: Example) -> str:
     return text
 
 
-def _topics(topics: Any) -> list[str]:
-    if not isinstance(topics, (list, tuple)) or not all(isinstance(each, str) and each for each in topics):
+def _check_topics(topics: Any) -> list[str]:
+    if not isinstance(topics, (list, tuple)) or not all(isinstance(topic, str) and topic for topic in topics):
         raise InvalidInputError(f"metadata['reference_topics'] is {topics!r:.80}; give a list of texts")
     return list(topics)
 
@@ -142,7 +142,7 @@ def _topics(topics: Any) -> list[str]:
 #: Column -> the attribute of a `Metric` that it belongs to, the fields that it needs there, and how it is read.
 _COLUMNS: dict[str, tuple[str, str, Callable[[Any, Any], Any]]] = {
     "user_input": ("output_needs", "", lambda one, output: one.question),
-    "messages": ("output_needs", "messages", lambda one, output: _messages(output.messages)),
+    "messages": ("output_needs", "messages", lambda one, output: _ragas_messages(output.messages)),
     "response": ("output_needs", "answer", lambda one, output: output.answer),
     "response_code": ("output_needs", "answer", lambda one, output: unfence(output.answer)),
     "retrieved_contexts": ("output_needs", "passages", lambda one, output: output.contexts),
@@ -155,14 +155,14 @@ _COLUMNS: dict[str, tuple[str, str, Callable[[Any, Any], Any]]] = {
         "example_any", "reference metadata.reference_goal",
         lambda one, output: one.metadata.get("reference_goal", one.reference),
     ),
-    "reference_table": ("example_any", "reference metadata.reference_table", lambda one, output: _table(one)),
+    "reference_table": ("example_any", "reference metadata.reference_table", lambda one, output: _reference_table(one)),
     "reference_tool_calls": (
         "example_needs", "metadata.reference_tool_calls",
-        lambda one, output: _calls(one.metadata["reference_tool_calls"]),
+        lambda one, output: _ragas_tool_calls(one.metadata["reference_tool_calls"]),
     ),
     "reference_topics": (
         "example_needs", "metadata.reference_topics",
-        lambda one, output: _topics(one.metadata["reference_topics"]),
+        lambda one, output: _check_topics(one.metadata["reference_topics"]),
     ),
     "rubrics": ("example_needs", "metadata.rubrics", lambda one, output: rubric(one.metadata["rubrics"])),
     "schema": ("example_needs", "metadata.schema", lambda one, output: one.metadata.get("schema")),

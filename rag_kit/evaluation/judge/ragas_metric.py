@@ -79,7 +79,7 @@ class RagasMetric(Metric):
             if row and settings:
                 metric, settings = adapter.ragas_class(metric), {**row.settings, **settings}
         if isinstance(metric, type):
-            name = name or _snake(metric.__name__)
+            name = name or _snake_case(metric.__name__)
             _check_settings(metric, settings)
         elif not isinstance(metric, str) and settings:
             raise InvalidInputError(
@@ -89,7 +89,7 @@ class RagasMetric(Metric):
         self._settings = settings or dict(row.settings if row else {})
         self._object: Any = None if isinstance(metric, (str, type)) else metric
         self.name = name or str(metric.name)
-        self._row = row = row or _row_of(metric)
+        self._row = row = row or _find_table_row(metric)
         self.stage, self.needs_judge = row.stage, row.llm
         known = self._settings if self._object is None else vars(metric)
         self.needs_embeddings = row.embeddings and (known.get("weights") or (0, 1))[-1] > 0
@@ -108,98 +108,100 @@ class RagasMetric(Metric):
             return Cell.not_applicable(
                 "the judge has no embedding model; give it one, or: rag-kit models install minilm"
             )
-        metric = await self._made_object()
-        given = self._columns(metric, example, output)
+        metric = await self._get_object()
+        values = self._read_arguments(metric, example, output)
         if not self._row.best_of:
-            return await self._compute(metric, given, example, judge)
+            return await self._compute(metric, values, example, judge)
         references = dict.fromkeys(filter(None, (example.reference, *example.answers)))
         cells = [
-            await self._compute(metric, {**given, "reference": each}, example, judge) for each in references
+            await self._compute(metric, {**values, "reference": text}, example, judge) for text in references
         ]
         return max(cells, key=lambda cell: cell.value or 0.0)
 
     def settings(self) -> dict[str, Any]:
         """Ragas's version, its class, what that is made with; ``prompts`` names no prompt file: Ragas's are sent."""
-        own = self._settings if isinstance(self._made, (str, type)) else _public(self._made)
-        known = {"ragas": version("ragas"), "class": self._row.ragas_class, "with": to_plain(own)}
+        made_with = self._settings if isinstance(self._made, (str, type)) else _public_settings(self._made)
+        record = {"ragas": version("ragas"), "class": self._row.ragas_class, "with": to_plain(made_with)}
         sent = "Ragas's own prompts; for Chinese with examples translated by the judge (Ragas's adapt)"
-        return {**known, "prompts": [], "sent": sent} if self.needs_judge else known
+        return {**record, "prompts": [], "sent": sent} if self.needs_judge else record
 
     async def prompts(self, judge: Judge, language: str) -> dict[str, Any]:
         """The prompts of Ragas's that are sent in ``"en"`` or ``"zh"``, by attribute; translated once a judge."""
-        metric = await self._made_object()
-        own = adapter.prompts_of(metric)
+        metric = await self._get_object()
+        originals = adapter.prompts_of(metric)
         if language not in adapter.LANGUAGES:
-            return own
+            return originals
         async with self._locks.current():
-            kept = self._adapted.setdefault(judge, {})
-            if language not in kept:
+            by_language = self._adapted.setdefault(judge, {})
+            if language not in by_language:
                 try:
-                    kept[language] = await adapter.adapted_prompts(metric, judge, language)
+                    by_language[language] = await adapter.adapted_prompts(metric, judge, language)
                 except ModelOutputError as error:  # not asked again for each row
-                    kept[language] = error
-        if isinstance(found := kept[language], ModelOutputError):
-            raise found
-        return {**own, **found}
+                    by_language[language] = error
+        if isinstance(adapted := by_language[language], ModelOutputError):
+            raise adapted
+        return {**originals, **adapted}
 
     async def _compute(
-        self, metric: Any, given: Mapping[str, Any], example: Example, judge: Judge | None
+        self, metric: Any, values: Mapping[str, Any], example: Example, judge: Judge | None
     ) -> Cell:
+        """Ask Ragas for the value: without a model on a thread, else by a copy that asks the judge."""
         row = self._row
-        if (cell := row.before(given)) is not None:
+        if (cell := row.before(values)) is not None:
             return cell
         if judge is None or not (self.needs_judge or self.needs_embeddings):
-            result = await run_in_thread(lambda: run_coroutine(metric.ascore(**given)))
-            return _cell(result, row.remark(given))
-        scores = scores_of(given.get("rubrics") or getattr(metric, "rubrics", None) or {})
+            result = await run_in_thread(lambda: run_coroutine(metric.ascore(**values)))
+            return _make_cell(result, row.remark(values))
+        scores = scores_of(values.get("rubrics") or getattr(metric, "rubrics", None) or {})
         calls = adapter.Calls(judge, lambda data, reply: reply_fault(data, reply, scores))
-        asking, details = await self._asking(metric, calls, judge.language_for(example.question))
-        await calls.embed([given[column] for column in row.ahead])
+        metric_copy, details = await self._copy_for(metric, calls, judge.language_for(example.question))
+        await calls.embed([values[column] for column in row.ahead])
         result, failure = None, None
         try:
-            result = await asking.ascore(**given)
+            result = await metric_copy.ascore(**values)
         except Exception as error:  # noqa: BLE001 - what Ragas makes of an empty list; raised below where it was none
             failure = error
-        if (why := no_value(calls.replies)) is None and (raised := calls.failure or failure) is not None:
-            raise raised
+        if (why := no_value(calls.replies)) is None and (cause := calls.failure or failure) is not None:
+            raise cause
         if calls.replies:
-            kept = [reply.model_dump(mode="json") for reply in calls.replies[:_MOST_REPLIES]]
-            details["replies"] = to_plain(kept)
+            records = [reply.model_dump(mode="json") for reply in calls.replies[:_MOST_REPLIES]]
+            details["replies"] = to_plain(records)
         if why is not None:
             return Cell.undefined(why, **details)
-        return _cell(result, result.reason or _first_no(calls.replies), **details)
+        return _make_cell(result, result.reason or _first_rejected(calls.replies), **details)
 
-    async def _asking(self, metric: Any, calls: adapter.Calls, language: str) -> tuple[Any, dict[str, Any]]:
+    async def _copy_for(self, metric: Any, calls: adapter.Calls, language: str) -> tuple[Any, dict[str, Any]]:
         """A copy of the object that asks through these calls, and which prompts it sends."""
-        asking = copy.copy(metric)
+        metric_copy = copy.copy(metric)
         if self.needs_embeddings:
-            asking.embeddings = adapter.ragas_embeddings(calls)
+            metric_copy.embeddings = adapter.ragas_embeddings(calls)
         if not self.needs_judge:
-            return asking, {}
-        asking.llm = adapter.ragas_llm(calls)
+            return metric_copy, {}
+        metric_copy.llm = adapter.ragas_llm(calls)
         own, sent = adapter.prompts_of(metric), await self.prompts(calls.judge, language)
         for name, prompt in sent.items():
-            setattr(asking, name, adapter.ObservedPrompt(prompt, calls))
-        said = {name: "english" if sent[name] is own[name] else adapter.LANGUAGES[language] for name in sent}
-        return asking, {"prompts": said}
+            setattr(metric_copy, name, adapter.ObservedPrompt(prompt, calls))
+        used = {name: "english" if sent[name] is own[name] else adapter.LANGUAGES[language] for name in sent}
+        return metric_copy, {"prompts": used}
 
-    def _columns(self, metric: Any, example: Example, output: Output) -> dict[str, Any]:
+    def _read_arguments(self, metric: Any, example: Example, output: Output) -> dict[str, Any]:
         """The arguments of ``ascore``; an optional one that has no value is left out."""
-        given = {}
+        arguments = {}
         for name, parameter in parameters_of(metric).items():
             if name == "reference" and getattr(metric, "with_reference", None) is False:
                 continue
             value = read_column(self._row.reads.get(name) or column_of(name, parameter), example, output)
             if value is not None or parameter.default is inspect.Parameter.empty:
-                given[name] = value
-        return given
+                arguments[name] = value
+        return arguments
 
-    async def _made_object(self) -> Any:
+    async def _get_object(self) -> Any:
+        """The metric object of Ragas's; a class is made one when it is first needed."""
         if self._object is None:
-            self._object = await run_in_thread(self._build)
+            self._object = await run_in_thread(self._build_object)
         return self._object
 
-    def _build(self) -> Any:
+    def _build_object(self) -> Any:
         made = adapter.ragas_class(self._made) if isinstance(self._made, str) else self._made
         takes = inspect.signature(made).parameters
         parts = {name: make(None) for name, make in _PARTS.items() if name in takes}
@@ -214,16 +216,16 @@ class RagasMetric(Metric):
 _PARTS = {"llm": adapter.ragas_llm, "embeddings": adapter.ragas_embeddings}
 
 
-def _row_of(metric: Any) -> RagasRow:
+def _find_table_row(metric: Any) -> RagasRow:
     """The row of a class, an object, or a class that they derive from; else what their ``ascore`` says."""
     kind = metric if isinstance(metric, type) else type(metric)
     if "MultiModal" in kind.__name__:
         raise InvalidInputError(
             f"{kind.__name__} asks with pictures over a client of its own; the judge asks with text"
         )
-    for each in kind.__mro__:
-        if each.__name__ in CLASSES:
-            return replace(CLASSES[each.__name__], ragas_class=kind.__name__)
+    for base in kind.__mro__:
+        if base.__name__ in CLASSES:
+            return replace(CLASSES[base.__name__], ragas_class=kind.__name__)
     takes = parameters_of(kind)
     needs = tuple(
         column_of(name, takes[name]) for name in takes if takes[name].default is inspect.Parameter.empty
@@ -243,33 +245,33 @@ def _check_settings(made: Any, settings: Mapping[str, Any]) -> None:
         )
 
 
-def _public(metric: Any) -> dict[str, Any]:
+def _public_settings(metric: Any) -> dict[str, Any]:
     """The settings of an object that decide its value: plain attributes, and the texts of its prompts."""
     values = {name: each.value if isinstance(each, Enum) else each for name, each in vars(metric).items()}
-    plain = {n: each for n, each in values.items() if isinstance(each, (str, int, float, list, tuple, dict))}
+    parts = {n: each for n, each in values.items() if isinstance(each, (str, int, float, list, tuple, dict))}
     prompts = adapter.prompts_of(metric)
-    return plain | {
+    return parts | {
         name: [getattr(prompt, "instruction", ""), str(getattr(prompt, "examples", ""))]
         for name, prompt in prompts.items()
     }
 
 
-def _cell(result: Any, reason: str, **details: Any) -> Cell:
+def _make_cell(result: Any, reason: str, **details: Any) -> Cell:
     value, reason = float(result.value), reason or result.reason or ""
     if math.isnan(value):
         return Cell.undefined(reason or "Ragas has no value: the judge found nothing to judge", **details)
     return Cell.ok(value, reason, **details)
 
 
-def _first_no(replies: Sequence[Any]) -> str:
+def _first_rejected(replies: Sequence[Any]) -> str:
     """The first statement that the judge did not accept."""
     lists = [value for reply in replies for value in vars(reply).values() if isinstance(value, list)]
-    for one in (item for each in lists for item in each):
-        if 0 in (getattr(one, "verdict", 1), getattr(one, "attributed", 1)):
-            return f"not supported: {one.statement}"
+    for statement in (item for verdicts in lists for item in verdicts):
+        if 0 in (getattr(statement, "verdict", 1), getattr(statement, "attributed", 1)):
+            return f"not supported: {statement.statement}"
     return ""
 
 
-def _snake(name: str) -> str:
+def _snake_case(name: str) -> str:
     known = next((key for key, row in ROWS.items() if row.ragas_class == name and not row.settings), None)
     return known or "".join(f"_{sign.lower()}" if sign.isupper() else sign for sign in name).strip("_")

@@ -113,21 +113,23 @@ def no_value(replies: Sequence[Any]) -> str | None:
     return None
 
 
-def _calls(given: Mapping[str, Any]) -> Cell | None:
-    made = any(getattr(message, "tool_calls", None) for message in given["user_input"])
-    due = made or given["reference_tool_calls"]
+def _check_calls(arguments: Mapping[str, Any]) -> Cell | None:
+    """No value where no tool was called and none was expected."""
+    made = any(getattr(message, "tool_calls", None) for message in arguments["user_input"])
+    due = made or arguments["reference_tool_calls"]
     return None if due else Cell.undefined("no call was made, and none was expected")
 
 
-def _tables(given: Mapping[str, Any]) -> Cell | None:
+def _check_tables(arguments: Mapping[str, Any]) -> Cell | None:
+    """No value where the two tables have no column in common."""
     import pandas
 
     try:
-        tables = [pandas.read_csv(io.StringIO(given[name])) for name in ("reference", "response")]
+        tables = [pandas.read_csv(io.StringIO(arguments[name])) for name in ("reference", "response")]
     except (ValueError, RecursionError):  # pandas's parser errors are ValueErrors; Ragas says them, with NaN
         return None
-    wanted, got = ({str(name).lower() for name in table.columns} for table in tables)
-    return None if wanted & got else Cell.undefined("the tables have no column in common")
+    expected, answered = ({str(name).lower() for name in table.columns} for table in tables)
+    return None if expected & answered else Cell.undefined("the tables have no column in common")
 
 
 _ASKED = ("user_input", "response")
@@ -143,7 +145,7 @@ _CSV = {"response": "response_code", "reference": "reference_table"}
 
 _NOISE = RagasRow("NoiseSensitivity", "generation", (*_ANSWERED, "reference"), higher_is_better=False)
 _ROUGE = RagasRow("RougeScore", "end_to_end", _PAIR, llm=False, foreign="ours_rouge_l")
-_DATA = RagasRow("DataCompyScore", "agent", _TABLE, llm=False, reads=_CSV, guard=_tables)
+_DATA = RagasRow("DataCompyScore", "agent", _TABLE, llm=False, reads=_CSV, guard=_check_tables)
 _TOOLS = RagasRow("ToolCallAccuracy", "agent", _CALLS, llm=False)
 
 ROWS: dict[str, RagasRow] = {
@@ -188,7 +190,7 @@ ROWS: dict[str, RagasRow] = {
     "string_similarity": RagasRow("NonLLMStringSimilarity", "end_to_end", _PAIR, llm=False),
     "tool_call_accuracy": _TOOLS,
     "tool_call_accuracy_flexible": replace(_TOOLS, settings={"strict_order": False}),
-    "tool_call_f1": RagasRow("ToolCallF1", "agent", _CALLS, llm=False, guard=_calls),
+    "tool_call_f1": RagasRow("ToolCallF1", "agent", _CALLS, llm=False, guard=_check_calls),
     "agent_goal_accuracy": RagasRow(
         "AgentGoalAccuracyWithReference", "agent", ("messages", "goal"), reads={"reference": "goal"}
     ),

@@ -124,10 +124,10 @@ def occurs(wanted: str, text: str) -> bool:
     if not wanted:
         return False
     places = (match.start() for match in re.finditer(f"(?={re.escape(wanted)})", text))
-    return any(not _joined(text, place) and not _joined(text, place + len(wanted)) for place in places)
+    return any(not _in_word(text, place) and not _in_word(text, place + len(wanted)) for place in places)
 
 
-def _joined(text: str, place: int) -> bool:
+def _in_word(text: str, place: int) -> bool:
     """Whether the characters before and at a place belong to one word or number."""
     if not 0 < place < len(text):
         return False

@@ -115,23 +115,24 @@ class Citations(Metric):
         if not claims:
             return Cell.undefined("the answer holds no statement")
         if judge is not None and self.needs_judge:
-            verdicts = await _by_judge(example.question, claims, output.contexts, judge)
+            verdicts = await _ask_judge(example.question, claims, output.contexts, judge)
         else:
-            verdicts = _by_words(answer, claims, output.contexts)
+            verdicts = _check_by_words(answer, claims, output.contexts)
         unsourced = output.status == "unsourced"
         pairs = list(zip(claims, verdicts, strict=True))[:MAX_STATEMENTS]
-        return self._cell([_checked(statement, each, unsourced) for statement, each in pairs])
+        return self._summarize([_classify_statement(statement, each, unsourced) for statement, each in pairs])
 
-    def _cell(self, checked: Sequence[Checked]) -> Cell:
-        kinds = Counter(one.kind for one in checked)
-        verdicts = [verdict for one in checked for verdict in one.supports.values()]
-        needing = len(checked) - kinds["ungrounded"] - kinds["undecided"]
+    def _summarize(self, statements: Sequence[Checked]) -> Cell:
+        """The value that this metric stands for; the details hold the rest."""
+        kinds = Counter(statement.kind for statement in statements)
+        verdicts = [verdict for statement in statements for verdict in statement.supports.values()]
+        needing = len(statements) - kinds["ungrounded"] - kinds["undecided"]
         precision = sum(verdicts) / len(verdicts) if verdicts else None
         recall = kinds["supported"] / needing if needing else None
         counts: dict[str, int] = {kind: kinds[kind] for kind in get_args(Kind)}
         details: dict[str, Any] = {
             **counts, "citations": len(verdicts), "precision": precision, "recall": recall,
-            "statements": [asdict(one) for one in checked[:_MAX_DETAILS]],
+            "statements": [asdict(statement) for statement in statements[:_MAX_DETAILS]],
         }  # fmt: skip
         if recall is None:
             return Cell.undefined("every statement is undecided or declared to rest on no passage", **details)
@@ -144,7 +145,7 @@ class Citations(Metric):
         return Cell.ok(values[self._what], reason, **details)
 
 
-def _checked(statement: Statement, verdicts: dict[int, bool], all_declared: bool) -> Checked:
+def _classify_statement(statement: Statement, verdicts: dict[int, bool], all_declared: bool) -> Checked:
     kind: Kind
     if statement.numbers:
         kind = "supported" if any(verdicts.values()) else "unsupported" if verdicts else "undecided"
@@ -153,17 +154,17 @@ def _checked(statement: Statement, verdicts: dict[int, bool], all_declared: bool
     return Checked(statement.text, kind, verdicts)
 
 
-def _by_words(answer: str, claims: Sequence[Statement], texts: list[str]) -> list[dict[int, bool]]:
+def _check_by_words(answer: str, claims: Sequence[Statement], texts: list[str]) -> list[dict[int, bool]]:
     """The verdicts on each statement, without those that words do not decide."""
     # the report has one entry for each statement and number, in order
-    left = iter(check_citations(answer, texts).citations)
-    found = [[(number, next(left).status) for number in one.numbers] for one in claims]
+    citations = iter(check_citations(answer, texts).citations)
+    statuses = [[(number, next(citations).status) for number in one.numbers] for one in claims]
     return [
-        {number: status == "supported" for number, status in one if status != "undecided"} for one in found
+        {number: status == "supported" for number, status in one if status != "undecided"} for one in statuses
     ]
 
 
-async def _by_judge(
+async def _ask_judge(
     question: str, claims: Sequence[Statement], texts: list[str], judge: Judge
 ) -> list[dict[int, bool]]:
     """The judge's verdicts on each statement."""
@@ -173,14 +174,14 @@ async def _by_judge(
         verdict = await judge.ask("judge_citation", values)
         return bool(verdict.support == "full")
 
-    async def checked(statement: Statement) -> dict[int, bool]:
-        known = [number for number in statement.numbers if 1 <= number <= len(texts)]
+    async def judge_statement(statement: Statement) -> dict[int, bool]:
+        valid = [number for number in statement.numbers if 1 <= number <= len(texts)]
         verdicts = dict.fromkeys(statement.numbers, False)
-        for number in known:
+        for number in valid:
             verdicts[number] = await supports(statement.text, [texts[number - 1]])
-        if len(known) > 1 and not any(verdicts.values()):
-            together = await supports(statement.text, [texts[number - 1] for number in known])
-            verdicts.update(dict.fromkeys(known, together))
+        if len(valid) > 1 and not any(verdicts.values()):
+            together = await supports(statement.text, [texts[number - 1] for number in valid])
+            verdicts.update(dict.fromkeys(valid, together))
         return verdicts
 
-    return (await afan_out_map(checked, claims)).values
+    return (await afan_out_map(judge_statement, claims)).values

@@ -28,7 +28,7 @@ _HAN = re.compile(f"[{HAN}]+")
 
 
 @cache
-def _pattern() -> re.Pattern[str]:
+def _token_pattern() -> re.Pattern[str]:
     return re.compile(rf"({unicode_runs().pattern})|[^\w\s]|_")
 
 
@@ -46,7 +46,7 @@ def tokens_of(text: str, unit: Unit = "characters") -> list[str]:
     """
     cut: Callable[[str], list[str]] = load_segmenter() if unit == "words" else list
     found: list[str] = []
-    for match in _pattern().finditer(fold(text)):
+    for match in _token_pattern().finditer(fold(text)):
         token = match[0]
         if match[1] is not None and _HAN.match(token):
             found.extend(cut(token))

@@ -61,10 +61,10 @@ class SpanRecall(Metric):
 
     def cell(self, example: Example, passages: Sequence[Passage]) -> Cell:
         """The share for passages, best first."""
-        groups = _versions(example)
+        groups = _group_versions(example)
         if not groups:
             return Cell.not_applicable("the example's spans are blank")
-        seen = self._seen(passages)
+        seen = self._cut_to_budget(passages)
         missed = [
             group[0].text
             for group in groups
@@ -80,19 +80,19 @@ class SpanRecall(Metric):
         """The budget in characters."""
         return {"budget": self.budget}
 
-    def _seen(self, passages: Sequence[Passage]) -> list[_Seen]:
+    def _cut_to_budget(self, passages: Sequence[Passage]) -> list[_Seen]:
         """What a reader sees of each passage within the budget."""
         left = _MAX_BUDGET if self.budget is None else self.budget
-        seen = []
+        parts = []
         for passage in passages:
             if left <= 0:
                 break
             visible = passage.text[:left] if self.budget else passage.text
-            seen.append(_Seen(passage.ids, plain(visible), self._start(passage), len(visible)))
+            parts.append(_Seen(passage.ids, plain(visible), self._find_start(passage), len(visible)))
             left -= len(visible)
-        return seen
+        return parts
 
-    def _start(self, passage: Passage) -> int | None:
+    def _find_start(self, passage: Passage) -> int | None:
         """Where the passage stands in its document: by its own offset if that is right, else by search."""
         content = next((self._documents[key] for key in passage.ids if key in self._documents), None)
         if content is None:
@@ -101,8 +101,8 @@ class SpanRecall(Metric):
             start = passage.metadata.get(key)
             if isinstance(start, int) and start >= 0 and content.startswith(passage.text, start):
                 return start
-        found = content.find(passage.text)
-        return found if found >= 0 else None
+        place = content.find(passage.text)
+        return place if place >= 0 else None
 
 
 class _Seen(NamedTuple):
@@ -121,7 +121,7 @@ def _contains_span(part: _Seen, span: GoldSpan) -> bool:
     return part.start <= span.start and span.start + len(span.text) <= part.start + part.length
 
 
-def _versions(example: Example) -> list[list[GoldSpan]]:
+def _group_versions(example: Example) -> list[list[GoldSpan]]:
     """Spans that are versions of one another, together."""
     answers = {plain(answer) for answer in example.answers}
     accepted = [span for span in example.spans if plain(span.text) in answers]

@@ -120,7 +120,7 @@ def benchmark(
     from rag_kit.evaluation.ranking.running import run_pipeline
 
     require_ir_measures()
-    machine = _machine()
+    machine = _describe_machine()
     sources = pipeline_sources(pipelines)
     for label, number in (("limit", limit), ("depth", depth), ("chunk_size", chunk_size)):
         if number is not None and (type(number) is not int or number < 1):
@@ -153,9 +153,9 @@ def benchmark(
         values = {query: dict(row) for query, row in scores.per_query.items()}
         for query, share in run.span_hits.items():
             values[query][f"gold_span_recall@{_SPAN_BUDGET}"] = share
-        notes = {"settings": dict(pipeline.settings), "notes": _notes(run, len(documents))}
-        cells = _cells(values, resamples)
-        entries.append({"pipeline": name, **cells, **_figures(run), "build_seconds": built, **notes})
+        notes = {"settings": dict(pipeline.settings), "notes": _run_notes(run, len(documents))}
+        cells = _metric_means(values, resamples)
+        entries.append({"pipeline": name, **cells, **_run_figures(run), "build_seconds": built, **notes})
         for query, row in values.items():
             taken = {"ms": round(run.seconds[query] * 1000, 3), "ranking": run.rankings[query]}
             rows.append({"pipeline": name, "query": query, **row, **taken})
@@ -189,7 +189,7 @@ def _span_recall(data: EvaluationSet, queries: Sequence[Example]) -> SpanRecall 
     return SpanRecall(_SPAN_BUDGET, documents={passage.id: passage.text for passage in data.corpus or ()})
 
 
-def _cells(values: Mapping[str, Mapping[str, float]], resamples: int) -> dict[str, dict[str, float]]:
+def _metric_means(values: Mapping[str, Mapping[str, float]], resamples: int) -> dict[str, dict[str, float]]:
     """Mean and interval of every metric; only some queries may have gold spans."""
     import numpy as np
 
@@ -204,10 +204,10 @@ def _cells(values: Mapping[str, Mapping[str, float]], resamples: int) -> dict[st
     return cells
 
 
-def _figures(run: PipelineRun) -> dict[str, Any]:
+def _run_figures(run: PipelineRun) -> dict[str, Any]:
     """Times in milliseconds, numbers of passages, and the share of queries to which each arm brought some."""
     count, times = len(run.returned), list(run.seconds.values())
-    p50, p95 = (1000 * (each or 0.0) for each in latency_percentiles(times))
+    p50, p95 = (1000 * (seconds or 0.0) for seconds in latency_percentiles(times))
     mean = round(sum(run.returned.values()) / count, 2)
     return {
         "p50_ms": round(p50, 3),
@@ -218,16 +218,16 @@ def _figures(run: PipelineRun) -> dict[str, Any]:
     }
 
 
-def _notes(run: PipelineRun, passages: int) -> list[str]:
-    most = max(run.returned.values())
-    short = f"returned at most {most} passages a query: metrics at a greater rank count only those"
+def _run_notes(run: PipelineRun, passages: int) -> list[str]:
+    max_passages = max(run.returned.values())
+    short = f"returned at most {max_passages} passages a query: metrics at a greater rank count only those"
     degraded = f"{run.degraded} of {len(run.returned)} queries were answered without a part that failed"
     foreign = f"{run.foreign} passages belong to no document of the data set and were not counted"
-    found = ((short, most < min(10, passages)), (degraded, run.degraded), (foreign, run.foreign))
-    return [note for note, holds in found if holds]
+    notes = ((short, max_passages < min(10, passages)), (degraded, run.degraded), (foreign, run.foreign))
+    return [note for note, holds in notes if holds]
 
 
-def _machine() -> dict[str, float | int | None]:
+def _describe_machine() -> dict[str, float | int | None]:
     """Cores, and what kept each busy before: times taken on a busy machine are too long."""
     cpus = os.cpu_count() or 1
     load = round(os.getloadavg()[0] / cpus, 2) if hasattr(os, "getloadavg") else None  # not on Windows

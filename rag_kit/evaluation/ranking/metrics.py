@@ -72,7 +72,7 @@ def retrieval_metrics(
     require_ir_measures()
     import ir_measures
 
-    names = {_measure(name): name for name in metrics}
+    names = {_find_measure(name): name for name in metrics}
     for label, given, inner in (("run", run, Iterable), ("qrels", qrels, Mapping)):
         if not isinstance(given, Mapping) or not all(isinstance(each, inner) for each in given.values()):
             raise InvalidInputError(
@@ -110,7 +110,7 @@ def require_ir_measures() -> None:
         raise MissingExtraError("eval", "Scoring a ranking (recall@10, ndcg@10, ...)")
 
 
-def _check_name(name: Any) -> tuple[str, str | None]:
+def _split_name(name: Any) -> tuple[str, str | None]:
     """Name and rank of ``ndcg@10``."""
     match = _PATTERN.fullmatch(name) if isinstance(name, str) else None
     if match is None or match[1] not in _MEASURES or (match[1] in _NEEDS_CUTOFF and not match[2]):
@@ -121,11 +121,11 @@ def _check_name(name: Any) -> tuple[str, str | None]:
     return match[1], match[2]
 
 
-def _measure(name: Any) -> Any:
+def _find_measure(name: Any) -> Any:
     """The measure of ir-measures for a name."""
     import ir_measures
 
-    base, cutoff = _check_name(name)
+    base, cutoff = _split_name(name)
     measure = getattr(ir_measures, _MEASURES[base])
     return measure @ int(cutoff) if cutoff else measure
 
@@ -158,7 +158,7 @@ class RankingMetric(Metric):
     output_needs = frozenset({"passages"})
 
     def __init__(self, name: str) -> None:
-        _check_name(name)
+        _split_name(name)
         require_ir_measures()
         self.name = name
 

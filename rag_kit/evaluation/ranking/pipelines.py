@@ -169,54 +169,54 @@ class Recipe(NamedTuple):
     settings: Mapping[str, Any] = {}
 
 
-def _fused(kind: type[Any] = retrieval.EnsembleRetriever, **settings: Any) -> Recipe:
+def _fusion_recipe(kind: type[Any] = retrieval.EnsembleRetriever, **settings: Any) -> Recipe:
     """Both arms, fused. A failing arm must not pass for a result, so nothing is skipped."""
 
     def make(parts: Parts) -> Any:
-        return kind(retrievers=[parts.bm25, parts.dense], **settings, **_depth(parts))
+        return kind(retrievers=[parts.bm25, parts.dense], **settings, **_depth_settings(parts))
 
     return Recipe(make, ("bm25", "dense"), settings)
 
 
-def _depth(parts: Parts) -> dict[str, Any]:
+def _depth_settings(parts: Parts) -> dict[str, Any]:
     return {"k": parts.depth, "fetch_k": parts.depth, "on_error": "raise"}
 
 
-def _mmr(parts: Parts) -> Any:
+def _make_mmr(parts: Parts) -> Any:
     reranker = MMRReranker(parts.embedded[0])
-    return retrieval.RerankRetriever(retriever=parts.dense, reranker=reranker, **_depth(parts))
+    return retrieval.RerankRetriever(retriever=parts.dense, reranker=reranker, **_depth_settings(parts))
 
 
-def _indexed(kind: Any, parts: Parts, **settings: Any) -> Any:
+def _index_documents(kind: Any, parts: Parts, **settings: Any) -> Any:
     return kind.from_documents(parts.documents, k=parts.depth, **settings)
 
 
 RECIPES: dict[str, Recipe] = {
     "bm25": Recipe(lambda parts: parts.bm25, ("bm25",)),
     "dense": Recipe(lambda parts: parts.dense, ("dense",)),
-    "hybrid": _fused(HybridRetriever)._replace(settings={"fusion": "auto", "feedback": 0.45}),
-    "auto": _fused(fusion="auto"),
-    "rrf": _fused(fusion="rrf", rrf_k=60),
-    "rrf-10": _fused(fusion="rrf", rrf_k=10),
-    "weighted-rrf": _fused(fusion="rrf", rrf_k=60, weights=[0.6, 0.4]),
-    "convex": _fused(fusion="convex", normalisation="min-max", weights=[0.5, 0.5]),
-    "convex-z": _fused(fusion="convex", normalisation="z-score", weights=[0.5, 0.5]),
-    "convex-maximum": _fused(fusion="convex", normalisation="maximum", weights=[0.7, 0.3]),
+    "hybrid": _fusion_recipe(HybridRetriever)._replace(settings={"fusion": "auto", "feedback": 0.45}),
+    "auto": _fusion_recipe(fusion="auto"),
+    "rrf": _fusion_recipe(fusion="rrf", rrf_k=60),
+    "rrf-10": _fusion_recipe(fusion="rrf", rrf_k=10),
+    "weighted-rrf": _fusion_recipe(fusion="rrf", rrf_k=60, weights=[0.6, 0.4]),
+    "convex": _fusion_recipe(fusion="convex", normalisation="min-max", weights=[0.5, 0.5]),
+    "convex-z": _fusion_recipe(fusion="convex", normalisation="z-score", weights=[0.5, 0.5]),
+    "convex-maximum": _fusion_recipe(fusion="convex", normalisation="maximum", weights=[0.7, 0.3]),
     "rm3": Recipe(
         lambda parts: retrieval.ExpansionRetriever.from_feedback(
             parts.index, k=parts.depth, on_error="raise"
         ),
         settings={"fb_docs": 10, "fb_terms": 10, "original_weight": 0.5},
     ),
-    "tfidf": Recipe(partial(_indexed, retrieval.SparseRetriever, name="tf-idf")),
-    "trigram": Recipe(partial(_indexed, retrieval.TrigramRetriever, name="trigram")),
-    "mmr": Recipe(_mmr, ("dense",), {"lambda_mult": 0.9}),
+    "tfidf": Recipe(partial(_index_documents, retrieval.SparseRetriever, name="tf-idf")),
+    "trigram": Recipe(partial(_index_documents, retrieval.TrigramRetriever, name="trigram")),
+    "mmr": Recipe(_make_mmr, ("dense",), {"lambda_mult": 0.9}),
     "parent": Recipe(
-        partial(_indexed, retrieval.ParentDocumentRetriever, pipeline="bm25"),
+        partial(_index_documents, retrieval.ParentDocumentRetriever, pipeline="bm25"),
         settings={"children": "bm25", "child_size": 400},
     ),
     "sentence-window": Recipe(
-        partial(_indexed, retrieval.SentenceWindowRetriever, pipeline="bm25"),
+        partial(_index_documents, retrieval.SentenceWindowRetriever, pipeline="bm25"),
         settings={"children": "bm25", "window": 3},
     ),
 }

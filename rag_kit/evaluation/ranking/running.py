@@ -55,20 +55,20 @@ def run_pipeline(
             another data set.
     """
     for example in examples[:_WARM_UP]:
-        _ask(pipeline, example, depth)
+        _ask_pipeline(pipeline, example, depth)
     run = PipelineRun()
     for number, example in enumerate(examples, start=1):
         start = time.perf_counter()
-        documents = _ask(pipeline, example, depth)
+        documents = _ask_pipeline(pipeline, example, depth)
         run.seconds[example.id] = time.perf_counter() - start
-        _note(run, example, documents, known, spans)
+        _record_answer(run, example, documents, known, spans)
         if progress:
             progress(pipeline.name, number, len(examples))
-    _check(pipeline, run, len(examples))
+    _check_run(pipeline, run, len(examples))
     return run
 
 
-def _ask(pipeline: Pipeline, example: Example, depth: int) -> list[Document]:
+def _ask_pipeline(pipeline: Pipeline, example: Example, depth: int) -> list[Document]:
     try:
         return call_retriever(pipeline.retriever, example.question, k=depth)
     except RagKitError:
@@ -79,9 +79,10 @@ def _ask(pipeline: Pipeline, example: Example, depth: int) -> list[Document]:
         ) from error
 
 
-def _note(
+def _record_answer(
     run: PipelineRun, example: Example, documents: Sequence[Document], known: Collection[str], spans: Any
 ) -> None:
+    """Add what came back for one query to the run: ranking, arms, notes and gold spans."""
     ids = [str(document.metadata.get(CORPUS_ID, document.id)) for document in documents]
     records = [get_provenance(document) for document in documents]
     stages = {str(stage.get("stage")) for record in records for stage in record.get("stages", [])}
@@ -92,11 +93,11 @@ def _note(
     run.arms.update(name for name in stages if not name.startswith("fusion"))
     run.degraded += any(note.startswith("degraded") for note in notes)
     if spans is not None and example.spans:
-        found = [Passage(i, d.page_content, d.metadata) for i, d in zip(ids, documents, strict=True)]
-        run.span_hits[example.id] = spans.cell(example, found).value or 0.0
+        passages = [Passage(i, d.page_content, d.metadata) for i, d in zip(ids, documents, strict=True)]
+        run.span_hits[example.id] = spans.cell(example, passages).value or 0.0
 
 
-def _check(pipeline: Pipeline, run: PipelineRun, count: int) -> None:
+def _check_run(pipeline: Pipeline, run: PipelineRun, count: int) -> None:
     """Refuse a run in which the pipeline, or an arm of it, found nothing, or only documents of another data set."""
     name, returned = f"the pipeline {pipeline.name!r}", sum(run.returned.values())
     if returned == 0:

@@ -39,12 +39,12 @@ def page(data: Mapping[str, Any], plots: Mapping[str, str]) -> str:
             f'<li><a href="#{name}" data-text="{name}">{say(name, language)}</a></li>' for name in sections
         ),
         "no_plots": "" if plots else "hidden",
-        "figures": "".join(_figure(kind, svg, language) for kind, svg in plots.items()),
+        "figures": "".join(_figure_html(kind, svg, language) for kind, svg in plots.items()),
         "texts": json.dumps(texts(), ensure_ascii=False).translate(_ESCAPES),
-        "data": _packed(data),
+        "data": _pack(data),
     }
     # One pass: a value that holds the sign of a place is not read again.
-    return _PLACE.sub(lambda match: values[match[1]], _asset("page.html"))
+    return _PLACE.sub(lambda match: values[match[1]], _read_asset("page.html"))
 
 
 def policy(style: str, script: str) -> str:
@@ -61,14 +61,14 @@ def assets(kind: str) -> str:
     """All files of a kind (``"css"`` or ``"js"``) in the order of their names; scripts share one scope."""
     folder = files(__package__) / "assets"
     names = sorted(item.name for item in folder.iterdir() if item.name.endswith(f".{kind}"))
-    text = "\n".join(map(_asset, names))
+    text = "\n".join(map(_read_asset, names))
     return f'\n"use strict";\n(async () => {{\n{text}\n}})();\n' if kind == "js" else f"\n{text}"
 
 
 @cache
 def texts() -> dict[str, dict[str, str]]:
     """Language -> key -> text."""
-    both: dict[str, list[str]] = json.loads(_asset("texts.json"))
+    both: dict[str, list[str]] = json.loads(_read_asset("texts.json"))
     return {
         language: {key: pair[place] for key, pair in both.items()}
         for place, language in enumerate(("en", "zh"))
@@ -89,17 +89,17 @@ def say(key: str, language: str, **values: Any) -> str:
     return text
 
 
-def _asset(name: str) -> str:
+def _read_asset(name: str) -> str:
     return (files(__package__) / "assets" / name).read_text(encoding="utf-8").replace("\r\n", "\n")
 
 
-def _packed(data: Any) -> str:
+def _pack(data: Any) -> str:
     """Base64 of gzipped JSON: a tenth of its size, and no sign in it that could be markup."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return base64.b64encode(gzip.compress(text.encode("utf-8"), mtime=0)).decode()
 
 
-def _figure(kind: str, svg: str, language: str) -> str:
+def _figure_html(kind: str, svg: str, language: str) -> str:
     name = f"plot-{kind}"
     drawing = svg.replace("<svg ", f'<svg aria-labelledby="{name}" ', 1)
     caption = f'<figcaption id="{name}" data-text="plot_{kind}">{say(f"plot_{kind}", language)}</figcaption>'

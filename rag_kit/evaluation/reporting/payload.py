@@ -35,10 +35,10 @@ def report_payload(
     runs = list(results.values())
     names = list(dict.fromkeys(name for one in runs for name in one.metrics))
     heads: Heads = {}
-    pipelines = [_pipeline(name, one) for name, one in results.items()]
-    metrics = _metrics(runs, names, [_summaries(one, comparison) for one in runs])
+    pipelines = [_describe_pipeline(name, one) for name, one in results.items()]
+    metrics = _describe_metrics(runs, names, [_metric_summaries(one, comparison) for one in runs])
     diagnosed = [
-        _diagnosis(place, diagnosis[name]) for place, name in enumerate(results) if name in diagnosis
+        _describe_diagnosis(place, diagnosis[name]) for place, name in enumerate(results) if name in diagnosis
     ]
     findings = [
         {
@@ -49,121 +49,121 @@ def report_payload(
     ]
     return {
         "created": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "dataset": _shared(runs, "dataset"),
-        "judge": _shared(runs, "judge"),
+        "dataset": _shared_name(runs, "dataset"),
+        "judge": _shared_name(runs, "judge"),
         "pipelines": pipelines,
         "metrics": metrics,
-        "answer": plain(_answer(pipelines, metrics, comparison, diagnosed)),
+        "answer": plain(_short_answer(pipelines, metrics, comparison, diagnosed)),
         "questions": questions(runs, names, findings, heads),
         "passages": list(heads),
-        "comparison": plain(_comparison(comparison)) if comparison else None,
+        "comparison": plain(_describe_comparison(comparison)) if comparison else None,
         "diagnosis": plain(diagnosed) or None,
-        "cases": plain(_cases(diagnosis)),
+        "cases": plain(_describe_cases(diagnosis)),
     }
 
 
-def _pipeline(name: str, results: Results) -> dict[str, Any]:
+def _describe_pipeline(name: str, results: Results) -> dict[str, Any]:
     failed = sum(row.output.error is not None for row in results.rows)
     return {"name": cleaned(name), "failed": failed, **costs(results), "manifest": plain(results.manifest)}
 
 
-def _summaries(results: Results, comparison: Comparison | None) -> dict[str, dict[str, Any]]:
+def _metric_summaries(results: Results, comparison: Comparison | None) -> dict[str, dict[str, Any]]:
     """Metric -> mean, interval and counts: as the comparison computed them, else computed now."""
-    found: dict[str, Summary] = {}
+    summaries: dict[str, Summary] = {}
     if comparison is not None and comparison.level == 0.95:
         runs = zip(comparison.pipelines, comparison.results, strict=True)
         name = next((name for name, run in runs if run.rows is results.rows), None)
-        found = {score.metric: score for score in comparison.table if score.pipeline == name}
-    if not set(results.metrics) <= set(found):
-        found = {**results.summary(), **found}
-    return {name: {key: getattr(one, key) for key in _COUNTS} for name, one in found.items()}
+        summaries = {score.metric: score for score in comparison.table if score.pipeline == name}
+    if not set(results.metrics) <= set(summaries):
+        summaries = {**results.summary(), **summaries}
+    return {name: {key: getattr(summary, key) for key in _COUNTS} for name, summary in summaries.items()}
 
 
-def _metrics(
+def _describe_metrics(
     runs: Sequence[Results], names: Sequence[str], summaries: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
     entries = {
         entry.get("name"): entry
-        for one in runs
-        for entry in one.manifest.get("metrics") or ()
+        for run in runs
+        for entry in run.manifest.get("metrics") or ()
         if isinstance(entry, Mapping)
     }
-    found = []
+    records = []
     for name in names:
-        having = [one for one in runs if name in one.metrics]
+        having_it = [run for run in runs if name in run.metrics]
         entry = entries.get(name, {})
         low, high = plain([entry.get("low"), entry.get("high")])  # None where a scale has no end
-        values = [value for one in having for value in one.values(name).values()]
-        reasons = [why_empty(one, name) for one in runs]
-        found.append(
+        values = [value for run in having_it for value in run.values(name).values()]
+        reasons = [why_empty(run, name) for run in runs]
+        records.append(
             {
                 "name": cleaned(name),
                 "stage": str(entry.get("stage") or ""),
-                "higher": higher_is_better(having[0], name),
+                "higher": higher_is_better(having_it[0], name),
                 "low": min([low if isinstance(low, (int, float)) else 0.0, *values]),
                 "high": max([high if isinstance(high, (int, float)) else 1.0, *values]),
-                "summary": [one.get(name) for one in summaries],
-                "prompts": _prompts(having, name, entry),
+                "summary": [run.get(name) for run in summaries],
+                "prompts": _count_prompts(having_it, name, entry),
                 "why": [None if reason is None else masked(reason) for reason in reasons],
             }
         )
-    return found
+    return records
 
 
-def _prompts(runs: Sequence[Results], name: str, entry: Mapping[str, Any]) -> dict[str, int]:
+def _count_prompts(runs: Sequence[Results], name: str, entry: Mapping[str, Any]) -> dict[str, int]:
     """Answers by the prompts they were judged with: Ragas's ``english`` or ``adapted`` ones, or the ``kit``'s."""
     settings = entry.get("settings")
     kit = isinstance(settings, Mapping) and bool(settings.get("prompts"))
-    cells = [row.cells[name] for one in runs for row in one.rows if name in row.cells]
-    found: Counter[str] = Counter(kit=sum(cell.status == "ok" for cell in cells) if kit else 0)
+    cells = [row.cells[name] for run in runs for row in run.rows if name in row.cells]
+    counts: Counter[str] = Counter(kit=sum(cell.status == "ok" for cell in cells) if kit else 0)
     for cell in cells:
         sent = cell.details.get("prompts")
         if isinstance(sent, Mapping) and sent:
-            found["english" if set(sent.values()) == {"english"} else "adapted"] += 1
-    return {kind: count for kind, count in found.items() if count}
+            counts["english" if set(sent.values()) == {"english"} else "adapted"] += 1
+    return {kind: count for kind, count in counts.items() if count}
 
 
-def _shared(runs: Sequence[Results], key: str) -> str | None:
+def _shared_name(runs: Sequence[Results], key: str) -> str | None:
     """A name out of the manifests, where all agree."""
-    values = [one.manifest.get(key) for one in runs]
+    values = [run.manifest.get(key) for run in runs]
     names = {str(v.get("name") or v.get("model")) if isinstance(v, Mapping) else str(v) for v in values if v}
     return masked(names.pop()) if len(names) == 1 and all(values) else None
 
 
-def _comparison(comparison: Comparison) -> dict[str, Any]:
+def _describe_comparison(comparison: Comparison) -> dict[str, Any]:
     """What the page shows of a comparison."""
     record = comparison.to_json()
-    kept = ("pipelines", "metrics", "level", "tests", "notes", "pairs", "slices")
+    keys = ("pipelines", "metrics", "level", "tests", "notes", "pairs", "slices")
     parts = ("n", "threshold", "only", "nobody", "union", "best_single", "greedy")
-    together = {name: {key: one[key] for key in parts} for name, one in record["complementarity"].items()}
-    return {**{key: record[key] for key in kept}, "complementarity": together}
+    together = {name: {key: item[key] for key in parts} for name, item in record["complementarity"].items()}
+    return {**{key: record[key] for key in keys}, "complementarity": together}
 
 
-def _diagnosis(pipeline: int, one: Diagnosis) -> dict[str, Any]:
+def _describe_diagnosis(pipeline: int, diagnosis: Diagnosis) -> dict[str, Any]:
     """Causes of a pipeline, those of wrong answers first."""
     return {
-        "pipeline": pipeline, "unknown": one.unknown, "questions": len(one.rows),
-        "thresholds": {one.metrics[role]: limit for role, limit in one.thresholds.items()},
-        "causes": [{"cause": name, "count": one.counts[name]} for name in one.causes],
+        "pipeline": pipeline, "unknown": diagnosis.unknown, "questions": len(diagnosis.rows),
+        "thresholds": {diagnosis.metrics[role]: limit for role, limit in diagnosis.thresholds.items()},
+        "causes": [{"cause": name, "count": diagnosis.counts[name]} for name in diagnosis.causes],
     }  # fmt: skip
 
 
-def _cases(found: Mapping[str, Diagnosis]) -> dict[str, Any]:
+def _describe_cases(diagnoses: Mapping[str, Diagnosis]) -> dict[str, Any]:
     """Every cause that occurs: its title, its text and its remedies in both languages."""
     return {
         name: {
             "label": vars(case.title), "text": vars(case.cause), "good": case.good,
-            "remedies": [{"part": each.name, "text": vars(each.text)} for each in case.remedies],
+            "remedies": [{"part": remedy.name, "text": vars(remedy.text)} for remedy in case.remedies],
         }
-        for one in found.values() for name in one.causes for case in [one.case(name)]
+        for diagnosis in diagnoses.values() for name in diagnosis.causes for case in [diagnosis.case(name)]
     }  # fmt: skip
 
 
-def _main_metric(metrics: Sequence[Mapping[str, Any]]) -> int | None:
+def _choose_metric(metrics: Sequence[Mapping[str, Any]]) -> int | None:
     """The number of the metric that says most of the whole, among those that most pipelines have a value of."""
 
     def rank(number: int) -> tuple[int, int]:
-        known = sum(1 for one in metrics[number]["summary"] if one and one["mean"] is not None)
+        known = sum(1 for summary in metrics[number]["summary"] if summary and summary["mean"] is not None)
         name = metrics[number]["name"]
         return -known, PREFERRED.index(name) if name in PREFERRED else len(PREFERRED)
 
@@ -171,7 +171,7 @@ def _main_metric(metrics: Sequence[Mapping[str, Any]]) -> int | None:
     return None if best is None or rank(best)[0] == 0 else best
 
 
-def _answer(
+def _short_answer(
     pipelines: Sequence[Mapping[str, Any]],
     metrics: Sequence[Mapping[str, Any]],
     comparison: Comparison | None,
@@ -189,28 +189,28 @@ def _answer(
         if summary
         and summary["errors"] > pipelines[place]["failed"]  # where a pipeline fails, all its metrics do
     ]
-    number = _main_metric(metrics)
+    number = _choose_metric(metrics)
     if number is None:
         return {"metric": None, "best": None, "tests": [], "diagnosed": None, "failed": failed}
     summaries, sign = metrics[number]["summary"], 1 if metrics[number]["higher"] else -1
-    known = [place for place, one in enumerate(summaries) if one and one["mean"] is not None]
-    order = sorted(known, key=lambda place: -sign * summaries[place]["mean"])
+    with_mean = [place for place, one in enumerate(summaries) if one and one["mean"] is not None]
+    order = sorted(with_mean, key=lambda place: -sign * summaries[place]["mean"])
     names = [one["name"] for one in pipelines]
 
     def tests() -> list[dict[str, Any]]:
         best, metric = names[order[0]], metrics[number]["name"]
-        found = [_test(best, names[place], metric, comparison, sign) for place in order[1:]]
+        found = [_find_test(best, names[place], metric, comparison, sign) for place in order[1:]]
         return [{"pipeline": place, "test": test} for place, test in zip(order[1:], found, strict=True)]
 
-    for each in tests():  # on the shared questions, another one may do better than the one with the best mean
-        if each["test"] and each["test"]["better"] == names[each["pipeline"]]:
-            order.insert(0, order.pop(order.index(each["pipeline"])))
+    for pair in tests():  # on the shared questions, another one may do better than the one with the best mean
+        if pair["test"] and pair["test"]["better"] == names[pair["pipeline"]]:
+            order.insert(0, order.pop(order.index(pair["pipeline"])))
             break
     of_best = next((one for one in diagnosed if one["pipeline"] == order[0]), None)
     return {"metric": number, "best": order[0], "tests": tests(), "diagnosed": of_best, "failed": failed}
 
 
-def _test(
+def _find_test(
     best: str, other: str, metric: str, comparison: Comparison | None, sign: int
 ) -> dict[str, Any] | None:
     """The test of the best against another, turned so that a positive difference speaks for the best."""

@@ -44,9 +44,9 @@ def questions(
     order = dict.fromkeys(id_ for of_pipeline in rows for id_ in of_pipeline)
     return [
         {
-            **_example(examples[id_]),
+            **_example_json(examples[id_]),
             "runs": [
-                _run(row, metrics, found.get(id_), heads) if (row := of_pipeline.get(id_)) else None
+                _row_json(row, metrics, found.get(id_), heads) if (row := of_pipeline.get(id_)) else None
                 for of_pipeline, found in zip(rows, diagnosed, strict=True)
             ],
         }
@@ -81,12 +81,13 @@ def plain(value: Any, text: Callable[[str], str] = masked, depth: int = 0) -> An
     return text(str(value))
 
 
-def _example(example: Example) -> dict[str, Any]:
+def _example_json(example: Example) -> dict[str, Any]:
     fields = ("id", "question", "reference", "answers", "relevant", "answerable", "history", "tags")
     return {key: plain(getattr(example, key), cleaned) for key in fields}
 
 
-def _run(row: Row, metrics: Sequence[str], diagnosis: Any, heads: Heads) -> dict[str, Any]:
+def _row_json(row: Row, metrics: Sequence[str], diagnosis: Any, heads: Heads) -> dict[str, Any]:
+    """What the page shows of a question in one run: output, passages, notes, diagnosis, cells."""
     output, example = row.output, row.example
     lists = [[str(note) for note in one.provenance.get("notes") or ()] for one in output.passages or ()]
     # what every passage bears speaks of the search, and is shown once
@@ -97,17 +98,18 @@ def _run(row: Row, metrics: Sequence[str], diagnosis: Any, heads: Heads) -> dict
         "citations": [plain({key: citation.get(key) for key in _CITED}, cleaned) for citation in output.citations],
         "passages": None
         if output.passages is None
-        else [_passage(one, example, heads, common) for one in output.passages],
+        else [_passage_json(one, example, heads, common) for one in output.passages],
         "notes": [masked(note) for note in dict.fromkeys([*output.notes, *common])],
         "calls": output.calls,
         "tokens": output.tokens,
-        "extra": _extra(output),
+        "extra": _extra_fields(output),
         "diagnosis": plain(diagnosis),
-        "cells": [_cell(row.cells.get(name)) for name in metrics],
+        "cells": [_cell_json(row.cells.get(name)) for name in metrics],
     }  # fmt: skip
 
 
-def _passage(passage: Passage, example: Example, heads: Heads, common: Sequence[str]) -> dict[str, Any]:
+def _passage_json(passage: Passage, example: Example, heads: Heads, common: Sequence[str]) -> dict[str, Any]:
+    """What the page shows of a passage for one question; its text and place are in ``heads``."""
     metadata, provenance = passage.metadata, passage.provenance
     name = next((metadata[key] for key in ("file", "source", "title") if metadata.get(key)), passage.id)
     places = [
@@ -128,19 +130,19 @@ def _passage(passage: Passage, example: Example, heads: Heads, common: Sequence[
     }
 
 
-def _cell(cell: Cell | None) -> dict[str, Any] | None:
+def _cell_json(cell: Cell | None) -> dict[str, Any] | None:
     if cell is None:
         return None
-    found = {key: getattr(cell, key) for key in ("value", "status", "calls", "tokens", "seconds")}
-    return {**plain(found), "reason": masked(cell.reason), "details": plain(cell.details) or None}
+    record = {key: getattr(cell, key) for key in ("value", "status", "calls", "tokens", "seconds")}
+    return {**plain(record), "reason": masked(cell.reason), "details": plain(cell.details) or None}
 
 
-def _extra(output: Output) -> dict[str, Any] | None:
+def _extra_fields(output: Output) -> dict[str, Any] | None:
     """Fields of the result that are small enough to read; the others are named with their size."""
-    found: dict[str, Any] = {}
+    record: dict[str, Any] = {}
     for key, value in output.extra.items():
         if value not in (None, "", [], {}):
             size = len(str(value))
             shown = plain(value) if size <= MAX_EXTRA else f"({size:,} characters, not shown)"
-            found[cleaned(str(key))] = shown
-    return found or None
+            record[cleaned(str(key))] = shown
+    return record or None

@@ -71,15 +71,15 @@ def write_report(
     if isinstance(results, Comparison):
         comparison = results if comparison is None else comparison
         results = dict(zip(results.pipelines, results.results, strict=True))
-    found = _named(results)
+    named_results = _name_results(results)
     notes: list[str] = []
-    compared = _compared(found, comparison, notes)
-    data = report_payload(found, compared, _diagnosed(found, diagnosis)) | {
+    shown_comparison = _get_comparison(named_results, comparison, notes)
+    data = report_payload(named_results, shown_comparison, _get_diagnoses(named_results, diagnosis)) | {
         "title": None if title is None else cleaned(title),
         "language": language,
         "notes": [masked(note) for note in notes],
     }
-    text = page(data, _plots(compared, data))
+    text = page(data, _draw_plots(shown_comparison, data))
     write_file(target, lambda file: file.write(text.encode("utf-8")))
     return target
 
@@ -90,31 +90,32 @@ def is_report(path: Path) -> bool:
         return _MARK in file.read(4096)
 
 
-def _named(results: Any) -> dict[str, Results]:
+def _name_results(results: Any) -> dict[str, Results]:
     """Name -> results; names that come again get a number behind them."""
-    given = [results] if isinstance(results, Results) else results
-    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+    runs = [results] if isinstance(results, Results) else results
+    if isinstance(runs, (str, bytes)) or not isinstance(runs, Iterable):
         raise InvalidInputError(f"results is a {type(results).__name__}; {_GIVE}")
-    pairs = given.items() if isinstance(given, Mapping) else [(None, one) for one in given]
-    found: dict[str, Results] = {}
-    for name, one in pairs:
-        if not isinstance(one, Results):
-            raise InvalidInputError(f"results holds a {type(one).__name__}; {_GIVE}")
-        plain = str(one.name if name is None else name)
+    pairs = runs.items() if isinstance(runs, Mapping) else [(None, run) for run in runs]
+    by_label: dict[str, Results] = {}
+    for name, run in pairs:
+        if not isinstance(run, Results):
+            raise InvalidInputError(f"results holds a {type(run).__name__}; {_GIVE}")
+        plain = str(run.name if name is None else name)
         labels = chain([plain], (f"{plain} ({number})" for number in count(2)))
-        label = next(each for each in labels if each not in found)
-        found[label] = replace(one, name=label)
-    if not found:
+        label = next(free for free in labels if free not in by_label)
+        by_label[label] = replace(run, name=label)
+    if not by_label:
         raise InvalidInputError("there are no results to report; give at least one")
-    return found
+    return by_label
 
 
-def _compared(results: Mapping[str, Results], given: Any, notes: list[str]) -> Comparison | None:
-    if isinstance(given, Comparison):
-        return given
-    if given is not None and given is not False:
-        raise InvalidInputError(f"comparison is {given!r:.80}; give what compare gave, None or False")
-    if given is False or len(results) < 2:
+def _get_comparison(results: Mapping[str, Results], comparison: Any, notes: list[str]) -> Comparison | None:
+    """The comparison to show: the given one, or made where it can be; why it cannot goes into ``notes``."""
+    if isinstance(comparison, Comparison):
+        return comparison
+    if comparison is not None and comparison is not False:
+        raise InvalidInputError(f"comparison is {comparison!r:.80}; give what compare gave, None or False")
+    if comparison is False or len(results) < 2:
         return None
     try:
         return compare(results)
@@ -123,21 +124,21 @@ def _compared(results: Mapping[str, Results], given: Any, notes: list[str]) -> C
         return None
 
 
-def _diagnosed(results: Mapping[str, Results], given: Any) -> dict[str, Diagnosis]:
+def _get_diagnoses(results: Mapping[str, Results], value: Any) -> dict[str, Diagnosis]:
     """Name of a pipeline -> its diagnosis."""
-    if given is None or given is False:
-        return diagnose_all(results) if given is None else {}
-    found = dict(given) if isinstance(given, Mapping) else {getattr(given, "name", ""): given}
-    for name, one in found.items():
-        if not isinstance(one, Diagnosis) or name not in results:
+    if value is None or value is False:
+        return diagnose_all(results) if value is None else {}
+    diagnoses = dict(value) if isinstance(value, Mapping) else {getattr(value, "name", ""): value}
+    for name, item in diagnoses.items():
+        if not isinstance(item, Diagnosis) or name not in results:
             raise InvalidInputError(
-                f"diagnosis holds {one!r:.80} of {name!r:.80}, which is no pipeline of the report; give name -> what "
+                f"diagnosis holds {item!r:.80} of {name!r:.80}, which is no pipeline of the report; give name -> what "
                 f"diagnose gave, for {', '.join(results)}"
             )
-    return found
+    return diagnoses
 
 
-def _plots(comparison: Comparison | None, data: Mapping[str, Any]) -> dict[str, str]:
+def _draw_plots(comparison: Comparison | None, data: Mapping[str, Any]) -> dict[str, str]:
     """Kind -> SVG in both languages."""
     from rag_kit.evaluation import plots
 

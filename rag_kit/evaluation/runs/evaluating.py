@@ -116,22 +116,22 @@ async def aevaluate(
         """Check the arguments, read the set, import the metrics: on a thread, since it reads files."""
         for what, text in (("version", version), ("name", name)):
             right = text is None or (isinstance(text, str) and bool(text.strip()))
-            _check(right, what, text, "a text that is not blank")
+            _require(right, what, text, "a text that is not blank")
         wide = type(max_concurrency) is int and 1 <= max_concurrency <= 10_000
-        _check(wide, "max_concurrency", max_concurrency, "a whole number from 1 to 10000")
+        _require(wide, "max_concurrency", max_concurrency, "a whole number from 1 to 10000")
         shows = isinstance(progress, bool) or callable(progress)
-        _check(shows, "progress", progress, "True, False or a function")
-        _check(judge is None or hasattr(judge, "fingerprint"), "judge", judge, "a Judge, as Judge(...)")
+        _require(shows, "progress", progress, "True, False or a function")
+        _require(judge is None or hasattr(judge, "fingerprint"), "judge", judge, "a Judge, as Judge(...)")
         check_seconds("timeout", timeout)
         check_seconds("metric_timeout", metric_timeout)
         RunBudget(**caps)  # type: ignore[arg-type] # refuses what makes no sense
         table, asked = read_prices(prices), resolve(pipeline)
         questions = EvaluationSet.load(dataset) if isinstance(dataset, (str, Path)) else dataset
         examples = take_examples(questions)
-        own_name = name or _name_of(asked)
+        own_name = name or _pipeline_name(asked)
         key = digest([own_name, version or [pipeline_hash(asked), make_input and pipeline_hash(make_input)]])
         job = Job(
-            own_name, version, key, _ask_function(asked, make_input), make_input is not None,
+            own_name, version, key, _make_ask(asked, make_input), make_input is not None,
             questions.name if isinstance(questions, EvaluationSet) else None, examples,
             default_metrics(examples) if metrics is None else get_metrics(metrics), judge, table, caps,
             max_concurrency, timeout, metric_timeout, retry_errors,
@@ -151,7 +151,7 @@ async def aevaluate(
 evaluate = blocking(aevaluate, "evaluate")
 
 
-def _check(right: bool, name: str, value: Any, allowed: str) -> None:
+def _require(right: bool, name: str, value: Any, allowed: str) -> None:
     if not right:
         raise InvalidInputError(f"{name} is {value!r:.80}; give {allowed}")
 
@@ -162,10 +162,10 @@ def take_examples(dataset: Any) -> tuple[Example, ...]:
     Raises:
         InvalidInputError: If there is none, one is no example, or an id comes twice.
     """
-    found = dataset if isinstance(dataset, EvaluationSet) else EvaluationSet("questions", dataset)
-    if not found.examples:
+    questions = dataset if isinstance(dataset, EvaluationSet) else EvaluationSet("questions", dataset)
+    if not questions.examples:
         raise InvalidInputError("the dataset holds no example; there is nothing to evaluate")
-    return found.examples
+    return questions.examples
 
 
 def resolve(pipeline: Any) -> Any:
@@ -178,7 +178,7 @@ def resolve(pipeline: Any) -> Any:
         from rag_kit.evaluation.ranking.pipelines import load_object
 
         how = "'module:object', or for the folder of an index index_retriever(DocumentIndex.open(...))"
-        _check(":" in pipeline, "pipeline", pipeline, how)
+        _require(":" in pipeline, "pipeline", pipeline, how)
         pipeline = load_object(pipeline)
     if isinstance(pipeline, type) or not (callable(pipeline) or _is_runnable(pipeline)):
         if asyncio.iscoroutine(pipeline):
@@ -190,35 +190,34 @@ def resolve(pipeline: Any) -> Any:
     return pipeline
 
 
-def _name_of(pipeline: Any) -> str:
+def _pipeline_name(pipeline: Any) -> str:
     if callable(get_name := getattr(pipeline, "get_name", None)):
         return str(get_name())
     name = getattr(pipeline, "__name__", type(pipeline).__name__)
     return "pipeline" if name == "<lambda>" else str(name)
 
 
-def _ask_function(pipeline: Any, make_input: MakeInput | None) -> Ask:
+def _make_ask(pipeline: Any, make_input: MakeInput | None) -> Ask:
+    """A function that asks the pipeline an example, in the way that its kind is called."""
     if not _is_runnable(pipeline):
         make = make_input or (lambda example: example.question)
         return lambda example: acall_function(pipeline, make(example))
     fields = _input_fields(pipeline)
-    make = make_input or partial(_input, fields)
+    make = make_input or partial(_default_input, fields)
     if _is_graph(pipeline):
         takes_history = make_input is not None or bool(fields & {"messages", *_HISTORY})
         return partial(_ask_graph, pipeline, make, takes_history)
-    if _only_sync(pipeline):
-        return lambda example: run_in_thread(pipeline.invoke, make(example), _config(example))
-    return lambda example: acall_runnable(pipeline, make(example), _config(example))
+    if _is_only_sync(pipeline):
+        return lambda example: run_in_thread(pipeline.invoke, make(example), _run_config(example))
+    return lambda example: acall_runnable(pipeline, make(example), _run_config(example))
 
 
 async def _ask_graph(graph: Any, make: MakeInput, takes_history: bool, example: Example) -> Any:
     # each example is a conversation of its own, also when the same one is asked again
-    config: Any = {**_config(example), "configurable": {"thread_id": f"evaluate-{uuid4().hex}"}}
+    config: Any = {**_run_config(example), "configurable": {"thread_id": f"evaluate-{uuid4().hex}"}}
     # beside what the graph gives back: what was searched for, which a report shows
-    gives = getattr(graph, "output_channels", None)
-    keys = (
-        list(dict.fromkeys([*gives, *_SEARCHED & set(graph.channels)])) if isinstance(gives, list) else None
-    )
+    names = getattr(graph, "output_channels", None)
+    keys = [*dict.fromkeys([*names, *_SEARCHED & set(graph.channels)])] if isinstance(names, list) else None
     if example.history and not takes_history:  # graphs of this kit take earlier turns from their state
         from langgraph.checkpoint.memory import InMemorySaver
 
@@ -240,11 +239,11 @@ def _input_fields(runnable: Any) -> set[str]:
         with suppress(Exception):  # a schema is a hint; many Runnables cannot give one
             schema = runnable.get_input_jsonschema()
     fields = set(schema.get("properties", ())) if schema.get("type") == "object" else set()
-    known = fields & {"messages", *_QUESTION} or len(fields) == 1
-    return fields if known else {"question"} if _is_graph(runnable) else set()
+    is_question = fields & {"messages", *_QUESTION} or len(fields) == 1
+    return fields if is_question else {"question"} if _is_graph(runnable) else set()
 
 
-def _input(fields: set[str], example: Example) -> Any:
+def _default_input(fields: set[str], example: Example) -> Any:
     """A mapping with these fields, of the question and the history; without any the question."""
     roles = (("user", "question"), ("assistant", "answer"))
     messages = [(role, turn[part]) for turn in example.history for role, part in roles]
@@ -252,12 +251,12 @@ def _input(fields: set[str], example: Example) -> Any:
         return example.question
     if "messages" in fields and not fields & set(_QUESTION):
         return {"messages": [*messages, ("user", example.question)]}
-    name = next((each for each in _QUESTION if each in fields), min(fields))
+    name = next((field for field in _QUESTION if field in fields), min(fields))
     turns = {"history": [dict(turn) for turn in example.history], "chat_history": messages}
-    return {name: example.question, **{each: turns[each] for each in _HISTORY if each in fields}}
+    return {name: example.question, **{field: turns[field] for field in _HISTORY if field in fields}}
 
 
-def _config(example: Example) -> RunnableConfig:
+def _run_config(example: Example) -> RunnableConfig:
     return {"metadata": {"evaluation_example": example.id}}
 
 
@@ -269,7 +268,7 @@ def _is_runnable(value: Any) -> bool:
     return hasattr(value, "ainvoke") and hasattr(value, "invoke") and not isinstance(value, type)
 
 
-def _only_sync(runnable: Any) -> bool:
+def _is_only_sync(runnable: Any) -> bool:
     """Whether its ``ainvoke`` would only run ``invoke`` in asyncio's own pool, which has few threads."""
     from langchain_core.retrievers import BaseRetriever
     from langchain_core.runnables import Runnable

@@ -58,14 +58,14 @@ def _describe(value: Any, seen: dict[int, tuple[int, Any]], depth: int) -> Any:
     if depth > _MAX_DEPTH or len(seen) >= _MAX_OBJECTS:
         return type(value).__qualname__
     seen[id(value)] = len(seen), value
-    parts = _parts(value)
+    parts = _parts_of(value)
     if isinstance(parts, Mapping):
         return {str(key): _describe(item, seen, depth + 1) for key, item in parts.items()}
     described = [_describe(item, seen, depth + 1) for item in parts]
     return sorted(map(str, described)) if isinstance(value, (set, frozenset)) else described
 
 
-def _parts(value: Any) -> Any:
+def _parts_of(value: Any) -> Any:
     """What an object is made of."""
     if isinstance(value, (list, tuple, set, frozenset, Mapping)):
         return value
@@ -76,31 +76,31 @@ def _parts(value: Any) -> Any:
     if inspect.ismethod(value):
         return [value.__func__, value.__self__]
     if inspect.isfunction(value):
-        return [value.__code__, value.__defaults__, value.__kwdefaults__, _closure(value)]
+        return [value.__code__, value.__defaults__, value.__kwdefaults__, _closure_values(value)]
     kind = type(value)
     if "SecretStr" in kind.__qualname__:
         return [kind]
-    own = {} if kind.__module__.partition(".")[0] in _KNOWN else vars(kind)
-    code = [[name, item.__code__] for name, item in sorted(own.items()) if inspect.isfunction(item)]
-    return [kind, _settings(value), code]
+    attributes = {} if kind.__module__.partition(".")[0] in _KNOWN else vars(kind)
+    code = [[name, item.__code__] for name, item in sorted(attributes.items()) if inspect.isfunction(item)]
+    return [kind, _settings_of(value), code]
 
 
-def _closure(function: types.FunctionType) -> list[Any]:
+def _closure_values(function: types.FunctionType) -> list[Any]:
     """What a function closes over and does not write to."""
-    written = {each.argval for each in dis.get_instructions(function) if each.opname == "STORE_DEREF"}
+    written = {step.argval for step in dis.get_instructions(function) if step.opname == "STORE_DEREF"}
     names = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     return [[name, _without_notes(cell)] for name, cell in names if name not in written]
 
 
-def _settings(value: Any) -> dict[str, Any]:
+def _settings_of(value: Any) -> dict[str, Any]:
     """What an object is set to, by name."""
     kind = type(value)
     if isinstance(declared := getattr(kind, "model_fields", None), Mapping):
-        names = [name for name, each in declared.items() if not each.exclude and name not in _NO_SETTINGS]
+        names = [name for name, info in declared.items() if not info.exclude and name not in _NO_SETTINGS]
         return {name: getattr(value, name, None) for name in sorted(names)}
     if is_dataclass(value):
         return {
-            each.name: _without_notes(getattr(value, each.name, None)) for each in fields(value) if each.init
+            info.name: _without_notes(getattr(value, info.name, None)) for info in fields(value) if info.init
         }
     if kind.__module__.startswith(("langgraph", "langchain")):
         return {name: item for name in _OF_GRAPHS if (item := getattr(value, name, None))}
@@ -108,10 +108,10 @@ def _settings(value: Any) -> dict[str, Any]:
         arguments = set(inspect.signature(kind).parameters)
     except (TypeError, ValueError):
         arguments = set()
-    own = sorted(getattr(value, "__dict__", {}).items())
+    attributes = sorted(getattr(value, "__dict__", {}).items())
     return {
         name: item
-        for name, item in own
+        for name, item in attributes
         if _is_part(item) or (name.lstrip("_") in arguments and isinstance(item, _PLAIN))
     }
 
@@ -131,4 +131,5 @@ def _without_notes(value: Any) -> Any:
 
 
 def _is_part(value: Any) -> bool:
+    """Whether it is a pipeline or a function, and no class."""
     return not isinstance(value, type) and (hasattr(value, "ainvoke") or inspect.isroutine(value))

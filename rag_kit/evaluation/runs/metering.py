@@ -67,14 +67,12 @@ def cost(prices: Prices, usage: Mapping[str, Mapping[str, int]], took: Any) -> f
         if prices.get("*", {}).get("input") != prices.get("*", {}).get("output"):
             return None  # which of the tokens went in and which came out is not known
     total = 0.0
-    for model, counts in usage.items():
+    for model, used in usage.items():
         # the model's own price, or that of the longest name it begins with (gpt-x for gpt-x-2026-01-01)
         names = [name for name in prices if model == name or model.startswith(f"{name}-")]
         if not (price := prices.get(max(names, key=len, default="*"))):
             return None
-        total += sum(
-            price.get(kind, 0.0) * counts.get(f"{kind}_tokens", 0) / 1e6 for kind in ("input", "output")
-        )
+        total += sum(price.get(kind, 0) * used.get(f"{kind}_tokens", 0) / 1e6 for kind in ("input", "output"))
     return total
 
 
@@ -177,9 +175,8 @@ def reporting(progress: bool | Callable[[Progress], None], name: str) -> Iterato
                 from tqdm import tqdm
 
                 seen = sys.stderr is not None and ("ipykernel" in sys.modules or sys.stderr.isatty())
-                print(
-                    end="", file=sys.stderr if seen else None, flush=True
-                )  # fails where the terminal is closed
+                # fails where the terminal is closed
+                print(end="", file=sys.stderr if seen else None, flush=True)
                 tqdm.monitor_interval = 0  # its watching thread is not needed
                 bar = tqdm(total=state.total, initial=state.reused, desc=name, unit="q", disable=not seen)
             bar.set_postfix_str(str(state), refresh=False)

@@ -135,7 +135,7 @@ class Results(Printed):
             import pandas as pd
         except ImportError:
             raise MissingExtraError("eval", "Results.to_pandas") from None
-        frame = pd.DataFrame(list(map(self._record, self.rows, self.money())))
+        frame = pd.DataFrame(list(map(self._frame_record, self.rows, self.money())))
         return frame.astype({metric: "float64" for metric in self.metrics if metric in frame})
 
     def save(self, folder: Path | str) -> Path:
@@ -171,9 +171,9 @@ class Results(Printed):
         kinds = ("undefined", "errors", "not_applicable", "missing")
         header = ["metric", "mean", "95% interval", "n / total", *(kind.replace("_", " ") for kind in kinds)]
         table = [
-            [name, one.mean, interval_text(one.low, one.high), f"{one.n} / {one.total}"]
-            + [getattr(one, kind) for kind in kinds]
-            for name, one in self.summary().items()
+            [name, summary.mean, interval_text(summary.low, summary.high), f"{summary.n} / {summary.total}"]
+            + [getattr(summary, kind) for kind in kinds]
+            for name, summary in self.summary().items()
         ]
         from rag_kit.evaluation.statistics import latency_percentiles  # loads numpy
 
@@ -183,11 +183,11 @@ class Results(Printed):
         p50, p95 = latency_percentiles([output.seconds for output in outputs if output.error is None])
         empty: dict[str, list[str]] = {}
         for name in self.metrics:
-            if why := why_empty(self, name):
-                empty.setdefault(redact(cut(one_line(why), 200)), []).append(name)
-        notes = [f"{', '.join(names)} without a value: {why}" for why, names in empty.items()]
+            if reason := why_empty(self, name):
+                empty.setdefault(redact(cut(one_line(reason), 200)), []).append(name)
+        notes = [f"{', '.join(names)} without a value: {reason}" for reason, names in empty.items()]
         notes += [
-            f"Pipeline: p50 {p50 or 0:.2f} s, p95 {p95 or 0:.2f} s; {_took(outputs)}. Scoring: {_took(cells)}.",
+            f"Pipeline: p50 {p50 or 0:.2f} s, p95 {p95 or 0:.2f} s; {_usage(outputs)}. Scoring: {_usage(cells)}.",
             "Means and intervals stand on the n questions that have a value; a failed cell is never a number.",
         ]
         if missing := self.examples - len(self):
@@ -197,7 +197,7 @@ class Results(Printed):
         title = f"{self.name}: {len(outputs)} questions" + (f", {failed} of them failed" if failed else "")
         return title, [Table(header, table, right=[1, *range(3, len(header))])], notes
 
-    def _record(self, row: Row, money: float | None) -> dict[str, Any]:
+    def _frame_record(self, row: Row, money: float | None) -> dict[str, Any]:
         example, output = row.example, row.output
         record: dict[str, Any] = {name: getattr(example, name) for name in ("id", "question", "reference")}
         names = ("answer", "status", "error", "seconds", "calls", "tokens")
@@ -223,14 +223,14 @@ def why_empty(results: Results, name: str) -> str | None:
     return reasons[0][0] if reasons and all(cell.value is None for cell in cells) else None
 
 
-def _took(parts: Sequence[Any]) -> str:
-    return f"{sum(each.calls for each in parts):,} calls, {sum(each.tokens for each in parts):,} tokens"
+def _usage(parts: Sequence[Any]) -> str:
+    return f"{sum(part.calls for part in parts):,} calls, {sum(part.tokens for part in parts):,} tokens"
 
 
 def higher_is_better(results: Results, metric: str) -> bool:
     """Whether more of a metric is better, by the run's manifest; where it does not say: yes."""
-    known = results.manifest.get("metrics") or ()
-    return all(each.get("higher_is_better", True) for each in known if each.get("name") == metric)
+    entries = results.manifest.get("metrics") or ()
+    return all(entry.get("higher_is_better", True) for entry in entries if entry.get("name") == metric)
 
 
 class QualityError(AssertionError):
@@ -263,10 +263,10 @@ def assert_quality(
         QualityError: If one does not; the message has a line for each.
         InvalidInputError: If a metric is not in the results, or an argument is not allowed.
     """
-    given = {**thresholds, "min_coverage": min_coverage} if isinstance(thresholds, Mapping) else {}
-    numbers = all(type(each) in (int, float) and abs(each) <= sys.float_info.max for each in given.values())
-    right = isinstance(results, Results) and len(given) > 1 and numbers and 0 <= min_coverage <= 1
-    if not right or rule not in ("mean", "low"):
+    bounds = {**thresholds, "min_coverage": min_coverage} if isinstance(thresholds, Mapping) else {}
+    numbers = all(type(item) in (int, float) and abs(item) <= sys.float_info.max for item in bounds.values())
+    valid = isinstance(results, Results) and len(bounds) > 1 and numbers and 0 <= min_coverage <= 1
+    if not valid or rule not in ("mean", "low"):
         raise InvalidInputError(
             f"results is a {type(results).__name__}, thresholds {thresholds!r:.80}, rule {rule!r:.80} and min_coverage "
             f"{min_coverage!r:.80}; give what evaluate gave, {{'mrr': 0.8}}, 'mean' or 'low', and a number from 0 to 1"
@@ -275,24 +275,24 @@ def assert_quality(
     lines = [f"{results.name} does not reach what is asked of it:"]
     for metric, threshold in thresholds.items():
         results.cells(metric)  # refuses one that is not there
-        one = summaries[metric]
-        if why := _failure(one, threshold, rule, higher_is_better(results, metric), min_coverage):
+        summary = summaries[metric]
+        if why := _failure_reason(summary, threshold, rule, higher_is_better(results, metric), min_coverage):
             failures[metric] = why
-            lines.append(f"{metric}: {why} (95% interval {interval_text(one.low, one.high)})")
+            lines.append(f"{metric}: {why} (95% interval {interval_text(summary.low, summary.high)})")
     if failures:
         raise QualityError("\n".join(lines), failures)
 
 
-def _failure(one: Summary, threshold: float, rule: str, better: bool, min_coverage: float) -> str:
+def _failure_reason(summary: Summary, threshold: float, rule: str, better: bool, min_coverage: float) -> str:
     """Why a metric misses its threshold; empty where it does not."""
-    wanted = one.n + one.errors + one.missing
-    if one.mean is None:
+    expected = summary.n + summary.errors + summary.missing
+    if summary.mean is None:
         return "no example has a value"
-    if one.n < min_coverage * wanted - 1e-9:
-        lacks = f"{one.errors} failed, {one.missing} not done"
-        return f"only {one.n} of {wanted} have a value ({lacks}); asked are {min_coverage:.0%}"
-    end = (one.low, "lower end") if better else (one.high, "upper end")
-    value, what = end if rule == "low" else (one.mean, "mean")
+    if summary.n < min_coverage * expected - 1e-9:
+        lost = f"{summary.errors} failed, {summary.missing} not done"
+        return f"only {summary.n} of {expected} have a value ({lost}); asked are {min_coverage:.0%}"
+    end = (summary.low, "lower end") if better else (summary.high, "upper end")
+    value, what = end if rule == "low" else (summary.mean, "mean")
     if value is None:
         return "one example gives no interval"
     misses = (threshold - value if better else value - threshold) > 1e-9  # of floating-point sums

@@ -70,8 +70,8 @@ class Row:
         cells = {name: cell.to_json() for name, cell in sorted(self.cells.items())}
         record = {"id": self.example.id, "example": example, "output": output, "cells": cells}
         for name, values in (("usage", self.usage), ("keys", self.keys)):
-            if found := {part: values[part] for part in (PIPELINE, *cells) if part in values}:
-                record[name] = found
+            if present := {part: values[part] for part in (PIPELINE, *cells) if part in values}:
+                record[name] = present
         return record
 
     @classmethod
@@ -83,11 +83,9 @@ class Row:
         """
         try:
             cells = {name: Cell.from_json(cell) for name, cell in record.get("cells", {}).items()}
-            known: dict[str, dict[str, Any]] = {
-                name: dict(record.get(name, {})) for name in ("usage", "keys")
-            }
+            maps: dict[str, dict[str, Any]] = {name: dict(record.get(name, {})) for name in ("usage", "keys")}
             return cls(
-                Example.from_json(record["example"]), Output.from_json(record["output"]), cells, **known
+                Example.from_json(record["example"]), Output.from_json(record["output"]), cells, **maps
             )
         except _ODD as error:
             raise InvalidInputError(f"{record!r:.200} is no row of results: {error}") from error
@@ -117,8 +115,8 @@ def digest(value: Any) -> str:
 
 def given_digest(example: Example, output: Output) -> str:
     """A hash of what every metric is given: the example, and what the pipeline gave."""
-    given = {name: value for name, value in output.to_json().items() if name not in _COST}
-    return digest([example.to_json(), given])
+    content = {name: value for name, value in output.to_json().items() if name not in _COST}
+    return digest([example.to_json(), content])
 
 
 def clean(value: Any) -> Any:
@@ -130,10 +128,8 @@ def clean(value: Any) -> Any:
     """
     value = to_plain(value)
     if isinstance(value, Mapping):
-        secret = {
-            key for key, item in value.items() if item and isinstance(item, str) and _SECRET.search(key)
-        }
-        return {key: "***" if key in secret else clean(item) for key, item in value.items()}
+        keys = {key for key, item in value.items() if item and isinstance(item, str) and _SECRET.search(key)}
+        return {key: "***" if key in keys else clean(item) for key, item in value.items()}
     if isinstance(value, list):
         return [clean(item) for item in value]
     return redact(value) if isinstance(value, str) else value
@@ -157,7 +153,7 @@ class RunFolder:
         self._log = AppendLog(path / LOG, lock=path / LOCK)
         self._known: dict[str, Record] = {}  # what no row of this run holds
         try:
-            for row in map(_row_or_none, read_log(path / ROWS)):
+            for row in map(_read_row, read_log(path / ROWS)):
                 self._known |= {} if row is None else row.records()
             self._in_rows = set(self._known)
             for _, record in read_log(path / LOG):
@@ -166,17 +162,17 @@ class RunFolder:
             self._log.close()
             raise
 
-    def take(self, key: str, read: Callable[[Any], T], wanted: Callable[[T], bool]) -> tuple[T, Usage] | None:
+    def take(self, key: str, read: Callable[[Any], T], usable: Callable[[T], bool]) -> tuple[T, Usage] | None:
         """Hand over to a row what is known under a key, as ``read`` reads it, and what it took.
 
-        ``None`` if there is nothing, it is damaged, or not ``wanted``; then it is kept here.
+        ``None`` if there is nothing, it is damaged, or not ``usable``; then it is kept here.
         """
         try:
             record = self._known[key]
             value, usage = read(record["value"]), dict(record.get("usage", {}))
         except _ODD:
             return None
-        if not wanted(value):
+        if not usable(value):
             return None
         del self._known[key]
         return value, usage
@@ -189,12 +185,12 @@ class RunFolder:
         """Make these the rows; what else is known stays in the log. Files that hold that already are left alone."""
         with self._saving:
             used = {row.keys.get(part) for row in rows for part in (PIPELINE, *row.cells)}
-            left = {key: record for key, record in self._known.items() if key not in used}
-            self._log.append(record for key, record in left.items() if key in self._in_rows)
+            unused = {key: record for key, record in self._known.items() if key not in used}
+            self._log.append(record for key, record in unused.items() if key in self._in_rows)
             self._log.release()
-            _replace(self.path / ROWS, lambda: map(Row.to_json, rows))
+            _replace_lines(self.path / ROWS, lambda: map(Row.to_json, rows))
             self.write_manifest(manifest)
-            _replace(self.path / LOG, left.values)
+            _replace_lines(self.path / LOG, unused.values)
 
     def write_manifest(self, manifest: Mapping[str, Any]) -> None:
         """Replace the manifest."""
@@ -209,27 +205,27 @@ class RunFolder:
 def _check_folder(path: Path) -> None:
     """Refuse a file, and a folder that holds other things than results."""
     names = (
-        {each.name for each in path.iterdir()} if path.is_dir() else {path.name} if path.exists() else set()
+        {entry.name for entry in path.iterdir()} if path.is_dir() else {path.name} if path.exists() else set()
     )
     if MANIFEST in names:
         names = {name for name in (ROWS, LOG) if (path / name).is_dir()}
     # a run that was killed while it wrote its first file leaves the lock and that file's draft
-    others = {each for each in names - {LOCK} if not each.startswith(f".{MANIFEST}.")}
+    others = {entry for entry in names - {LOCK} if not entry.startswith(f".{MANIFEST}.")}
     if others:
         raise InvalidInputError(
             f"{str(path)!r} holds something else ({min(others)!r}); name a new folder, or one with results"
         )
 
 
-def _replace(path: Path, records: Callable[[], Iterable[Record]]) -> None:
+def _replace_lines(path: Path, records: Callable[[], Iterable[Record]]) -> None:
     """Make these the lines of a file in one step; without any there is no file. One line is in memory at a time."""
     if next(iter(records()), None) is None:
         path.unlink(missing_ok=True)
-    elif not _holds(path, map(json_line, records())):
+    elif not _has_lines(path, map(json_line, records())):
         write_file(path, lambda file: file.writelines(map(json_line, records())))
 
 
-def _holds(path: Path, lines: Iterable[bytes]) -> bool:
+def _has_lines(path: Path, lines: Iterable[bytes]) -> bool:
     if not path.is_file():
         return False
     with path.open("rb") as file:
@@ -265,7 +261,7 @@ def read_rows(path: Path) -> list[Row]:
         InvalidInputError: If another line is damaged.
     """
     lines = list(read_log(path / ROWS))
-    rows = list(map(_row_or_none, lines))
+    rows = list(map(_read_row, lines))
     if None in rows[:-1]:
         number = lines[rows.index(None)][0]
         raise InvalidInputError(
@@ -274,7 +270,7 @@ def read_rows(path: Path) -> list[Row]:
     return [row for row in rows if row is not None]
 
 
-def _row_or_none(line: tuple[int, Record | None]) -> Row | None:
+def _read_row(line: tuple[int, Record | None]) -> Row | None:
     try:
         return Row.from_json(line[1])
     except InvalidInputError:

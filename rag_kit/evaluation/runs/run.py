@@ -68,22 +68,23 @@ class Run:
 
     async def results(self) -> Results:
         """Do what is missing, save it, and return all."""
-        await run_in_thread(self._plan)
+        await run_in_thread(self._prepare)
         try:
-            await self._work()
+            await self._ask_and_score()
         except BaseException as error:
             ended = isinstance(error, (asyncio.CancelledError, KeyboardInterrupt))
-            self._end("interrupted" if ended else "failed")  # not on a thread: nobody waits any more
+            self._finish("interrupted" if ended else "failed")  # not on a thread: nobody waits any more
             raise
-        await run_in_thread(self._end, "stopped" if self.stopped else "complete")
+        await run_in_thread(self._finish, "stopped" if self.stopped else "complete")
         return Results(self.job.name, self.rows, tuple(self.keys), self.manifest, len(self.job.examples))
 
-    def _plan(self) -> None:
+    def _prepare(self) -> None:
         """Take over what the folder knows, and make the manifest."""
         judge = None if self.job.judge is None else clean(self.job.judge.fingerprint())
         self.keys = {metric.name: _metric_key(metric, judge) for metric in self.job.metrics}
         for example in self.job.examples:
-            if known := self._take(self._output_key(example), Output.from_json, lambda output: output.error):
+            key = self._output_key(example)
+            if known := self._read_known(key, Output.from_json, lambda output: output.error):
                 self._add_row(example, *known)
         self.reused = self.finished = sum(map(self._is_done, self.rows))
         before: dict[str, Any] = {}
@@ -96,24 +97,24 @@ class Run:
         elif self.folder is not None:
             self.folder.write_manifest({**self.manifest, "status": "running"})
 
-    def _take(self, key: str, read: Callable[[Any], Any], failed: Callable[[Any], Any]) -> Any:
+    def _read_known(self, key: str, from_json: Callable[[Any], Any], failed: Callable[[Any], Any]) -> Any:
         """What the folder knows, and what it took; ``None`` if nothing, or a failure that is to be tried again."""
         if self.folder is None:
             return None
-        return self.folder.take(key, read, lambda value: not (failed(value) and self.job.retry_errors))
+        return self.folder.take(key, from_json, lambda value: not (failed(value) and self.job.retry_errors))
 
     def _output_key(self, example: Example) -> str:
-        seen = example.to_json() if self.job.sees_all else [example.id, example.question, example.history]
-        return f"{self.job.key}:{digest(seen)}"
+        content = example.to_json() if self.job.sees_all else [example.id, example.question, example.history]
+        return f"{self.job.key}:{digest(content)}"
 
     def _add_row(self, example: Example, output: Output, usage: Any) -> Row:
         """Make the row of an output, with the cells that are known for it."""
-        given = given_digest(example, output)
-        keys = {name: f"{key}:{given}" for name, key in self.keys.items()}
+        content_hash = given_digest(example, output)
+        keys = {name: f"{key}:{content_hash}" for name, key in self.keys.items()}
         row = Row(example, output, keys={PIPELINE: self._output_key(example), **keys})
         row.usage[PIPELINE] = usage
         for name, key in keys.items():
-            if known := self._take(key, Cell.from_json, lambda cell: cell.status == "error"):
+            if known := self._read_known(key, Cell.from_json, lambda cell: cell.status == "error"):
                 row.cells[name], row.usage[name] = known
         self._rows[example.id] = row
         return row
@@ -121,48 +122,48 @@ class Run:
     def _is_done(self, row: Row | None) -> bool:
         return row is not None and len(row.cells) == len(self.keys)
 
-    async def _work(self) -> None:
+    async def _ask_and_score(self) -> None:
         """Work until everything is done, a cap is reached (``stopped`` says which), or something else ends it.
 
         There are workers for as many examples as are asked and scored at a time, so that the judge, which has a limit
         of its own, needs never to wait for work, and outputs do not pile up.
         """
-        scored = max(self.job.max_concurrency, getattr(self.job.judge, "max_concurrency", 1))
-        todo = iter([each for each in self.job.examples if not self._is_done(self._rows[each.id])])
+        scored_at_once = max(self.job.max_concurrency, getattr(self.job.judge, "max_concurrency", 1))
+        todo = iter([item for item in self.job.examples if not self._is_done(self._rows[item.id])])
         asking = asyncio.Semaphore(self.job.max_concurrency)
-        self._tell()
+        self._report_progress()
 
         async def work() -> None:
             for example in todo:
                 row = self._rows[example.id]
                 if row is None:
                     async with asking:
-                        row = None if self.stopped else await self._ask(example)
+                        row = None if self.stopped else await self._ask_example(example)
                 if row is None:
                     return
-                await self._score(row)  # also after a cap: what asks no model costs nothing
+                await self._score_row(row)  # also after a cap: what asks no model costs nothing
                 if self.stopped:
                     return
 
         try:
             with use_budget(RunBudget(**self.job.caps)):
-                await afan_out([work] * (self.job.max_concurrency + scored))
+                await afan_out([work] * (self.job.max_concurrency + scored_at_once))
         except BudgetExceededError as error:
             self.stopped = self.stopped or redact(str(error))
         except BranchError as error:
             raise error.__cause__ or error from None
 
-    def _tell(self) -> None:
+    def _report_progress(self) -> None:
         seconds = time.monotonic() - self._started
         counts = self.finished, len(self._rows), self.reused, self.calls, self.tokens
         self._report(Progress(*counts, self.money, seconds))
 
-    async def _ask(self, example: Example) -> Row | None:
+    async def _ask_example(self, example: Example) -> Row | None:
         """The row of what the pipeline gives; ``None`` where a cap of the run ended that."""
         budget, started = Budget(), time.perf_counter()
         self.asked += 1
         with recording() as recorder, use_budget(budget):
-            answer = partial(_answer, self.job.ask, example)
+            answer = partial(_ask_output, self.job.ask, example)
             done = await afan_out([answer], timeout=self.job.timeout, on_error="skip")
         if recorder.refused:  # whatever it gave, it gave it with less than it asked for
             self.stopped = self.stopped or redact(str(recorder.refused[0]))
@@ -180,12 +181,12 @@ class Run:
             notes=tuple(map(redact, output.notes)),
             error=None if output.error is None else redact(output.error),
         )
-        self._count(output, budget, recorder)
+        self._count_usage(output, budget, recorder)
         row = self._add_row(example, output, recorder.usage)
-        await self._keep(row, PIPELINE)
+        await self._append_part(row, PIPELINE)
         return row
 
-    async def _score(self, row: Row) -> None:
+    async def _score_row(self, row: Row) -> None:
         """Compute the cells that the row lacks."""
         missing = [metric for metric in self.job.metrics if metric.name not in row.cells]
         done = await afan_out([partial(self._measure, row, metric) for metric in missing], on_error="skip")
@@ -196,42 +197,44 @@ class Run:
                 raise error
         if self._is_done(row):
             self.finished += 1
-            self._tell()
+            self._report_progress()
 
     async def _measure(self, row: Row, metric: Metric) -> None:
-        seconds = self.job.metric_timeout
+        """Compute a cell of the row within ``metric_timeout``, count what it took, and write it down."""
+        limit = self.job.metric_timeout
         with recording() as recorder:
             try:
-                async with asyncio.timeout(seconds) as clock:
+                async with asyncio.timeout(limit) as clock:
                     cell = await metric.measure(row.example, row.output, self.job.judge)
             except TimeoutError:
                 if not clock.expired():
                     raise
-                cell = Cell.error(f"no value within metric_timeout={seconds} s")
+                cell = Cell.error(f"no value within metric_timeout={limit} s")
         if recorder.refused:
             raise recorder.refused[0]
         reason = redact(cell.reason) if cell.status == "error" else cell.reason
         calls, tokens = max(cell.calls, recorder.calls), max(cell.tokens, recorder.tokens)
         counted = replace(cell, reason=reason, calls=calls, tokens=tokens, seconds=round(cell.seconds, 6))
-        self._count(counted, cell, recorder)
+        self._count_usage(counted, cell, recorder)
         row.cells[metric.name], row.usage[metric.name] = counted, recorder.usage
-        await self._keep(row, metric.name)
+        await self._append_part(row, metric.name)
 
-    async def _keep(self, row: Row, part: str) -> None:
+    async def _append_part(self, row: Row, part: str) -> None:
+        """Write the output or a cell of a row to the folder."""
         self.scored += part != PIPELINE
         if self.folder is not None:
             await run_in_thread(self.folder.append, row, part)
 
-    def _count(self, took: Any, charged: Any, recorder: UsageRecorder) -> None:
+    def _count_usage(self, part: Any, charged: Any, recorder: UsageRecorder) -> None:
         """Add ``calls`` and ``tokens`` of what was done, and charge the caps with those that nobody charged yet."""
-        self.calls += took.calls
-        self.tokens += took.tokens
+        self.calls += part.calls
+        self.tokens += part.tokens
         if self.money is not None:
-            money = cost(self.job.prices, recorder.usage, took)
+            money = cost(self.job.prices, recorder.usage, part)
             self.money = None if money is None else self.money + money
         try:
-            charge_tokens(max(0, took.tokens - charged.tokens))
-            for _ in range(took.calls - charged.calls):
+            charge_tokens(max(0, part.tokens - charged.tokens))
+            for _ in range(part.calls - charged.calls):
                 charge_call()
         except BudgetExceededError as error:
             self.stopped = self.stopped or redact(str(error))
@@ -243,14 +246,14 @@ class Run:
         settings = job.caps | {name: getattr(job, name) for name in names}
         return {
             "name": job.name, "created": started, "started": started, "examples": len(job.examples),
-            "dataset": {"name": job.dataset, "fingerprint": digest([each.to_json() for each in job.examples])},
+            "dataset": {"name": job.dataset, "fingerprint": digest([example.to_json() for example in job.examples])},
             "pipeline": {"name": job.name, "version": job.version, "key": job.key},
             "metrics": [clean(metric.describe()) | {"key": self.keys[metric.name]} for metric in job.metrics],
             "judge": judge, "prices": job.prices or None, "settings": settings,
             "versions": versions(),
         }  # fmt: skip
 
-    def _end(self, status: str) -> None:
+    def _finish(self, status: str) -> None:
         """Complete the manifest with what was done and what all rows took, save, and let go of the folder."""
         cells = [cell for row in self.rows for cell in row.cells.values()]
         parts: dict[str, list[Any]] = {"pipeline": [row.output for row in self.rows], "judge": cells}
@@ -259,8 +262,8 @@ class Run:
             "status": status, "ended": _now(), "stopped_by": self.stopped,
             "done": {name: getattr(self, name) for name in names},
             "usage": {
-                part: {"calls": sum(each.calls for each in of), "tokens": sum(each.tokens for each in of)}
-                for part, of in parts.items()
+                part: {"calls": sum(item.calls for item in items), "tokens": sum(item.tokens for item in items)}
+                for part, items in parts.items()
             },
         }  # fmt: skip
         if self.folder is not None:
@@ -268,7 +271,7 @@ class Run:
             self.folder.close()
 
 
-async def _answer(ask: Callable[[Example], Awaitable[Any]], example: Example) -> Output:
+async def _ask_output(ask: Callable[[Example], Awaitable[Any]], example: Example) -> Output:
     output = Output.of(await ask(example))
     output.to_json()  # what cannot be written down is a fault of this row, and ends no run
     return output
@@ -276,15 +279,15 @@ async def _answer(ask: Callable[[Example], Awaitable[Any]], example: Example) ->
 
 def _metric_key(metric: Metric, judge: dict[str, Any] | None) -> str:
     """A hash of a metric's name and settings, and of the part of the judge's fingerprint that decides it."""
-    settings, asks = metric.settings(), metric.needs_judge or metric.needs_embeddings
-    asked = dict(judge or {}) if asks else {}
+    settings, needs_model = metric.settings(), metric.needs_judge or metric.needs_embeddings
+    used = dict(judge or {}) if needs_model else {}
     if not metric.needs_embeddings:
-        asked.pop("embeddings", None)
-    if (names := settings.get("prompts")) and asked.get("prompts"):  # it depends on no other
-        own = {key: each for key, each in asked["prompts"].items() if key.partition(".")[0] in names}
-        asked["prompts"] = own
+        used.pop("embeddings", None)
+    if (names := settings.get("prompts")) and used.get("prompts"):  # it depends on no other
+        prompts = {key: item for key, item in used["prompts"].items() if key.partition(".")[0] in names}
+        used["prompts"] = prompts
     kind = f"{type(metric).__module__}.{type(metric).__qualname__}"
-    return digest({"name": metric.name, "class": kind, "settings": settings, "judge": asked})
+    return digest({"name": metric.name, "class": kind, "settings": settings, "judge": used})
 
 
 def _now() -> str:
@@ -293,8 +296,8 @@ def _now() -> str:
 
 def versions() -> dict[str, str]:
     """Versions of the packages that decide results; those that are not installed are left out."""
-    found = {"python": platform.python_version()}
+    by_package = {"python": platform.python_version()}
     for name in ("rag-kit", "ragas", "ir-measures", "langchain-core", "langgraph", "openai", "numpy"):
         with suppress(PackageNotFoundError):
-            found[name] = version(name)
-    return found
+            by_package[name] = version(name)
+    return by_package

@@ -27,13 +27,13 @@ def read_beir(folder: Path | str, split: str = "test") -> tuple[str, list[Exampl
     folder = as_path(folder, "folder")
     if not folder.is_dir():
         raise InvalidInputError(f"{str(folder)!r} is not a folder; give the folder of a retrieval data set")
-    files = [_required(folder, name, f"{name}.gz") for name in ("corpus.jsonl", "queries.jsonl")]
-    qrels_file = _required(folder, "qrels.tsv", f"qrels/{split}.tsv")
+    files = [_require_file(folder, name, f"{name}.gz") for name in ("corpus.jsonl", "queries.jsonl")]
+    qrels_file = _require_file(folder, "qrels.tsv", f"qrels/{split}.tsv")
     qa_file = find_file(folder, "qa.jsonl", "qa.jsonl.gz")
-    corpus = {key: _document(where, key, record) for where, key, record in _records(files[0], "_id")}
+    corpus = {key: _passage_of(where, key, record) for where, key, record in _id_records(files[0], "_id")}
     queries = {
         key: text_of(record.get("text"), f"{where}: 'text'")
-        for where, key, record in _records(files[1], "_id")
+        for where, key, record in _id_records(files[1], "_id")
     }
     qrels = _read_qrels(qrels_file, queries)
     gold = _read_gold(qa_file, corpus) if qa_file else {}
@@ -51,7 +51,7 @@ def read_beir(folder: Path | str, split: str = "test") -> tuple[str, list[Exampl
     return folder.resolve().name, examples, list(corpus.values())
 
 
-def _required(folder: Path, *names: str) -> Path:
+def _require_file(folder: Path, *names: str) -> Path:
     path = find_file(folder, *names)
     if path is None:
         raise InvalidInputError(
@@ -61,7 +61,7 @@ def _required(folder: Path, *names: str) -> Path:
     return path
 
 
-def _records(path: Path, id_name: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def _id_records(path: Path, id_name: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Place, id and other fields of each record."""
     seen: set[str] = set()
     for where, record in read_jsonl(path):
@@ -72,7 +72,7 @@ def _records(path: Path, id_name: str) -> Iterator[tuple[str, str, dict[str, Any
         yield where, key, record
 
 
-def _document(where: str, key: str, record: dict[str, Any]) -> Passage:
+def _passage_of(where: str, key: str, record: dict[str, Any]) -> Passage:
     """Title, a newline and text; the text alone where there is no title."""
     title, text = record.pop("title", None) or "", record.pop("text", None)
     if not isinstance(title, str) or not isinstance(text, str):
@@ -87,6 +87,7 @@ def _document(where: str, key: str, record: dict[str, Any]) -> Passage:
 def _example(
     key: str, question: str, grades: Mapping[str, int], gold: dict[str, Any], corpus: Mapping[str, Passage]
 ) -> Example:
+    """The example of a query: its graded documents, best first, and what the gold answers give."""
     best = sorted((doc for doc, grade in grades.items() if grade > 0), key=lambda doc: -grades[doc])
     metadata = gold.get("metadata", {})
     tags = {"language": detect_language(question)}
@@ -102,13 +103,8 @@ def _read_qrels(path: Path, queries: Mapping[str, str]) -> dict[str, dict[str, i
     qrels: dict[str, dict[str, int]] = {}
     for number, line in read_lines(path):
         where, cells = f"{path.name}:{number}", line.rstrip("\r\n").split("\t")
-        header = (
-            len(cells) == 3
-            and number == 1
-            and cells[0] not in queries
-            and not cells[-1].lstrip("-").isdigit()
-        )
-        if header or not line.strip():
+        is_header = number == 1 and cells[0] not in queries and not cells[-1].lstrip("-").isdigit()
+        if (is_header and len(cells) == 3) or not line.strip():
             continue
         if len(cells) != 3 or not re.fullmatch(r"\s*-?\d{1,9}\s*", cells[2]):
             raise InvalidInputError(
@@ -123,27 +119,27 @@ def _read_qrels(path: Path, queries: Mapping[str, str]) -> dict[str, dict[str, i
 def _read_gold(path: Path, corpus: Mapping[str, Passage]) -> dict[str, dict[str, Any]]:
     """Query id -> the fields of its example that the gold answers give."""
     gold: dict[str, dict[str, Any]] = {}
-    for where, key, record in _records(path, "id"):
-        answers = _take_list(record, "answers", str, where)
-        doc_ids = _take_list(record, "doc_ids", str, where)
-        starts = _take_list(record, "answer_starts", int, where)
+    for where, key, record in _id_records(path, "id"):
+        answers = _pop_list(record, "answers", str, where)
+        doc_ids = _pop_list(record, "doc_ids", str, where)
+        starts = _pop_list(record, "answer_starts", int, where)
         if unknown := [each for each in doc_ids if each not in corpus]:
             raise InvalidInputError(
                 f"{where} names documents that the corpus does not hold: {first_few(unknown)}"
             )
-        found = [corpus[each] for each in doc_ids]
+        docs = [corpus[each] for each in doc_ids]
         long = next((record[n] for n in ("reference", "long_answer") if isinstance(record.get(n), str)), None)
         gold[key] = {
             "reference": long or next(iter(answers), None),
             "answers": tuple(answers),
-            "spans": _spans_at(answers, starts, found, where) if starts else _spans_found(answers, found),
+            "spans": _spans_at(answers, starts, docs, where) if starts else _find_spans(answers, docs),
             "answerable": bool(answers),
             "metadata": record,
         }
     return gold
 
 
-def _take_list(record: dict[str, Any], key: str, kind: type, where: str) -> list[Any]:
+def _pop_list(record: dict[str, Any], key: str, kind: type, where: str) -> list[Any]:
     value = record.pop(key, None)
     if value is None:
         return []
@@ -170,7 +166,7 @@ def _spans_at(
     return spans
 
 
-def _spans_found(answers: Sequence[str], documents: Sequence[Passage]) -> list[GoldSpan]:
+def _find_spans(answers: Sequence[str], documents: Sequence[Passage]) -> list[GoldSpan]:
     """Every place where an answer stands verbatim in a gold document, not inside a longer word or number."""
     spans: list[GoldSpan] = []
     for answer in dict.fromkeys(answer.strip() for answer in answers):
@@ -178,8 +174,8 @@ def _spans_found(answers: Sequence[str], documents: Sequence[Passage]) -> list[G
             continue
         pattern = re.compile(_edge(answer[0], "<!") + re.escape(answer) + _edge(answer[-1], "!"))
         for document in documents:
-            found = pattern.finditer(document.text)
-            spans += [GoldSpan(document.id, answer, match.start()) for match in found]
+            matches = pattern.finditer(document.text)
+            spans += [GoldSpan(document.id, answer, match.start()) for match in matches]
     return spans
 
 

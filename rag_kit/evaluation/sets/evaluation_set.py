@@ -76,7 +76,7 @@ class EvaluationSet(Sequence[Example]):
     def __getitem__(self, key: int | str | slice) -> Any:
         """The example of an id or a place; a slice is a set."""
         if isinstance(key, slice):
-            return self._of(self.examples[key])
+            return self._part_of(self.examples[key])
         if isinstance(key, str):
             if key not in self._places:
                 raise KeyError(f"{self.name!r} has no example with the id {key!r:.80}")
@@ -87,8 +87,8 @@ class EvaluationSet(Sequence[Example]):
         return value in self._places if isinstance(value, str) else value in self.examples
 
     def __eq__(self, other: object) -> bool:
-        mine = (self.name, self.examples, self.corpus)
-        return isinstance(other, EvaluationSet) and mine == (other.name, other.examples, other.corpus)
+        content = (self.name, self.examples, self.corpus)
+        return isinstance(other, EvaluationSet) and content == (other.name, other.examples, other.corpus)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -96,8 +96,8 @@ class EvaluationSet(Sequence[Example]):
         """The examples that a function says yes to, and that have these tags."""
         if not callable(wanted) and wanted is not None:
             raise InvalidInputError(f"wanted is {wanted!r:.80}; give a function of an example, or tags")
-        kept = (each for each in self.examples if tags.items() <= each.tags.items())
-        return self._of(each for each in kept if wanted is None or wanted(each))
+        tagged = (each for each in self.examples if tags.items() <= each.tags.items())
+        return self._part_of(each for each in tagged if wanted is None or wanted(each))
 
     def slices(self, by: str | Callable[[Example], object]) -> dict[str, EvaluationSet]:
         """The set in parts: one for each value of a tag, or of what a function says; ``""`` where there is none."""
@@ -105,7 +105,7 @@ class EvaluationSet(Sequence[Example]):
         for example in self.examples:
             value = example.tags.get(by, "") if isinstance(by, str) else by(example)
             groups.setdefault("" if value is None else str(value), []).append(example)
-        return {value: self._of(found) for value, found in groups.items()}
+        return {value: self._part_of(found) for value, found in groups.items()}
 
     def sample(self, n: int, seed: int = 0) -> EvaluationSet:
         """So many examples, drawn without replacement, in the order of the set.
@@ -117,8 +117,8 @@ class EvaluationSet(Sequence[Example]):
         """
         if type(n) is not int or not 0 <= n <= len(self):
             raise InvalidInputError(f"n is {n!r}; {self.name!r} has {len(self)} examples: give 0 to as many")
-        drawn = set(sorted(self._places, key=lambda key: _rank(key, seed))[:n])
-        return self._of(example for example in self.examples if example.id in drawn)
+        drawn = set(sorted(self._places, key=lambda key: _draw_rank(key, seed))[:n])
+        return self._part_of(example for example in self.examples if example.id in drawn)
 
     def fingerprint(self) -> str:
         """SHA-256 of all examples and the corpus, whatever their order; the name is no part of it."""
@@ -136,8 +136,8 @@ class EvaluationSet(Sequence[Example]):
 
         if self.corpus is None:
             raise InvalidInputError(f"the set {self.name!r} has no corpus; give one with corpus=")
-        made = ((p, {"corpus_id": p.id, **p.metadata}) for p in self.corpus)
-        return [Document(id=p.id, page_content=p.text, metadata=metadata) for p, metadata in made]
+        pairs = ((p, {"corpus_id": p.id, **p.metadata}) for p in self.corpus)
+        return [Document(id=p.id, page_content=p.text, metadata=metadata) for p, metadata in pairs]
 
     @classmethod
     def load(
@@ -166,7 +166,7 @@ class EvaluationSet(Sequence[Example]):
         if not path.is_dir():
             if split is not None:
                 raise InvalidInputError(f"{path.name!r} is read without a split; split is for a folder")
-            return cls._made(files.read_records(path), columns, name, path.name)
+            return cls._from_records(files.read_records(path), columns, name, path.name)
         if not files.find_file(path, "queries.jsonl", "queries.jsonl.gz"):
             return cls.from_huggingface(path, columns=columns, name=name, split=split)
         if columns:
@@ -181,7 +181,7 @@ class EvaluationSet(Sequence[Example]):
         cls, frame: Any, *, columns: ColumnNames | None = None, name: str = "frame"
     ) -> EvaluationSet:
         """Read a pandas frame, one example a row; empty cells count as missing. ``columns`` as in `load`."""
-        return cls._made(files.frame_records(frame, "the frame"), columns, name, "the frame")
+        return cls._from_records(files.frame_records(frame, "the frame"), columns, name, "the frame")
 
     @classmethod
     def from_huggingface(
@@ -201,7 +201,7 @@ class EvaluationSet(Sequence[Example]):
             MissingExtraError: If ``datasets`` is not installed.
         """
         label, records = files.huggingface_records(source, name, split)
-        return cls._made(records, columns, label, label)
+        return cls._from_records(records, columns, label, label)
 
     @classmethod
     def from_feedback(cls, path: Path | str, *, name: str | None = None) -> EvaluationSet:
@@ -222,7 +222,7 @@ class EvaluationSet(Sequence[Example]):
         """
         path = files.as_path(path, "path")
         records = files.read_records(path)
-        return cls(name or _stem(path.name), feedback_examples(records, path.name))
+        return cls(name or _set_name(path.name), feedback_examples(records, path.name))
 
     def save(self, path: Path | str) -> Path:
         """Write the set as JSON Lines, as a whole or not at all; `load` gives back an equal one.
@@ -236,7 +236,7 @@ class EvaluationSet(Sequence[Example]):
         path = files.as_path(path, "path")
         if path.suffix != ".jsonl":
             raise InvalidInputError(f"the name is {path.name!r}; give one that ends in .jsonl")
-        header: dict[str, Any] = {} if self.name == _stem(path.name) else {"name": self.name}
+        header: dict[str, Any] = {} if self.name == _set_name(path.name) else {"name": self.name}
         if self.corpus is not None:
             header["corpus"] = len(self.corpus)
         passages = [{"id": p.id, "text": p.text, "metadata": dict(p.metadata)} for p in self.corpus or ()]
@@ -246,14 +246,15 @@ class EvaluationSet(Sequence[Example]):
         return path
 
     @classmethod
-    def _made(
+    def _from_records(
         cls, records: Iterable[files.Record], columns: ColumnNames | None, name: str | None, source: str
     ) -> EvaluationSet:
+        """The set of these records; what `save` added to them becomes its name and corpus."""
         header: dict[str, Any] = {}
         passages: list[Passage] = []
-        found = list(read_examples(part_saved(records, header, passages), columns, source))
+        examples = list(read_examples(part_saved(records, header, passages), columns, source))
         corpus = passages if passages or "corpus" in header else None
-        return cls(name or header.get("name") or _stem(source), found, corpus=corpus)
+        return cls(name or header.get("name") or _set_name(source), examples, corpus=corpus)
 
     def __repr__(self) -> str:
         corpus = "" if self.corpus is None else f", {len(self.corpus)} passages"
@@ -266,17 +267,17 @@ class EvaluationSet(Sequence[Example]):
         columns = ["id", "question", "reference"]
         return Table(columns, rows, heading=heading, width=160, most=10).html()
 
-    def _of(self, examples: Iterable[Example]) -> EvaluationSet:
+    def _part_of(self, examples: Iterable[Example]) -> EvaluationSet:
         part = EvaluationSet(self.name, examples)
         part.corpus = self.corpus
         return part
 
 
-def _rank(key: str, seed: int) -> bytes:
+def _draw_rank(key: str, seed: int) -> bytes:
     """A place in a draw that depends on the id and the seed alone: no generator's stream could change it."""
     return hashlib.sha256(f"{seed}:{key}".encode("utf-8", "surrogatepass")).digest()
 
 
-def _stem(name: str) -> str:
+def _set_name(name: str) -> str:
     """The name of a set from that of its file: without the ending, and without ``.gz``."""
     return Path(name.removesuffix(".gz")).stem

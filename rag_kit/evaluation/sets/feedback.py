@@ -71,16 +71,16 @@ def feedback_examples(records: Iterable[Record], source: str) -> list[Example]:
         run = {name: plain_cell(cell) for name, cell in record.items()}
         if table:
             run = {name: spelled_out(cell, f"{where}: {name}") for name, cell in run.items()}
-        question, history = _asked(run, where)
+        question, history = _read_question(run, where)
         case = cases.setdefault(made_id(fold(question).strip(), fold(str(history))), _Case(question, history))
-        if run_id := _first(run, ("run_id", "trace_id", "id")):
+        if run_id := _first_value(run, ("run_id", "trace_id", "id")):
             case.runs.append(str(run_id))
-        answer = _answered(_first(run, _ANSWER), where)
-        for rating in _ratings(run):
-            case.comments += [str(comment)] if (comment := _first(rating, _COMMENTS)) else []
-            if wished := _first(rating, _CORRECTIONS):
-                case.corrections.append(text_of(_answered(wished, where), f"{where}: the correction"))
-            if (liked := _is_liked(_first(rating, _THUMBS), where)) is not None:
+        answer = _read_answer(_first_value(run, _ANSWER), where)
+        for rating in _read_ratings(run):
+            case.comments += [str(comment)] if (comment := _first_value(rating, _COMMENTS)) else []
+            if wished := _first_value(rating, _CORRECTIONS):
+                case.corrections.append(text_of(_read_answer(wished, where), f"{where}: the correction"))
+            if (liked := _is_liked(_first_value(rating, _THUMBS), where)) is not None:
                 (case.liked if liked else case.rejected)[answer] += 1
     rated = [case for case in cases.values() if case.liked or case.rejected or case.corrections]
     if not rated:
@@ -88,16 +88,16 @@ def feedback_examples(records: Iterable[Record], source: str) -> list[Example]:
     return [case.example() for case in rated]
 
 
-def _asked(run: Mapping[str, Any], where: str) -> tuple[str, list[dict[str, str]]]:
+def _read_question(run: Mapping[str, Any], where: str) -> tuple[str, list[dict[str, str]]]:
     """Question and earlier turns of a run."""
-    inputs, history = _first(run, _QUESTION), run.get("history")
+    inputs, history = _first_value(run, _QUESTION), run.get("history")
     if isinstance(inputs, Mapping):
-        history = _first(inputs, ("history", "chat_history")) or history
-        inputs = _first(inputs, _QUESTION)
+        history = _first_value(inputs, ("history", "chat_history")) or history
+        inputs = _first_value(inputs, _QUESTION)
     if isinstance(inputs, list):
         talk = inputs[0] if len(inputs) == 1 and isinstance(inputs[0], list) else inputs
-        asked = [place for place, item in enumerate(talk) if message(item)[0] == "question"]
-        history, inputs = (talk[: asked[-1]], message(talk[asked[-1]])[1]) if asked else (None, None)
+        places = [place for place, item in enumerate(talk) if message(item)[0] == "question"]
+        history, inputs = (talk[: places[-1]], message(talk[places[-1]])[1]) if places else (None, None)
     if not isinstance(inputs, str) or not inputs.strip():
         raise InvalidInputError(
             f"{where}: the run has no question; give inputs with question, input, query or messages "
@@ -106,42 +106,39 @@ def _asked(run: Mapping[str, Any], where: str) -> tuple[str, list[dict[str, str]
     return inputs.strip(), turns_of(history, where) if history else []
 
 
-def _answered(outputs: Any, where: str) -> str:
+def _read_answer(outputs: Any, where: str) -> str:
     """The text of an answer, without the marks of citations, which belong to the passages of that run; may be blank."""
-    found = (_first(outputs, _ANSWER) if outputs else "") if isinstance(outputs, Mapping) else outputs
-    if isinstance(found, list):
-        said = [message(item) for item in found]
-        known = not said or any(role for role, _ in said)
-        found = next((text for role, text in reversed(said) if role == "answer"), "" if known else None)
-    elif isinstance(found, Mapping):
-        found = message(found)[1]
-    if found is None and outputs is not None:
+    answer = (_first_value(outputs, _ANSWER) if outputs else "") if isinstance(outputs, Mapping) else outputs
+    if isinstance(answer, list):
+        turns = [message(item) for item in answer]
+        valid = not turns or any(role for role, _ in turns)
+        answer = next((text for role, text in reversed(turns) if role == "answer"), "" if valid else None)
+    elif isinstance(answer, Mapping):
+        answer = message(answer)[1]
+    if answer is None and outputs is not None:
         raise InvalidInputError(
             f"{where}: in {outputs!r:.120} there is no answer; give a text, or an object with one of "
             f"{', '.join(_ANSWER)}"
         )
-    return renumbered(str(found or ""), {}).strip()
+    return renumbered(str(answer or ""), {}).strip()
 
 
-def _ratings(run: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _read_ratings(run: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The ratings of a run, one mapping each; those of automatic evaluators only where no person rated it."""
-    thumbs = _first(run, _THUMBS)
+    thumbs = _first_value(run, _THUMBS)
     if isinstance(thumbs, list):
         entries = [item if isinstance(item, Mapping) else {"score": item} for item in thumbs]
     else:
-        known = isinstance(thumbs, Mapping) and {*_THUMBS, *_CORRECTIONS, *_COMMENTS} & set(thumbs)
-        entries = [{**run, **dict.fromkeys(_THUMBS), **thumbs} if known else run]
-    people = [each for each in entries if re.search("user|thumb", str(each.get("key")).casefold())]
+        is_rating = isinstance(thumbs, Mapping) and {*_THUMBS, *_CORRECTIONS, *_COMMENTS} & set(thumbs)
+        entries = [{**run, **dict.fromkeys(_THUMBS), **thumbs} if is_rating else run]
+    people = [entry for entry in entries if re.search("user|thumb", str(entry.get("key")).casefold())]
     return people or entries
 
 
 def _is_liked(thumb: Any, where: str) -> bool | None:
-    word = (
-        str(thumb)
-        .strip("\ufe0f\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff ")
-        .casefold()
-        .replace("s-", "s_")
-    )
+    """Whether a thumb is up; ``None`` where there is none."""
+    skin_tones = "\ufe0f\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
+    word = str(thumb).strip(f"{skin_tones} ").casefold().replace("s-", "s_")
     if thumb is None or word in _UP or word in _DOWN:
         return None if thumb is None else word in _UP
     raise InvalidInputError(
@@ -149,5 +146,5 @@ def _is_liked(thumb: Any, where: str) -> bool | None:
     )
 
 
-def _first(record: Mapping[str, Any], names: Iterable[str]) -> Any:
+def _first_value(record: Mapping[str, Any], names: Iterable[str]) -> Any:
     return next((record[name] for name in names if record.get(name) is not None), None)

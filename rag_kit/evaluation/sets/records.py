@@ -58,19 +58,19 @@ def read_examples(
 
     ``columns`` is as in `EvaluationSet.load`; ``source`` is what the records are from, for messages.
     """
-    named = _checked(columns)
+    named = _check_columns(columns)
     places: dict[str, str] = {}
     seen: dict[str, None] = {}
     for where, record in records:
         seen.update(dict.fromkeys(map(str, record)))
-        fields = _fields(record, named, where)
+        fields = _read_fields(record, named, where)
         key = fields.get("id") or made_id(fields["question"], fields.get("reference"))
         if "id" in fields and key in places:
             raise InvalidInputError(
                 f"{where}: the id {key!r:.80} is that of {places[key]} too; ids must be unique"
             )
         numbered = (f"{key}-{number}" for number in count(2))
-        key = key if key not in places else next(each for each in numbered if each not in places)
+        key = key if key not in places else next(free_key for free_key in numbered if free_key not in places)
         places[key] = where
         try:
             yield Example(**{**fields, "id": key})
@@ -78,17 +78,17 @@ def read_examples(
             raise InvalidInputError(f"{where}: {error}") from error
     if not places:
         raise InvalidInputError(f"{source} holds no record; there is nothing to evaluate with")
-    for field, name in ((field, name) for field, given in named.items() for name in _listed(given)):
+    for field, name in ((field, name) for field, column in named.items() for name in _column_names(column)):
         if name not in seen:
             known = first_few(seen, 20)
             raise InvalidInputError(f"{source} has no column {name!r} (for {field}); its columns are {known}")
 
 
-def _listed(column: Any) -> list[str]:
+def _column_names(column: Any) -> list[str]:
     return [column] if isinstance(column, str) else list(column or ())
 
 
-def _checked(columns: Mapping[str, Any] | None) -> dict[str, Any]:
+def _check_columns(columns: Mapping[str, Any] | None) -> dict[str, Any]:
     for field, name in (
         columns if isinstance(columns, Mapping) else {"": columns} if columns else {}
     ).items():
@@ -122,23 +122,24 @@ def corpus_passages(corpus: Iterable[Passage | Document | str]) -> tuple[Passage
     """Passages, documents or texts as the corpus of a set."""
     from langchain_core.documents import Document
 
-    found: dict[str, Passage] = {}
+    by_id: dict[str, Passage] = {}
     for item in [None] if isinstance(corpus, str) or not isinstance(corpus, Iterable) else corpus:
-        each = Document(page_content=item) if isinstance(item, str) else item
-        if not isinstance(each, (Passage, Document)):
+        entry = Document(page_content=item) if isinstance(item, str) else item
+        if not isinstance(entry, (Passage, Document)):
             raise InvalidInputError(
                 f"the corpus is {corpus!r:.80}; give a list of passages, documents or texts"
             )
-        passage = each if isinstance(each, Passage) else Passage.of(each)
+        passage = entry if isinstance(entry, Passage) else Passage.of(entry)
         passage = Passage(passage.id, passage.text, to_plain(passage.metadata))  # provenance is of a search
-        if found.setdefault(passage.id, passage).text != passage.text:
+        if by_id.setdefault(passage.id, passage).text != passage.text:
             raise InvalidInputError(
                 f"two passages of the corpus have the id {passage.id!r:.80} and different texts; ids must be unique"
             )
-    return tuple(found.values())
+    return tuple(by_id.values())
 
 
-def _fields(record: Mapping[str, Any], named: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _read_fields(record: Mapping[str, Any], named: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """The fields of the example that a record makes; columns that are no field become metadata."""
     if not named and {"id", "question"} <= set(record) <= set(FIELDS):
         try:  # as save() writes it: nothing is to be guessed, nothing is lost
             Example(**record)
@@ -146,46 +147,46 @@ def _fields(record: Mapping[str, Any], named: Mapping[str, Any], where: str) -> 
         except InvalidInputError:
             pass
     row = {str(name): cell for name, value in record.items() if (cell := plain_cell(value)) is not None}
-    usual = {_folded(name): name for name in reversed(row)}
-    taken = {field: name for field in FIELDS if (name := _column(field, named, usual)) in row}
-    if "question" not in taken:
+    usual = {_fold_name(name): name for name in reversed(row)}
+    columns = {field: name for field in FIELDS if (name := _find_column(field, named, usual)) in row}
+    if "question" not in columns:
         raise InvalidInputError(
             f"{where}: there is no question; the filled columns are {first_few(row, 20)}. "
             'Name the one that holds it: columns={"question": "..."} (--column question=...)'
         )
-    fields = {field: field_value(field, row[name], f"{where}: {name}") for field, name in taken.items()}
+    fields = {field: field_value(field, row[name], f"{where}: {name}") for field, name in columns.items()}
     answer = fields.get("reference")
     if isinstance(answer, list):  # a column of answers: the first is the reference, all are accepted
         fields["reference"] = answer[0] if answer else None
         fields.setdefault("answers", answer)
-    elif answer and not {"reference", "answers"} & set(named) and _is_short(taken["reference"], answer):
+    elif answer and not {"reference", "answers"} & set(named) and _is_short(columns["reference"], answer):
         fields.setdefault("answers", [answer])
-    used = set(taken.values())
+    used = set(columns.values())
     if "answerable" not in fields and (name := next((usual[n] for n in _UNANSWERABLE if n in usual), None)):
         fields["answerable"] = not field_value("answerable", row[name], f"{where}: {name}")
         used.add(name)
-    listed = named.get("tags", [usual[name] for name in _TAGS if name in usual]) or ()
-    if not isinstance(listed, str):
-        tags = {name: str(row[name]) for name in listed if isinstance(row.get(name), (str, int, float))}
+    tag_columns = named.get("tags", [usual[name] for name in _TAGS if name in usual]) or ()
+    if not isinstance(tag_columns, str):
+        tags = {name: str(row[name]) for name in tag_columns if isinstance(row.get(name), (str, int, float))}
         fields["tags"] = {**tags, **fields.get("tags", {})}
         used.update(tags)
     rest = {name: cell for name, cell in row.items() if name not in used}
     return {**fields, "metadata": {**rest, **fields.get("metadata", {})}}
 
 
-def _column(field: str, named: Mapping[str, Any], usual: Mapping[str, str]) -> Any:
+def _find_column(field: str, named: Mapping[str, Any], usual: Mapping[str, str]) -> Any:
     """The name of a field's column: the one that is named, else the first usual one that is filled."""
     if field in named:
         return named[field] if isinstance(named[field], str) else None
-    found = (usual[name] for name in USUAL[field] if name in usual)
-    return next((name for name in found if name not in named.values()), None)
+    candidates = (usual[name] for name in USUAL[field] if name in usual)
+    return next((name for name in candidates if name not in named.values()), None)
 
 
 def _is_short(name: str, answer: str) -> bool:
-    return _folded(name) in _ANSWER and len(answer.strip()) <= _SHORT
+    return _fold_name(name) in _ANSWER and len(answer.strip()) <= _SHORT
 
 
-def _folded(name: str) -> str:
+def _fold_name(name: str) -> str:
     return name.strip().casefold().replace("-", "_").replace(" ", "_")
 
 

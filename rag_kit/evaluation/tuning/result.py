@@ -75,34 +75,34 @@ class TuningResult(Printed):
             InvalidInputError: If there is no search in the folder, or it is damaged.
         """
         path = Path(folder) / FILE
-        found = cls(Path(folder), open_study(path)) if path.is_file() else None
-        if found is None or "search" not in found.study.user_attrs or not found.trials:
+        result = cls(Path(folder), open_study(path)) if path.is_file() else None
+        if result is None or "search" not in result.study.user_attrs or not result.trials:
             raise InvalidInputError(
                 f"{str(folder)!r} holds no {FILE} with a setting; give the folder that tune got as out"
             )
-        return found
+        return result
 
     @cached_property
     def records(self) -> dict[str, dict[str, Any]]:
         """By `record_name`: of finished trials what the study keeps, of the others what their folders hold."""
-        found = {
+        by_name = {
             record_name(trial.user_attrs["settings"], "search"): dict(trial.user_attrs)
             for trial in self.study.get_trials(deepcopy=False)
         }
         for path in sorted(self.folder.glob("*-s*")):
-            if path.name not in found:
+            if path.name not in by_name:
                 try:
-                    found[path.name] = record_of(Results.load(path))
+                    by_name[path.name] = record_of(Results.load(path))
                 except (InvalidInputError, LookupError, ValueError, TypeError):
                     continue  # killed before its first row: what can be read of it is when it is asked again
-        return found
+        return by_name
 
     @property
     def trials(self) -> tuple[Trial, ...]:
         """The settings tried, in order, unfinished ones last; the first is the default."""
-        searched = [each for name, each in self.records.items() if name.endswith("-search")]
-        ordered = sorted(searched, key=lambda each: "state" not in each)
-        return tuple(Trial(number, **each) for number, each in enumerate(ordered))
+        searched = [record for name, record in self.records.items() if name.endswith("-search")]
+        ordered = sorted(searched, key=lambda record: "state" not in record)
+        return tuple(Trial(number, **record) for number, record in enumerate(ordered))
 
     @cached_property
     def setup(self) -> Mapping[str, Any]:
@@ -205,9 +205,9 @@ class TuningResult(Printed):
     def _printed(self) -> tuple[str, list[Table], list[str]]:
         took = f"{self.usage['calls']} model calls, {self.usage['seconds']:.0f} s"
         ending = f"ended: {self.stopped}; {len(self.trials)} settings; {took}"
-        return self.verdict, [self._table()], [ending, *self.notes]
+        return self.verdict, [self._trials_table()], [ending, *self.notes]
 
-    def _table(self) -> Table:
+    def _trials_table(self) -> Table:
         """Rows of the best settings, complete ones first; the default setting is always among them."""
         sign = -1.0 if self.setup["higher_is_better"] else 1.0
         ranked = sorted(self.trials, key=lambda t: (t.state != "complete", sign * (t.value or 0.0), t.number))
@@ -247,9 +247,9 @@ def record_name(settings: Mapping[str, Any], part: str) -> str:
 
 def record_of(results: Results) -> dict[str, Any]:
     """What the results of a setting say: its scores, and what they took."""
-    parts: list[Any] = [each for row in results.rows for each in (row.output, *row.cells.values())]
+    parts: list[Any] = [part for row in results.rows for part in (row.output, *row.cells.values())]
     return {
         "settings": json.loads(results.manifest["pipeline"]["version"]),
         "scores": results.values(results.metrics[0]), "asked": len(results),
-        "calls": sum(each.calls for each in parts), "tokens": sum(each.tokens for each in parts),
+        "calls": sum(part.calls for part in parts), "tokens": sum(part.tokens for part in parts),
     }  # fmt: skip

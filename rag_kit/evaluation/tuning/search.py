@@ -104,7 +104,7 @@ async def atune(
             f"none of the {len(given)} examples has what {the_metric.name} reads "
             f"({', '.join(sorted(the_metric.example_needs))}); give examples with it, or another metric"
         )
-    parts = _parts(examples, set_aside, seed)
+    parts = _split(examples, set_aside, seed)
     counts = {"search": len(parts[0]), "set_aside": len(parts[1]), "left_out": len(given) - len(examples)}
     header = {  # what must be the same for a search to be resumed
         "version": 5, "metric": the_metric.name, "metric_settings": to_plain(the_metric.settings()),
@@ -120,7 +120,7 @@ async def atune(
     try:
         search = Sitting(
             make=make_pipeline, space=the_space, metric=the_metric, parts=parts, folder=folder,
-            study=await run_in_thread(_opened, log, folder, header), n_trials=n_trials, caps=caps,
+            study=await run_in_thread(_prepare_study, log, folder, header), n_trials=n_trials, caps=caps,
             pruning=pruning, seed=seed, progress=progress,
             arguments={"judge": judge, "timeout": timeout, "max_concurrency": max_concurrency},
         )  # fmt: skip
@@ -137,15 +137,15 @@ async def atune(
 tune = blocking(atune, "tune")
 
 
-def _parts(examples: Sequence[Example], set_aside: float, seed: int) -> tuple[list[Example], list[Example]]:
+def _split(examples: Sequence[Example], set_aside: float, seed: int) -> tuple[list[Example], list[Example]]:
     """The questions to search with and those set aside, in the order of a draw; the same words stay on one side."""
 
-    def drawn(example: Example) -> str:
+    def draw_key(example: Example) -> str:
         return digest([seed, " ".join(example.question.casefold().split())])
 
-    ordered = sorted(examples, key=lambda each: (drawn(each), each.id))
+    ordered = sorted(examples, key=lambda each: (draw_key(each), each.id))
     cut = len(ordered) - round(set_aside * len(ordered))
-    while 0 < cut < len(ordered) and drawn(ordered[cut]) == drawn(ordered[cut - 1]):
+    while 0 < cut < len(ordered) and draw_key(ordered[cut]) == draw_key(ordered[cut - 1]):
         cut += 1
     searched, aside = ordered[:cut], ordered[cut:]
     if len(searched) < 2 or (set_aside and len(aside) < 2):
@@ -156,7 +156,7 @@ def _parts(examples: Sequence[Example], set_aside: float, seed: int) -> tuple[li
     return searched, aside
 
 
-def _opened(log: AppendLog, folder: Path, header: Mapping[str, Any]) -> Any:
+def _prepare_study(log: AppendLog, folder: Path, header: Mapping[str, Any]) -> Any:
     """The study of a folder that is locked.
 
     Raises:
@@ -166,10 +166,10 @@ def _opened(log: AppendLog, folder: Path, header: Mapping[str, Any]) -> Any:
     log.release()
     (folder / f"{FILE}.lock").unlink(missing_ok=True)  # of Optuna, left by a kill; nobody else writes
     study = open_study(folder / FILE, "maximize" if header["higher_is_better"] else "minimize")
-    wanted, found = json.loads(json.dumps(header)), study.user_attrs.get("search")
-    if found is None and not study.get_trials(deepcopy=False):
-        study.set_user_attr("search", wanted)
-    elif other := [name for name in wanted if (found or {}).get(name) != wanted[name]]:
+    expected, stored = json.loads(json.dumps(header)), study.user_attrs.get("search")
+    if stored is None and not study.get_trials(deepcopy=False):
+        study.set_user_attr("search", expected)
+    elif other := [name for name in expected if (stored or {}).get(name) != expected[name]]:
         raise InvalidInputError(
             f"{str(folder)!r} holds another search: not the same {', '.join(other)}; give another folder as out, or "
             "the same arguments as before to resume it"

@@ -62,7 +62,7 @@ class Sitting:
 
     async def run(self) -> TuningResult:
         """Search, then judge the winner."""
-        await run_in_thread(self._read)
+        await run_in_thread(self._read_study)
         try:
             ended = await self._try_settings()
         except _Ended as reason:
@@ -72,11 +72,11 @@ class Sitting:
         except (_Ended, _Failed) as reason:
             ended = f"{ended}; the winner could not be judged on all questions set aside: {reason}"
         if ended != self._ended:
-            for name, value in (("elapsed", round(self._used["seconds"], 3)), ("ended", ended)):
+            for name, value in (("elapsed", round(self._usage["seconds"], 3)), ("ended", ended)):
                 await run_in_thread(self.study.set_user_attr, name, value)
         return self._found
 
-    def _read(self) -> None:
+    def _read_study(self) -> None:
         """Read what earlier sittings wrote; from then on, the study is only written to."""
         self._found = TuningResult(self.folder, self.study)
         # what the result reads from the file it reads now, off the event loop
@@ -85,7 +85,7 @@ class Sitting:
         self._began = time.monotonic() - before.get("elapsed", 0.0)
 
     @property
-    def _used(self) -> dict[str, Any]:
+    def _usage(self) -> dict[str, Any]:
         return {**self._found.counts, "seconds": time.monotonic() - self._began}
 
     @property
@@ -93,7 +93,7 @@ class Sitting:
         cap = self.caps["seconds"]
         return None if cap is None else max(0.0, cap - time.monotonic() + self._began)
 
-    def _asked(self, settings: Mapping[str, Any], part: str) -> int:
+    def _count_asked(self, settings: Mapping[str, Any], part: str) -> int:
         return int(self._records.get(record_name(settings, part), {}).get("asked", 0))
 
     async def _try_settings(self) -> str:
@@ -103,7 +103,7 @@ class Sitting:
             settings = await run_in_thread(self._propose, number)
             if settings is None:
                 return f"every setting of the space was tried ({number})"
-            trial = await self._try(number, settings)
+            trial = await self._try_setting(number, settings)
             failures = failures + 1 if trial.state == "failed" else 0
             if failures == _FAILURES:
                 return f"{_FAILURES} settings failed one after the other, the last one because {trial.reason}"
@@ -114,34 +114,34 @@ class Sitting:
         if number == 0:
             return self.space.default
         with quiet() as optuna:
-            known = self.study.get_trials(deepcopy=False)
+            trials = self.study.get_trials(deepcopy=False)
             memory = optuna.create_study(direction=self.study.direction.name.lower())
-            memory.add_trials(known)  # a copy: proposals leave no trace in the file
+            memory.add_trials(trials)  # a copy: proposals leave no trace in the file
             finite = all(getattr(each, "step", 1) for each in self.space.distributions.values())
-            tried = {label(trial.user_attrs["settings"]) for trial in known}
+            tried = {label(trial.user_attrs["settings"]) for trial in trials}
             for attempt in range(_ATTEMPTS + 1):
                 text = f"{self.seed}/{number}/{attempt}"
                 seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
                 memory.sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=_STARTUP)
                 if attempt == _ATTEMPTS and finite:  # it repeats itself: is a setting left?
                     memory.sampler = optuna.samplers.BruteForceSampler(seed=seed)
-                asked = memory.ask(self.space.distributions)
-                settings = self.space.setting(asked.params)
+                proposal = memory.ask(self.space.distributions)
+                settings = self.space.setting(proposal.params)
                 if label(settings) not in tried:
                     return settings
                 if attempt < _ATTEMPTS:  # the last sampler would stop a study that it has seen the end of
-                    memory.tell(asked, state=optuna.trial.TrialState.FAIL)
+                    memory.tell(proposal, state=optuna.trial.TrialState.FAIL)
         return None
 
-    async def _try(self, number: int, settings: dict[str, Any]) -> Trial:
+    async def _try_setting(self, number: int, settings: dict[str, Any]) -> Trial:
         """Evaluate a setting block after block of questions, and add its trial to the study."""
         state, reason, steps = "complete", "", {}
-        ends = _blocks(len(self.parts[0]))
+        ends = _block_ends(len(self.parts[0]))
         try:
             self._calls_left(settings, "search", ends[0])
-            pipeline = await self._pipeline(settings)
+            pipeline = await self._make_pipeline(settings)
             for end in ends:
-                results = await self._ask(pipeline, settings, "search", end, retry_errors=end == ends[0])
+                results = await self._evaluate(pipeline, settings, "search", end, retry_errors=end == ends[0])
                 self._check_coverage(results, end)
                 scores = results.values(self.metric.name)
                 steps[end] = statistics.fmean(scores.values())
@@ -154,12 +154,12 @@ class Sitting:
             if number == 0:
                 raise InvalidInputError(f"the default setting {settings!r:.300}: {error}") from error
             state, reason = "failed", str(error)
-        await run_in_thread(self._add, settings, state, reason, steps)
+        await run_in_thread(self._add_trial, settings, state, reason, steps)
         trial = self._found.trials[number]
-        self._report(trial)
+        self._report_trial(trial)
         return trial
 
-    def _add(self, settings: dict[str, Any], state: str, reason: str, steps: dict[int, float]) -> None:
+    def _add_trial(self, settings: dict[str, Any], state: str, reason: str, steps: dict[int, float]) -> None:
         """Write a finished trial to the study, with the scores that it is compared by."""
         name, nothing = record_name(settings, "search"), {"scores": {}, "asked": 0, "calls": 0, "tokens": 0}
         record = self._records.pop(name, nothing) | {"settings": settings, "state": state, "reason": reason}
@@ -170,13 +170,11 @@ class Sitting:
         with quiet():
             self.study.add_trial(trial)
         self._records[name] = record
-        self.study.set_user_attr("elapsed", round(self._used["seconds"], 3))
+        self.study.set_user_attr("elapsed", round(self._usage["seconds"], 3))
 
-    def _report(self, trial: Trial) -> None:
-        own, best = (
-            f"{each.value or 0:.4f} (setting {each.number})" for each in (trial, self._found.best_trial)
-        )
-        took = f"{self._used['calls']} calls, {self._used['seconds']:.0f} s"
+    def _report_trial(self, trial: Trial) -> None:
+        own, best = (f"{t.value or 0:.4f} (setting {t.number})" for t in (trial, self._found.best_trial))
+        took = f"{self._usage['calls']} calls, {self._usage['seconds']:.0f} s"
         line = f"{trial.state}: {own} on {trial.asked} questions; best {best} of {self.n_trials}; {took}"
         if callable(self.progress):
             self.progress(line)
@@ -186,12 +184,12 @@ class Sitting:
     def _check_coverage(self, results: Results, asked: int) -> None:
         """Fail a setting with too few values to be compared."""
         cells, default = results.cells(self.metric.name), record_name(self.space.default, "search")
-        wanted = sum(key in cells for key in self._records[default]["scores"])
-        found = len(results.values(self.metric.name))
-        if not found or found < _MIN_COVERAGE * wanted:
-            reasons = Counter(_plain(cell.reason) for cell in cells.values() if cell.value is None)
+        expected = sum(key in cells for key in self._records[default]["scores"])
+        with_value = len(results.values(self.metric.name))
+        if not with_value or with_value < _MIN_COVERAGE * expected:
+            reasons = Counter(_clean_reason(cell.reason) for cell in cells.values() if cell.value is None)
             raise _Failed(
-                f"{found} of {asked} questions have a value, with the default {wanted}: "
+                f"{with_value} of {asked} questions have a value, with the default {expected}: "
                 f"{reasons.most_common(1)[0][0] if reasons else 'no reason is known'}"
             )
 
@@ -199,13 +197,10 @@ class Sitting:
         self, settings: dict[str, Any], scores: Mapping[str, float], steps: Mapping[int, float]
     ) -> str:
         """Why the pruning rule gives a setting up; empty if it does not."""
+        if self.pruning == "paired":
+            return _explain_worse(self._found.best_trial.scores, scores, self.metric.higher_is_better)
         if isinstance(self.pruning, str):
-            worse = self.pruning == "paired"
-            return (
-                _worse_than(self._found.best_trial.scores, scores, self.metric.higher_is_better)
-                if worse
-                else ""
-            )
+            return ""
         trial = self.space.trial(settings, state="RUNNING", intermediate_values=dict(steps))
         given_up = self.pruning.prune(self.study, trial)
         return f"Optuna's {type(self.pruning).__name__} gave it up" if given_up else ""
@@ -217,11 +212,11 @@ class Sitting:
             return
         for trial in (self._found.trials[0], self._found.best_trial):
             settings = dict(trial.settings)
-            if self._asked(settings, "set_aside") != total:
-                made = await self._pipeline(settings)
-                await self._ask(made, settings, "set_aside", total, retry_errors=True)
+            if self._count_asked(settings, "set_aside") != total:
+                pipeline = await self._make_pipeline(settings)
+                await self._evaluate(pipeline, settings, "set_aside", total, retry_errors=True)
 
-    async def _ask(
+    async def _evaluate(
         self, pipeline: Any, settings: dict[str, Any], part: str, end: int, *, retry_errors: bool
     ) -> Results:
         """Evaluate a setting on these questions; those with a score from before are not asked again."""
@@ -235,18 +230,18 @@ class Sitting:
             )  # fmt: skip
         except BudgetExceededError as error:
             raise _Ended(str(error)) from error
-        if len(results.rows) >= self._asked(settings, part):  # else a beginning of what was asked before
+        if len(results.rows) >= self._count_asked(settings, part):  # else fewer than were asked before
             self._records[name] = record_of(results)
         if len(results.rows) < len(examples):
             raise _Ended(str(results.manifest.get("stopped_by") or "a cap was reached"))
         return results
 
-    async def _pipeline(self, settings: dict[str, Any]) -> Any:
+    async def _make_pipeline(self, settings: dict[str, Any]) -> Any:
         """The pipeline of a setting."""
         try:
             async with asyncio.timeout(self._seconds_left) as clock:
-                made = await acall_function(self.make, settings)
-            return await run_in_thread(resolve, made)
+                pipeline = await acall_function(self.make, settings)
+            return await run_in_thread(resolve, pipeline)
         except MissingExtraError:
             raise
         except Exception as error:
@@ -254,7 +249,7 @@ class Sitting:
                 raise _Ended(
                     f"max_seconds={self.caps['seconds']}: making a pipeline took too long"
                 ) from error
-            why = _plain(f"{type(error).__name__}: {error}")
+            why = _clean_reason(f"{type(error).__name__}: {error}")
             raise _Failed(f"the pipeline could not be made: {why}") from error
 
     def _calls_left(self, settings: Mapping[str, Any], part: str, end: int) -> int | None:
@@ -263,24 +258,24 @@ class Sitting:
         Raises:
             _Ended: If a cap does not suffice for these and for judging the winner, by what a question took so far.
         """
-        used, calls = self._used, None
-        new = max(0, end - self._asked(settings, part))
+        used, calls = self._usage, None
+        to_ask = max(0, end - self._count_asked(settings, part))
         later = 2 * len(self.parts[1]) if part == "search" else 0  # when the winner is judged
         for kind, cap in self.caps.items():
             if cap is None:
                 continue
-            each = min(cap, used[kind]) / used["asked"] if used["asked"] else 0.0
+            rate = min(cap, used[kind]) / used["asked"] if used["asked"] else 0.0
             left = cap - used[kind]
-            if left <= 0 or left < each * (new + later):
+            if left <= 0 or left < rate * (to_ask + later):
                 raise _Ended(
-                    f"max_{kind}={cap:g}: {used[kind]:.3g} are used, {each * later:.3g} are kept to judge the winner"
+                    f"max_{kind}={cap:g}: {used[kind]:.3g} are used, {rate * later:.3g} are kept to judge the winner"
                 )
             if kind == "calls":
-                calls = max(1, int(left - each * later))
+                calls = max(1, int(left - rate * later))
         return calls
 
 
-def _blocks(count: int) -> list[int]:
+def _block_ends(count: int) -> list[int]:
     """After how many questions a setting may be given up: each time twice as many, the last time all."""
     ends = [count]
     while (half := math.ceil(ends[0] / 2)) >= _FEWEST:
@@ -288,20 +283,20 @@ def _blocks(count: int) -> list[int]:
     return ends
 
 
-def _worse_than(best: Mapping[str, float], own: Mapping[str, float], higher_is_better: bool) -> str:
+def _explain_worse(best: Mapping[str, float], scores: Mapping[str, float], higher_is_better: bool) -> str:
     """Why a setting is significantly worse than the best one on the questions of both; empty if it is not."""
-    shared = [key for key in own if key in best]
+    shared = [key for key in scores if key in best]
     sign = 1.0 if higher_is_better else -1.0
-    differences = [sign * (own[key] - best[key]) for key in shared]
+    differences = [sign * (scores[key] - best[key]) for key in shared]
     if not differences or sum(differences) >= 0:
         return ""
     p = sign_flip_test(differences) / 2  # the test is two-sided and symmetric
     if p > _LEVEL:
         return ""
-    means = " against ".join(f"{statistics.fmean(each[key] for key in shared):.3g}" for each in (own, best))
+    means = " against ".join(f"{statistics.fmean(row[key] for key in shared):.3g}" for row in (scores, best))
     return f"worse than the best setting on the {len(shared)} questions so far: {means}, p = {p:.2g}"
 
 
-def _plain(reason: str) -> str:
+def _clean_reason(reason: str) -> str:
     """A reason without keys and control characters, short."""
     return clean_text(redact(reason))[:300]

@@ -75,14 +75,14 @@ class SearchSpace:
         self.distributions: dict[str, Any] = {}
         for name, form in parameters.items():
             try:
-                self.parameters[name] = _form(name, form)
-                self.distributions[name] = _distribution(self.parameters[name])
+                self.parameters[name] = _read_form(name, form)
+                self.distributions[name] = _make_distribution(self.parameters[name])
             except (ValueError, TypeError, ArithmeticError) as error:
                 raise InvalidInputError(
                     f"parameter {name!r:.120} is {form!r:.160} ({error}); {_FORM}"
                 ) from error
         self.default: dict[str, Any] = {
-            name: form["default"] if "default" in form else _middle(form, self.distributions[name])
+            name: form["default"] if "default" in form else _default_value(form, self.distributions[name])
             for name, form in self.parameters.items()
         }
         self.default = self.settle({})
@@ -102,7 +102,7 @@ class SearchSpace:
     def setting(self, proposed: Mapping[str, Any]) -> dict[str, Any]:
         """The setting of a trial's parameters."""
         forms = self.parameters.items()
-        return {name: _plain(form, self.distributions[name], proposed[name]) for name, form in forms}
+        return {name: _plain_value(form, self.distributions[name], proposed[name]) for name, form in forms}
 
     def trial(self, settings: Mapping[str, Any], *, state: str = "COMPLETE", **more: Any) -> Any:
         """A trial of Optuna in a state by name that has these settings; ``more`` as for ``create_trial``."""
@@ -116,9 +116,9 @@ class SearchSpace:
             )
 
 
-def _form(name: Any, given: Any) -> dict[str, Any]:
+def _read_form(name: Any, values: Any) -> dict[str, Any]:
     """A parameter as the user gave it, as an object of plain data."""
-    form = {"choices": given} if isinstance(given, list | tuple) else given
+    form = {"choices": values} if isinstance(values, list | tuple) else values
     kinds = [kind for kind in ("choices", "int", "float") if isinstance(form, Mapping) and kind in form]
     if not isinstance(name, str) or len(kinds) != 1:
         raise ValueError("a name and one kind of values are needed")
@@ -128,7 +128,7 @@ def _form(name: Any, given: Any) -> dict[str, Any]:
     return {key: json.loads(label(value)) for key, value in form.items()}
 
 
-def _distribution(form: Mapping[str, Any]) -> Any:
+def _make_distribution(form: Mapping[str, Any]) -> Any:
     """Optuna's distribution; a malformed form is its ValueError or TypeError."""
     with quiet() as optuna:
         if "choices" in form:
@@ -145,18 +145,18 @@ def _distribution(form: Mapping[str, Any]) -> Any:
         return optuna.distributions.IntDistribution(low, high, log, 1 if step is None else step)
 
 
-def _middle(form: Mapping[str, Any], found: Any) -> Any:
+def _default_value(form: Mapping[str, Any], bounds: Any) -> Any:
     """The first choice, or the middle of a range."""
     if "choices" in form:
         return form["choices"][0]
-    middle = math.sqrt(found.low * found.high) if found.log else (found.low + found.high) / 2
-    if found.step and not found.log:
-        middle = found.low + round((middle - found.low) / found.step) * found.step
+    middle = math.sqrt(bounds.low * bounds.high) if bounds.log else (bounds.low + bounds.high) / 2
+    if bounds.step and not bounds.log:
+        middle = bounds.low + round((middle - bounds.low) / bounds.step) * bounds.step
     return round(middle) if "int" in form else middle
 
 
-def _plain(form: Mapping[str, Any], found: Any, value: Any) -> Any:
+def _plain_value(form: Mapping[str, Any], bounds: Any, value: Any) -> Any:
     """A value of Optuna's as the user's own: a choice, or a number without the tail of a sum of floats."""
     if "choices" in form:
         return json.loads(value)
-    return round(value) if "int" in form else min(max(float(f"{value:.6g}"), found.low), found.high)
+    return round(value) if "int" in form else min(max(float(f"{value:.6g}"), bounds.low), bounds.high)
