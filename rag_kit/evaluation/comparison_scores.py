@@ -180,8 +180,8 @@ def present_values(column: np.ndarray) -> list[float]:
 
 def mean(values: Sequence[float | None]) -> float | None:
     """The mean; ``None`` where one of them is unknown, because an unknown price is not zero."""
-    known = [value for value in values if value is not None]
-    return math.fsum(known) / len(known) if known and len(known) == len(values) else None
+    numbers = [value for value in values if value is not None]
+    return math.fsum(numbers) / len(numbers) if numbers and len(numbers) == len(values) else None
 
 
 def _name_runs(results: Any) -> dict[str, Results]:

@@ -151,7 +151,7 @@ async def agenerate(
     result.stopped_by = str(reached or "no more passages to ask about") if len(result) < n else None
     result.usage = {"calls": budget.calls, "tokens": budget.tokens}
     if not result:
-        first = next((f"\nThe first: {each}" for each in result.refused if each["question"]), "")
+        first = next((f"\nThe first: {item}" for item in result.refused if item["question"]), "")
         nothing = ModelOutputError(f"No question was kept: {result.report()}{first}")
         raise reached if reached and not result.refused else nothing
     if target is not None:

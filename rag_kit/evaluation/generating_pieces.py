@@ -147,7 +147,7 @@ def _draw_order(pieces: Sequence[Piece], seed: int) -> list[int]:
     return sorted(order, key=turns.__getitem__)
 
 
-def example_of(item: Mapping[str, Any], kind: str, pieces: Sequence[Piece], wanted: str) -> Example | str:
+def example_of(item: Mapping[str, Any], kind: str, pieces: Sequence[Piece], target: str) -> Example | str:
     """The example that a question as a model wrote it makes, or the reason why it makes none."""
     question, reference, answers = item["question"].strip(), item["reference"].strip(), item["answers"]
     spans = _find_spans(item["quotes"], pieces)
@@ -156,7 +156,7 @@ def example_of(item: Mapping[str, Any], kind: str, pieces: Sequence[Piece], want
     if not 5 <= len(question) <= 400 or (question.isascii() and " " not in question):
         return "not_a_question"
     languages = {detect_language(question), detect_language(reference or question)}
-    if languages != {language} or wanted not in ("auto", language):
+    if languages != {language} or target not in ("auto", language):
         return "wrong_language"
     if points_outside(question):
         return "not_alone"
@@ -217,11 +217,11 @@ def leaks(answer: str, question: str) -> bool:
     return bool(re.search(edge, fold(question))) or (len(words) > 1 and words <= question_words)
 
 
-def agrees(said: str, answers: Sequence[str]) -> bool:
+def agrees(other: str, answers: Sequence[str]) -> bool:
     """Whether another answer says the same: every part stands in it, or nearly all its words do."""
-    words = frozenset(content_words(said))
+    words = frozenset(content_words(other))
     needed = [(fold(part), frozenset(content_words(part))) for part in answers]
-    return all(part in fold(said) or len(own & words) >= max(1, 0.75 * len(own)) for part, own in needed)
+    return all(part in fold(other) or len(own & words) >= max(1, 0.75 * len(own)) for part, own in needed)
 
 
 def _find_spans(quotes: Sequence[str], pieces: Sequence[Piece]) -> dict[GoldSpan, Piece]:

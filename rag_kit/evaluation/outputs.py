@@ -154,6 +154,7 @@ _READ = {"answer", "documents", "context", "search_query", "usage", "status", "q
 
 
 def _read_mapping(value: Mapping[str, Any]) -> Output:
+    """The output that a mapping describes: answer, documents, messages, usage and the kit's own fields."""
     documents, usage = value.get("documents", value.get("context")), value.get("usage") or {}
     messages = tuple(map(_message_record, value.get("messages") or ()))
     answer: Any = value.get("answer")

@@ -60,8 +60,8 @@ def column_intervals(
         [(1.0, 1.0), (None, None)]
     """
     enough = (~np.isnan(table)).sum(axis=0) > 1
-    found = iter(_resample(table[:, enough], level, n, seed) if enough.any() else ())
-    return [next(found) if each else (None, None) for each in enough]
+    intervals = iter(_resample(table[:, enough], level, n, seed) if enough.any() else ())
+    return [next(intervals) if has_values else (None, None) for has_values in enough]
 
 
 def sign_flip_test(differences: Numbers, *, seed: int = 0) -> float:
@@ -88,24 +88,24 @@ def sign_flip_tests(table: np.ndarray, *, seed: int = 0) -> list[float]:
     largest = np.abs(table).max(axis=0, initial=0.0)
     # scaled, so that what counts as the same sum does not depend on the metric's unit; 0.9 - 0.7 is not quite 0.2
     scaled = np.round(table / np.where(largest > 0, largest, 1.0), 12)
-    found = [1.0] * table.shape[1]
+    p_values = [1.0] * table.shape[1]
     sampled = []
     for number in np.flatnonzero(largest):
         column = scaled[scaled[:, number] != 0, number]
         if np.ptp(np.abs(column)) == 0:  # then the number of one sign is binomial
             positive = int((column > 0).sum())
-            found[number] = mcnemar_p(positive, len(column) - positive)
+            p_values[number] = mcnemar_p(positive, len(column) - positive)
         elif 2 ** len(column) <= _PATTERNS:
             every = np.arange(2 ** len(column))[:, None] >> np.arange(len(column)) & 1
-            found[number] = float(2 * _count_extreme(column[:, None], [every])[0] / len(every))
+            p_values[number] = float(2 * _count_extreme(column[:, None], [every])[0] / len(every))
         else:
             sampled.append(number)
     patterns = _PATTERNS if table.shape[1] <= _FEW_TESTS else _MORE_PATTERNS
     if sampled:
         counts = _count_extreme(scaled[:, sampled], _random_flips(len(table), patterns, seed))
         for number, count in zip(sampled, counts.tolist(), strict=True):
-            found[number] = 2 * (count + 1) / (patterns + 1)
-    return [min(1.0, p) for p in found]
+            p_values[number] = 2 * (count + 1) / (patterns + 1)
+    return [min(1.0, p) for p in p_values]
 
 
 def mcnemar_p(only_first: int, only_second: int) -> float:
@@ -146,8 +146,8 @@ def latency_percentiles(seconds: Sequence[float]) -> tuple[float | None, float |
         >>> latency_percentiles([0.0, 1.0, 2.0, 3.0]), latency_percentiles([])
         ((2.0, 2.9), (None, None))
     """
-    taken = [each for each in seconds if each > 0]
-    return tuple(np.quantile(taken, [0.5, 0.95]).tolist()) if taken else (None, None)
+    times = [time for time in seconds if time > 0]
+    return tuple(np.quantile(times, [0.5, 0.95]).tolist()) if times else (None, None)
 
 
 def check_level(level: Any) -> None:
@@ -162,10 +162,10 @@ def _resample(table: np.ndarray, level: float, n: int, seed: int) -> list[tuple[
     present = (~np.isnan(table)).astype(np.float64)
     values, means = np.nan_to_num(table), np.empty((n, table.shape[1]))
     for start, size in _draw_batches(n, count):
-        drawn = generator.integers(0, count, size=(size, count))
+        rows = generator.integers(0, count, size=(size, count))
         # how often each resample has each row, so that one product gives the sums of all columns
-        drawn += (np.arange(size) * count)[:, None]
-        times = np.bincount(drawn.ravel(), minlength=drawn.size).reshape(drawn.shape).astype(np.float64)
+        rows += (np.arange(size) * count)[:, None]
+        times = np.bincount(rows.ravel(), minlength=rows.size).reshape(rows.shape).astype(np.float64)
         with np.errstate(invalid="ignore"):  # a resample may have no value of a column with few
             means[start : start + size] = (times @ values) / (count if present.all() else times @ present)
     quantile = np.nanquantile if np.isnan(means).any() else np.quantile
@@ -183,11 +183,11 @@ def _random_flips(count: int, patterns: int, seed: int) -> Iterator[np.ndarray]:
 def _count_extreme(table: np.ndarray, flips: Any) -> np.ndarray:
     """For each column, the patterns whose sum is at least as far from zero, on the side that was seen."""
     observed = table.sum(axis=0)
-    side, found = np.where(observed < 0, -1.0, 1.0), np.zeros(table.shape[1], dtype=np.int64)
+    side, counts = np.where(observed < 0, -1.0, 1.0), np.zeros(table.shape[1], dtype=np.int64)
     for batch in flips:
         sums = side * (observed - 2 * (batch.astype(np.float64) @ table))
-        found += (sums >= side * observed - _SAME).sum(axis=0)
-    return found
+        counts += (sums >= side * observed - _SAME).sum(axis=0)
+    return counts
 
 
 def _draw_batches(rows: int, columns: int) -> Iterator[tuple[int, int]]:

@@ -122,9 +122,9 @@ def write_mlflow(client: Any, upload: Upload, tracked: Tracked) -> None:
         name = upload.chosen or upload.dataset
         experiment = client.get_experiment_by_name(name)
         experiment_id = experiment.experiment_id if experiment else client.create_experiment(name)
-        found = client.search_runs([experiment_id], f"tags.`{FINGERPRINT}` = '{fingerprint}'", max_results=1)
+        runs = client.search_runs([experiment_id], f"tags.`{FINGERPRINT}` = '{fingerprint}'", max_results=1)
         tags = {FINGERPRINT: fingerprint}
-        run = found[0] if found else client.create_run(experiment_id, None, tags, upload.pipeline)
+        run = runs[0] if runs else client.create_run(experiment_id, None, tags, upload.pipeline)
         tracked.run_id = run_id = run.info.run_id
         if tracked.url.startswith("http"):
             tracked.url += f"/#/experiments/{experiment_id}/runs/{run_id}"
@@ -134,7 +134,7 @@ def write_mlflow(client: Any, upload: Upload, tracked: Tracked) -> None:
         upload.results.save(Path(folder) / "results")
         (Path(folder) / "results" / ".lock").unlink(missing_ok=True)
         client.log_artifacts(run_id, folder)
-        tracked.written += sum(each.is_file() for each in Path(folder).rglob("*"))
+        tracked.written += sum(file.is_file() for file in Path(folder).rglob("*"))
         client.set_terminated(run_id, "FINISHED")
         client.set_tag(run_id, STATE, "complete", synchronous=True)
 

@@ -164,8 +164,8 @@ def _adapter_classes() -> tuple[type, type]:
 
         def embed_text(self, text: str, **kwargs: Any) -> list[float]:
             # fetched before where it is awaited, so that the event loop need not wait
-            known = self.calls.vectors.get(text)
-            return run_coroutine(self.aembed_text(text)) if known is None else known
+            vector = self.calls.vectors.get(text)
+            return run_coroutine(self.aembed_text(text)) if vector is None else vector
 
     return JudgeLLM, JudgeEmbedding
 
@@ -186,18 +186,18 @@ async def adapted_prompts(metric: Any, judge: Judge, language: str) -> dict[str,
     Raises:
         ModelError: If the judge cannot be reached, or gives another number of translations, twice.
     """
-    found, named, llm = {}, LANGUAGES[language], ragas_llm(judge)
+    adapted, language_name, llm = {}, LANGUAGES[language], ragas_llm(judge)
     for name, prompt in prompts_of(metric).items():
         for attempt in (1, 2) if getattr(prompt, "examples", None) else ():
             try:
-                found[name] = await prompt.adapt(named, llm)
+                adapted[name] = await prompt.adapt(language_name, llm)
                 break
             except RagKitError:
                 raise
             except ValueError as error:  # another number of translations than of examples
                 if attempt == 2:
                     raise ModelOutputError(
-                        f"the judge could not translate Ragas's prompt {name!r} to {named}: {error}; with "
+                        f"the judge could not translate Ragas's prompt {name!r} to {language_name}: {error}; with "
                         "Judge(language='en') the English one is sent"
                     ) from error
-    return found
+    return adapted

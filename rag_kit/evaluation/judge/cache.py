@@ -46,11 +46,11 @@ def identity_of(model: Any) -> str | None:
 
     ``None`` for what is no model.
     """
-    found = model_identity(model)
-    if found is None:
+    identity = model_identity(model)
+    if identity is None:
         return None
-    parts: list[Any] = [found]
-    if isinstance(found, Mapping) and found.get("name") is None:
+    parts: list[Any] = [identity]
+    if isinstance(identity, Mapping) and identity.get("name") is None:
         fields = {name: getattr(model, name, None) for name in getattr(type(model), "model_fields", {})}
         parts.append({name: value for name, value in fields.items() if isinstance(value, str | float)})
     return _hash(parts)
@@ -153,13 +153,13 @@ class Vectors:
         if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
             raise InvalidInputError("embed takes a list of texts; put the single one into a list")
         keys = {text: cache_key("vector", self._name, text) for text in texts}
-        kept = await self._cache.get(list(keys.values()))
-        found = {text: kept[key] for text, key in keys.items() if _is_vector(kept.get(key))}
-        asked = await self._embed_missing([text for text in keys if text not in found], keys)
-        if len({len(vector) for vector in (*found.values(), *asked.values())}) > 1:
-            asked |= await self._embed_missing(list(found), keys)  # what was kept is not of this model
-        found |= asked
-        return [found[text] for text in texts]
+        cached = await self._cache.get(list(keys.values()))
+        vectors = {text: cached[key] for text, key in keys.items() if _is_vector(cached.get(key))}
+        new = await self._embed_missing([text for text in keys if text not in vectors], keys)
+        if len({len(vector) for vector in (*vectors.values(), *new.values())}) > 1:
+            new |= await self._embed_missing(list(vectors), keys)  # what was kept is not of this model
+        vectors |= new
+        return [vectors[text] for text in texts]
 
     async def _embed_missing(self, texts: list[str], keys: Mapping[str, str]) -> dict[str, list[float]]:
         """Vectors by text, batch after batch; each batch goes into the cache at once."""

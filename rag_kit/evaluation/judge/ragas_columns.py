@@ -20,13 +20,13 @@ _SCORE = re.compile(r"(?:score)?\s*(-?\d{1,3})(?:_description)?")
 
 def needs_of(columns: Iterable[str], *, best_of: bool = False) -> dict[str, frozenset[str]]:
     """The attributes of a `Metric` that say which fields must be there."""
-    found: dict[str, set[str]] = {"example_needs": set(), "output_needs": set(), "example_any": set()}
+    needs: dict[str, set[str]] = {"example_needs": set(), "output_needs": set(), "example_any": set()}
     for column in columns:
         where, names, _ = _COLUMNS.get(column, ("example_needs", f"metadata.{column}", None))
         if best_of and column == "reference":
             where, names = "example_any", "reference answers"
-        found[where].update(names.split())
-    return {where: frozenset(names) for where, names in found.items()}
+        needs[where].update(names.split())
+    return {where: frozenset(names) for where, names in needs.items()}
 
 
 def read_column(name: str, example: Example, output: Output) -> Any:

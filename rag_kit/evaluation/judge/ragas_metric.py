@@ -68,9 +68,9 @@ class RagasMetric(Metric):
         if find_spec("ragas") is None:
             raise MissingExtraError("eval", "Ragas's metrics")
         if isinstance(metric, partial):
-            given = {key: each for key, each in metric.keywords.items() if key not in (*_PARTS, "name")}
+            bound = {key: value for key, value in metric.keywords.items() if key not in (*_PARTS, "name")}
             name, metric = name or metric.keywords.get("name"), metric.func
-            settings = {**given, **settings}
+            settings = {**bound, **settings}
         if "rubrics" in settings:
             settings["rubrics"] = rubric(settings["rubrics"])
         row = ROWS.get(metric) or CLASSES.get(metric) if isinstance(metric, str) else None
@@ -91,12 +91,12 @@ class RagasMetric(Metric):
         self.name = name or str(metric.name)
         self._row = row = row or _find_table_row(metric)
         self.stage, self.needs_judge = row.stage, row.llm
-        known = self._settings if self._object is None else vars(metric)
-        self.needs_embeddings = row.embeddings and (known.get("weights") or (0, 1))[-1] > 0
-        needs = {*row.needs, *(["reference"] if known.get("with_reference") else [])}
+        attributes = self._settings if self._object is None else vars(metric)
+        self.needs_embeddings = row.embeddings and (attributes.get("weights") or (0, 1))[-1] > 0
+        needs = {*row.needs, *(["reference"] if attributes.get("with_reference") else [])}
         for field, names in needs_of(needs, best_of=row.best_of).items():
             setattr(self, field, names)
-        scores = scores_of(known.get("rubrics") or {})
+        scores = scores_of(attributes.get("rubrics") or {})
         self.low, self.high = min(scores, default=row.low), max(scores, default=row.high)
         self.higher_is_better = row.higher_is_better
         self._adapted: WeakKeyDictionary[Judge, dict[str, Any]] = WeakKeyDictionary()
@@ -202,13 +202,13 @@ class RagasMetric(Metric):
         return self._object
 
     def _build_object(self) -> Any:
-        made = adapter.ragas_class(self._made) if isinstance(self._made, str) else self._made
-        takes = inspect.signature(made).parameters
+        metric_class = adapter.ragas_class(self._made) if isinstance(self._made, str) else self._made
+        takes = inspect.signature(metric_class).parameters
         parts = {name: make(None) for name, make in _PARTS.items() if name in takes}
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of the packages below Ragas
-                return made(**{**parts, **self._settings})
+                return metric_class(**{**parts, **self._settings})
         except ImportError as error:
             raise MissingExtraError("eval", f"the metric {self.name!r}") from error
 
@@ -235,13 +235,13 @@ def _find_table_row(metric: Any) -> RagasRow:
     return RagasRow(kind.__name__, "end_to_end", needs, "llm" in asks, "embeddings" in asks, low, high)
 
 
-def _check_settings(made: Any, settings: Mapping[str, Any]) -> None:
+def _check_settings(metric_class: Any, settings: Mapping[str, Any]) -> None:
     """See that a class takes the settings: Ragas's take any word, and do nothing with it."""
-    takes = inspect.signature(made).parameters.values()
-    known = {each.name for each in takes if each.kind is not each.VAR_KEYWORD} - {"llm", "embeddings", "name"}
-    if unknown := sorted(set(settings) - known):
+    takes = inspect.signature(metric_class).parameters.values()
+    valid = {each.name for each in takes if each.kind is not each.VAR_KEYWORD} - {"llm", "embeddings", "name"}
+    if unknown := sorted(set(settings) - valid):
         raise InvalidInputError(
-            f"{made.__name__} takes no {unknown[0]!r}; it takes {', '.join(sorted(known)) or 'no settings'}"
+            f"{metric_class.__name__} takes no {unknown[0]!r}; it takes {', '.join(sorted(valid)) or 'no settings'}"
         )
 
 
@@ -273,5 +273,5 @@ def _first_rejected(replies: Sequence[Any]) -> str:
 
 
 def _snake_case(name: str) -> str:
-    known = next((key for key, row in ROWS.items() if row.ragas_class == name and not row.settings), None)
-    return known or "".join(f"_{sign.lower()}" if sign.isupper() else sign for sign in name).strip("_")
+    match = next((key for key, row in ROWS.items() if row.ragas_class == name and not row.settings), None)
+    return match or "".join(f"_{sign.lower()}" if sign.isupper() else sign for sign in name).strip("_")

@@ -32,29 +32,28 @@ class RagasRow:
     high: float = 1.0
     higher_is_better: bool = True
     settings: Mapping[str, Any] = field(default_factory=dict)  # what the class is made with
-    reads: Mapping[str, str] = field(
-        default_factory=dict
-    )  # argument of ascore -> another column that it is given
+    # argument of ascore -> another column that it is given
+    reads: Mapping[str, str] = field(default_factory=dict)
     best_of: bool = False  # whether each of the example's answers counts as a reference
     ahead: tuple[str, ...] = ()  # columns whose vectors are fetched ahead: Ragas embeds them without awaiting
-    guard: Callable[[Mapping[str, Any]], Cell | None] = lambda given: None  # a cell instead of a wrong value
+    guard: Callable[[Mapping[str, Any]], Cell | None] = lambda values: None  # a cell instead of a wrong value
     foreign: str = ""  # what to take instead, where the texts are not written in ASCII letters
 
-    def before(self, given: Mapping[str, Any]) -> Cell | None:
+    def before(self, values: Mapping[str, Any]) -> Cell | None:
         """The cell where there is nothing that Ragas could compute: it raises where nothing was retrieved."""
         judged = self.llm and self.stage in ("retrieval", "generation")
-        if not judged or given.get("retrieved_contexts", True):
-            return self.guard(given)
+        if not judged or values.get("retrieved_contexts", True):
+            return self.guard(values)
         why = "no passage was retrieved"
         if not self.higher_is_better:
             return Cell.undefined(f"{why}, so none can mislead")
-        if self.stage == "generation" and is_declined(given["response"]):
+        if self.stage == "generation" and is_declined(values["response"]):
             return Cell.undefined(f"{why}, and the answer declines: it states nothing")
         return Cell.ok(0.0, why)
 
-    def remark(self, given: Mapping[str, Any]) -> str:
+    def remark(self, values: Mapping[str, Any]) -> str:
         """What Ragas gets wrong about these texts, beside the value that it gives."""
-        foreign = self.foreign and any(each.isalnum() and not each.isascii() for each in given["reference"])
+        foreign = self.foreign and any(sign.isalnum() and not sign.isascii() for sign in values["reference"])
         return f"Ragas's words are those between blanks; see {self.foreign}" if foreign else ""
 
 
@@ -68,20 +67,20 @@ def reply_fault(data: Any, reply: Any, scores: Sequence[int] = ()) -> str | None
         >>> reply_fault(None, Fields(verdict=2))
         'it gave the verdict 2; allowed are 0, 1'
     """
-    for asked, given, what in _PAIRS:
-        lists: list[Any] = [getattr(data, asked, None), *(getattr(reply, name, None) for name in given)]
-        if all(isinstance(each, list) for each in lists):
-            wanted, got = len(lists[0]), sum(map(len, lists[1:]))
+    for asked, names, what in _PAIRS:
+        lists: list[Any] = [getattr(data, asked, None), *(getattr(reply, name, None) for name in names)]
+        if all(isinstance(items, list) for items in lists):
+            expected, got = len(lists[0]), sum(map(len, lists[1:]))
             # statements of an answer may stand in two places; none may be left out
-            if got < wanted or (got > wanted and asked != "answer"):
-                return f"it gave {got} {what.format(wanted)}"
+            if got < expected or (got > expected and asked != "answer"):
+                return f"it gave {got} {what.format(expected)}"
     parts = [item for value in vars(reply).values() if isinstance(value, list) for item in value]
     ratings = (0, 2, 4) if hasattr(data, "reference_answer") else (0, 1, 2)
-    checks = [(one, name, (0, 1, "0", "1")) for one in (reply, *parts) for name in _BINARY]
-    for one, name, allowed in (*checks, (reply, "rating", ratings), (reply, "score", scores)):
-        if allowed and (value := getattr(one, name, None)) is not None and value not in allowed:
-            known = ", ".join(dict.fromkeys(map(str, allowed)))
-            return f"it gave the {name} {value!r:.40}; allowed are {known}"
+    checks = [(part, name, (0, 1, "0", "1")) for part in (reply, *parts) for name in _BINARY]
+    for part, name, allowed in (*checks, (reply, "rating", ratings), (reply, "score", scores)):
+        if allowed and (value := getattr(part, name, None)) is not None and value not in allowed:
+            choices = ", ".join(dict.fromkeys(map(str, allowed)))
+            return f"it gave the {name} {value!r:.40}; allowed are {choices}"
     if not str(getattr(reply, "question", "?")).strip() and not getattr(reply, "noncommittal", 1):
         return "it gave an empty question"
     return None

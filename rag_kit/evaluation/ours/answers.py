@@ -56,15 +56,14 @@ class AnswerFound(Metric):
 
     async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
         """1 or 0, and which of the answers was found."""
-        said = plain(
-            renumbered(output.answer or "", {})
-        )  # the marks of citations hold numbers that it does not state
-        wanted = {answer: plain(answer) for answer in example.answers}
-        if not any(wanted.values()):
+        # the marks of citations hold numbers that the answer does not state
+        text = plain(renumbered(output.answer or "", {}))
+        accepted = {answer: plain(answer) for answer in example.answers}
+        if not any(accepted.values()):
             return Cell.not_applicable("the example's answers are blank")
-        found = [answer for answer, key in wanted.items() if occurs(key, said)]
-        if found:
-            return Cell.ok(1.0, f"found: {found[0]:.200}", found=found)
+        matches = [answer for answer, key in accepted.items() if occurs(key, text)]
+        if matches:
+            return Cell.ok(1.0, f"found: {matches[0]:.200}", found=matches)
         return Cell.ok(0.0, "none of the answers occurs", found=[])
 
 

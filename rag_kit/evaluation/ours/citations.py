@@ -146,6 +146,7 @@ class Citations(Metric):
 
 
 def _classify_statement(statement: Statement, verdicts: dict[int, bool], all_declared: bool) -> Checked:
+    """A statement with its `Kind`, by its citations and the verdicts on them."""
     kind: Kind
     if statement.numbers:
         kind = "supported" if any(verdicts.values()) else "unsupported" if verdicts else "undecided"

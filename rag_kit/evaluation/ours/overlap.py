@@ -45,16 +45,16 @@ def tokens_of(text: str, unit: Unit = "characters") -> list[str]:
         ['我们', '去', '公园', ',', 'on', '3.5', 'legs', '.']
     """
     cut: Callable[[str], list[str]] = load_segmenter() if unit == "words" else list
-    found: list[str] = []
+    tokens: list[str] = []
     for match in _token_pattern().finditer(fold(text)):
         token = match[0]
         if match[1] is not None and _HAN.match(token):
-            found.extend(cut(token))
+            tokens.extend(cut(token))
         elif match[1] is not None and SPECIAL.match(token):
-            found.extend(token)
+            tokens.extend(token)
         else:
-            found.append(token)
-    return found
+            tokens.append(token)
+    return tokens
 
 
 class _Overlap(Metric):
@@ -63,7 +63,7 @@ class _Overlap(Metric):
     source: Source = "ours"
     stage: Stage = "end_to_end"
     example_needs = frozenset({"reference"})
-    least = 1
+    min_tokens = 1
 
     def __init__(self, name: str, tokens: Unit) -> None:
         if tokens not in ("characters", "words"):
@@ -80,17 +80,17 @@ class _Overlap(Metric):
 
     def compute(self, reference: str, answer: str) -> Cell:
         """The cell of two texts; `InvalidInputError` if they are too long."""
-        wanted, given = tokens_of(reference, self.tokens), tokens_of(answer, self.tokens)
-        if len(wanted) < self.least:
+        expected, actual = tokens_of(reference, self.tokens), tokens_of(answer, self.tokens)
+        if len(expected) < self.min_tokens:
             return Cell.undefined(
-                f"the reference has {len(wanted)} tokens; {self.name} compares {self.least} at a time"
+                f"the reference has {len(expected)} tokens; {self.name} compares {self.min_tokens} at a time"
             )
         try:
-            return Cell.ok(self.overlap(wanted, given))
+            return Cell.ok(self.overlap(expected, actual))
         except ImportError:
             raise MissingExtraError("eval", f"the metric {self.name!r}") from None
 
-    def overlap(self, wanted: list[str], given: list[str]) -> float:
+    def overlap(self, expected: list[str], actual: list[str]) -> float:
         """The value of two lists of tokens."""
         raise NotImplementedError
 
@@ -117,13 +117,13 @@ class OursBleu(_Overlap):
         """What decides the value."""
         return {**super().settings(), "order": self.order}
 
-    def overlap(self, wanted: list[str], given: list[str]) -> float:
+    def overlap(self, expected: list[str], actual: list[str]) -> float:
         """sacreBLEU's value."""
         from sacrebleu.metrics.bleu import BLEU
 
         bleu = BLEU(tokenize="none", smooth_method="exp", max_ngram_order=self.order, effective_order=True)
-        found: float = bleu.sentence_score(" ".join(given), [" ".join(wanted)]).score
-        return min(1.0, found / 100)
+        value: float = bleu.sentence_score(" ".join(actual), [" ".join(expected)]).score
+        return min(1.0, value / 100)
 
 
 class OursRouge(_Overlap):
@@ -139,20 +139,20 @@ class OursRouge(_Overlap):
         if name not in _KINDS:
             raise InvalidInputError(f"name={name!r:.80} is not allowed; give one of {', '.join(_KINDS)}")
         super().__init__(name, tokens)
-        self.least = 2 if name == "ours_rouge_2" else 1
+        self.min_tokens = 2 if name == "ours_rouge_2" else 1
 
-    def overlap(self, wanted: list[str], given: list[str]) -> float:
+    def overlap(self, expected: list[str], actual: list[str]) -> float:
         """rouge_score's value."""
         from rouge_score.rouge_scorer import RougeScorer
 
-        if self.name == "ours_rouge_l" and len(wanted) * len(given) > _MOST_PAIRS:
+        if self.name == "ours_rouge_l" and len(expected) * len(actual) > _MOST_PAIRS:
             raise InvalidInputError(
-                f"the texts have {len(wanted):,} and {len(given):,} tokens; {self.name} compares at most "
+                f"the texts have {len(expected):,} and {len(actual):,} tokens; {self.name} compares at most "
                 f"{_MOST_PAIRS:,} pairs, so cut them to what is to be compared"
             )
         kind = _KINDS[self.name]
         scorer = RougeScorer([kind], tokenizer=_Cut())
-        return float(scorer.score("\n".join(wanted), "\n".join(given))[kind].fmeasure)
+        return float(scorer.score("\n".join(expected), "\n".join(actual))[kind].fmeasure)
 
 
 class _Cut:

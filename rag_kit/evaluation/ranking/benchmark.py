@@ -141,14 +141,14 @@ def benchmark(
     vectors = None if cache is None else as_path(cache, "cache")
     parts = Parts(documents, depth=depth, embeddings=embeddings, cache=vectors, progress=progress)
     spans = _span_recall(data, queries)
-    known = {passage.id for passage in data.corpus or ()}
+    corpus_ids = {passage.id for passage in data.corpus or ()}
     entries: list[dict[str, Any]] = []
     rows: list[dict[str, Any]] = []
     for name, source in sources.items():
         start = time.perf_counter()
         pipeline = parts.build(name, source)
         built = round(time.perf_counter() - start, 3)
-        run = run_pipeline(pipeline, queries, known, depth=depth, spans=spans, progress=progress)
+        run = run_pipeline(pipeline, queries, corpus_ids, depth=depth, spans=spans, progress=progress)
         scores = retrieval_metrics(run.rankings, {example.id: judged[example.id] for example in queries})
         values = {query: dict(row) for query, row in scores.per_query.items()}
         for query, share in run.span_hits.items():
@@ -157,12 +157,12 @@ def benchmark(
         cells = _metric_means(values, resamples)
         entries.append({"pipeline": name, **cells, **_run_figures(run), "build_seconds": built, **notes})
         for query, row in values.items():
-            taken = {"ms": round(run.seconds[query] * 1000, 3), "ranking": run.rankings[query]}
-            rows.append({"pipeline": name, "query": query, **row, **taken})
+            timing = {"ms": round(run.seconds[query] * 1000, 3), "ranking": run.rankings[query]}
+            rows.append({"pipeline": name, "query": query, **row, **timing})
     result = {
         "dataset": data.name, "pipelines": entries,
         "counts": {
-            "documents": len(known), "passages": len(documents), "queries": len(data),
+            "documents": len(corpus_ids), "passages": len(documents), "queries": len(data),
             "queries_without_relevant_documents": len(data) - len(judged), "queries_scored": len(queries),
             "queries_with_gold_span": sum(1 for example in queries if example.spans) if spans else 0,
         },

@@ -73,10 +73,10 @@ def retrieval_metrics(
     import ir_measures
 
     names = {_find_measure(name): name for name in metrics}
-    for label, given, inner in (("run", run, Iterable), ("qrels", qrels, Mapping)):
-        if not isinstance(given, Mapping) or not all(isinstance(each, inner) for each in given.values()):
+    for label, table, inner in (("run", run, Iterable), ("qrels", qrels, Mapping)):
+        if not isinstance(table, Mapping) or not all(isinstance(item, inner) for item in table.values()):
             raise InvalidInputError(
-                f"{label} is {given!r:.80}; give query -> ids, best first (run), and query -> id -> grade (qrels)"
+                f"{label} is {table!r:.80}; give query -> ids, best first (run), and query -> id -> grade (qrels)"
             )
     judged = {query: dict(grades) for query, grades in qrels.items() if max(grades.values(), default=0) > 0}
     if not judged:
@@ -198,16 +198,16 @@ def ranked_ids(passages: Sequence[Passage], judged: Collection[str]) -> list[str
         (['x', 'a'], ['x#1', 'x#2', 'a#7'])
     """
     # the metadata by which some passage is judged: they say that documents are ranked, and by which name
-    others = [each for each in passages if each.id not in judged]
-    named = {field: {str(each.metadata.get(field) or "") for each in others} for field in DOCUMENT_IDS}
+    others = [other for other in passages if other.id not in judged]
+    named = {field: {str(other.metadata.get(field) or "") for other in others} for field in DOCUMENT_IDS}
     fields = [field for field in DOCUMENT_IDS if not named[field].isdisjoint(judged)]
     ranking: dict[str, None] = {}
     for passage in passages:
-        known = [name for name in passage.ids if name in judged]
-        if not known:
+        judged_ids = [name for name in passage.ids if name in judged]
+        if not judged_ids:
             documents = [str(passage.metadata[field]) for field in fields if passage.metadata.get(field)]
-            known = [*documents, passage.id][:1]
-        name = next((one for one in known if one not in ranking), None)
+            judged_ids = [*documents, passage.id][:1]
+        name = next((key for key in judged_ids if key not in ranking), None)
         if name is not None:
             ranking[name] = None
     return list(ranking)

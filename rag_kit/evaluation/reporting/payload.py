@@ -33,10 +33,10 @@ def report_payload(
     notes and settings have passed the masking of keys, too. Numbers that are not finite become ``None``.
     """
     runs = list(results.values())
-    names = list(dict.fromkeys(name for one in runs for name in one.metrics))
+    names = list(dict.fromkeys(name for run in runs for name in run.metrics))
     heads: Heads = {}
-    pipelines = [_describe_pipeline(name, one) for name, one in results.items()]
-    metrics = _describe_metrics(runs, names, [_metric_summaries(one, comparison) for one in runs])
+    pipelines = [_describe_pipeline(name, run) for name, run in results.items()]
+    metrics = _describe_metrics(runs, names, [_metric_summaries(run, comparison) for run in runs])
     diagnosed = [
         _describe_diagnosis(place, diagnosis[name]) for place, name in enumerate(results) if name in diagnosis
     ]
@@ -102,7 +102,7 @@ def _describe_metrics(
                 "higher": higher_is_better(having_it[0], name),
                 "low": min([low if isinstance(low, (int, float)) else 0.0, *values]),
                 "high": max([high if isinstance(high, (int, float)) else 1.0, *values]),
-                "summary": [run.get(name) for run in summaries],
+                "summary": [summary.get(name) for summary in summaries],
                 "prompts": _count_prompts(having_it, name, entry),
                 "why": [None if reason is None else masked(reason) for reason in reasons],
             }
@@ -163,9 +163,9 @@ def _choose_metric(metrics: Sequence[Mapping[str, Any]]) -> int | None:
     """The number of the metric that says most of the whole, among those that most pipelines have a value of."""
 
     def rank(number: int) -> tuple[int, int]:
-        known = sum(1 for summary in metrics[number]["summary"] if summary and summary["mean"] is not None)
+        count = sum(1 for summary in metrics[number]["summary"] if summary and summary["mean"] is not None)
         name = metrics[number]["name"]
-        return -known, PREFERRED.index(name) if name in PREFERRED else len(PREFERRED)
+        return -count, PREFERRED.index(name) if name in PREFERRED else len(PREFERRED)
 
     best = min(range(len(metrics)), key=rank, default=None)
     return None if best is None or rank(best)[0] == 0 else best
@@ -199,8 +199,8 @@ def _short_answer(
 
     def tests() -> list[dict[str, Any]]:
         best, metric = names[order[0]], metrics[number]["name"]
-        found = [_find_test(best, names[place], metric, comparison, sign) for place in order[1:]]
-        return [{"pipeline": place, "test": test} for place, test in zip(order[1:], found, strict=True)]
+        results = [_find_test(best, names[place], metric, comparison, sign) for place in order[1:]]
+        return [{"pipeline": place, "test": test} for place, test in zip(order[1:], results, strict=True)]
 
     for pair in tests():  # on the shared questions, another one may do better than the one with the best mean
         if pair["test"] and pair["test"]["better"] == names[pair["pipeline"]]:

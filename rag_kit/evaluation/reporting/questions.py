@@ -39,15 +39,15 @@ def questions(
     The cells of a run are in the order of ``metrics``, its passages are numbers of ``heads``, which receives them.
     ``diagnosed`` has for each pipeline: id of a question -> what the diagnosis says of it.
     """
-    rows = [{row.example.id: row for row in one.rows} for one in results]
+    rows = [{row.example.id: row for row in run.rows} for run in results]
     examples = {id_: row.example for of_pipeline in reversed(rows) for id_, row in of_pipeline.items()}
     order = dict.fromkeys(id_ for of_pipeline in rows for id_ in of_pipeline)
     return [
         {
             **_example_json(examples[id_]),
             "runs": [
-                _row_json(row, metrics, found.get(id_), heads) if (row := of_pipeline.get(id_)) else None
-                for of_pipeline, found in zip(rows, diagnosed, strict=True)
+                _row_json(row, metrics, causes.get(id_), heads) if (row := of_pipeline.get(id_)) else None
+                for of_pipeline, causes in zip(rows, diagnosed, strict=True)
             ],
         }
         for id_ in order

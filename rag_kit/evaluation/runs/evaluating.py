@@ -125,13 +125,13 @@ async def aevaluate(
         check_seconds("timeout", timeout)
         check_seconds("metric_timeout", metric_timeout)
         RunBudget(**caps)  # type: ignore[arg-type] # refuses what makes no sense
-        table, asked = read_prices(prices), resolve(pipeline)
+        table, runner = read_prices(prices), resolve(pipeline)
         questions = EvaluationSet.load(dataset) if isinstance(dataset, (str, Path)) else dataset
         examples = take_examples(questions)
-        own_name = name or _pipeline_name(asked)
-        key = digest([own_name, version or [pipeline_hash(asked), make_input and pipeline_hash(make_input)]])
+        own_name = name or _pipeline_name(runner)
+        key = digest([own_name, version or [pipeline_hash(runner), make_input and pipeline_hash(make_input)]])
         job = Job(
-            own_name, version, key, _make_ask(asked, make_input), make_input is not None,
+            own_name, version, key, _make_ask(runner, make_input), make_input is not None,
             questions.name if isinstance(questions, EvaluationSet) else None, examples,
             default_metrics(examples) if metrics is None else get_metrics(metrics), judge, table, caps,
             max_concurrency, timeout, metric_timeout, retry_errors,

@@ -33,17 +33,17 @@ def read_prices(value: Any) -> Prices:
         >>> read_prices(2)
         {'*': {'input': 2.0, 'output': 2.0}}
     """
-    given = {} if value is None else value if isinstance(value, Mapping) else {"*": value}
+    by_model = {} if value is None else value if isinstance(value, Mapping) else {"*": value}
     table: Prices = {}
-    for model, price in given.items():
-        one = price if isinstance(price, Mapping) else {"input": price, "output": price}
-        numbers = all(type(each) in (int, float) and 0 <= each < math.inf for each in one.values())
-        if not isinstance(model, str) or not one or not set(one) <= {"input", "output"} or not numbers:
+    for model, price in by_model.items():
+        kinds = price if isinstance(price, Mapping) else {"input": price, "output": price}
+        numbers = all(type(amount) in (int, float) and 0 <= amount < math.inf for amount in kinds.values())
+        if not isinstance(model, str) or not kinds or not set(kinds) <= {"input", "output"} or not numbers:
             raise InvalidInputError(
                 f"the price of {model!r:.80} is {price!r:.80}; give {{'model': {{'input': 0.15, 'output': 0.6}}}} for "
                 "a million tokens each, '*' for any other model, or one number for a million tokens of any kind"
             )
-        table[model] = {name: float(number) for name, number in one.items()}
+        table[model] = {name: float(number) for name, number in kinds.items()}
     return table
 
 

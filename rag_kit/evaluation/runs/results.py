@@ -118,12 +118,12 @@ class Results(Printed):
         from rag_kit.evaluation.runs.metering import cost, read_prices
 
         table = read_prices(prices if prices is not None else self.manifest.get("prices"))
-        found: list[float | None] = []
+        amounts: list[float | None] = []
         for row in self.rows:
             parts = {PIPELINE: row.output} if part == PIPELINE else row.cells
-            costs = [cost(table, row.usage.get(name, {}), each) for name, each in parts.items()]
-            found.append(None if None in costs else sum(filter(None, costs)))
-        return found
+            costs = [cost(table, row.usage.get(name, {}), item) for name, item in parts.items()]
+            amounts.append(None if None in costs else sum(filter(None, costs)))
+        return amounts
 
     def to_pandas(self) -> pd.DataFrame:
         """One line for each row: example, output, and for each metric value, status and reason.
@@ -146,11 +146,11 @@ class Results(Printed):
             LockedError: If a run is writing to it.
         """
         path = as_path(folder, "folder")
-        known = {each["name"]: each for each in self.manifest.get("metrics", []) if "name" in each}
-        metrics = [known.get(name, {"name": name}) for name in self.metrics]
-        own = {"name": self.name, "examples": self.examples, "metrics": metrics}
-        with closing(RunFolder(path)) as opened:
-            opened.save(self.rows, self.manifest | own)
+        by_name = {entry["name"]: entry for entry in self.manifest.get("metrics", []) if "name" in entry}
+        metrics = [by_name.get(name, {"name": name}) for name in self.metrics]
+        header = {"name": self.name, "examples": self.examples, "metrics": metrics}
+        with closing(RunFolder(path)) as run_folder:
+            run_folder.save(self.rows, self.manifest | header)
         return path
 
     @classmethod

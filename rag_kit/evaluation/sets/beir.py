@@ -100,6 +100,7 @@ def _example(
 
 
 def _read_qrels(path: Path, queries: Mapping[str, str]) -> dict[str, dict[str, int]]:
+    """Query id -> document id -> grade; a header is skipped."""
     qrels: dict[str, dict[str, int]] = {}
     for number, line in read_lines(path):
         where, cells = f"{path.name}:{number}", line.rstrip("\r\n").split("\t")

@@ -53,9 +53,7 @@ class EvaluationSet(Sequence[Example]):
         if not isinstance(name, str) or not name.strip():
             raise InvalidInputError(f"name is {name!r:.80}; give a text that is not blank")
         self.name = name
-        self.examples: tuple[Example, ...] = (
-            tuple(examples) if isinstance(examples, Iterable) else (examples,)
-        )
+        self.examples = tuple(examples) if isinstance(examples, Iterable) else (examples,)
         self._places: dict[str, int] = {}
         for place, example in enumerate(self.examples):
             if not isinstance(example, Example):
@@ -105,7 +103,7 @@ class EvaluationSet(Sequence[Example]):
         for example in self.examples:
             value = example.tags.get(by, "") if isinstance(by, str) else by(example)
             groups.setdefault("" if value is None else str(value), []).append(example)
-        return {value: self._part_of(found) for value, found in groups.items()}
+        return {value: self._part_of(members) for value, members in groups.items()}
 
     def sample(self, n: int, seed: int = 0) -> EvaluationSet:
         """So many examples, drawn without replacement, in the order of the set.
@@ -117,8 +115,8 @@ class EvaluationSet(Sequence[Example]):
         """
         if type(n) is not int or not 0 <= n <= len(self):
             raise InvalidInputError(f"n is {n!r}; {self.name!r} has {len(self)} examples: give 0 to as many")
-        drawn = set(sorted(self._places, key=lambda key: _draw_rank(key, seed))[:n])
-        return self._part_of(example for example in self.examples if example.id in drawn)
+        chosen = set(sorted(self._places, key=lambda key: _draw_rank(key, seed))[:n])
+        return self._part_of(example for example in self.examples if example.id in chosen)
 
     def fingerprint(self) -> str:
         """SHA-256 of all examples and the corpus, whatever their order; the name is no part of it."""
@@ -173,8 +171,8 @@ class EvaluationSet(Sequence[Example]):
             raise InvalidInputError(
                 f"{path.name!r} is a BEIR folder, whose columns are known; leave columns out"
             )
-        found, examples, corpus = read_beir(path, split or "test")
-        return cls(name or found, examples, corpus=corpus)
+        folder_name, examples, corpus = read_beir(path, split or "test")
+        return cls(name or folder_name, examples, corpus=corpus)
 
     @classmethod
     def from_pandas(
@@ -268,6 +266,7 @@ class EvaluationSet(Sequence[Example]):
         return Table(columns, rows, heading=heading, width=160, most=10).html()
 
     def _part_of(self, examples: Iterable[Example]) -> EvaluationSet:
+        """A set of these examples with the same name and corpus."""
         part = EvaluationSet(self.name, examples)
         part.corpus = self.corpus
         return part

@@ -107,8 +107,8 @@ class TuningResult(Printed):
     @cached_property
     def setup(self) -> Mapping[str, Any]:
         """What was searched: metric, space, counts of questions, seed."""
-        found: Mapping[str, Any] = self.study.user_attrs["search"]
-        return found
+        header: Mapping[str, Any] = self.study.user_attrs["search"]
+        return header
 
     @property
     def stopped(self) -> str:
@@ -124,7 +124,7 @@ class TuningResult(Printed):
     def counts(self) -> dict[str, int]:
         """Questions asked, calls and tokens of all sittings."""
         kinds = ("asked", "calls", "tokens")
-        return {kind: sum(each[kind] for each in self.records.values()) for kind in kinds}
+        return {kind: sum(record[kind] for record in self.records.values()) for kind in kinds}
 
     @property
     def best_trial(self) -> Trial:
@@ -148,8 +148,8 @@ class TuningResult(Printed):
         """`compare` of ``best`` with ``default`` over the questions set aside; ``None`` where they were not asked."""
         total = self.setup["counts"]["set_aside"]
         names = {who: record_name(getattr(self, who), "set_aside") for who in ("best", "default")}
-        asked = [self.records.get(name, {}).get("asked") for name in names.values()]
-        if not total or self.best == self.default or asked != [total, total]:
+        counts = [self.records.get(name, {}).get("asked") for name in names.values()]
+        if not total or self.best == self.default or counts != [total, total]:
             return None
         runs = {who: Results.load(self.folder / name) for who, name in names.items()}
         return compare(runs, metrics=self.setup["metric"], baseline="default")
@@ -211,12 +211,12 @@ class TuningResult(Printed):
         """Rows of the best settings, complete ones first; the default setting is always among them."""
         sign = -1.0 if self.setup["higher_is_better"] else 1.0
         ranked = sorted(self.trials, key=lambda t: (t.state != "complete", sign * (t.value or 0.0), t.number))
-        listed = ranked[:_LISTED]
-        if self.trials[0] not in listed:
-            listed[-1] = self.trials[0]
+        shown = ranked[:_LISTED]
+        if self.trials[0] not in shown:
+            shown[-1] = self.trials[0]
         rows = [
             ["default" if t.number == 0 else t.number, t.value, t.state, label(dict(t.settings))]
-            for t in listed
+            for t in shown
         ]
         return Table(["setting", self.setup["metric"], "state", "values"], rows, right=[0, 1], width=120)
 

@@ -173,15 +173,15 @@ class Sitting:
         self.study.set_user_attr("elapsed", round(self._usage["seconds"], 3))
 
     def _report_trial(self, trial: Trial) -> None:
-        own, best = (f"{t.value or 0:.4f} (setting {t.number})" for t in (trial, self._found.best_trial))
-        took = f"{self._usage['calls']} calls, {self._usage['seconds']:.0f} s"
-        line = f"{trial.state}: {own} on {trial.asked} questions; best {best} of {self.n_trials}; {took}"
+        current, best = (f"{t.value or 0:.4f} (setting {t.number})" for t in (trial, self._found.best_trial))
+        usage = f"{self._usage['calls']} calls, {self._usage['seconds']:.0f} s"
+        line = f"{trial.state}: {current} on {trial.asked} questions; best {best} of {self.n_trials}; {usage}"
         if callable(self.progress):
             self.progress(line)
         elif self.progress:
             print(line, file=sys.stderr)
 
-    def _check_coverage(self, results: Results, asked: int) -> None:
+    def _check_coverage(self, results: Results, total: int) -> None:
         """Fail a setting with too few values to be compared."""
         cells, default = results.cells(self.metric.name), record_name(self.space.default, "search")
         expected = sum(key in cells for key in self._records[default]["scores"])
@@ -189,7 +189,7 @@ class Sitting:
         if not with_value or with_value < _MIN_COVERAGE * expected:
             reasons = Counter(_clean_reason(cell.reason) for cell in cells.values() if cell.value is None)
             raise _Failed(
-                f"{with_value} of {asked} questions have a value, with the default {expected}: "
+                f"{with_value} of {total} questions have a value, with the default {expected}: "
                 f"{reasons.most_common(1)[0][0] if reasons else 'no reason is known'}"
             )
 

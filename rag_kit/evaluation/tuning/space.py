@@ -93,11 +93,11 @@ class SearchSpace:
             raise InvalidInputError(
                 f"there is no parameter {unknown[0]!r:.120}; there are {', '.join(map(repr, self.parameters)):.400}"
             )
-        given = {**self.default, **values}
+        whole = {**self.default, **values}
         try:
-            return self.setting(self.trial(given, value=0.0).params)
+            return self.setting(self.trial(whole, value=0.0).params)
         except (ValueError, TypeError, OverflowError) as error:
-            raise InvalidInputError(f"the setting {given!r:.200} is not allowed: {error!s:.300}") from None
+            raise InvalidInputError(f"the setting {whole!r:.200} is not allowed: {error!s:.300}") from None
 
     def setting(self, proposed: Mapping[str, Any]) -> dict[str, Any]:
         """The setting of a trial's parameters."""
