@@ -18,19 +18,19 @@ from rag_kit.text.evidence.times import time_spans
 SETTINGS = ("alone, words", "beside others, words", "alone, vectors", "beside others, vectors")
 #: The weight of each measure in each of the SETTINGS; 0 where it is not used.
 WEIGHTS = {
-    "bias": (-4.85, -2.79, -5.8, -3.4),
-    "own": (2.18, 2.24, 1.14, 0.84),
-    "title": (2.05, 1.76, 1.38, 1.57),
-    "score": (1.9, 0.39, 1.95, 0.58),
-    "terms": (1.01, 0.42, 0.85, 0.59),
-    "timed": (-0.9, -0.4, -2.11, -1.65),
-    "recent": (0.87, 0.69, 1.7, 1.5),
-    "outside": (-0.55, -0.59, -0.28, -0.18),
-    "crowd": (0.0, -1.07, 0.0, -0.41),
-    "lead score": (0.0, 2.9, 0.0, 1.51),
-    "repeated": (0.0, 8.37, 0.0, 10.52),
-    "cosine": (0.0, 0.0, 3.69, 1.43),
-    "lead cosine": (0.0, 0.0, 0.0, 5.0),
+    "bias": (-4.85, -2.79, -5.56, -4.16),
+    "own": (2.18, 2.24, 1.23, 0.75),
+    "title": (2.05, 1.76, 1.36, 1.37),
+    "score": (1.9, 0.39, 1.77, 0.65),
+    "terms": (1.01, 0.42, 0.76, 0.49),
+    "timed": (-0.9, -0.4, -2.1, -1.5),
+    "recent": (0.87, 0.69, 1.93, 1.88),
+    "outside": (-0.55, -0.59, -0.25, -0.29),
+    "crowd": (0.0, -1.07, 0.0, -0.01),
+    "lead score": (0.0, 2.9, 0.0, 1.58),
+    "repeated": (0.0, 8.37, 0.0, 9.78),
+    "cosine": (0.0, 0.0, 3.72, 1.87),
+    "lead cosine": (0.0, 0.0, 0.0, 4.83),
 }
 _REPEATED = 8
 
