@@ -207,7 +207,7 @@ def remaining_caps(used: Mapping[str, Any] | None, context: RagContext) -> dict[
 
 @contextmanager
 def name_caps(context: RagContext) -> Iterator[None]:
-    """An error names the cap that the caller set, not what was left of it for one node or an inner run."""
+    """Make an error name the cap that the caller set, not what was left of it for one node or an inner run."""
     try:
         yield
     except BudgetExceededError as error:

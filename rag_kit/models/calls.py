@@ -210,12 +210,12 @@ async def ask(call: ModelCall, runnable: Runnable[Any, Any], messages: list[Any]
         if left is not None and left <= _GRACE and kind is not Failure.RATE_LIMITED:
             await _wait(left)
             time_limit()  # raises the error of the budget
-        await _wait(_seconds_to_retry(call, reply, kind, pause))
+        await _wait(_take_retry(call, reply, kind, pause))
         pause *= 2
 
 
-def _seconds_to_retry(call: ModelCall, error: Exception, kind: Failure, pause: float) -> float:
-    """How long to wait before the next attempt; raises the error where there is none."""
+def _take_retry(call: ModelCall, error: Exception, kind: Failure, pause: float) -> float:
+    """Use up one retry: the seconds to wait before it; raises the error where none is left or useful."""
     mapped = map_model_error(error, model=call.model)
     if kind not in RETRYABLE or call.retries_left < 1 or call.tokens.started:
         raise mapped

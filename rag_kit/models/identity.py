@@ -46,10 +46,10 @@ def call_key(
     identity = model_identity(model, config)
     if identity is None:
         return None
-    messages = prompt.format_prompt(**values).to_messages()
-    known = getattr(prompt, "metadata", None) or {}
+    messages = [[message.type, message.content] for message in prompt.format_prompt(**values).to_messages()]
+    metadata = getattr(prompt, "metadata", None) or {}
     form = f"{schema.__module__}.{schema.__qualname__}" if isinstance(schema, type) else schema
-    parts = [_VERSION, known.get("hash"), identity, [[each.type, each.content] for each in messages], form]
+    parts = [_VERSION, metadata.get("hash"), identity, messages, form]
     return hashlib.sha256(_canonical(parts).encode("utf-8", errors="backslashreplace")).hexdigest()
 
 

@@ -129,6 +129,7 @@ class Ladder:
         return problem
 
     async def _with_instructions(self, messages: list[BaseMessage]) -> list[BaseMessage]:
+        """The messages with the kit's prompt to answer as JSON of the schema."""
         added = await render_kit_prompt("structured_output", self.call.language, {"schema": self.target.text})
         text = "\n\n".join(text_of(message) for message in added)
         last = messages[-1] if messages else None

@@ -139,11 +139,11 @@ def _read(value: Any, depth: int) -> list[dict[str, Any]]:
     if isinstance(field, str) and (operator is not None or any(key in value for key in _VALUE_KEYS)):
         operand = _operand(_first(value, _VALUE_KEYS))
         return [{"field": field, "operator": str(operator or "eq"), "value": operand}]
-    return [part for name, operand in value.items() for part in _mongo(str(name), operand, depth)]
+    return [part for name, operand in value.items() for part in _mongo_conditions(str(name), operand, depth)]
 
 
-def _mongo(name: str, operand: Any, depth: int) -> list[dict[str, Any]]:
-    """What ``{name: operand}`` says: a group, a field with operators, or a field with its value."""
+def _mongo_conditions(name: str, operand: Any, depth: int) -> list[dict[str, Any]]:
+    """The conditions of an entry ``name: operand``: "$and" with a group, a field with operators or with its value."""
     join = _JOINS.get(name.lower().lstrip("$")) if isinstance(operand, (list, Mapping)) else None
     if join is not None:
         group = _group(join, _read(operand, depth + 1))

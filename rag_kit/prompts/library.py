@@ -268,7 +268,7 @@ def _check_name(library: PromptLibrary, name: str) -> list[Problem]:
 
 
 def _check_task(prompt: PromptFile, original: PromptFile | None) -> list[Problem]:
-    """The task line, by which the extractive model knows what is asked of it."""
+    """Require the task line, by which the extractive model knows what is asked of it."""
     first = prompt.sections[0]
     task = f"<task>{prompt.name}</task>"
     wanted = original is not None and "system" in (first.role, original.sections[0].role)

@@ -98,9 +98,9 @@ def _passage(number: int, item: Any) -> tuple[str, str]:
         raise InvalidInputError(
             f"Passage {number} is {type(item).__name__}; allowed: a LangChain Document or a text (str)."
         )
-    known = dict(metadata) if isinstance(metadata, Mapping) else {}
-    known["source"] = known.get("file") or known.get("source")
-    values = {name: known.get(name) for name in ("title", "source", "page", "heading")}
+    fields = dict(metadata) if isinstance(metadata, Mapping) else {}
+    fields["source"] = fields.get("file") or fields.get("source")
+    values = {name: fields.get(name) for name in ("title", "source", "page", "heading")}
     shown = {name: value for name, value in values.items() if value is not None and str(value).strip()}
     attributes = "".join(f' {name}="{_attribute(value)}"' for name, value in shown.items())
     return f'<passage id="{number}"{attributes}>', text.strip()

@@ -13,7 +13,7 @@ from rag_kit.query_construction.clauses import (
     all_of,
     any_of,
     bounded,
-    compared,
+    comparison_clause,
     none_of,
     shorter,
 )
@@ -88,7 +88,7 @@ def check_answer(answer: SelfQuery, question: str, schema: Schema, today: date) 
         dropped: owner eq 'me': there is no such field; allowed: year
     """
     checker = _Checker(schema, today)
-    where, dropped = bounded(None if answer.filter is None else checker.part(answer.filter))
+    where, dropped = bounded(None if answer.filter is None else checker.clause_of(answer.filter))
     if dropped is not None:
         checker.repair(dropped)
     limit = answer.limit
@@ -119,32 +119,33 @@ class _Checker:
         if text not in self.repairs and len(self.repairs) < 50:
             self.repairs.append(text[:300])
 
-    def part(self, node: FilterCondition | FilterGroup, negated: bool = False) -> Clause | None:
+    def clause_of(self, node: FilterCondition | FilterGroup, negated: bool = False) -> Clause | None:
         """The filter of a node; ``None`` if it could not be used, so that it lets everything through.
 
         What cannot be used must not make the filter narrower than it was asked for: one arm of an "and" goes alone,
         an "or" goes with all its arms, and under a "not" it is the other way round.
         """
         if isinstance(node, FilterCondition):
-            return self._checked(node)
+            return self._usable_condition(node)
         join = node.join.strip().lower().lstrip("$")
         if join not in ("and", "or", "not"):
             self.repair(f"{node.join!r} was read as and; allowed: and, or, not")
             join = "and"
-        made = [self.part(part, negated != (join == "not")) for part in node.conditions]
-        parts = [part for part in made if part is not None]
-        if parts and len(parts) < len(made) and (join == "or") != negated:
+        clauses = [self.clause_of(part, negated != (join == "not")) for part in node.conditions]
+        usable = [clause for clause in clauses if clause is not None]
+        if usable and len(usable) < len(clauses) and (join == "or") != negated:
             self.repair(
-                f"dropped: all {len(made)} conditions of {'a negated ' if negated else 'an '}{join!r}: one of them "
+                f"dropped: all {len(clauses)} conditions of {'a negated ' if negated else 'an '}{join!r}: one of them "
                 "could not be used, and the others alone would hide what it asks for"
             )
             return None
         if join == "and":
-            return all_of(parts)
-        joined = any_of(parts)
+            return all_of(usable)
+        joined = any_of(usable)
         return none_of(joined) if joined and join == "not" else joined
 
-    def _checked(self, given: FilterCondition) -> Clause | None:
+    def _usable_condition(self, given: FilterCondition) -> Clause | None:
+        """The clause of a condition; ``None``, and a note, where it does not fit the schema."""
         if given.operator == UNREADABLE:
             self.repair(f"dropped: {short(given.value)}: {given.field}")
             return None
@@ -189,7 +190,7 @@ class _Checker:
         if operator in ORDER:
             if not field.ordered or len(items) > 1:
                 raise UnfitError("a list has no order" if field.ordered else "its values have no order")
-            return compared(field, operator, self._fit(field, items[0]))
+            return comparison_clause(field, operator, self._fit(field, items[0]))
         if field.many:
             return self._in_list(field, operator, items)
         if operator in ("$contains", "$without"):
@@ -199,10 +200,10 @@ class _Checker:
         else:
             values = self._usable(field, items)
         if operator in _NEGATED:
-            made = all_of([compared(field, "$ne", value) for value in values])
+            clause = all_of([comparison_clause(field, "$ne", value) for value in values])
         else:
-            made = any_of([compared(field, "$eq", value) for value in values])
-        return made and shorter(made)
+            clause = any_of([comparison_clause(field, "$eq", value) for value in values])
+        return clause and shorter(clause)
 
     def _in_list(self, field: MetadataField, operator: str, items: list[Any]) -> Clause | None:
         if operator in ("$eq", "$ne"):

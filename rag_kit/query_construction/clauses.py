@@ -118,16 +118,16 @@ def show(where: Filter) -> str:
     return text if len(text) <= 300 else text[:299] + "…"
 
 
-def compared(field: MetadataField, operator: str, value: Any) -> Clause:
+def comparison_clause(field: MetadataField, operator: str, value: Any) -> Clause:
     """Compare a field with a value, or with a span of days.
 
     Example:
         >>> from datetime import date
         >>> from rag_kit.query_construction.dates import parse_period
         >>> may = parse_period("May 2020", date(2026, 1, 1))
-        >>> compared(MetadataField("day", "date"), "$eq", may)
+        >>> comparison_clause(MetadataField("day", "date"), "$eq", may)
         {'$and': [{'day': {'$gte': '2020-05-01'}}, {'day': {'$lt': '2020-06-01'}}]}
-        >>> compared(MetadataField("year", "int"), "$gt", may)
+        >>> comparison_clause(MetadataField("year", "int"), "$gt", may)
         {'year': {'$gte': 2020}}
     """
     if not isinstance(value, Period):

@@ -208,10 +208,10 @@ def blocking_step(name: str, func: Callable[..., T], *arguments: Any) -> Step[T]
     return Step(name, lambda _: func(*arguments), lambda _: run_in_thread(func, *arguments))
 
 
-def search_step(retriever: Runnable[str, list[Document]], query: str, **asked: Any) -> Step[list[Document]]:
-    """A step that asks another retriever; ``asked`` are the arguments of ``call_retriever``."""
-    call = partial(call_retriever, retriever, query, **asked)
-    acall = partial(acall_retriever, retriever, query, **asked)
+def search_step(retriever: Runnable[str, list[Document]], query: str, **kwargs: Any) -> Step[list[Document]]:
+    """A step that asks another retriever; ``kwargs`` go to ``call_retriever``."""
+    call = partial(call_retriever, retriever, query, **kwargs)
+    acall = partial(acall_retriever, retriever, query, **kwargs)
     return Step("retriever", lambda _: call(), lambda _: acall())
 
 

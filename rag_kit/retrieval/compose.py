@@ -144,6 +144,7 @@ class _Plan:
         return len(found) < kwargs.get("k", 0) or len(self.finish(found)) >= self.k
 
     def finish(self, found: list[Document]) -> list[Document]:
+        """Filter what the retriever did not, and cut."""
         if self.post_filter is not None:
             passes = compile_filter(self.post_filter)
             found = [doc for doc in found if passes(doc.metadata)]

@@ -160,7 +160,7 @@ class EnsembleRetriever(BranchingRetriever):
         further, remarks = self._extra_rankings(query, request, answered)
         answered += further
         notes += [f"{found.name} found nothing" for found in answered if not found.documents]
-        keys, fused = self._ranking(answered, self._depth(request))
+        keys, fused = self._fused_keys(answered, self._depth(request))
         return join_documents(
             answered,
             [first_places(list_keys) for list_keys in keys],
@@ -176,25 +176,25 @@ class EnsembleRetriever(BranchingRetriever):
         """Further rankings that a subclass fuses with those of the retrievers, and notes on them."""
         return [], []
 
-    def _ranking(self, answered: Sequence[Search], depth: int | None) -> tuple[list[list[str]], FusedList]:
-        """The keys of each answer's documents, and the fused keys with their scores."""
-        keys = document_keys([found.documents for found in answered], self.id_key)
+    def _fused_keys(self, searches: Sequence[Search], depth: int | None) -> tuple[list[list[str]], FusedList]:
+        """The keys of each search's documents, and the fused keys with their scores."""
+        keys = document_keys([search.documents for search in searches], self.id_key)
         if self.fusion == "rrf":
-            weights = [found.weight for found in answered]
+            weights = [search.weight for search in searches]
             return keys, FusedList(reciprocal_rank_fusion(keys, weights=weights, k=self.rrf_k))
         ranked = []
-        for found, list_keys in zip(answered, keys, strict=True):
-            scores = [peek_score(doc) for doc in found.documents]
-            maximum = _max_score(found.documents)
-            # who states the highest score possible scores 0 what it does not find
-            known = depth if maximum else None
-            ranked.append(RankedList(list_keys, scores, found.weight, found.name, maximum, known))
+        for search, list_keys in zip(searches, keys, strict=True):
+            scores = [peek_score(doc) for doc in search.documents]
+            maximum = _max_score(search.documents)
+            # a retriever that states the highest score possible gives 0 to what it does not find
+            searched_depth = depth if maximum else None
+            ranked.append(RankedList(list_keys, scores, search.weight, search.name, maximum, searched_depth))
         return keys, fuse(self.fusion, ranked, self.normalisation)
 
 
-def _max_score(found: Sequence[Document]) -> float | None:
+def _max_score(documents: Sequence[Document]) -> float | None:
     """The highest score that the retriever says the query could have."""
-    stages = peek_provenance(found[0]).get("stages", []) if found else []
+    stages = peek_provenance(documents[0]).get("stages", []) if documents else []
     value = stages[-1].get("max_score") if stages else None
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 

@@ -70,29 +70,30 @@ class GraphRetriever(RefiningRetriever):
         return _SEEDS
 
     async def _refine(self, documents: list[Document], call: QueryCall) -> list[Document]:
+        """The passages that the walk from these documents visits most; those that are not in the index come last."""
         where = combine_filters(
             call.request.filter, own_filter(self.retriever, call.request.config, strict=True)
         )
         keys = [doc.id or content_hash(doc.page_content) for doc in documents]
         seeds = {key: math.exp(-rank / _FALL) for rank, key in enumerate(keys)}
-        found, unknown = await call.do("graph", partial(self._spread, seeds, call.request.k, where))
+        visited, unknown = await call.do("graph", partial(self._spread, seeds, call.request.k, where))
         others = [doc for key, doc in zip(keys, documents, strict=True) if key in unknown]
         if others:
             call.note(f"degraded: {len(others)} of the first results are not in the index; they stand last")
-        before = dict(zip(keys, documents, strict=True))
+        documents_by_key = dict(zip(keys, documents, strict=True))
         places = {key: place for place, key in enumerate(keys, start=1)}
         results = []
-        for rank, (doc, mass, terms) in enumerate(found, start=1):
+        for rank, (doc, mass, terms) in enumerate(visited, start=1):
             key = doc.id or content_hash(doc.page_content)
             results.append(
                 with_provenance(
-                    before.get(key, doc),
+                    documents_by_key.get(key, doc),
                     score=mass,
                     rank=rank,
                     stage="graph",
                     retriever=self.get_name(),
                     query=call.query,
-                    score_before=peek_score(before[key]) if key in before else None,
+                    score_before=peek_score(documents_by_key[key]) if key in places else None,
                     rank_before=places.get(key),
                     terms=terms,
                 )

@@ -107,11 +107,11 @@ class HybridRetriever(EnsembleRetriever):
         if vector is None or len(answered) < 2:
             only = "degraded: keyword search only, for the embedding model reads English only"
             return [], [] if dense.reads(query) else [only]
-        keys, fused = self._ranking(answered, self._depth(request))
+        keys, fused = self._fused_keys(answered, self._depth(request))
         by_key = {
             key: document
-            for found, of_one in zip(answered, keys, strict=True)
-            for key, document in zip(of_one, found.documents, strict=True)
+            for search, list_keys in zip(answered, keys, strict=True)
+            for key, document in zip(list_keys, search.documents, strict=True)
         }
         stored = dense.vectors_of([by_key[key] for key, _ in fused[:_FIRST]])
         # an index that was given other vectors meanwhile (`reembed`) still has the answers above

@@ -168,6 +168,7 @@ class Query2DocRetriever(RewritingRetriever):
     @model_validator(mode="before")
     @classmethod
     def _vectors_are_dense(cls, values: Any) -> Any:
+        """A search by vectors has the mode "dense", unless another is given."""
         if not isinstance(values, dict):
             return values
         retriever = values.get("retriever")

@@ -128,7 +128,7 @@ def rows_retriever(
         )
     if pipeline == "dense":
         return DenseIndexRetriever(index=index, k=k, filter=filter, name="dense")
-    given: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "retrievers": [
             KeywordIndexRetriever(index=index, k=k, name="bm25"),
             DenseIndexRetriever(index=index, k=k, name="dense"),
@@ -139,7 +139,7 @@ def rows_retriever(
         **ensemble,
     }
     if not {"fusion", "rrf_k", "weights", "normalisation"} & ensemble.keys():
-        return HybridRetriever(**given)
+        return HybridRetriever(**settings)
     if not {"fusion", "rrf_k"} & ensemble.keys():
-        given = {"fusion": "convex", "normalisation": "z-score", **given}
-    return EnsembleRetriever(**given)
+        settings = {"fusion": "convex", "normalisation": "z-score", **settings}
+    return EnsembleRetriever(**settings)

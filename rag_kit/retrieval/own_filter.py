@@ -98,13 +98,13 @@ def _filter_inside(retriever: Any, config: RunnableConfig | None, strict: bool, 
 
 
 def _any_of(filters: Sequence[Filter | None]) -> Filter | None:
-    """What holds whichever of several gave a document; nothing does if one of them has no filter."""
-    found = [
+    """A filter that passes what one of several passes; None if one of them passes everything."""
+    distinct = [
         where for place, where in enumerate(filters) if where is not None and where not in filters[:place]
     ]
-    if not found or None in filters:
+    if not distinct or None in filters:
         return None
-    return found[0] if len(found) == 1 else {"$or": found}
+    return distinct[0] if len(distinct) == 1 else {"$or": distinct}
 
 
 def _refuse_unreadable(retriever: Any, why: str, strict: bool) -> None:
@@ -138,7 +138,7 @@ def check_fields(retriever: Any, wanted: Fields, config: RunnableConfig | None =
     known: Fields = {}
     try:
         for source in list(_sources(retriever, config, 0)):
-            for name, many in _fields(source, lacking(wanted, known)).items():
+            for name, many in _fields_of(source, lacking(wanted, known)).items():
                 known[name] = known.get(name, False) or many
             if not lacking(wanted, known):
                 return
@@ -173,23 +173,24 @@ def _sources(retriever: Any, config: RunnableConfig | None, depth: int) -> Itera
         raise _NotKnownError
 
 
-def _fields(source: Any, wanted: Fields) -> Fields:
-    """The known fields of a source, read again if one that is wanted is not among them."""
-    kept = _known.get(source, {}) if _is_remembered(source) else {}
-    if wanted and not lacking(wanted, kept):
-        return kept
+def _fields_of(source: Any, wanted: Fields) -> Fields:
+    """The fields of a source as remembered; read again if one that is wanted is not among them."""
+    remembered = _known.get(source, {}) if _is_remembered(source) else {}
+    if wanted and not lacking(wanted, remembered):
+        return remembered
     try:
-        found, whole = read_fields(_rows(source), wanted)
+        fields, complete = read_fields(_rows(source), wanted)
     except _NotKnownError:
         raise
     except Exception as error:
         _log.debug("The fields of %s cannot be listed: %s", type(source).__name__, type(error).__name__)
         raise _NotKnownError from error
-    if not whole:
-        found = {name: found.get(name, False) or kept.get(name, False) for name in {**kept, **found}}
+    if not complete:
+        names = {**remembered, **fields}
+        fields = {name: fields.get(name, False) or remembered.get(name, False) for name in names}
     if _is_remembered(source):
-        _known[source] = found
-    return found
+        _known[source] = fields
+    return fields
 
 
 def _is_remembered(source: Any) -> bool:
@@ -197,6 +198,7 @@ def _is_remembered(source: Any) -> bool:
 
 
 def _rows(source: Any) -> Iterator[Mapping[str, Any]]:
+    """The metadata of each document of a source; of Chroma by pages, unless there are too many."""
     if hasattr(source, "metadata_rows"):
         yield from source.metadata_rows()
     elif isinstance(source, InMemoryVectorStore):

@@ -335,14 +335,13 @@ def _stored_outcome(name: str, value: Any, schema: Any) -> Outcome[Any] | None:
         return None
 
 
-def _cap(value: Any, info: ValidationInfo) -> Any:
-    check_count(
-        str(info.field_name), value
-    )  # before a True is taken for a cap of 1, and a text for its number
+def _check_cap(value: Any, info: ValidationInfo) -> Any:
+    """Refuse what is no count, before Pydantic takes True for 1 and a text for its number."""
+    check_count(str(info.field_name), value)
     return value
 
 
-Cap = Annotated[int | None, BeforeValidator(_cap)]
+Cap = Annotated[int | None, BeforeValidator(_check_cap)]
 
 
 class CallRetriever(BranchingRetriever):

@@ -103,7 +103,7 @@ class MultiRepresentationRetriever(SteppedRetriever, FamilyWriter, BranchingRetr
         return (value,) if isinstance(value, str) else value
 
     def model_post_init(self, context: Any, /) -> None:
-        """Make the search of all rows."""
+        """Make the searches now, so that weights that fit none are refused at once."""
         super().model_post_init(context)
         self._rows = self.retriever or rows_retriever(self.index, self.pipeline, k=self.k)
         self._ensemble()

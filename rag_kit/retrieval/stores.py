@@ -112,12 +112,12 @@ def _comparison(key: str, operator: str, operand: Any) -> FilterDirective:
     return Comparison(_COMPARATORS[operator], key, list(operand) if several else operand)
 
 
-def _by_langchain(store: VectorStore, where: Filter, given: Visitor | None = None) -> Any | None:
-    """A filter in a store's language by LangChain's translator (or the one given), if there is one and it is plain.
+def _by_langchain(store: VectorStore, where: Filter, translator: Visitor | None = None) -> Any | None:
+    """A filter in a store's language by LangChain's translator (or another), if there is one and it is plain.
 
     Stores differ in what they find for ``$ne``, ``$not`` and missing keys, so these are not handed over.
     """
-    translator = (given or _translator(store)) if _plain(where) else None
+    translator = (translator or _translator(store)) if _plain(where) else None
     if translator is None:
         return None
     try:

@@ -127,8 +127,8 @@ class VectorRetriever(SteppedRetriever):
         store = self.vectorstore
         if native_async_scores(store):
             search = partial(store.asimilarity_search_with_score, query, k=fetch, **kwargs)
-            below = partial(self._search, query, fetch, kwargs)
-            return list(await call_client(search, below, connections_of(store)))
+            blocking = partial(self._search, query, fetch, kwargs)
+            return list(await call_client(search, blocking, connections_of(store)))
         return await run_in_thread(partial(self._search, query, fetch, kwargs))
 
     def _finish(self, query: str, request: Request, found: _Scored) -> list[Document]:

@@ -96,7 +96,7 @@ def uncovered(pairs: list[tuple[str, str]], variants: list[str]) -> list[str]:
 
 
 def _english_queries(names: list[str]) -> list[tuple[str, str]]:
-    """Each name with the topic behind the last one and the head before the first: "the price of A and B in 2020"."""
+    """Each name and its query, which repeats head and topic: "price of A", "price of B" for "price of A and B"."""
     head = topic = ""
     if match := _EN_TOPIC.match(names[-1]):
         names[-1], topic = match["name"], match["topic"]
@@ -107,7 +107,7 @@ def _english_queries(names: list[str]) -> list[tuple[str, str]]:
 
 
 def _chinese_queries(names: list[str]) -> list[tuple[str, str]]:
-    """Each name with the topic behind the last one."""
+    """Each name and its query, which repeats the topic behind the last name."""
     topic = ""
     if match := _ZH_TOPIC.match(names[-1]):
         names[-1], topic = match["name"].strip(), (match["area"] or match["topic"] or "").strip()

@@ -13,7 +13,7 @@ from rag_kit.text.language import HAN, fold
 
 _LONGEST = 8
 _CACHE_LIMIT = 200_000  # distinct words remembered per analyzer
-_KEPT = 64  # characters of a word that is worth remembering
+_LONGEST_CACHED = 64  # characters of a word that is worth remembering
 _CLOSE = HAN + KANA + HANGUL + UNSPACED
 _RUNS = re.compile(f"[{_CLOSE}]+|[^\\W_{_CLOSE}]+")
 _IS_CLOSE = re.compile(f"[{_CLOSE}]")
@@ -43,9 +43,9 @@ class CharacterNgrams(StoredAnalyzer):
     _names = ("sizes", "close_sizes")
 
     def __init__(self, sizes: Iterable[int] = (3, 4), close_sizes: Iterable[int] = (1, 2)) -> None:
-        self.sizes = _checked("sizes", sizes, 2)
-        self.close_sizes = _checked("close_sizes", close_sizes, 1)
-        self._known: dict[str, tuple[str, ...]] = {}
+        self.sizes = _check_sizes("sizes", sizes, 2)
+        self.close_sizes = _check_sizes("close_sizes", close_sizes, 1)
+        self._grams_of: dict[str, tuple[str, ...]] = {}
 
     def __call__(self, text: str) -> list[str]:
         """Analyse a text.
@@ -59,26 +59,26 @@ class CharacterNgrams(StoredAnalyzer):
         if not isinstance(text, str):
             raise InvalidInputError(f"a text to analyse must be a str, not {type(text).__name__}.")
         grams: list[str] = []
-        known = self._known
         for word in _RUNS.findall(fold(text)):
-            grams += known.get(word) or self._cut(word)
+            grams += self._grams_of.get(word) or self._cut(word)
         return grams
 
     def _cut(self, word: str) -> tuple[str, ...]:
         spaced = not _IS_CLOSE.match(word)
         text, sizes = (f" {word} ", self.sizes) if spaced else (word, self.close_sizes)
         grams = tuple(text[at : at + size] for size in sizes for at in range(len(text) - size + 1)) or (text,)
-        if len(word) <= _KEPT:
-            if len(self._known) >= _CACHE_LIMIT:
-                self._known.clear()
-            self._known[word] = grams
+        if len(word) <= _LONGEST_CACHED:
+            if len(self._grams_of) >= _CACHE_LIMIT:
+                self._grams_of.clear()
+            self._grams_of[word] = grams
         return grams
 
 
-def _checked(name: str, sizes: Any, least: int) -> tuple[int, ...]:
-    given = list(sizes) if isinstance(sizes, Iterable) and not isinstance(sizes, (str, bytes)) else [sizes]
-    if not given or any(type(size) is not int or not least <= size <= _LONGEST for size in given):
+def _check_sizes(name: str, sizes: Any, least: int) -> tuple[int, ...]:
+    """The lengths of n-grams in order, each once; one that is not allowed is refused."""
+    lengths = list(sizes) if isinstance(sizes, Iterable) and not isinstance(sizes, (str, bytes)) else [sizes]
+    if not lengths or any(type(size) is not int or not least <= size <= _LONGEST for size in lengths):
         raise InvalidInputError(
             f"{name}={sizes!r} is not allowed; give whole numbers from {least} to {_LONGEST}."
         )
-    return tuple(sorted(set(given)))
+    return tuple(sorted(set(lengths)))

@@ -81,7 +81,7 @@ def _cut_block(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     for match in _STOP.finditer(text, start, end):
         if match.end() <= begin:
             continue
-        cut = ends_sentence(text, begin, end, match)
+        cut = sentence_end(text, begin, end, match)
         if cut:
             yield begin, cut
             begin = cut
@@ -183,7 +183,7 @@ def joins_next_line(line: str, following: str) -> bool:
     return line.rsplit(None, 1)[-1].lower() in _RUN_ON or last == "-"
 
 
-def ends_sentence(text: str, begin: int, end: int, match: re.Match[str]) -> int:
+def sentence_end(text: str, begin: int, end: int, match: re.Match[str]) -> int:
     """Where the sentence that began at ``begin`` ends, if the stop that was matched ends it; else 0."""
     stop = match["stop"]
     after = match.end()

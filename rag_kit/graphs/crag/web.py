@@ -160,6 +160,7 @@ def web_documents(value: Any, *, most: int, chars: int, query: str, tool: str) -
 
 
 def _documents(value: Any, depth: int) -> Iterator[Document]:
+    """Each result in what a tool gave: documents, texts, JSON, mappings, and lists of those."""
     if depth > _MAX_DEPTH:
         return
     if isinstance(value, Document):
@@ -175,10 +176,10 @@ def _documents(value: Any, depth: int) -> Iterator[Document]:
         if lists:
             yield from _documents(lists, depth)
         elif text := _first_text(value, _TEXTS):
-            inner = value.get("metadata")
-            known = {**(inner if isinstance(inner, Mapping) else {}), **value}
+            metadata = value.get("metadata")
+            fields = {**(metadata if isinstance(metadata, Mapping) else {}), **value}
             yield Document(
-                text, metadata={"url": _first_text(known, _LINKS), "title": _first_text(known, _TITLES)}
+                text, metadata={"url": _first_text(fields, _LINKS), "title": _first_text(fields, _TITLES)}
             )
     elif isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
         for item in value:

@@ -62,7 +62,7 @@ class ClusterConverter:
             self._waiting.append(_Task(following, self._cluster.submit(worker.convert, following)))
         task = self._waiting[0]
         assert task.file == file, "files are converted in the order in which they were expected"
-        if not self._take(task):
+        if not self._wait_for(task):
             self._try_alone()
         self._waiting.popleft()
         first, *rest = task.outcome
@@ -70,7 +70,7 @@ class ClusterConverter:
             raise first from rest[0]
         return task.outcome  # type: ignore[no-any-return]
 
-    def _take(self, task: _Task) -> bool:
+    def _wait_for(self, task: _Task) -> bool:
         """Wait for the outcome of a task; ``False`` where its worker died."""
         if task.outcome is None:
             task.outcome = self._cluster.result(task.future)
@@ -78,13 +78,13 @@ class ClusterConverter:
 
     def _try_alone(self) -> None:
         """Wait for all that was submitted, then convert what died with a worker one at a time."""
-        died = [task for task in self._waiting if not self._take(task)]
-        with self._cluster.alone():
+        died = [task for task in self._waiting if not self._wait_for(task)]
+        with self._cluster.without_calls():
             for task in died:
                 deaths = _deaths(task)
                 while task.outcome is None:
                     task.future = self._cluster.submit(worker.convert, task.file)
-                    if self._take(task):
+                    if self._wait_for(task):
                         break
                     deaths += _deaths(task)
                     if deaths >= _MOST_DEATHS:

@@ -145,25 +145,25 @@ class Cluster:
         """
         with self._calls:
             for _ in range(_DEATHS_OF_A_CALL):
-                found = self.result(self.submit(task, *arguments, priority=10))
-                if isinstance(found, RagKitError):
-                    raise found
-                if found is not None:
-                    return found
+                reply = self.result(self.submit(task, *arguments, priority=10))
+                if isinstance(reply, RagKitError):
+                    raise reply
+                if reply is not None:
+                    return reply
         raise ConfigurationError(
             f"{_DEATHS_OF_A_CALL} workers died while they embedded. Do they have memory enough for the model?"
         )
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
-        """A time without calls of models, so that a worker that dies can be blamed on one task."""
-        taken = 0
+    def without_calls(self) -> Iterator[None]:
+        """Keep `call` waiting meanwhile, so that a worker that dies can be blamed on one task."""
+        permits = 0
         try:
-            for taken in range(1, _MOST_CALLS + 1):  # noqa: B007 - released below
+            for permits in range(1, _MOST_CALLS + 1):  # noqa: B007 - released below
                 self._calls.acquire()
             yield
         finally:
-            self._calls.release(taken)
+            self._calls.release(permits)
 
 
 class ClusterEmbeddings(Embeddings):

@@ -168,7 +168,7 @@ def fill_vectors(
         while lacking := _begin_or_finish(store, name, written=done > 0):
             total, last = done + lacking, -1
             while rows := _lacking_rows(store, name, last, size):
-                count, filled = _fill(store, name, rows, embeddings, max_concurrency)
+                count, filled = _embed_rows(store, name, rows, embeddings, max_concurrency)
                 embedded, done, last = embedded + count, done + filled, rows[-1][0]
                 if progress is not None:
                     progress(done, max(total, done))
@@ -220,7 +220,7 @@ def _lacking_rows(store: Store, name: str, last: int, size: int) -> list[tuple[i
         return list(connection.execute(query, (last,)).fetchall())
 
 
-def _fill(
+def _embed_rows(
     store: Store,
     name: str,
     rows: list[tuple[int, bytes, str, str]],

@@ -209,7 +209,7 @@ class FolderStore(Store):
         return self.location / REPLIES
 
     def flush(self) -> None:
-        """See `Store`; the record of removals that every saved part has followed is dropped."""
+        """See `Store`; removals that every leg has saved are forgotten."""
         with self.reading() as connection:
             state = self.state(connection)
             try:

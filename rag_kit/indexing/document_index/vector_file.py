@@ -97,6 +97,7 @@ def write(path: Path, blocks: Blocks, dimension: int) -> None:
     """Write blocks of rows, in the order of their numbers, safe on disk."""
 
     def fill(file: IO[bytes]) -> None:
+        """Write the rows, then what is known only behind the last: numbers, centre, signs, and the head."""
         groups: list[Numbers] = [np.empty(0, np.int64)]
         total, digest = np.zeros(dimension), hashlib.sha256()
         file.seek(_HEAD.size)

@@ -103,7 +103,7 @@ class VectorLeg(FileLeg):
             return view
 
     def _newest(self, state: State, view: View | None) -> View | None:
-        """That of the newest file if it is newer than the view; a file that is damaged is passed over."""
+        """The view of the newest file, or the one there is where no newer file can be read."""
         for generation, path in self.readable(state):
             if view is not None and generation <= view.generation:
                 return view

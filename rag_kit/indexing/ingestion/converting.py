@@ -80,7 +80,7 @@ class Converter:
             )
         if not any(chunk.page_content.strip() for chunk in chunks):
             raise ReadError(f"{file.file}: no text found in it.")
-        return chunks, sight, digest, self._fingerprint(file, digest)
+        return chunks, sight, digest, self._duplicate_key(file, digest)
 
     def _read(self, file: SourceFile) -> tuple[list[Document], Sight, str]:
         """The documents of a file that did not change while it was read, with its sight and SHA-256."""
@@ -98,8 +98,8 @@ class Converter:
             "Ingest it again later."
         )
 
-    def _fingerprint(self, file: SourceFile, digest: str) -> bytes:
-        """What the copies of a file share: its bytes, and its folder unless copies of other folders count."""
+    def _duplicate_key(self, file: SourceFile, digest: str) -> bytes:
+        """A hash that duplicates share: of the bytes, and of the folder unless all folders count; b"": none count."""
         keep = self._settings.keep_duplicates
         # a user's reader may give equal files different metadata, such as a tenant by the file's name
         if keep or reader_for(Path(file.path), self._reader.readers) is not None:

@@ -38,6 +38,7 @@ def clusters(vectors: Vectors, sizes: Sequence[int], max_size: int, seed: int) -
     size = np.asarray(sizes)
 
     def cut(group: NDArray[np.intp], min_parts: int) -> list[list[int]]:
+        """The clusters of some vectors, each small enough."""
         groups: list[list[int]] = []
         for part in _mixture(vectors[group], min_parts, seed):
             members = group[part]

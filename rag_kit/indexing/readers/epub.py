@@ -32,13 +32,13 @@ def read_epub(data: bytes, context: Context) -> Iterator[Part]:
     context.check(len(spine), "chapters", "max_pages")
     titles = [" ".join(text.split()) for text in opf.xpath("//*[local-name()='title']/text()")]
     title = titles[0] if titles else ""
-    read: set[str] = set()
+    names_read: set[str] = set()
     for number, reference in enumerate(spine, 1):
         name = items.get(reference)
         # The format allows each part once. A book that repeats a long one would hold the reader for its time cap.
-        if name is None or name not in package or name in read:
+        if name is None or name not in package or name in names_read:
             continue
-        read.add(name)
+        names_read.add(name)
         tree = parse_html(decode(package.read(name), markup=True))
         text = to_markdown(tree)
         if text.strip():

@@ -154,6 +154,7 @@ def _list(node: Any, depth: int) -> str:
 
 
 def _table(node: Any, depth: int) -> Iterator[str]:
+    """The captions and the markdown of a table; the blocks of its cells where it only lays out the page."""
     captions = [child for child in node if child.tag == "caption"]
     for caption in captions:
         yield from _paragraph([_inside(caption, depth)])

@@ -132,14 +132,14 @@ def running_lines(edges: Sequence[Mapping[int, str]]) -> list[set[int]]:
         >>> running_lines([{0: f"Pumps | {page}", 1: text} for page, text in enumerate(texts)])
         [{0}, {0}, {0}, {0}]
     """
-    pages: dict[str, list[int]] = defaultdict(list)
+    pages_of: dict[str, list[int]] = defaultdict(list)
     for page, lines in enumerate(edges):
         for key in {_without_digits(text) for text in lines.values() if len(text) <= _MAX_RUNNING}:
-            pages[key].append(page)
-    enough = max(3, (len(edges) + 1) // 2)
-    dense = {key for key, on in pages.items() if len(on) >= 3 and on[-1] - on[0] <= 2 * len(on)}
-    chapters = dense if len({page for key in dense for page in pages[key]}) >= enough else set()
-    repeated = {key for key, on in pages.items() if len(on) >= enough} | chapters
+            pages_of[key].append(page)
+    half = max(3, (len(edges) + 1) // 2)
+    dense = {key for key, on in pages_of.items() if len(on) >= 3 and on[-1] - on[0] <= 2 * len(on)}
+    chapters = dense if len({page for key in dense for page in pages_of[key]}) >= half else set()
+    repeated = {key for key, on in pages_of.items() if len(on) >= half} | chapters
     return [
         {
             number

@@ -56,7 +56,7 @@ def read_ipynb(data: bytes, context: Context) -> Iterator[Part]:
         if _at(cell, "cell_type") == "code":
             if source.strip():
                 blocks.append(f"```{language}\n{source}\n```")
-            output = _outputs(_at(cell, "outputs"))
+            output = _output_text(_at(cell, "outputs"))
             if output:
                 blocks.append(f"```text\n{output}\n```")
         elif source.strip():
@@ -78,7 +78,8 @@ def _joined(source: Any) -> str:
     return source if isinstance(source, str) else ""
 
 
-def _outputs(outputs: Any) -> str:
+def _output_text(outputs: Any) -> str:
+    """The text that a code cell printed or returned, without pictures, cut, and safe inside a fence."""
     texts: list[str] = []
     for output in outputs if isinstance(outputs, list) else []:
         stream = _at(output, "output_type") == "stream"

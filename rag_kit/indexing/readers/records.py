@@ -10,7 +10,7 @@ from typing import Any
 
 from rag_kit.indexing.readers.encodings import decode
 from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable
-from rag_kit.indexing.readers.tables import groups, markdown_table
+from rag_kit.indexing.readers.tables import markdown_table, table_groups
 
 _TITLE_KEYS = ("title", "name", "heading", "标题")
 
@@ -26,7 +26,7 @@ def read_csv(data: bytes, context: Context) -> Iterator[Part]:
         if header is None:
             return
         last = 0
-        for table, first, last in groups(header, _widened(filled, len(header))):
+        for table, first, last in table_groups(header, _widened(filled, len(header))):
             yield Part(table, {"row_start": first, "row_end": last})
         if not last:
             yield Part(markdown_table([header]))

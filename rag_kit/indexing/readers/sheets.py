@@ -11,7 +11,7 @@ from typing import Any
 
 from rag_kit.indexing.readers.package import Package
 from rag_kit.indexing.readers.parts import Context, Part, Unreadable
-from rag_kit.indexing.readers.tables import groups
+from rag_kit.indexing.readers.tables import table_groups
 
 _NO_VALUE = re.compile(rb"(?:</f>|<f[^>]*/>)\s*(?:<v\s*/>|<v></v>)?\s*</c>")
 _MAX_MERGE = 10_000
@@ -113,7 +113,7 @@ def _parts(block: Rows) -> Iterator[Part]:
         text = "\n".join(" ".join(cell for cell in line if cell) for line in lines)
         yield Part(text, {"row_start": numbers[0], "row_end": numbers[-1]})
         return
-    for table, first, last in groups(lines[0], lines[1:]):
+    for table, first, last in table_groups(lines[0], lines[1:]):
         yield Part(table, {"row_start": numbers[first], "row_end": numbers[last]})
 
 

@@ -36,7 +36,7 @@ def _head(header: Sequence[str]) -> list[str]:
     return [row_line(header), "| " + " | ".join(["---"] * len(header)) + " |"]
 
 
-def groups(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[tuple[str, int, int]]:
+def table_groups(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[tuple[str, int, int]]:
     """Markdown tables of at most 900 characters or one row each, every one with the header.
 
     Args:
@@ -47,7 +47,7 @@ def groups(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[tup
         The table, and the numbers (from 1, the header not counted) of its first and last row.
 
     Example:
-        >>> [(first, last) for _, first, last in groups(["n"], [["1"], ["2"], ["3" * 900]])]
+        >>> [(first, last) for _, first, last in table_groups(["n"], [["1"], ["2"], ["3" * 900]])]
         [(1, 2), (3, 3)]
     """
     width = len(header)

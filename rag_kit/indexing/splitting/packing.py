@@ -123,14 +123,14 @@ class _SectionPacker:
         return keep if keep is not None and place < keep.end else None
 
     def _cut(self, position: int, done: int) -> int:
-        """The best place in ``(done, position + size]``; -1 where there is none and the span holds repeated text."""
+        """Where a span from ``position`` ends at best, after ``done``; -1: nowhere, so long is the text it repeats."""
         limit = position + self.size
-        block = _last(self.section.ends, done, limit)
-        if block - position >= self.size // 2:
-            return block
+        block_end = _last(self.section.ends, done, limit)
+        if block_end - position >= self.size // 2:
+            return block_end
         if (keep := self._keep_at(limit)) is not None:
-            fits = keep.end - keep.start <= self.size or keep.start - position >= self.size // 2
-            if keep.start > done and fits:
+            goes_to_next = keep.end - keep.start <= self.size or keep.start - position >= self.size // 2
+            if keep.start > done and goes_to_next:
                 if self._is_visible(done, keep.start):
                     return keep.start
             elif keep.kind != "item":
@@ -138,11 +138,11 @@ class _SectionPacker:
                 # a table's header alone is no chunk
                 if line > max(done, keep.start + len(keep.header) + 1 if keep.header else 0):
                     return line
-        sentence = _last(self._sentence_ends, done, limit)
-        if sentence >= 0:
-            return sentence
-        if block >= 0 and self._is_visible(done, block):
-            return block
+        sentence_end = _last(self._sentence_ends, done, limit)
+        if sentence_end >= 0:
+            return sentence_end
+        if block_end >= 0 and self._is_visible(done, block_end):
+            return block_end
         return -1 if self._is_visible(position, done) else self._cut_sentence(position, limit)
 
     def _cut_sentence(self, position: int, limit: int) -> int:
@@ -172,11 +172,9 @@ class _SectionPacker:
     def _table_header(self, position: int) -> str:
         """The header of the table that a span goes on with; one as long as a chunk would multiply the text."""
         keep = self._keep_at(position)
-        return (
-            keep.header
-            if keep is not None and keep.start < position and len(keep.header) <= self.size
-            else ""
-        )
+        if keep is None or keep.start >= position or len(keep.header) > self.size:
+            return ""
+        return keep.header
 
     def _first_visible(self, position: int, end: int) -> int:
         """Past white space; inside code the indentation of the first line stays."""

@@ -108,6 +108,7 @@ def topic_of(asked: str, reply: str, *, person: bool) -> str:
 
 
 def _complete(question: str, asked: str, reply: str) -> str:
+    """A question that needs no earlier one: with what was asked last, or its topic, where it points back to that."""
     if not question or not asked:
         return question
     pronoun = None if EMPTY_IT.search(question) else _PRONOUN.search(question)
@@ -115,7 +116,7 @@ def _complete(question: str, asked: str, reply: str) -> str:
     if fragment and not (pronoun and len(question_terms(question)) > 1):
         return _carry_over(question, asked)
     if pronoun:
-        if _named_before(question[: pronoun.start()]):
+        if _has_referent(question[: pronoun.start()]):
             return question
         topic = topic_of(asked, reply, person=_PERSON.search(question) is not None)
         if not topic or topic in question:
@@ -136,8 +137,8 @@ def _carry_over(question: str, asked: str) -> str:
     return f"{asked}{'' if detect_language(question) == 'zh' else ' '}{question}"
 
 
-def _named_before(text: str) -> bool:
-    """Whether a pronoun stands for something in its own question: "Where did Ada live when she died?"."""
+def _has_referent(text: str) -> bool:
+    """Whether the words before a pronoun name what it stands for: "Where did Ada live when she died?"."""
     return _INSIDE_ZH.search(text) is not None or any(
         phrase.named for phrase in phrases(text) if phrase.text[:1].isupper()
     )

@@ -60,14 +60,15 @@ def generate_multi_hop(prompt: Prompt) -> dict[str, Any]:
     """A question for each of two passages, on different subjects, joined into one with an answer of two parts."""
     if len(prompt.passages) < 2:
         return {"questions": []}
-    known = set(terms(prompt.passages[0].text))
-    others = [one for one in _questions(prompt.passages[1]) if set(terms(one["question"])) - known]
+    first, second = prompt.passages[:2]
+    known = set(terms(first.text))
+    others = [item for item in _questions(second) if set(terms(item["question"])) - known]
     pairs = (
-        (one, next((other for other in others if other["answers"] != one["answers"]), None))
-        for one in _questions(prompt.passages[0])
+        (item, next((other for other in others if other["answers"] != item["answers"]), None))
+        for item in _questions(first)
     )
-    found = [_join_questions(one, other) for one, other in pairs if other is not None]
-    return {"questions": found[: prompt.number("count", 1)]}
+    joined = [_join_questions(item, other) for item, other in pairs if other is not None]
+    return {"questions": joined[: prompt.number("count", 1)]}
 
 
 def generate_check(prompt: Prompt) -> dict[str, Any]:

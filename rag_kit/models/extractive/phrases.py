@@ -36,16 +36,16 @@ def phrases(text: str) -> list[Phrase]:
         ['Henry Feilden', 'occupation']
     """
     found: list[Phrase] = []
-    for one in _words(text):
+    for word in _words(text):
         last = found[-1] if found else None
-        gap = text[last.end : one.end - len(one.text)] if last else ""
-        close = gap and gap.strip() in (("", "of", "of the") if one.named else ("",))
-        joined = last and last.joins and one.joins and last.named == one.named and close
+        gap = text[last.end : word.end - len(word.text)] if last else ""
+        close = gap and gap.strip() in (("", "of", "of the") if word.named else ("",))
+        joined = last and last.joins and word.joins and last.named == word.named and close
         if last and joined and len(last.text.split()) < _MAX_WORDS:
-            both = " ".join([last.text, *gap.split(), one.text])
-            found[-1] = Phrase(both, last.weight + one.weight, one.named, one.end, True)
+            both = " ".join([last.text, *gap.split(), word.text])
+            found[-1] = Phrase(both, last.weight + word.weight, word.named, word.end, True)
         else:
-            found.append(one)
+            found.append(word)
     return found
 
 

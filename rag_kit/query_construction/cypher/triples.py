@@ -110,6 +110,7 @@ def _write(file: Path, triples: list[tuple[str, ...]], tables: Path) -> None:
 
 
 def _is_graph(path: Path) -> bool:
+    """Whether a file is a database of Ladybug, by its first bytes."""
     if not path.is_file():
         return False
     with path.open("rb") as file:

@@ -47,14 +47,15 @@ def find_missing(text: str, schema: Schema, time: MetadataField | None) -> list[
     """
     atoms: list[Atom] = []
     for field in schema:
-        match = None if field.type == "bool" else _missing(field, field is time).search(text)
+        match = None if field.type == "bool" else _missing_pattern(field, field is time).search(text)
         if match and not any(match.start() < other.end and other.begin < match.end() for other in atoms):
             atoms.append(Atom(*match.span(), field.name, {field.name: {"$exists": False}}))
     return atoms
 
 
 @lru_cache(maxsize=256)
-def _missing(field: MetadataField, time: bool) -> re.Pattern[str]:
+def _missing_pattern(field: MetadataField, time: bool) -> re.Pattern[str]:
+    """How a question says that documents have no value of a field: "without an author", "undated"."""
     names, patterns = list(field.all_names), []
     if time:
         names += ["year", "date", "publication year", "publication date", "年份", "日期"]

@@ -8,7 +8,7 @@ from datetime import date
 from functools import lru_cache
 from typing import Any
 
-from rag_kit.query_construction.clauses import Clause, all_of, any_of, bounded, compared
+from rag_kit.query_construction.clauses import Clause, all_of, any_of, bounded, comparison_clause
 from rag_kit.query_construction.constructed import ConstructedQuery
 from rag_kit.query_construction.dates import Period, find_periods
 from rag_kit.query_construction.fields import MetadataField, Schema
@@ -196,6 +196,7 @@ class _Reading:
         return find_numbers(self.text, self._schema, [*_places(values), *dates, *self.used], years)
 
     def _comparison_atom(self, comparison: Comparison, documents: bool) -> Atom:
+        """The condition of a comparison with its place in the text; of a quarter, year and quarter."""
         field = self._schema.get(comparison.field)
         assert field is not None  # comparisons are of fields of the schema
         operator = comparison.operator
@@ -231,12 +232,12 @@ def _clause(field: MetadataField, operator: str, comparison: Comparison) -> Clau
     """A comparison with a date or number, or with the range between two."""
     low, high = comparison.low, comparison.high
     if high is None:
-        return compared(field, operator, low)
+        return comparison_clause(field, operator, low)
     if isinstance(low, Period):
         low, high = sorted((low, high), key=lambda period: period.start)
         grain = "years" if {low.grain, high.grain} <= {"year", "years"} else "span"
-        return compared(field, operator, Period(low.start, high.end, grain))
+        return comparison_clause(field, operator, Period(low.start, high.end, grain))
     low, high = sorted((low, high))
     if operator == "$ne":
-        return any_of([compared(field, "$lt", low), compared(field, "$gt", high)]) or {}
-    return all_of([compared(field, "$gte", low), compared(field, "$lte", high)]) or {}
+        return any_of([comparison_clause(field, "$lt", low), comparison_clause(field, "$gt", high)]) or {}
+    return all_of([comparison_clause(field, "$gte", low), comparison_clause(field, "$lte", high)]) or {}

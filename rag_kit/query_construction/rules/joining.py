@@ -41,17 +41,17 @@ def join(text: str, atoms: Sequence[Atom]) -> Clause | None:
                 alternatives[-1][-1] = any_of([alternatives[-1][-1], clause]) or clause
                 continue
             alternatives.append([])
-        _add(alternatives[-1], clause, members[0])
+        _add_condition(alternatives[-1], clause, members[0])
     return any_of([joined for parts in alternatives if (joined := all_of(parts))])
 
 
-def _add(parts: list[Clause], clause: Clause, first: Atom) -> None:
+def _add_condition(parts: list[Clause], clause: Clause, first: Atom) -> None:
     """Add a condition; two values that one field cannot have at once are alternatives."""
-    if first.exclusive and (more := _values(clause)):
+    if first.exclusive and (new_values := _values(clause)):
         for place, part in enumerate(parts):
-            known = _values(part)
-            if known and single(part)[0] == first.field:
-                parts[place] = {first.field: {"$in": list(dict.fromkeys([*known, *more]))}}
+            old_values = _values(part)
+            if old_values and single(part)[0] == first.field:
+                parts[place] = {first.field: {"$in": list(dict.fromkeys([*old_values, *new_values]))}}
                 return
     if clause not in parts:
         parts.append(clause)
@@ -106,7 +106,7 @@ def _connector(between: str) -> str | None:
 def _join_list(text: str, members: Sequence[Atom]) -> Clause:
     """The condition of one list."""
     if members[0].negated:
-        parts = [_denied(member) for member in members]
+        parts = [_negation(member) for member in members]
         return shorter(all_of(parts) or parts[0])
     words = [_connector(text[one.end : other.begin]) for one, other in pairwise(members)]
     # a comma joins as the next "and" or "or" of its list does
@@ -122,7 +122,8 @@ def _join_list(text: str, members: Sequence[Atom]) -> Clause:
     return shorter(joined or members[0].where)
 
 
-def _denied(atom: Atom) -> Clause:
+def _negation(atom: Atom) -> Clause:
+    """The condition that holds where an atom's does not."""
     field, operator, operand = single(atom.where)
     return atom.denial or ({field: {"$ne": operand}} if operator == "$eq" else none_of(atom.where))
 

@@ -76,7 +76,7 @@ def find_numbers(
             owners[place] = first or (second and _Owner(second.field, *one.span()))
             owners[place + 1] = second or (first and _Owner(first.field, *other.span()))
     return [
-        Amount(match.start(), owner.end, _value(match), owner.field, owner.begin)
+        Amount(match.start(), owner.end, _number_of(match), owner.field, owner.begin)
         for match, owner in zip(matches, owners, strict=True)
         if owner is not None
     ]
@@ -147,7 +147,8 @@ def _has_cue_after(text: str, end: int) -> bool:
     return any(pattern.match(text, end) for pattern, _ in cues.RIGHT)
 
 
-def _value(match: re.Match[str]) -> int | float | None:
+def _number_of(match: re.Match[str]) -> int | float | None:
+    """The number that a match writes in Chinese, as a word, or in figures with a scale: "2.5 million"."""
     if match["han"]:
         return chinese_number(match["han"])
     if match["word"]:

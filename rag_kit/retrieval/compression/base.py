@@ -57,7 +57,7 @@ class Compressor(ABC):
 
     @abstractmethod
     def select(self, query: str, passages: Sequence[Passage], call: QueryCall) -> Logic[list[Selection]]:
-        """Choose sentences: a coroutine that does all waiting through ``call``, and gives a selection a passage.
+        """Choose sentences: a coroutine that does all waiting through ``call``, and returns one selection per passage.
 
         Each passage has at least one sentence. What is raised leaves all passages whole.
         """

@@ -31,7 +31,7 @@ from rag_kit.retrieval.refining import RefiningRetriever
 from rag_kit.text import fold
 
 _SHOWN_IDS = 5
-_KEPT = ("source", "file", KEPT_KEY)
+_KEYS = ("source", "file", KEPT_KEY)
 _TOKEN = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]|[^\W_]+")
 _NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*|[一二三四五六七八九十百千万亿两零]+")
 _NEGATION = re.compile(r"\b(?:not?|never|none|nor|without|cannot|\w+n['’]t)\b|[不没未无非否]")
@@ -182,10 +182,10 @@ class CompressionRetriever(RefiningRetriever):
             groups.setdefault(first, []).append(doc)
         if repeats := len(documents) - len(groups):
             call.note(f"{repeats} near-duplicate{'' if repeats == 1 else 's'} merged")
-        return [self._joined(group, rank, call) for rank, group in enumerate(groups.values(), start=1)]
+        return [self._merge_group(group, rank, call) for rank, group in enumerate(groups.values(), start=1)]
 
-    def _joined(self, group: Sequence[Document], rank: int, call: QueryCall) -> Document:
-        """A document at a rank, which stands for its near-duplicates too, with the stages and ids of all."""
+    def _merge_group(self, group: Sequence[Document], rank: int, call: QueryCall) -> Document:
+        """The first of some near-duplicates for all of them, at a rank, with the stages and ids of all."""
         doc, *others = group
         if not others:
             result = copy_document(doc)
@@ -205,7 +205,7 @@ class CompressionRetriever(RefiningRetriever):
             retriever=self.get_name(),
             query=call.query,
             sources=stages,
-            merged=[{"id": identity(one), **{key: one.metadata.get(key) for key in _KEPT}} for one in others],
+            merged=[{"id": identity(one), **{key: one.metadata.get(key) for key in _KEYS}} for one in others],
         )
 
 

@@ -96,6 +96,7 @@ class ParentDocumentRetriever(FamilyRetriever):
 
     @cached_property
     def _splitters(self) -> tuple[Splitter | None, Splitter | None]:
+        """The splitters into parents and into children; those given by name are made."""
         child, embeddings = self.child_splitter, self.index.embeddings
         if isinstance(child, str):
             child = named_splitter(

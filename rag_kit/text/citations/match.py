@@ -65,7 +65,7 @@ class Source:
     @cached_property
     def keys(self) -> list[set[str]]:
         """The content words of each sentence."""
-        return [_content(found) for found in self.tokens]
+        return [_content_keys(sentence) for sentence in self.tokens]
 
     @cached_property
     def letters(self) -> list[str]:
@@ -74,7 +74,7 @@ class Source:
 
     def best_sentences(self, statement: str, stated: list[Token]) -> tuple[int, range]:
         """The sentence that has most of a statement's words, and it with the neighbours that add to it."""
-        letters, keys = _letters(statement), _content(stated)
+        letters, keys = _letters(statement), _content_keys(stated)
         for place, sentence in enumerate(self.letters):
             if letters in sentence:
                 return place, range(place, place + 1)
@@ -94,9 +94,9 @@ class Source:
     def clause(self, place: int, stated: list[Token]) -> list[Token]:
         """The part of a sentence between commas that has most of a statement's words."""
         start, end = self.spans[place]
-        keys = _content(stated)
+        keys = _content_keys(stated)
         clauses = [tokens(part) for part in _CLAUSE.split(_MARK.sub("", self.text[start:end]))]
-        return max(clauses, key=lambda clause: (len(keys & _content(clause)), -len(clause)))
+        return max(clauses, key=lambda clause: (len(keys & _content_keys(clause)), -len(clause)))
 
 
 def judge(statement: str, sources: Sequence[Source]) -> list[Verdict]:
@@ -109,7 +109,7 @@ def judge(statement: str, sources: Sequence[Source]) -> list[Verdict]:
     Returns:
         One verdict per passage, in order.
     """
-    verdicts = [_judge(statement, source) for source in sources]
+    verdicts = [_judge_against(statement, source) for source in sources]
     if len(sources) > 1 and not any(verdict.status == "supported" for verdict in verdicts):
         quotes = [source.text[one.start : one.end] for source, one in zip(sources, verdicts, strict=True)]
         reason, _ = _covered(tokens(statement), tokens(_MARK.sub("", "\n".join(quotes))))
@@ -118,7 +118,8 @@ def judge(statement: str, sources: Sequence[Source]) -> list[Verdict]:
     return verdicts
 
 
-def _judge(statement: str, source: Source) -> Verdict:
+def _judge_against(statement: str, source: Source) -> Verdict:
+    """The verdict on a statement by the best quote of one passage."""
     letters = _letters(statement)
     if not source.spans or not letters:
         return Verdict(0.0, "thin", *(source.spans or [(0, 0)])[0])
@@ -297,8 +298,8 @@ def _replaced(
     return "other" if small and single and all(token.thing for token in came) else ""
 
 
-def _content(found: list[Token]) -> set[str]:
-    return {token.key for token in found if token.content}
+def _content_keys(words: list[Token]) -> set[str]:
+    return {token.key for token in words if token.content}
 
 
 def _letters(text: str) -> str:

@@ -73,11 +73,11 @@ def renumbered(answer: str, numbers: Mapping[int, int]) -> str:
         'Tea is hot.'
     """
 
-    def other(match: re.Match[str]) -> str:
-        found = [numbers[n] for n in _numbers(_normal(match)) if n in numbers]
-        return match["blank"] + "".join(f"[{n}]" for n in found) if found else ""
+    def new_marks(match: re.Match[str]) -> str:
+        news = [numbers[n] for n in _numbers(_normal(match)) if n in numbers]
+        return match["blank"] + "".join(f"[{n}]" for n in news) if news else ""
 
-    return _BLANK_AND_MARK.sub(other, answer)
+    return _BLANK_AND_MARK.sub(new_marks, answer)
 
 
 def _normal(match: re.Match[str]) -> str:
