@@ -25,7 +25,7 @@ def to_chroma(where: Filter | None) -> dict[str, Any] | None:
         >>> to_chroma({"lang": "en", "year": {"$gte": 2020}})
         {'$and': [{'lang': {'$eq': 'en'}}, {'year': {'$gte': 2020}}]}
     """
-    clause = translate(where, _leaf, _join)
+    clause = translate(where, _clause_of, _join)
     if clause is True:
         return None
     return dict(clause or _IMPOSSIBLE)
@@ -35,7 +35,8 @@ def _join(word: str, parts: list[Any]) -> dict[str, Any]:
     return {f"${word}": parts}
 
 
-def _leaf(key: str, operator: str, operand: Any, negated: bool) -> Clause:
+def _clause_of(key: str, operator: str, operand: Any, negated: bool) -> Clause:
+    """One condition in Chroma's language; True or False where it holds for every row or none."""
     if key.startswith(("#", "chroma:")):
         raise FilterError(f"Chroma keeps the key {key!r} for itself. Filter by another metadata key.")
     if operator in ("$startswith", "$exists"):

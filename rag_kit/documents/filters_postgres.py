@@ -51,7 +51,7 @@ def to_postgres(
         ...
         rag_kit.errors.FilterError: PGVectorStore has no metadata column 'topic'. Declare it ...
     """
-    clause = translate(where, partial(_condition, columns), _join)
+    clause = translate(where, partial(_clause_of, columns), _join)
     if clause is True:
         return None
     return dict(clause or _join("and", [{id_column: {"$exists": exists}} for exists in (True, False)]))
@@ -61,7 +61,7 @@ def _join(word: str, parts: list[Any]) -> dict[str, Any]:
     return {f"${word}": parts}
 
 
-def _condition(columns: Mapping[str, str], key: str, operator: str, operand: Any, negated: bool) -> Clause:
+def _clause_of(columns: Mapping[str, str], key: str, operator: str, operand: Any, negated: bool) -> Clause:
     """One condition in the store's language; True or False where it holds for every row or none."""
     kind, bound = _column(columns, key)
     if operator == "$exists":

@@ -36,7 +36,7 @@ def to_qdrant(where: Filter | None, *, metadata_key: str = "metadata") -> Any | 
         from qdrant_client import models
     except ImportError:
         raise MissingExtraError("qdrant", "A filter for Qdrant") from None
-    clause = translate(where, partial(_leaf, models, metadata_key), partial(_join, models))
+    clause = translate(where, partial(_clause_of, models, metadata_key), partial(_join, models))
     if clause is True:
         return None
     if isinstance(clause, bool):
@@ -48,7 +48,7 @@ def _join(models: Any, word: str, parts: list[Any]) -> Any:
     return models.Filter(must=parts) if word == "and" else models.Filter(should=parts)
 
 
-def _leaf(models: Any, prefix: str, key: str, operator: str, operand: Any, negated: bool) -> Clause:
+def _clause_of(models: Any, prefix: str, key: str, operator: str, operand: Any, negated: bool) -> Clause:
     clause = _condition(models, _path(prefix, key), key, operator, operand)
     return models.Filter(must_not=[clause]) if negated else clause
 

@@ -97,6 +97,7 @@ class Node(Runnable[Any, Any]):
             raise
 
     async def _logic(self, state: Any) -> Any:
+        """The body within the caps of the run; what it used goes into the update."""
         context = run_context(self.schema)
         before = state.get("usage") if isinstance(state, dict) else getattr(state, "usage", None)
         used = Usage(calls=0, tokens=0, seconds=0.0)

@@ -239,6 +239,7 @@ def _wait(seconds: float) -> Step[None]:
 
 
 def _ask(runnable: Runnable[Any, Any], messages: list[Any], call: ModelCall) -> Any:
+    """The reply, or the error, which the caller may retry."""
     try:
         # A client's own time-out is for each read; only a call that is given up ends on time.
         return call_in_time(partial(runnable.invoke, messages, call.config), call.timeout)

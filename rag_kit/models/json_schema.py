@@ -43,7 +43,7 @@ def validate_json(value: Any, schema: Mapping[str, Any]) -> Any:
 
 @lru_cache(maxsize=1)
 def _empty_registry() -> Any:
-    """Without it, a reference to another place would be fetched from the network."""
+    """A registry that knows no other schema, so that no reference is fetched from the network."""
     from referencing import Registry
 
     return Registry()

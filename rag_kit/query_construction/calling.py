@@ -106,31 +106,32 @@ class SelfQueryCall:
                 break
         # A question that is all filter asks for whatever passes; the rest of it only ranks.
         if where is not None and len(found) < limit and (not text or not found):
-            listed = await self._list(limit + len(found)) or []
+            listed = await self._list_rows(limit + len(found)) or []
             known, keys = document_keys([found, listed], None)
             more = [doc for key, doc in zip(keys, listed, strict=True) if key not in known]
             found = [*found, *more[: limit - len(found)]]
         return found
 
     async def _sorted(self, text: str, sort: Sort, limit: int) -> list[Document]:
-        candidates = None if text else await self._list(_MAX_SORTED)
+        """The first documents by a field: of all that pass, or, where they cannot be listed, of the best."""
+        candidates = None if text else await self._list_rows(_MAX_SORTED)
         if candidates is None:
             depth = self.owner.fetch_k or max(100, 10 * self.call.request.k)
             candidates = await self._search(text or self.call.query, max(depth, limit))
             self.call.note(f"sorted by {sort.field} among the {len(candidates)} best")
         else:
             self.call.note(f"sorted by {sort.field} among all {len(candidates)} that pass")
-        places = [(_order(doc.metadata.get(sort.field)), doc) for doc in candidates]
-        known = [(place, doc) for place, doc in places if place is not None]
-        known.sort(key=itemgetter(0), reverse=sort.descending)
-        return [doc for _, doc in known[:limit]]
+        keyed = [(_order(doc.metadata.get(sort.field)), doc) for doc in candidates]
+        sortable = [(key, doc) for key, doc in keyed if key is not None]
+        sortable.sort(key=itemgetter(0), reverse=sort.descending)
+        return [doc for _, doc in sortable[:limit]]
 
     async def _search(self, query: str, k: int) -> list[Document]:
         found = await self.call.search(self.owner.retriever, query, k, self._where)
         passes = compile_filter(self._where)
         return [doc for doc in found if passes(doc.metadata)]
 
-    async def _list(self, limit: int) -> list[Document] | None:
+    async def _list_rows(self, limit: int) -> list[Document] | None:
         """Rows that pass, in the collection's order; ``None`` where rows cannot be listed."""
         source = self.owner._source
         if source is None:

@@ -248,18 +248,18 @@ class _Checker:
     def _fit(self, field: MetadataField, value: Any) -> Any:
         """A value as the field stores it, or the period to compare a field of dates or years with."""
         if field.type == "date" or field.is_year:
-            made = self._time(field, value)
+            fitted = self._time(field, value)
         elif field.type == "bool":
-            made = value if isinstance(value, bool) else _BOOLEANS.get(str(value).strip().lower())
+            fitted = value if isinstance(value, bool) else _BOOLEANS.get(str(value).strip().lower())
         elif field.type == "str":
-            made = _text(field, value)
+            fitted = _text(field, value)
         else:
-            made = _number(field, value)
-        if made is None:
+            fitted = _number(field, value)
+        if fitted is None:
             raise UnfitError(f"{short(value)} is {_WHY[field.type]}")
-        if not isinstance(made, Period) and (type(made) is not type(value) or made != value):
-            self.repair(f"{field.name}: {short(value)} was read as {short(made)}")
-        return made
+        if not isinstance(fitted, Period) and (type(fitted) is not type(value) or fitted != value):
+            self.repair(f"{field.name}: {short(value)} was read as {short(fitted)}")
+        return fitted
 
     def _time(self, field: MetadataField, value: Any) -> Any:
         number = _number(field, value)
@@ -271,6 +271,7 @@ class _Checker:
 
 
 def _number(field: MetadataField, value: Any) -> int | float | None:
+    """The finite number that a value says, whole where the field holds whole numbers; else ``None``."""
     number = parse_number(value) if isinstance(value, str) else value
     if isinstance(number, bool) or not isinstance(number, (int, float)) or not math.isfinite(number):
         return None

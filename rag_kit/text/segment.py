@@ -18,7 +18,7 @@ _name = ""
 def _rjieba() -> Any:
     import rjieba
 
-    rjieba.cut("预热")
+    rjieba.cut("预热")  # the first call loads the dictionary
     return rjieba.cut
 
 

@@ -288,7 +288,7 @@ class InvertedIndex(ABC):
         Texts are analysed without the lock, so that searches go on; the vocabulary is shared, so counting holds it.
         """
         documents = documents_of(documents)
-        given = [doc.id for doc in documents] if ids is None else check_ids(ids, len(documents))
+        own_ids = [doc.id for doc in documents] if ids is None else check_ids(ids, len(documents))
         texts = [doc.page_content for doc in documents] if texts is None else texts
         runs, lengths = list[Run](), list[int]()
         for start in range(0, len(documents), _BATCH):
@@ -297,7 +297,7 @@ class InvertedIndex(ABC):
             with self._lock:
                 runs.append(self._run(analysed, start))
         with self._lock:
-            keys = self._keys(given, documents, replace)
+            keys = self._keys(own_ids, documents, replace)
             first = len(self._rows)
             self._dead.update(self._place(key) for key in keys if key in self._serial_of)
             self._append(
@@ -309,7 +309,7 @@ class InvertedIndex(ABC):
                         copy_metadata(doc.metadata, without=PROVENANCE_KEY),
                         length,
                     )
-                    for key, own, doc, length in zip(keys, given, documents, lengths, strict=True)
+                    for key, own, doc, length in zip(keys, own_ids, documents, lengths, strict=True)
                 ]
             )
             self._pending += [run.shifted(first) for run in runs]

@@ -126,7 +126,7 @@ class WritableIndex(ReadableIndex):
 
         def missing_texts() -> Iterator[Mapping[bytes, str]]:
             for batch in batches:
-                texts = self._missing(batch.rows)
+                texts = self._texts_to_embed(batch.rows)
                 for _, others in waiting:
                     texts = {key: text for key, text in texts.items() if key not in others}
                 waiting.append((batch, texts))
@@ -142,7 +142,7 @@ class WritableIndex(ReadableIndex):
             for vectors in made:
                 yield self._apply(waiting.popleft()[0], vectors)
 
-    def _missing(self, rows: Sequence[Row]) -> dict[bytes, str]:
+    def _texts_to_embed(self, rows: Sequence[Row]) -> dict[bytes, str]:
         """The texts of rows that have no vector in the store yet, by their hash."""
         if self.embeddings is None or not rows:
             return {}

@@ -51,7 +51,7 @@ class PostgresKeywordLeg:
         gone = native.execute(query, (total.generation,)).fetchall()
         if gone:
             total = write_terms(native, total, {n: None for (n,) in gone})
-        for rows in _pages(native, total.generation):
+        for rows in _chunks_since(native, total.generation):
             total = write_terms(native, total, {n: self._terms(*row) for n, *row in rows})
         save_counts(native, total._replace(generation=state.generation))
         return state.generation
@@ -146,9 +146,9 @@ def save_counts(native: Connection[Any], total: Counts) -> None:
     )
 
 
-def _pages(native: Connection[Any], since: int) -> Iterator[list[tuple[int, str, str]]]:
+def _chunks_since(native: Connection[Any], generation: int) -> Iterator[list[tuple[int, str, str]]]:
     """Numbers, texts and metadata of the chunks that were written after a generation."""
     with closing(native.cursor("keyword")) as cursor:
-        cursor.execute("SELECT n, text, metadata FROM chunks WHERE generation > %s", (since,))
+        cursor.execute("SELECT n, text, metadata FROM chunks WHERE generation > %s", (generation,))
         while rows := cursor.fetchmany(_PAGE):
             yield sorted(rows)

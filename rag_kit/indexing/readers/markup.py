@@ -174,7 +174,7 @@ def _table(node: Any, depth: int) -> Iterator[str]:
             if cell.tag in ("td", "th") and not _skipped(cell):
                 text = " ".join(" ".join(_blocks(cell, depth + 1)).split())
                 grid.add(text, _span(cell.get("colspan")), _span(cell.get("rowspan")))
-    rows = [row for row in grid.lists() if any(row)]
+    rows = [row for row in grid.filled_rows() if any(row)]
     if len(rows) == 1 or (rows and len(rows[0]) == 1):
         yield from (text for row in rows for text in dict.fromkeys(row) if text)
     elif rows:

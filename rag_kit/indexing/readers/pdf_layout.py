@@ -182,6 +182,7 @@ def _right_edges(lines: Sequence[Line]) -> list[float]:
 
 
 def _same_run(line: Line, after: Line) -> bool:
+    """Whether a line goes on with the one before: close below it, as far left and as large."""
     down = line.end_bottom - after.bottom
     return (
         -0.3 * line.size < down < 2.2 * line.size

@@ -28,7 +28,7 @@ def with_tables(lines: Sequence[Line], rules: Sequence[Rule]) -> list[Line]:
             left = _replaced(left, inside, markdown_table(rows))
     for run in _runs(left):
         for group in _vertical_groups(run):
-            rows = _aligned(group)
+            rows = _read_table(group)
             if rows:
                 inside = [line for line in run if any(line is one.line for row in group for one in row)]
                 left = _replaced(left, inside, _table_or_pairs(rows))
@@ -37,7 +37,7 @@ def with_tables(lines: Sequence[Line], rules: Sequence[Rule]) -> list[Line]:
 
 def _is_finer(groups: list[list[_Row]], rows: list[list[str]]) -> bool:
     """Whether words stand in more columns than the rules show, or rows have no rules between them."""
-    found = _aligned(groups[0]) if len(groups) == 1 else []
+    found = _read_table(groups[0]) if len(groups) == 1 else []
     return len(found) > len(rows) and (len(found[0]) > len(rows[0]) or len(found) > 4 * len(rows))
 
 
@@ -223,7 +223,7 @@ def _is_over_second(group: list[_Row]) -> bool:
     return near and len(below) > 1 and group[0][0].left > min(below, key=lambda cell: cell.left).right
 
 
-def _aligned(rows: list[_Row]) -> list[list[str]]:
+def _read_table(rows: list[_Row]) -> list[list[str]]:
     """The cells of rows that stand in columns; nothing where they are prose."""
     columns = _columns(rows)
     if len(columns) < 2 or len(rows) < _FEW_ROWS:

@@ -99,7 +99,7 @@ def _table(table: Any) -> str:
                 width = cell.span_width if cell.is_merge_origin else 1
                 height = cell.span_height if cell.is_merge_origin else 1
                 grid.add(" ".join(cell.text_frame.text.split()), width, height)
-    return markdown_table(grid.lists())
+    return markdown_table(grid.filled_rows())
 
 
 def _chart(chart: Any) -> Iterator[str]:

@@ -94,7 +94,7 @@ class Grid:
             for right in range(columns):
                 self.rows[self._row + down].setdefault(column + right, text)
 
-    def lists(self) -> list[list[str]]:
+    def filled_rows(self) -> list[list[str]]:
         """The grid as rows of equal length; rows that a span promised but never came are dropped."""
         rows = self.rows[: self._row + 1]
         width = max((max(row, default=-1) + 1 for row in rows), default=0)

@@ -56,7 +56,7 @@ def checked_statement(statement: str) -> str:
         "MATCH (`a`:`Person`) WHERE `a`.`name` = 'Ada' RETURN `a`.`born` AS `order`"
     """
     try:
-        return _rewritten(statement)
+        return _write_anew(statement)
     except RefusalError as refusal:
         text = (
             f"{refusal} is not allowed. Write one query of MATCH, WHERE, WITH, UNWIND and RETURN, without comments and "
@@ -65,7 +65,7 @@ def checked_statement(statement: str) -> str:
         raise StatementError(text, statement, refused=True) from None
 
 
-def _rewritten(statement: str) -> str:
+def _write_anew(statement: str) -> str:
     """The statement put together again from its tokens; raises `RefusalError` at the first that is not allowed."""
     text = statement.strip().removesuffix(";").rstrip()
     if len(text) > MAX_STATEMENT:

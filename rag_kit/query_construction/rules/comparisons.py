@@ -62,6 +62,7 @@ def compare(
 
 
 def _is_range(text: str, left: str, first: Amount, second: Amount) -> bool:
+    """Whether two amounts are the ends of a range: "5 to 7", "between 5 and 7"."""
     between = text[first.end : second.begin]
     if cues.RANGE_TO.fullmatch(between):
         return True
@@ -81,6 +82,7 @@ def _read_range(text: str, left: str, first: Amount, second: Amount) -> Comparis
 
 
 def _read_single(text: str, left: str, amount: Amount, following: Amount | None) -> Comparison:
+    """One amount with the words before or after it that say how it is compared: "at least 5", "5 or more"."""
     operator, start, end = "$eq", len(left), amount.end
     for pattern, meaning in cues.LEFT:
         if match := pattern.search(left):

@@ -145,7 +145,7 @@ class ExpansionRetriever(RewritingRetriever):
             searches = await self._weighted(self.retriever, question, added, call)
         else:
             searches = self._appended(question, added, call)
-        searches += self._templated(question, matched)
+        searches += self._template_searches(question, matched)
         if not searches and not any(note.startswith("degraded") for note in call.notes):
             call.settled = True
             call.note("expansion: nothing to add")
@@ -208,11 +208,12 @@ class ExpansionRetriever(RewritingRetriever):
         call.extra["terms"] = [{"term": text, "weight": None, "source": source} for text, source in added]
         return [Search(" ".join([question, *(term.text for term in added)]), "expansion")]
 
-    def _templated(self, question: str, matched: Mapping[str, Sequence[str]]) -> list[Search]:
+    def _template_searches(self, question: str, matched: Mapping[str, Sequence[str]]) -> list[Search]:
+        """A search for each template with each term of the thesaurus and phrase of the question in it."""
         if not self.templates:
             return []
-        given = self.templates
-        templates = TEMPLATES[detect_language(question)] if isinstance(given, bool) else given
+        built_in = TEMPLATES[detect_language(question)]
+        templates = built_in if isinstance(self.templates, bool) else self.templates
         terms = dict.fromkeys([*matched, *key_phrases(question)])
         queries = [template.replace("{term}", term) for term in terms for template in templates]
         new = [query for query in dict.fromkeys(queries) if fold(query) != fold(question)]

@@ -96,10 +96,11 @@ class Thesaurus:
 
 
 def _pairs(entries: Any) -> Iterator[tuple[str, list[str]]]:
+    """Each term with its related ones: of a mapping the value, of a group of synonyms all others."""
     if isinstance(entries, Mapping):
         for term, related in entries.items():
-            (one,) = _terms([term])
-            yield one, _terms([related] if isinstance(related, str) else related)
+            [term_text] = _terms([term])
+            yield term_text, _terms([related] if isinstance(related, str) else related)
         return
     for group in entries if isinstance(entries, (list, tuple)) else [entries]:
         terms = _terms(group)
