@@ -76,6 +76,7 @@ class DenseIndexRetriever(SteppedRetriever):
     def _nearest(
         self, queries: Sequence[str], vectors: Sequence[Sequence[float]], request: Request
     ) -> dict[str, Hits]:
+        """The hits of each query; its vector is kept for a search by feedback."""
         self.query_vectors.keep(queries, vectors)
         return {
             query: self.index.search_dense(vector, request.k, request.filter)

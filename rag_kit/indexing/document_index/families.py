@@ -126,10 +126,11 @@ def family_rows(
 
 
 def _child_rows(family: Family, parent: Row) -> Iterator[Row]:
+    """The rows of a document's children, each with its place and the spans above it."""
     inherited: dict[str, Any] = json.loads(parent.metadata)
     shift = offset_in_source(inherited, len(parent.text))
     inherited = {key: value for key, value in inherited.items() if key not in ("start", "end")}
-    leaves = Counter((a.start, a.end) for child in family.children for a in set(child.path))
+    leaves = Counter((span.start, span.end) for child in family.children for span in set(child.path))
     seen: Counter[str] = Counter()
     for ordinal, child in enumerate(family.children):
         start, end = child.start, child.end
@@ -143,7 +144,7 @@ def _child_rows(family: Family, parent: Row) -> Iterator[Row]:
         key = chunk_id(f"child\0{parent.id}", child.text, seen[child.text])
         seen[child.text] += 1
         row = make_row(f"A child of {parent.id!r}", key, parent.source, ordinal, child.text, metadata)
-        path = [[a.start, a.end, leaves[a.start, a.end], a.heading] for a in child.path]
+        path = [[span.start, span.end, leaves[span.start, span.end], span.heading] for span in child.path]
         yield row._replace(parent=parent.id, place=json.dumps([start, end, path]))
 
 

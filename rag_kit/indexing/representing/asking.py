@@ -148,6 +148,7 @@ class Asker:
         return sum(estimate_tokens(text_of(message)) for message in messages)
 
     def _ask(self, batch: Sequence[PassageRequest]) -> dict[str, list[str]]:
+        """The texts that one call gives for a batch, by the keys of its requests."""
         prompt, values = self._call(batch)
         reply = structured_call(self._llm, prompt, values, PassageTexts)
         replies: dict[str, list[str]] = {}

@@ -264,16 +264,16 @@ def _folded(name: str) -> str:
     return name.strip(" \t\n\"'`“”‘’「」.。").casefold()
 
 
-def _keys(found: Sequence[Search]) -> list[list[str]]:
+def _keys(searches: Sequence[Search]) -> list[list[str]]:
     """The documents' keys. Sources number their documents apart from each other: one id may mean two texts."""
-    keys = document_keys([one.documents for one in found])
+    keys = document_keys([search.documents for search in searches])
     texts: dict[str, set[str]] = {}
-    for one, of_one in zip(found, keys, strict=True):
-        for key, doc in zip(of_one, one.documents, strict=True):
+    for search, list_keys in zip(searches, keys, strict=True):
+        for key, doc in zip(list_keys, search.documents, strict=True):
             texts.setdefault(key, set()).add(doc.page_content)
     return [
-        [f"{key}\0{one.route['source']}" if len(texts[key]) > 1 else key for key in of_one]
-        for one, of_one in zip(found, keys, strict=True)
+        [f"{key}\0{search.route['source']}" if len(texts[key]) > 1 else key for key in list_keys]
+        for search, list_keys in zip(searches, keys, strict=True)
     ]
 
 
