@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -132,7 +133,7 @@ def merge(
     run = (
         _join(added)
         if added
-        else Run(*[array[:0] for array in (base.documents, base.documents, base.counts)])
+        else Run(base.documents[:0], base.documents[:0], base.counts[:0])
     )
     if new_numbers is not None:
         base, run = base.renumbered(new_numbers), run.renumbered(new_numbers)
@@ -142,9 +143,8 @@ def merge(
     pointers[1:] = ends + np.cumsum(np.bincount(run.terms, minlength=terms))
     if not len(base.counts):
         return Postings(pointers, run.documents, run.counts)
-    return Postings(
-        pointers, np.insert(base.documents, places, run.documents), np.insert(base.counts, places, run.counts)
-    )
+    counts: Any = np.insert(base.counts, places, run.counts)
+    return Postings(pointers, np.insert(base.documents, places, run.documents), counts)
 
 
 def _join(runs: Sequence[Run]) -> Run:
