@@ -130,11 +130,7 @@ def merge(
     """
     if not added and new_numbers is None and base.terms == terms:
         return base
-    run = (
-        _join(added)
-        if added
-        else Run(base.documents[:0], base.documents[:0], base.counts[:0])
-    )
+    run = _join(added) if added else Run(base.documents[:0], base.documents[:0], base.counts[:0])
     if new_numbers is not None:
         base, run = base.renumbered(new_numbers), run.renumbered(new_numbers)
     ends = np.append(base.pointers[1:], np.repeat(base.pointers[-1:], terms - base.terms))
