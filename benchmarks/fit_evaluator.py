@@ -28,11 +28,11 @@ from rag_kit.graphs.evaluators.fitting import roc_auc
 from rag_kit.text.evidence.usefulness import SETTINGS, measure
 
 LIMITS = {"scifact claims": 300, "rgb zh_int": 60, **dict.fromkeys(evaluator_pairs.OTHERS, 250)}
-ALONE = ("own", "title", "score", "terms")
-TIMES = ("timed", "recent", "outside")
-BESIDE = ("crowd", "lead score", "repeated")
-FALLING = {"outside"}
-FREE = {"timed", "terms", "crowd"}
+ALONE = ("own", "near", "passage", "title", "score", "kind", "open", "terms")
+TIMES = ("timed", "edges", "recent", "outside", "undated")
+BESIDE = ("crowd", "lead passage", "lead score", "repeated")
+FALLING = {"outside", "undated"}
+FREE = {"timed", "open", "terms", "crowd"}
 RIDGE = 3.0
 Rows = list[
     tuple[str, int, dict[str, float], bool, bool]
@@ -131,7 +131,7 @@ def main() -> None:
             data = [row for name in used for row in rows(name, questions[name], cosines, alone=alone)]
             wanted = [*ALONE, *TIMES, *(() if alone else BESIDE)]
             if vectors:
-                wanted += ["cosine", *(() if alone else ("lead cosine",))]
+                wanted += ["cosine", *(() if alone else ("lead cosine", "behind cosine"))]
             first = [row for row in data if row[1] == 0]
             weights = fit(first, wanted)
             key = SETTINGS[(not alone) + 2 * vectors]

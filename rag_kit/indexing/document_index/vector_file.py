@@ -87,7 +87,8 @@ def _sound(stored: list[tuple[int, bytes]], dimension: int) -> tuple[Numbers, Ve
 
 def in_memory(blocks: Blocks, dimension: int) -> Segment:
     """A segment of blocks of rows, whose numbers are all different."""
-    parts = [(np.empty(0, np.int64), np.empty((0, dimension), np.float32)), *blocks]
+    parts = [(np.empty(0, np.int64), np.empty((0, dimension), np.float32))]
+    parts += [block for block in blocks if len(block[0])]  # that of an empty index has no dimension yet
     numbers = np.concatenate([numbers for numbers, _ in parts])
     order = np.argsort(numbers)
     return Segment(numbers[order], np.concatenate([rows for _, rows in parts])[order])

@@ -16,9 +16,10 @@ from rag_kit.text.sentences import Sentence, sentences
 MAX_SENTENCES = 400
 """Sentences looked at together; what follows is left out, so that time is bounded."""
 
+_MAX_HEADING = 100
 _MAX_TITLE = 500
+_STOPS = ".!?。！？…;；:："
 _HEADING = re.compile(r"#{1,6}\s")
-_SHORT_LINE = re.compile(r".{0,99}[^.!?。！？…;；:：]")
 _DELIMITER = re.compile(r"\|(?:\s*:?-+:?\s*\|)+")
 
 
@@ -112,14 +113,21 @@ def _lines(passage: PassageText) -> Iterator[tuple[str, str, bool]]:
             header = text
             continue
         if text:
-            alone = index == 0 and body[span.end :].lstrip(" ").startswith("\n")
-            is_heading = text in titles or _HEADING.match(text) or (alone and _SHORT_LINE.fullmatch(text))
-            yield text, header, bool(is_heading) and len(spans) > 1
+            heading = text in titles or _is_heading(body, text, span.end, first=index == 0)
+            yield text, header, heading and len(spans) > 1
 
 
 def _opens_table(spans: Sequence[Sentence], index: int) -> bool:
     below = [span.text.strip() for span in spans[index + 1 : index + 3]]
     return len(below) == 2 and _DELIMITER.fullmatch(below[0]) is not None and below[1].startswith("|")
+
+
+def _is_heading(passage: str, text: str, end: int, *, first: bool) -> bool:
+    """A Markdown heading, or a short first line without a full stop."""
+    if text.startswith("#"):
+        return True
+    alone = passage[end : end + 2].lstrip(" ").startswith("\n")
+    return first and alone and len(text) <= _MAX_HEADING and text[-1:] not in _STOPS
 
 
 MAX_QUESTION = 4_000
@@ -144,6 +152,16 @@ _KINDS = (
         r"|president|leader|author|writer|scientist|artist|singer|director|coach|manager|founder|architect"
         r"|historian|general|emperor)\b|谁|哪位|何人|哪[个些一]人|什么人|哪名",
     ),
+    (
+        "where",
+        r"\bwhere\b|\b(?:what|which) (?:\w+\s+)?(?:city|country|place|location|state|town|region|continent|river|area"
+        r"|county|province|district|village|nation|island|street|building|university|school|college)\b"
+        r"|哪里|哪儿|何处|何地|什么地[方点]|哪个?(?:国|城|省|市|县|州|地|区|岛|洲|大学)|位于",
+    ),
+    (
+        "why",
+        r"\bwhy\b|\b(?:what|which) (?:was|is|were|are)? ?(?:the )?(?:reasons?|cause)\b|为什么|为何|原因|缘何|为啥",
+    ),
 )
 _KIND_PATTERNS = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in _KINDS)
 
@@ -165,7 +183,23 @@ _HAN_NAME = re.compile(
     r"[\u3400-\u9fff]+[·•・][\u3400-\u9fff]+|[（(][A-Za-z]"
     r"|(?<=[\u3400-\u9fff])\s?[A-Z][a-z]+|[A-Z][a-z]+(?=\s?[\u3400-\u9fff])"
 )
-_OFFERED = {"number": (_NUMBER,), "when": (_DATE,), "who": (_NAME, _HAN_NAME)}
+_HAN_PLACE = re.compile(
+    r"[\u3400-\u9fff]{1,6}[国省市县区州镇村乡岛洲山河江湖海路街城都港湾府郡]|[东南西北]部"
+)
+_CAUSE = re.compile(
+    r"\b(?:because|due to|since|as a result|owing to|caused?|so that|in order to|reasons?|therefore|led to|thus|to)\b"
+    r"|因|由于|为了|以便|所以|故|导致|使得",
+    re.IGNORECASE,
+)
+
+
+_OFFERED = {
+    "number": (_NUMBER,),
+    "when": (_DATE,),
+    "who": (_NAME, _HAN_NAME),
+    "where": (_NAME, _HAN_PLACE),
+    "why": (_CAUSE,),
+}
 
 
 @dataclass(frozen=True)
@@ -175,7 +209,7 @@ class Question:
     Attributes:
         text: The question as asked.
         language: ``"en"`` or ``"zh"``.
-        kind: ``"who"``, ``"when"``, ``"number"`` or ``"other"``.
+        kind: ``"who"``, ``"when"``, ``"where"``, ``"number"``, ``"why"`` or ``"other"``.
         terms: Its content terms in order.
         spans: The spans of time that it names.
         keys: The keys of its terms.
@@ -223,10 +257,10 @@ def offers(kind: str, sentence: str, question: str) -> bool:
         >>> offers("number", "It has rooms.", "How many rooms does it have?")
         False
     """
-    asked = question.casefold()
+    asked = "" if kind == "why" else question.casefold()
     for pattern in _OFFERED.get(kind, ()):
         # the first word of a sentence has a capital in any case
         text = sentence[1:] if pattern is _NAME else sentence
-        if any(match.group().casefold() not in asked for match in pattern.finditer(text)):
+        if any(not asked or match.group().casefold() not in asked for match in pattern.finditer(text)):
             return True
     return False

@@ -26,7 +26,8 @@ class Features(NamedTuple):
         rank: Place of the passage: 1, 1/2, 1/3 ...
         first: First sentence of its passage.
         kind: Offers something of the kind that is asked for, not named in the question.
-        overlap, recent: Fit in time (`TimeFit`).
+        edges, overlap, recent: Fit in time (`TimeFit`).
+        asks: Is itself a question.
     """
 
     cover: float
@@ -37,13 +38,15 @@ class Features(NamedTuple):
     rank: float
     first: float
     kind: float
+    edges: float
     overlap: float
     recent: float
+    asks: float
 
 
 # fitted by a softmax over the sentences of each question (docs/decisions/0034)
-_WEIGHTS = Features(2.1, 3.2, 4.1, 3.5, 1.9, 2.1, 0.6, 1.8, 1.5, 1.5)
-_HIGHEST = sum(_WEIGHTS)
+_WEIGHTS = Features(2.1, 3.2, 4.1, 3.5, 1.9, 2.1, 0.6, 1.8, 1.4, 0.7, 0.9, -0.5)
+_HIGHEST = sum(weight for weight in _WEIGHTS if weight > 0)
 LEAST_NEAR = 0.1
 """Share of the question's weight that must stand in a sentence, its neighbours and the title, to be worth anything."""
 # how far behind the first sentence a second one may be, in its passage and in another one
@@ -81,7 +84,7 @@ class Candidate:
         """The score as a share of the highest possible one; 0 for what says too little about the question."""
         one = self.features
         near = max(one.near, one.soft) >= max(least_near, 1e-9)
-        own = max(one.cover, one.soft, one.kind, one.overlap) > 0
+        own = max(one.cover, one.soft, one.kind, one.edges, one.overlap) > 0
         return max(0.0, self.score / _HIGHEST) if near and own else 0.0
 
 
@@ -123,6 +126,7 @@ def collect(question: Question, passages: Sequence[PassageText]) -> list[Candida
             float(order == 0 or rows[order - 1].place != row.place),
             float(offers(question.kind, row.text, question.text)),
             *_time(question, row, last),
+            float(is_question(row.text)),
         )
         score = sum(weight * value for weight, value in zip(_WEIGHTS, features, strict=True))
         number = passages[row.place].number

@@ -24,6 +24,7 @@ _DATE = re.compile(
     r"|\b(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)(?:[a-z]*)\b(?= ?\d)",
     re.IGNORECASE,
 )
+# frequent English words that carry little of a question's topic, so that rarer ones decide
 _FRAME = (
     "name names named call called type types kind kinds sort many much year years date time times person people "
     "thing things term terms word words happen happened happens according following given mean means meant "
@@ -31,9 +32,31 @@ _FRAME = (
     "considered known refer refers referred"
 )
 FRAME_WORDS = frozenset(_FRAME.split())
-"""English words that frame a question and carry little of its topic: "What kind of ...", "Name the ..."."""
-
-_NAMED_SALIENCE, _FRAME_SALIENCE = 1.5, 0.3
+"""English words that frame a question: "What kind of ...", "Name the ..."."""
+_COMMON = (
+    "able accept according account act action active actual add age ago allow almost already also always area "
+    "around ask away back bad base based become before begin believe best better big body book both bring build "
+    "built business buy came carry case cause certain change child children city claim class clear close come "
+    "common company complete contain continue control cost could country course cover create current cut day "
+    "days decide decision deal deep develop development differ difference different difficult do doing done down "
+    "draw drive during early easy effect effects either else end enough even event ever every exist face fact "
+    "fall family far feel few field figure final find first follow force form former found full further future "
+    "gave general get give go goal good got great group grow had half hand hard have head hear held help high "
+    "hold home hour house idea impact important include increase individual inside instead interest involve issue "
+    "issues item just keep kept kill know known lack land large last late later law lead leader learn least leave "
+    "led left less let level life light like likely limit line little live local look lose lost lot low made make "
+    "making man manage may member members method might million mind minor moment money month more most move much "
+    "must national nation near need needed new next night nothing now occur offer office old once one open "
+    "opinion order organization original others own page part particular party pass past pay people perform "
+    "period person place plan play point popular position possible power present prevent problem process produce "
+    "program provide public purpose put question quite rate reach read real receive recent relate related remain "
+    "report require result results return right role run said same save say school second see seem sell send "
+    "serve service set several shape share short show side similar since single size small social some source "
+    "south special stand start started state states stay still stop story strong study success such support take "
+    "taken talk tell three today together told took top total toward travel try turn two type under understand "
+    "unit until use used user uses using usual value various very view want war watch water week well went west "
+    "whole wide win within without won woman women work world would write written wrong year young"
+)
 
 
 class Term(NamedTuple):
@@ -41,7 +64,7 @@ class Term(NamedTuple):
 
     Attributes:
         key: The normalised form that is looked for.
-        salience: 1 for a plain word, 1.5 for names, numbers and identifiers, 0.3 for words that frame a question.
+        salience: 1 for a plain word, 1.5 for names, numbers and identifiers, less for frequent words.
         nominal: Whether it looks like a name, number or identifier.
         date: Whether it is a part of a date.
     """
@@ -86,13 +109,15 @@ def question_terms(text: str) -> tuple[Term, ...]:
     if _HAN.search(text):
         named |= {key for match in _LATIN.finditer(text) for key in terms(match.group())}
         plain = _ASKING.sub(" ", fold(text))
-    found = []
-    for key in dict.fromkeys(terms(plain)):
-        salience = _NAMED_SALIENCE if key in named else _FRAME_SALIENCE if key in _frame_stems() else 1.0
-        found.append(Term(key, salience, key in named, key in dates))
+    found = [
+        Term(key, 1.5 if key in named else _light().get(key, 1.0), key in named, key in dates)
+        for key in dict.fromkeys(terms(plain))
+    ]
     return tuple(term for term in found if len(term.key) > 1 or term.key.isascii()) or tuple(found)
 
 
 @cache
-def _frame_stems() -> frozenset[str]:
-    return frozenset(key for word in FRAME_WORDS for key in content_words(word))
+def _light() -> dict[str, float]:
+    """Stems of frequent words with their salience."""
+    common = dict.fromkeys((key for word in _COMMON.split() for key in content_words(word)), 0.6)
+    return common | dict.fromkeys((key for word in FRAME_WORDS for key in content_words(word)), 0.3)

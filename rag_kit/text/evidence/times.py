@@ -95,36 +95,47 @@ class TimeFit(NamedTuple):
     """How well the times of a sentence fit those of a question, each from 0 to 1.
 
     Attributes:
+        edges: Share of the question's start and end that the sentence names.
         overlap: Best intersection over union, or 0.7 where a longer span holds the whole of the question's.
         recent: How closely the sentence's latest start precedes the question's: what began last still holds.
     """
 
+    edges: float = 0.0
     overlap: float = 0.0
     recent: float = 0.0
 
 
-def fit_in_time(asked: Sequence[Span], named: Sequence[Span]) -> TimeFit:
-    """How well the spans that a sentence names fit those of a question.
+def fit_in_time(wanted: Sequence[Span], found: Sequence[Span]) -> TimeFit:
+    """How well the spans of a sentence fit those of a question.
 
     Example:
         >>> fit_in_time([Span(1979, 1982)], [Span(1979, 1982)])
-        TimeFit(overlap=1.0, recent=1.0)
+        TimeFit(edges=1.0, overlap=1.0, recent=1.0)
     """
-    pairs = [(question, sentence) for question in asked for sentence in named]
+    if not wanted or not found:
+        return TimeFit()
     return TimeFit(
-        max((_overlap(*pair) for pair in pairs), default=0.0),
-        max((_recent(*pair) for pair in pairs), default=0.0),
+        max(_edges(want, found) for want in wanted),
+        max(_overlap(want, span) for want in wanted for span in found),
+        max(_recent(want, span) for want in wanted for span in found),
     )
 
 
-def _overlap(asked: Span, named: Span) -> float:
-    shared = max(0.0, min(asked.end, named.end) - max(asked.start, named.start))
-    union = max(asked.end, named.end) - min(asked.start, named.start)
-    return max(shared / union, _INSIDE * shared / (asked.end - asked.start))
+def _edges(want: Span, found: Sequence[Span]) -> float:
+    last = int(want.end - 1e-6)
+    starts = any(int(span.start) == int(want.start) for span in found)
+    ends = any(int(span.end - 1e-6) == last or int(span.start) == last for span in found)
+    return (starts + ends) / 2
 
 
-def _recent(asked: Span, named: Span) -> float:
-    gap = asked.start - named.start
+def _overlap(want: Span, span: Span) -> float:
+    shared = max(0.0, min(want.end, span.end) - max(want.start, span.start))
+    union = max(want.end, span.end) - min(want.start, span.start)
+    return max(shared / union, _INSIDE * shared / (want.end - want.start))
+
+
+def _recent(want: Span, span: Span) -> float:
+    gap = want.start - span.start
     if gap <= 0:
-        return float(gap > asked.start - asked.end)
-    return (1.0 if named.end > asked.start - 1 else 0.5) / (1 + gap / 4)
+        return float(gap > want.start - want.end)
+    return (1.0 if span.end > want.start - 1 else 0.5) / (1 + gap / 4)

@@ -11,27 +11,35 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rag_kit.text.evidence.passages import PassageText, Question, analyse
-from rag_kit.text.evidence.sentences import collect
+from rag_kit.text.evidence.sentences import Candidate, collect
 from rag_kit.text.evidence.terms import terms
 from rag_kit.text.evidence.times import time_spans
 
 SETTINGS = ("alone, words", "beside others, words", "alone, vectors", "beside others, vectors")
 #: The weight of each measure in each of the SETTINGS; 0 where it is not used.
 WEIGHTS = {
-    "bias": (-4.85, -2.79, -5.56, -4.16),
-    "own": (2.18, 2.24, 1.23, 0.75),
-    "title": (2.05, 1.76, 1.36, 1.37),
-    "score": (1.9, 0.39, 1.77, 0.65),
-    "terms": (1.01, 0.42, 0.76, 0.49),
-    "timed": (-0.9, -0.4, -2.1, -1.5),
-    "recent": (0.87, 0.69, 1.93, 1.88),
-    "outside": (-0.55, -0.59, -0.25, -0.29),
-    "crowd": (0.0, -1.07, 0.0, -0.01),
-    "lead score": (0.0, 2.9, 0.0, 1.58),
-    "repeated": (0.0, 8.37, 0.0, 9.78),
-    "cosine": (0.0, 0.0, 3.72, 1.87),
-    "lead cosine": (0.0, 0.0, 0.0, 4.83),
+    "bias": (-5.35, -3.29, -7.1, -4.65),
+    "own": (1.72, 1.16, 1.14, 0.84),
+    "near": (0.28, 0.24, 0.0, 0.0),
+    "passage": (0.04, 0.0, 0.0, 0.0),
+    "title": (1.79, 1.58, 1.38, 1.57),
+    "score": (2.18, 1.05, 1.95, 0.58),
+    "kind": (0.14, 0.0, 1.37, 1.32),
+    "open": (0.24, 0.14, 1.29, 1.13),
+    "terms": (1.07, 0.46, 0.85, 0.59),
+    "timed": (-0.75, -0.37, -2.11, -1.65),
+    "edges": (0.0, 0.13, 0.52, 1.78),
+    "recent": (0.63, 0.53, 1.41, 0.65),
+    "outside": (-0.45, -0.5, -0.28, -0.18),
+    "crowd": (0.0, -0.76, 0.0, -0.41),
+    "lead passage": (0.0, 1.66, 0.0, 0.0),
+    "lead score": (0.0, 1.53, 0.0, 1.51),
+    "repeated": (0.0, 8.54, 0.0, 10.52),
+    "cosine": (0.0, 0.0, 3.69, 1.43),
+    "lead cosine": (0.0, 0.0, 0.0, 3.37),
+    "behind cosine": (0.0, 0.0, 0.0, 3.05),
 }
+_NEAR_BEST = 1.5
 _REPEATED = 8
 
 
@@ -82,52 +90,72 @@ def measure(
     Returns:
         For each passage, by name:
 
-        - ``own``, ``title``: weight of the question's terms in the best sentence, and in the title;
-        - ``score``: score of its best sentence; ``terms``: how many terms the question has, as a logarithm;
-        - ``timed``: a time is asked for; then ``recent``: how its sentences fit that time, ``outside``: all its dates
-          lie outside, ``undated``: it has none;
+        - ``own``, ``near``, ``passage``, ``title``: weight of the question's terms in the best sentence; in it with
+          its neighbours and title; in the whole passage; in its title;
+        - ``score``: score of its best sentence; ``kind``: a good sentence offers what is asked for; ``open``: nothing
+          of a known kind is asked for; ``terms``: how many terms the question has, as a logarithm;
+        - ``timed``: a time is asked for; then ``edges`` and ``recent``: how its sentences fit that time, ``outside``:
+          all its dates lie outside, ``undated``: it has none;
         - ``crowd``: how much of the question the average passage holds; ``repeated``: how much more than others it
-          says what others say too, where all are on the subject; ``cosine``; ``lead``: how far it is ahead of the
-          average of the others, in its score and its cosine.
+          says what others say too, where all are on the subject; ``lead`` and ``behind``: how far it is ahead of the
+          average of the others, or behind the best of them; ``cosine``.
     """
     asked = analyse(question)
-    rows = [_measure_alone(asked, passage) for passage in passages]
-    words = [
-        frozenset(terms(passage.text)) - frozenset(terms(passage.title)) - asked.keys for passage in passages
-    ]
-    crowd = sum(row["passage"] for row in rows) / max(len(rows), 1)
-    repeated = _leads(_repeated([max(row["score"], 0.0) for row in rows], words))
-    compared = ["score"]
+    found = []
+    others = []
+    for passage in passages:
+        title, text = frozenset(terms(passage.title)), frozenset(terms(passage.text))
+        found.append({"bias": 1.0, **_alone(asked, passage, title, title | text)})
+        others.append(text - title - asked.keys)
+    crowd = sum(one["passage"] for one in found) / max(len(found), 1)
     if cosines is not None:
-        compared.append("cosine")
-        for row, cosine in zip(rows, cosines, strict=True):
-            row["cosine"] = float(cosine)
-    for name in compared:
-        for row, lead in zip(rows, _leads([row[name] for row in rows]), strict=True):
-            row[f"lead {name}"] = lead
-    for row, lead in zip(rows, repeated, strict=True):
-        row |= {"crowd": crowd, "repeated": crowd * lead}
-    return rows
+        for one, cosine in zip(found, cosines, strict=True):
+            one["cosine"] = float(cosine)
+        best = sorted((one["cosine"] for one in found), reverse=True)
+        for one in found if len(found) > 1 else ():
+            # the best of the others is the second where this one is the best
+            one["behind cosine"] = min(0.0, one["cosine"] - best[one["cosine"] == best[0]])
+    for name in ("passage", "score", *(["cosine"] if cosines is not None else [])):
+        for one, lead in zip(found, _leads([each[name] for each in found]), strict=True):
+            one[f"lead {name}"] = lead
+    repeated = _leads(_repeated([max(one["score"], 0.0) for one in found], others))
+    for one, lead in zip(found, repeated, strict=True):
+        one |= {"crowd": crowd, "repeated": crowd * lead}
+    return found
 
 
-def _measure_alone(question: Question, passage: PassageText) -> dict[str, float]:
+def _alone(
+    question: Question, passage: PassageText, title: frozenset[str], keys: frozenset[str]
+) -> dict[str, float]:
     """The measures that a passage has by itself."""
-    candidates = collect(question, [passage])
-    best = max((candidate.score for candidate in candidates), default=0.0)
-    features = [candidate.features for candidate in candidates]
-    dated = any(time_spans(candidate.text) for candidate in candidates)
-    title = question.keys & frozenset(terms(passage.title))
+    found = collect(question, [passage])
+    best = max((one.score for one in found), default=0.0)
+    good = [one for one in found if one.score > best - _NEAR_BEST]
     return {
-        "bias": 1.0,
-        "own": max((question.share(candidate.matched) for candidate in candidates), default=0.0),
-        "passage": question.share(title | (question.keys & frozenset(terms(passage.text)))),
-        "title": question.share(title),
+        "own": max((question.share(one.matched) for one in found), default=0.0),
+        "near": max((question.share(one.near) for one in found), default=0.0),
+        "passage": question.share(question.keys & keys),
+        "title": question.share(question.keys & title),
         "score": best / 10,
+        "kind": max((one.features.kind for one in good), default=0.0),
+        "open": float(question.kind == "other"),
         "terms": math.log1p(len(question.terms)),
-        "timed": float(bool(question.spans)),
-        "recent": max((feature.recent for feature in features), default=0.0),
-        "outside": float(bool(question.spans) and dated and not any(feature.overlap for feature in features)),
-        "undated": float(bool(question.spans) and not dated),
+        **_times(question, found),
+    }
+
+
+def _times(question: Question, found: Sequence[Candidate]) -> dict[str, float]:
+    """How a passage fits the time that is asked for."""
+    if not question.spans:
+        return {"timed": 0.0}
+    features = [one.features for one in found]
+    dated = any(time_spans(one.text) for one in found)
+    return {
+        "timed": 1.0,
+        "edges": max((one.edges for one in features), default=0.0),
+        "recent": max((one.recent for one in features), default=0.0),
+        "outside": float(dated and not any(one.overlap for one in features)),
+        "undated": float(not dated),
     }
 
 

