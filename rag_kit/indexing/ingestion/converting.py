@@ -80,7 +80,7 @@ class Converter:
             )
         if not any(chunk.page_content.strip() for chunk in chunks):
             raise ReadError(f"{file.file}: no text found in it.")
-        return chunks, sight, digest, self._duplicate_key(file, digest)
+        return chunks, sight, digest, self._duplicate_key(file, documents)
 
     def _read(self, file: SourceFile) -> tuple[list[Document], Sight, str]:
         """The documents of a file that did not change while it was read, with its sight and SHA-256."""
@@ -98,14 +98,15 @@ class Converter:
             "Ingest it again later."
         )
 
-    def _duplicate_key(self, file: SourceFile, digest: str) -> bytes:
-        """A hash that duplicates share: of the bytes, and of the folder unless all folders count; b"": none count."""
+    def _duplicate_key(self, file: SourceFile, documents: Sequence[Document]) -> bytes:
+        """A hash that duplicates share: of the words, and of the folder unless all folders count; b"": none count."""
         keep = self._settings.keep_duplicates
         # a user's reader may give equal files different metadata, such as a tenant by the file's name
         if keep or reader_for(Path(file.path), self._reader.readers) is not None:
             return b""
         folder = "" if keep is False else file.file.rpartition("/")[0]
-        return hashlib.sha256(f"{folder}\0{digest}".encode()).digest()[:16]
+        text = "".join(word for document in documents for word in document.page_content.split())
+        return hashlib.sha256(f"{folder}\0{text}".encode("utf-8", "surrogatepass")).digest()[:16]
 
 
 def _below_root(value: Any, root: Path) -> Any:

@@ -61,7 +61,9 @@ def test_copies_are_left_out_and_listed_and_not_read_again(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Of the same text in three files one stays, and the report and the command name the rest."""
-    docs = put(tmp_path / "docs", a=text, b=text, c=text, d=english(seed=2))
+    docs = put(
+        tmp_path / "docs", a=text, b=text.replace("。", "。\n").replace(" ", "\n"), c=text, d=english(seed=2)
+    )
     report = ingest(docs, tmp_path / "index")
     assert (report.added, len(report.duplicates)) == (2, 2) and "2 left out as copies" in report.summary()
     (b, c) = sorted(report.duplicates)
