@@ -380,6 +380,11 @@ def test_what_is_no_vector_store_is_refused_before_there_is_a_folder(
     with pytest.raises((InvalidInputError, DocumentIndexError), match=message):
         DocumentIndex.create(tmp_path / "a", embeddings=Points(), vector_store=given)
     assert not (tmp_path / "a").exists()
+
+
+def test_an_index_in_postgresql_takes_no_vector_store() -> None:
+    """It searches its vectors by itself."""
+    pytest.importorskip("psycopg_pool", reason="the extra postgres is not installed")
     with pytest.raises(InvalidInputError, match="PostgreSQL searches its vectors by itself"):
         DocumentIndex.create("postgresql://nobody@localhost:1/x", embeddings=Points(), vector_store=Kept)
 
