@@ -213,28 +213,31 @@ class Sitting:
         for trial in (self._found.trials[0], self._found.best_trial):
             settings = dict(trial.settings)
             if self._count_asked(settings, "set_aside") != total:
-                pipeline = await self._make_pipeline(settings)
-                await self._evaluate(pipeline, settings, "set_aside", total, retry_errors=True)
+                made = await self._make_pipeline(settings)
+                await self._evaluate(made, settings, "set_aside", total, retry_errors=True)
 
     async def _evaluate(
         self, pipeline: Any, settings: dict[str, Any], part: str, end: int, *, retry_errors: bool
     ) -> Results:
         """Evaluate a setting on these questions; those with a score from before are not asked again."""
         examples, name = self.parts[part == "set_aside"][:end], record_name(settings, part)
-        calls = self._calls_left(settings, part, end)
         try:
             results = await aevaluate(
                 pipeline, examples, [self.metric], out=self.folder / name, name="tuned", version=label(settings),
-                max_calls=calls, deadline=self._seconds_left, progress=False, retry_errors=retry_errors,
-                **self.arguments,
+                max_calls=self._calls_left(settings, part, end), deadline=self._seconds_left, progress=False,
+                retry_errors=retry_errors, **self.arguments,
             )  # fmt: skip
         except BudgetExceededError as error:
-            raise _Ended(str(error)) from error
+            raise self._ended_by(str(error)) from error
         if len(results.rows) >= self._count_asked(settings, part):  # else fewer than were asked before
             self._records[name] = record_of(results)
         if len(results.rows) < len(examples):
-            raise _Ended(str(results.manifest.get("stopped_by") or "a cap was reached"))
+            raise self._ended_by(str(results.manifest.get("stopped_by") or "a cap was reached"))
         return results
+
+    def _ended_by(self, reason: str) -> _Ended:
+        """The end of the search; where its time is over, the cap that the user set is named."""
+        return _Ended(f"max_seconds={self.caps['seconds']}: {reason}" if self._seconds_left == 0 else reason)
 
     async def _make_pipeline(self, settings: dict[str, Any]) -> Any:
         """The pipeline of a setting."""
@@ -246,9 +249,7 @@ class Sitting:
             raise
         except Exception as error:
             if clock.expired():
-                raise _Ended(
-                    f"max_seconds={self.caps['seconds']}: making a pipeline took too long"
-                ) from error
+                raise self._ended_by("making a pipeline took too long") from error
             why = _clean_reason(f"{type(error).__name__}: {error}")
             raise _Failed(f"the pipeline could not be made: {why}") from error
 

@@ -212,8 +212,7 @@ def test_a_cap_on_seconds_ends_the_search(tmp_path):
         return answer
 
     result = search(tmp_path, slow, max_seconds=2, n_trials=5000, pruning="none", max_concurrency=20)
-    # which of the two sees the end first, the search or the run of a setting within it, is up to the clock
-    assert result.stopped.startswith(("max_seconds=2", "The budget of deadline is used up"))
+    assert result.stopped.startswith("max_seconds=2")
     assert len(result.trials) < 5000
     assert result.trials[0].state == "complete"
 
