@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, TypeVar
 
 from langchain_core.callbacks import (
@@ -24,6 +24,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.tracers.context import _configure_hooks, _tracing_v2_is_enabled
 from langchain_core.utils.env import env_var_is_set
 from langchain_core.utils.uuid import uuid7
+from pydantic import BaseModel
 
 from rag_kit.concurrency.bridge import call_client
 
@@ -40,12 +41,12 @@ _SEARCHED = (
     "underlying_embeddings",
 )
 _ASYNC_CLIENTS = ("root_async_client", "async_client", "_async_client")
-_MOST_KEPT = 256
+_MAX_KEPT = 256
 _DEEPEST = 8
 _first_method: dict[tuple[str, str, str] | None, int] = {}
 
 
-def parts_of(value: object, names: tuple[str, ...] = INSIDE, depth: int = 0) -> Iterator[object]:
+def parts_of(value: object, names: tuple[str, ...] = INSIDE, depth: int = 0) -> Iterator[Any]:
     """A Runnable and the parts that it calls, found by the names of attributes."""
     if depth > _DEEPEST:
         return
@@ -66,13 +67,22 @@ def connections_of(value: object) -> list[object]:
     """The asynchronous HTTP clients inside a Runnable or model, each once; LangChain's OpenAI models may share one."""
     found: dict[int, object] = {}
     for part in parts_of(value, _SEARCHED):
-        clients = (getattr(part, name, None) for name in _ASYNC_CLIENTS)
+        clients = (getattr(part, name, None) for name in _attributes(part.__class__, _ASYNC_CLIENTS))
         client = next((each for each in clients if each is not None), None)
         while (inner := getattr(client, "_client", None)) is not None:
             client = inner
         if client is not None:
             found[id(client)] = client
     return list(found.values())
+
+
+@lru_cache(maxsize=_MAX_KEPT)
+def _attributes(kind: type, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Those names that an instance may have; a Pydantic model takes 3 us to find out that it lacks one."""
+    if not issubclass(kind, BaseModel) or kind.model_config.get("extra") == "allow":
+        return names
+    fields = {*kind.model_fields, *kind.__private_attributes__}
+    return tuple(name for name in names if name in fields or hasattr(kind, name))
 
 
 def has_blocking_side(runnable: object) -> bool:
@@ -122,7 +132,7 @@ def base_url(model: Any) -> str | None:
 
 
 def _first_text(model: Any, *names: str) -> str | None:
-    values = (getattr(model, name, None) for name in names)
+    values = (getattr(model, name, None) for name in _attributes(model.__class__, names))
     return next((value for value in values if isinstance(value, str) and value), None)
 
 
@@ -134,7 +144,7 @@ def first_method(model: Any) -> int:
 def remember_method(model: Any, index: int) -> None:
     """Note that the endpoint refused every method before this one and served this one."""
     if (key := _key(model)) is not None:
-        if len(_first_method) >= _MOST_KEPT:
+        if len(_first_method) >= _MAX_KEPT:
             _first_method.clear()
         _first_method[key] = index
 

@@ -8,7 +8,6 @@ import logging
 import os
 import re
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any, Final, Unpack, cast
 
 from langchain_core.language_models import BaseChatModel
@@ -139,18 +138,27 @@ class Ladder:
         return [*messages, HumanMessage(text)]
 
 
+_kit_prompts: dict[tuple[str, str, str | None], PromptTemplate] = {}
+
+
 def render_kit_prompt(name: str, language: str, values: Mapping[str, Any]) -> Step[list[BaseMessage]]:
-    """Fill in one of the kit's own prompts; its file is read on a thread, once."""
+    """Fill in one of the kit's own prompts; its file is read once, by asynchronous code on a thread."""
+    key = name, language, os.environ.get(FOLDER_VARIABLE)
 
-    def fill(call: ModelCall | None = None) -> list[BaseMessage]:
-        return _kit_prompt(name, language, os.environ.get(FOLDER_VARIABLE)).format_messages(**values)
+    def load() -> None:
+        if key not in _kit_prompts:
+            _kit_prompts[key] = load_prompt(name, language=language)
 
-    return Step(name, fill, lambda call: run_in_thread(fill))
+    def sync(call: ModelCall) -> list[BaseMessage]:
+        load()
+        return _kit_prompts[key].format_messages(**values)
 
+    async def native(call: ModelCall) -> list[BaseMessage]:
+        if key not in _kit_prompts:
+            await run_in_thread(load)
+        return sync(call)
 
-@lru_cache(maxsize=32)
-def _kit_prompt(name: str, language: str, folder: str | None) -> PromptTemplate:
-    return load_prompt(name, language=language)
+    return Step(name, sync, native)
 
 
 def _in_chinese(problem: str) -> str:
