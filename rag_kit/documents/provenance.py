@@ -168,8 +168,9 @@ def first_stage(
         2.5
     """
     documents = []
+    shared = _stage(stage, name, query, rank=None, score=None, weight=None, **extra)
     for rank, (doc, score) in enumerate(hits, start=1):
-        entry = _stage(stage, name, query, rank=rank, score=score, weight=None, **extra)
+        entry = {**shared, "rank": rank, "score": to_plain(score)}
         record = {"score": entry["score"], "rank": rank, "stages": [entry], "notes": []}
         doc.metadata[PROVENANCE_KEY] = record if retriever_depth.get() else _compact(record)
         documents.append(doc)
