@@ -245,7 +245,7 @@ class _Threads(Generic[T]):
         self._names, self._width, self._timeout, self._on_error = names, width, timeout, on_error
         self._pending = deque(enumerate(tasks))
         #: By number, oldest first: the call, and its time limit.
-        self._running: dict[int, tuple[Call[T], tuple[float, Exception] | None]] = {}
+        self._running: dict[int, tuple[Call[T], tuple[float, Callable[[], Exception]] | None]] = {}
         self._ended: SimpleQueue[int] = SimpleQueue()
         self._outcomes: dict[int, Outcome[T]] = {}
 
@@ -285,7 +285,7 @@ class _Threads(Generic[T]):
         except Empty:
             call.give_up()
             del self._running[oldest]
-            self._settle(oldest, error=limit[1] if limit else None)
+            self._settle(oldest, error=limit[1]() if limit else None)
             return
         if number in self._running:  # else it was given up before
             call, _ = self._running.pop(number)

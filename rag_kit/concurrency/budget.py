@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import Context, ContextVar, copy_context
+from functools import partial
 from typing import Any
 
 from rag_kit.errors import BranchTimeoutError, BudgetExceededError, InvalidInputError
@@ -141,8 +142,10 @@ def remaining_seconds() -> float | None:
     return min(_seconds_left(), default=(None, None))[0]
 
 
-def time_limit(timeout: float | None = None, name: str = "It") -> tuple[float, Exception] | None:
-    """Seconds that a call may take, by its time-out and the active budgets, and the error if it takes longer.
+def time_limit(
+    timeout: float | None = None, name: str = "It"
+) -> tuple[float, Callable[[], Exception]] | None:
+    """Seconds that a call may take, by its time-out and the active budgets, and a function that makes the error after.
 
     ``None`` where nothing limits it; ``name`` says in the message what was called.
 
@@ -153,13 +156,13 @@ def time_limit(timeout: float | None = None, name: str = "It") -> tuple[float, E
     check_abandoned()
     left, deadline = min(_seconds_left(), default=(None, None))
     if left is not None and (timeout is None or left < timeout):
-        over = BudgetExceededError("deadline", deadline or 0)
+        late = partial(BudgetExceededError, "deadline", deadline or 0)
         if left == 0:
-            raise over
-        return left, over
+            raise late()
+        return left, late
     if timeout is None:
         return None
-    return timeout, BranchTimeoutError(f"{name} took longer than timeout={timeout:g} s.")
+    return timeout, partial(BranchTimeoutError, f"{name} took longer than timeout={timeout:g} s.")
 
 
 def _seconds_left() -> list[tuple[float, float]]:

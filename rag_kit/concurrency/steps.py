@@ -139,7 +139,7 @@ def call_in_time(func: Callable[[], T], timeout: float | None = None) -> T:
     try:
         call.future.exception(seconds)
     except TimeoutError:
-        raise late from None
+        raise late() from None
     finally:  # late, or interrupted
         call.give_up()
     return call.future.result()
@@ -162,7 +162,7 @@ async def acall_in_time(
     finally:
         await cancel_tasks({task})
     if not done:
-        raise late
+        raise late()
     return task.result()
 
 

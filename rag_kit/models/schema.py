@@ -154,7 +154,9 @@ class Target:
         """A value in the type of its field, where a model wrote it in another."""
         kind = self.kinds.get(name)
         if kind == "strings":
-            items = value.splitlines() if isinstance(value, str) else value
+            if isinstance(value, str):
+                value = [line.strip(" -*\t") for line in value.splitlines()]
+            items = [] if value is None else value
             return [item for item in map(_bare, items) if item != ""] if isinstance(items, list) else value
         if kind == "string" and isinstance(value, dict | list):
             return _bare(value[0] if isinstance(value, list) and len(value) == 1 else value)

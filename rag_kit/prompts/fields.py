@@ -53,25 +53,17 @@ def bounded(most: int, least: int = 0) -> Any:
     return check
 
 
+def texts(most: int, least: int = 0) -> Any:
+    """From ``least`` to ``most`` texts without blanks around them."""
+    item = Annotated[str, StringConstraints(strip_whitespace=True)]
+    return Annotated[list[item], Field(min_length=least, max_length=most), _TEXTS]
+
+
 def lines(value: Any) -> Any:
-    """A text as a list of its lines, a missing list as an empty one, and whatever else as it is."""
+    """A text as a list of its lines, without empty ones; a missing list as an empty one, and others as they are."""
     if isinstance(value, str):
         return [line for line in (each.strip(" -*\t") for each in value.splitlines()) if line]
     return [] if value is None else value
-
-
-def texts(most: int, least: int = 0) -> Any:
-    """From ``least`` to ``most`` texts; one text is a list of its lines, empty ones are left out."""
-    check = bounded(most, least)
-
-    def read(value: Any) -> list[str]:
-        value = lines(value)
-        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise ValueError("must be a list of texts")
-        found: list[str] = check([item.strip() for item in value if item.strip()])
-        return found
-
-    return Annotated[list[str], BeforeValidator(read), _TEXTS]
 
 
 def rows(most: int, **kinds: Any) -> Any:

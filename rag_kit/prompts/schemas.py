@@ -18,6 +18,7 @@ MAX_SHORT = 4_000
 _Query: Any = text(MAX_QUERY)
 _Some: Any = texts(MAX_ITEMS, 1)
 _Any: Any = texts(MAX_LISTED)
+_Lines: Any = Annotated[_Any, BeforeValidator(lines)]  # inside a list of objects, where no call reads lines
 _Statement: Any = text(MAX_STATEMENT, empty=True)
 _Short: Any = text(MAX_SHORT, empty=True)
 
@@ -109,12 +110,12 @@ class GeneratedQuestion(Form):
     """A question with its answer, and the words of the passages that it rests on."""
 
     question: _Short = said("The question, complete in itself.", "问题，能独立看懂。")
-    answers: _Any = said(
+    answers: _Lines = said(
         "The short answer, copied from the passage; one entry a part of the answer.",
         "简短的答案，照抄段落中的原文；答案有几部分就写几项。",
     )
     reference: _Short = said("The full answer in one or two sentences.", "完整的答案，用一两句话写成。")
-    quotes: _Any = said(
+    quotes: _Lines = said(
         "The sentence that holds the answer, word for word; one for each passage used.",
         "包含答案的句子，一字不改地照抄；用到的每个段落一句。",
     )

@@ -101,7 +101,9 @@ def test_pages_keep_their_numbers_and_the_report_says_which_were_recognised(tmp_
     pages = [scan("eng"), scan("eng").copy()]
     (tmp_path / "docs").mkdir()
     pages[0].save(tmp_path / "docs" / "scan.pdf", save_all=True, append_images=pages[1:], resolution=300)
-    upper = scan("eng").crop((0, 0, 2480, 460))  # another text than that of the PDF, which would be a duplicate
+    upper = scan("eng").crop(
+        (0, 0, 2480, 460)
+    )  # another text than that of the PDF, which would be a duplicate
     upper.save(tmp_path / "docs" / "two.tif", save_all=True, append_images=[upper])
     (tmp_path / "docs" / "typed.pdf").write_bytes(make.pdf([[(50, 700, 12, "The crane is closed.")]]))
     pages[0].save(tmp_path / "docs" / "photo.png")
