@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.metric import Metric, Source, Stage
 from rag_kit.text import fold
+from rag_kit.text.citations.check import renumbered
 from rag_kit.text.citations.decline import is_declined
-from rag_kit.text.citations.statements import renumbered
 from rag_kit.text.language import HAN
 
 if TYPE_CHECKING:

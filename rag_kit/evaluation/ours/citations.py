@@ -14,9 +14,8 @@ from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.metric import Metric, Source, Stage
 from rag_kit.prompts import render_passages
 from rag_kit.text import fold
-from rag_kit.text.citations.check import check_citations
+from rag_kit.text.citations.check import MAX_STATEMENTS, Statement, check_citations, statements
 from rag_kit.text.citations.decline import is_declined
-from rag_kit.text.citations.statements import MAX_STATEMENTS, Statement, statements
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.examples import Example

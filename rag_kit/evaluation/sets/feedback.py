@@ -13,8 +13,8 @@ from rag_kit.evaluation._files import Record
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.sets.records import made_id, message, plain_cell, spelled_out, text_of, turns_of
 from rag_kit.text import detect_language, fold
+from rag_kit.text.citations.check import renumbered
 from rag_kit.text.citations.decline import is_declined
-from rag_kit.text.citations.statements import renumbered
 
 _UP = frozenset({"up", "thumbs_up", "positive", "like", "liked", "good", "yes", "true", "correct", "1", "+1", "1.0",
                  "👍", "赞", "点赞", "好", "满意", "有用"})  # fmt: skip

@@ -19,8 +19,8 @@ from rag_kit.graphs.state import Turn, Update
 from rag_kit.models.chat import is_extractive
 from rag_kit.prompts.rendering import Markup, render_history
 from rag_kit.text import fold
+from rag_kit.text.citations.check import renumbered
 from rag_kit.text.citations.decline import DECLINED, is_declined
-from rag_kit.text.citations.statements import renumbered
 from rag_kit.text.language import MAX_QUESTION_CHARS
 
 MAX_HISTORY = 8_000

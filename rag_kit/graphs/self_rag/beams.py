@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from rag_kit.graphs.self_rag.state import Beam, Candidate, Segment
 from rag_kit.text import detect_language, sentences
-from rag_kit.text.citations.statements import renumbered
+from rag_kit.text.citations.check import renumbered
 
 #: What each label of a critique is worth, and of the decision whether to look something up.
 WORTH: dict[str, dict[str, float]] = {

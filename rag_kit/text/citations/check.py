@@ -1,18 +1,38 @@
-"""Does each citation of an answer hold?"""
+"""An answer taken apart into statements with their citations, and whether each citation holds."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from rag_kit.errors import InvalidInputError
+from rag_kit.text.analysis import content_words
 from rag_kit.text.citations.decline import is_declined
 from rag_kit.text.citations.match import Source, judge
-from rag_kit.text.citations.statements import MAX_ANSWER, MAX_STATEMENTS, Statement, statements
+from rag_kit.text.sentences import sentences
 
 CitationStatus = Literal["supported", "unsupported", "undecided", "missing_passage"]
 ReportStatus = Literal["grounded", "flagged", "undecided", "uncited", "declined"]
+
+MAX_ANSWER = 100_000
+"""Characters of an answer that are looked at."""
+
+MAX_STATEMENTS = 500
+_MAX_RANGE = 20
+_MARK = re.compile(
+    r"[\[［【]\s{0,4}(?P<numbers>\d{1,6}(?:\s{0,4}(?:[,，、;；–—~-]|and|和)\s{0,4}\d{1,6}){0,40})\s{0,4}[\]］】]"
+)
+_BLANK_AND_MARK = re.compile(rf"(?P<blank>\s?){_MARK.pattern}")
+_PLAIN = re.compile(r"\[(\d{1,6})\]")
+# begins where a run of blanks begins, so that a long run is looked at once and not from each of its blanks
+_SPACE_BEFORE = re.compile(r"(?<![ \t])[ \t]++(?=\[\d{1,6}\])")
+_LEADING = re.compile(r"^(?:\s*\[\d{1,6}\])+")
+_RANGE = re.compile(r"(\d{1,6})(?:\s{0,4}[–—~-]\s{0,4}(\d{1,6}))?")
+_NO_STATEMENT = re.compile(
+    r"^\s*(?:#{1,6}\s.*|[-*•·]?\s*(?:\*\*)?[^.!?。！？]{0,120}[:：](?:\*\*)?\s*|[\W_]*)$", re.DOTALL
+)
 
 
 @dataclass(frozen=True)
@@ -138,34 +158,103 @@ def _check_statement(
     sources: Sequence[Source],
     reasons: Mapping[str, str],
     judged: Mapping[str, Literal["supported", "unsupported"]],
-) -> list[Citation]:
+) -> Iterator[Citation]:
     """One citation for each number of a statement, in order."""
     known = [number for number in statement.numbers if 1 <= number <= len(sources)]
     verdicts = dict(zip(known, judge(statement.text, [sources[number - 1] for number in known]), strict=True))
     label: CitationStatus | None = judged.get(statement.text)
-    citations = []
     for number in statement.numbers:
-        verdict = verdicts.get(number)
-        if verdict is None:
-            missing: CitationStatus = "missing_passage"
-            citations.append(
-                Citation(number, statement.text, None, None, None, missing, 0.0, reasons[missing])
-            )
-            continue
-        start, end = verdict.start, verdict.end
-        citations.append(
-            Citation(
-                number,
-                statement.text,
-                quote=sources[number - 1].text[start:end],
-                quote_start=start,
-                quote_end=end,
-                status=label or verdict.status,
-                score=round(verdict.score, 3),
-                reason=reasons[label or verdict.reason],
-            )
-        )
-    return citations
+        if verdict := verdicts.get(number):
+            score, reason, start, end = verdict
+            quote, status = sources[number - 1].text[start:end], label or verdict.status
+            reason = reasons[label or reason]
+            yield Citation(number, statement.text, quote, start, end, status, round(score, 3), reason)
+        else:
+            missing = reasons["missing_passage"]
+            yield Citation(number, statement.text, None, None, None, "missing_passage", 0.0, missing)
+
+
+class Statement(NamedTuple):
+    """A statement of an answer and the numbers that it cites, each once, in order."""
+
+    text: str
+    numbers: tuple[int, ...]
+
+
+def statements(answer: str) -> list[Statement]:
+    """Cut an answer into statements with their citations.
+
+    Marks may be ``[1]``, ``[1, 2]``, ``[1-3]``, ``[1][2]``, ``【1】`` or ``［1］``, before or after the full
+    stop, or on the next line. A sentence with several marks is cut at them where each part says something.
+    Headings and lines that only introduce a list are no statements.
+
+    Args:
+        answer: The answer; MAX_ANSWER characters and MAX_STATEMENTS statements are looked at.
+
+    Example:
+        >>> statements("A cat sleeps [1]. Dogs bark loudly 【2、3】。")
+        [Statement(text='A cat sleeps.', numbers=(1,)), Statement(text='Dogs bark loudly。', numbers=(2, 3))]
+    """
+    plain = _SPACE_BEFORE.sub("", _MARK.sub(_plain_mark, answer[:MAX_ANSWER]))
+    found: list[Statement] = []
+    for sentence in sentences(plain):
+        text = sentence.text
+        leading = _LEADING.match(text)
+        if leading and found and not found[-1].numbers:
+            found[-1] = Statement(found[-1].text, _numbers(leading.group()))
+            text = text[leading.end() :]
+        if len(found) >= MAX_STATEMENTS:
+            break
+        found.extend(part for part in _parts(text) if part.numbers or not _NO_STATEMENT.match(part.text))
+    return found[:MAX_STATEMENTS]
+
+
+def renumbered(answer: str, numbers: Mapping[int, int]) -> str:
+    """An answer with other numbers in its marks; a number that has no other is left out.
+
+    Example:
+        >>> renumbered("Tea is hot [1, 2]. So is coffee【3】.", {1: 4, 3: 1})
+        'Tea is hot [4]. So is coffee[1].'
+        >>> renumbered("Tea is hot [1].", {})
+        'Tea is hot.'
+    """
+
+    def new_marks(match: re.Match[str]) -> str:
+        news = [numbers[n] for n in _numbers(_plain_mark(match)) if n in numbers]
+        return match["blank"] + "".join(f"[{n}]" for n in news) if news else ""
+
+    return _BLANK_AND_MARK.sub(new_marks, answer)
+
+
+def _plain_mark(match: re.Match[str]) -> str:
+    """A mark of any form as ``[1][2]``."""
+    numbers: list[int] = []
+    for first, last in _RANGE.findall(match["numbers"]):
+        start, end = int(first), int(last or first)
+        numbers += range(start, end + 1) if start <= end < start + _MAX_RANGE else (start, end)
+    return "".join(f"[{number}]" for number in dict.fromkeys(numbers))
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(int(number) for number in _PLAIN.findall(text)))
+
+
+def _parts(sentence: str) -> list[Statement]:
+    """A sentence at its marks: several statements if each part has two content words or more, else one."""
+    parts: list[Statement] = []
+    start = 0
+    for group in re.finditer(r"(?:\[\d{1,6}\]\s{0,3})+", sentence):
+        parts.append(Statement(sentence[start : group.start()].strip(" ,，;；、"), _numbers(group.group())))
+        start = group.end()
+    rest = sentence[start:].strip()
+    if (
+        len(parts) > 1
+        and not content_words(rest)
+        and all(len(content_words(part.text)) > 1 for part in parts)
+    ):
+        return parts
+    bare = re.sub(r"\s+([.,;!?])", r"\1", _PLAIN.sub("", sentence)).strip()
+    return [Statement(bare, _numbers(sentence))] if bare or parts else []
 
 
 # English, Chinese

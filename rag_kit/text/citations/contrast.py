@@ -1,4 +1,4 @@
-"""Words that turn a statement round: negations, opposites, and other members of a class such as another colour."""
+"""How two words stand to each other: forms of one, opposites, members of a class such as two colours; negations."""
 
 from __future__ import annotations
 
@@ -7,21 +7,12 @@ from functools import cache
 
 from rag_kit.text.analysis import content_words
 
-_NEGATIONS = (
-    "not",
-    "no",
-    "never",
-    "neither",
-    "nor",
-    "none",
-    "cannot",
-    "without",
-    "nobody",
-    "nothing",
-    "hardly",
+_MIN_PREFIX = 4
+_NEGATION = re.compile(
+    r"not|no|never|neither|nor|none|cannot|without|nobody|nothing|hardly|\w+n't"
+    # a negation with what only carries it: 不会, 没有, 并未, 无人; not a word of its own such as 不足, 不同, 无线
+    r"|[并从绝也都尚]?[不没未无非勿莫][有能会是可要应得曾用须需人许准]?"
 )
-# A negation with what only carries it: 不会, 没有, 并未, 无人; not a word of its own such as 不足, 不同, 无线.
-_ZH_NEGATION = re.compile("[并从绝也都尚]?[不没未无非勿莫][有能会是可要应得曾用须需人许准]?")
 # The words of a class exclude one another.
 _CLASSES = (
     "red/blue/green/yellow/black/white/brown/grey/gray/orange/purple/pink north/south/east/west "
@@ -33,20 +24,24 @@ _CLASSES = (
     "oldest/youngest male/female positive/negative success/failure accept/reject best/worst better/worse early/late "
     "longest/shortest most/least maximum/minimum enable/disable required/optional public/private minor/major "
     "strong/weak inside/outside import/export buy/sell bought/sold open/close "
-    "红色/蓝色/绿色/黄色/黑色/白色 红/蓝/绿/黄/黑/白 北部/南部/东部/西部 东/南/西/北 甲方/乙方 "
-    "春季/夏季/秋季/冬季 男/女 增加/减少 上升/下降 提高/降低 最大/最小 最多/最少 最高/最低 最长/最短 "
-    "以前/以后 之前/之后 成功/失败 允许/禁止 开始/结束 支持/反对"
+    "增加/减少 上升/下降 提高/降低 成功/失败 允许/禁止 开始/结束 支持/反对"
+)
+# Two Chinese words that differ by these characters alone exclude one another too: 以东, 以西; 周一, 周日; 最大, 最小.
+_ZH_CLASSES = (
+    "红蓝绿黄黑白 东南西北 甲乙丙丁 春夏秋冬 一二三四五六日 男女 雄雌 大小 多少 高低 长短 前后 上下 左右 内外"
 )
 
 
 @cache
 def _classes() -> dict[str, frozenset[int]]:
-    """Word -> the classes that it is in, in its stemmed form and as it is."""
+    """Word or character -> the classes that it is in; words in their stemmed form and as they are."""
     classes: dict[str, frozenset[int]] = {}
-    for number, members in enumerate(_CLASSES.split()):
-        for word in members.split("/"):
-            for form in {word, *content_words(word)}:
-                classes[form] = classes.get(form, frozenset()) | {number}
+    members = [names.split("/") for names in _CLASSES.split()] + [
+        list(names) for names in _ZH_CLASSES.split()
+    ]
+    for number, words in enumerate(members):
+        for form in {form for word in words for form in (word, *content_words(word))}:
+            classes[form] = classes.get(form, frozenset()) | {number}
     return classes
 
 
@@ -57,7 +52,7 @@ def is_negation(key: str) -> bool:
         >>> is_negation("not"), is_negation("didn't"), is_negation("并未"), is_negation("note"), is_negation("不同")
         (True, True, True, False, False)
     """
-    return key in _NEGATIONS or key.endswith("n't") or _ZH_NEGATION.fullmatch(key) is not None
+    return _NEGATION.fullmatch(key) is not None
 
 
 def opposites(a: str, b: str) -> bool:
@@ -66,7 +61,26 @@ def opposites(a: str, b: str) -> bool:
     Example:
         >>> opposites("increased", "decreased"), opposites("red", "blue"), opposites("red", "bridge")
         (True, True, False)
+        >>> opposites("以东", "以西"), opposites("以东", "以前")
+        (True, False)
     """
+    if not a.isascii() and len(a) == len(b):
+        differing = [pair for pair in zip(a, b, strict=True) if pair[0] != pair[1]]
+        a, b = differing[0] if len(differing) == 1 else (a, b)
     classes = _classes()
     first, second = (word if word in classes else (content_words(word) or [word])[0] for word in (a, b))
     return first != second and not classes.get(first, frozenset()).isdisjoint(classes.get(second, ()))
+
+
+def alike(a: str, b: str) -> bool:
+    """Whether two words are forms of one: the same beginning, or for Chinese words one that is a part of the other.
+
+    Example:
+        >>> alike("invent", "inventor"), alike("长", "长度"), alike("red", "blue"), alike("最大", "最小")
+        (True, True, False, False)
+    """
+    if a == b or not (a.isascii() and b.isascii()):
+        return a in b or b in a
+    shorter = min(len(a), len(b))
+    prefix = max(_MIN_PREFIX, round(0.7 * shorter))
+    return shorter >= prefix and a[:prefix] == b[:prefix] and not a[0].isdigit()

@@ -7,23 +7,24 @@ from collections import Counter
 from collections.abc import Sequence, Set
 from difflib import SequenceMatcher
 from functools import cached_property
-from itertools import permutations
+from itertools import pairwise, permutations
 from typing import Literal, NamedTuple
 
-from rag_kit.text.citations.contrast import is_negation, opposites
+from rag_kit.text.citations.contrast import alike, is_negation, opposites
 from rag_kit.text.citations.tokens import Token, tokens
 from rag_kit.text.language import fold, same_language
 from rag_kit.text.sentences import sentences
 
 _MAX_SENTENCES = 2000
-_COVERED = 0.5
+_MIN_COVERED = 0.5
 """Share of a statement's content that the quote, or what it refers back to, must hold."""
 _CONTRIBUTES = 0.25
 _MIN_CONTEXT = 4
 """Words beside a part at the beginning or the end that must be the same for it to stand in the same place."""
 _MAX_THING = 2
 """Content words of a part that is one name or one thing."""
-_MIN_PREFIX = 4
+_COUNTED_WITHIN = 3
+"""Content words within which what a number counts stands beside it."""
 _NOT_WORD = re.compile(r"[\W_]+")
 _CLAUSE = re.compile(r"[，；：]|[,;:](?=\s)")
 _MARK = re.compile(r"\s?\[\d{1,4}(?:[,，–-] ?\d{1,4})*\]")
@@ -100,15 +101,7 @@ class Source:
 
 
 def judge(statement: str, sources: Sequence[Source]) -> list[Verdict]:
-    """Judge a statement against each passage that it cites; several may support it together.
-
-    Args:
-        statement: The statement, without marks.
-        sources: The cited passages.
-
-    Returns:
-        One verdict per passage, in order.
-    """
+    """Judge a statement, which has no marks, against each passage that it cites; several may support it together."""
     verdicts = [_judge_against(statement, source) for source in sources]
     if len(sources) > 1 and not any(verdict.status == "supported" for verdict in verdicts):
         quotes = [source.text[one.start : one.end] for source, one in zip(sources, verdicts, strict=True)]
@@ -134,9 +127,9 @@ def _judge_against(statement: str, source: Source) -> Verdict:
     passage = set().union(*source.keys)
     reason, score = _covered(stated, quoted, source.keys[0], passage)
     if reason == "covered":
-        for cited in (source.tokens[best], source.clause(best, stated)):
-            if changed := _changed(cited, stated, passage):
-                return Verdict(score, changed, start, end)
+        cited = (source.tokens[best], source.clause(best, stated))
+        changes = (_changed(part, stated, passage) for part in cited)
+        reason = next(filter(None, changes), "") or _counts_other(stated, quoted, passage) or reason
     return Verdict(score, reason, start, end)
 
 
@@ -162,7 +155,7 @@ def _covered(
         return "number", score
     if any(token.name for token in unknown):
         return "name", score
-    if not content or len(unknown) > _COVERED * len(content):
+    if not content or len(unknown) > _MIN_COVERED * len(content):
         return "thin", score
     if sum(token.key in passage for token in unknown) > 1:
         return "changed", score
@@ -174,30 +167,33 @@ def _covered(
 
 
 def _negates_one(stated: list[Token], quoted: list[Token]) -> bool:
-    """Whether only one of two texts has a negation, of a word that both have."""
+    """Whether only one of two texts has a negation, of a word that both have and that it has once."""
     for text, other in ((stated, quoted), (quoted, stated)):
         if any(is_negation(token.key) for token in other):
             continue
-        keys = {token.key for token in other}
+        keys, count = {token.key for token in other}, Counter(token.key for token in text)
         for place, token in enumerate(text):
             denied = next((after.key for after in text[place + 1 : place + 3] if after.content), "")
-            if is_negation(token.key) and denied in keys:
+            if is_negation(token.key) and denied in keys and count[denied] == 1:
                 return True
     return False
 
 
-def alike(a: str, b: str) -> bool:
-    """Whether two words are forms of one: the same beginning, or for Chinese words one that is a part of the other.
-
-    Example:
-        >>> alike("invent", "inventor"), alike("长", "长度"), alike("red", "blue"), alike("最大", "最小")
-        (True, True, False, False)
-    """
-    if a == b or not (a.isascii() and b.isascii()):
-        return a in b or b in a
-    shorter = min(len(a), len(b))
-    prefix = max(_MIN_PREFIX, round(0.7 * shorter))
-    return shorter >= prefix and a[:prefix] == b[:prefix] and not a[0].isdigit()
+def _counts_other(stated: list[Token], quoted: list[Token], passage: Set[str]) -> str:
+    """The reason "number" where a number counts another thing of the passage than in the quote, or ""."""
+    content = [token for token in quoted if token.content]
+    for number, counted in pairwise(stated):
+        if not number.number or counted.number or counted.name or counted.key not in passage:
+            continue
+        near = [
+            other.key
+            for place, token in enumerate(content)
+            if token.key == number.key
+            for other in content[max(0, place - _COUNTED_WITHIN) : place + _COUNTED_WITHIN + 1]
+        ]
+        if near and not any(alike(counted.key, other) for other in near):
+            return "number"
+    return ""
 
 
 def _changed(cited: list[Token], stated: list[Token], passage: Set[str]) -> str:
@@ -211,10 +207,12 @@ def _changed(cited: list[Token], stated: list[Token], passage: Set[str]) -> str:
     codes = SequenceMatcher(None, old_keys, new_keys, autojunk=False).get_opcodes()
     spare = Counter(old_keys)
     spare.subtract(new_keys)
+    # the length of what is equal, with one more at both ends
+    equal = [0, *(b - a if kind == "equal" else 0 for kind, a, b, _, _ in codes), 0]
     parts = [code for code in codes if code[0] != "equal"]
     single = sum(any(token.content for token in stated[c:d]) for _, _, _, c, d in parts) == 1
     for place, (kind, a, b, c, d) in enumerate(codes):
-        before, after = (_equal_length(codes, at) for at in (place - 1, place + 1))
+        before, after = equal[place], equal[place + 2]
         if kind == "equal" or not (len(parts) == 1 or (before and after) or before + after >= _MIN_CONTEXT):
             continue
         gone, came = _unlike(cited[a:b], stated[c:d])
@@ -235,7 +233,8 @@ def _exchanged(cited: list[Token], stated: list[Token]) -> bool:
     """
     old, new = _neighbours(cited), _neighbours(stated)
     numbers = {token.key for token in stated if token.number}
-    strict = numbers | {token.key for token in stated if token.name}
+    names = {token.key for token in stated if token.name}
+    strict = {word for word in new if word in numbers or names.intersection(word.split())}
     for a, b in permutations(old.keys() & new.keys(), 2):
         if (a in numbers) != (b in numbers) or (b in old[a] and a not in strict):
             continue  # a time and a place, the members of an enumeration, a word and its attribute
@@ -246,18 +245,16 @@ def _exchanged(cited: list[Token], stated: list[Token]) -> bool:
 
 
 def _neighbours(found: list[Token]) -> dict[str, tuple[str, str]]:
-    """Content word that occurs once -> the content words before and after it."""
-    words = [token.key for token in found if token.content]
+    """Content word, or name of several words, that occurs once -> those before and after it."""
+    words: list[str] = []
+    for before, token in pairwise([Token(""), *found]):
+        if before.name and token.name:
+            words[-1] += f" {token.key}"
+        elif token.content:
+            words.append(token.key)
     count = Counter(words)
     around = zip(["", *words], words, [*words[1:], ""], strict=False)
     return {word: (before, after) for before, word, after in around if count[word] == 1}
-
-
-def _equal_length(codes: Sequence[tuple[str, int, int, int, int]], place: int) -> int:
-    """How many tokens are the same in a part of the alignment."""
-    if not 0 <= place < len(codes) or codes[place][0] != "equal":
-        return 0
-    return codes[place][2] - codes[place][1]
 
 
 def _unlike(old: list[Token], new: list[Token]) -> tuple[list[Token], list[Token]]:

@@ -75,10 +75,10 @@ def _number(key: str) -> Token:
 def _plain_number(digits: str, factor: str) -> str:
     """A number without separators of thousands, and ``1.5万`` as ``15000``."""
     digits = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", digits)
-    whole, _, decimals = digits.partition(".")
-    if not factor or not f"{whole}{decimals}".isdecimal() or len(decimals) > 8:
+    try:
+        return f"{float(digits) * _HAN_FACTORS[factor]:.0f}" if factor else digits
+    except ValueError:  # 1.2.3, which counts nothing
         return digits
-    return str(int(whole + decimals) * _HAN_FACTORS[factor] // 10 ** len(decimals))
 
 
 def _latin_token(word: str) -> Token:
