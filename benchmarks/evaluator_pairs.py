@@ -26,7 +26,7 @@ from langchain_core.documents import Document
 
 from rag_kit.evaluation import load_dataset
 from rag_kit.indexing import BM25Index, split
-from rag_kit.text.evidence.passages import PassageText, passage_text
+from rag_kit.text.evidence.sentences import PassageText, passage_text
 
 K = 10
 LONG = 3_000  # characters; longer documents are split, as at ingestion

@@ -27,8 +27,8 @@ import quality_graphs
 from evaluator_pairs import plain
 
 from rag_kit.models.extractive.answering import measure, strength
-from rag_kit.text.evidence.passages import analyse, passage_text
-from rag_kit.text.evidence.sentences import choose, collect, without_distraction
+from rag_kit.text.evidence.questions import analyse
+from rag_kit.text.evidence.sentences import choose, collect, passage_text, without_distraction
 from rag_kit.text.evidence.usefulness import usefulness
 
 RESULT = Path(__file__).resolve().parent / "results" / "declines.json"

@@ -19,8 +19,8 @@ from rag_kit.graphs.running import OnCap, attempt, report
 from rag_kit.graphs.state import Turn, Update
 from rag_kit.models.structured import RAISE
 from rag_kit.prompts.rendering import Markup, escape_tags
-from rag_kit.text.evidence.passages import passage_text
-from rag_kit.text.evidence.terms import terms
+from rag_kit.text.evidence.questions import terms
+from rag_kit.text.evidence.sentences import passage_text
 from rag_kit.text.evidence.usefulness import usefulness
 
 _MAX_HISTORY = 8_000

@@ -16,7 +16,7 @@ from rag_kit.graphs.running import compute, values_side_by_side
 from rag_kit.models.clients import aembed_documents, aembed_query, embed_documents, embed_query
 from rag_kit.models.embedding import embedding_name
 from rag_kit.text import detect_language
-from rag_kit.text.evidence.passages import passage_text
+from rag_kit.text.evidence.sentences import passage_text
 from rag_kit.text.evidence.usefulness import Usefulness, usefulness
 
 #: Embedding models whose vectors say nothing in Chinese.

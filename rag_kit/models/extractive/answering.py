@@ -9,9 +9,17 @@ from collections.abc import Sequence
 from rag_kit.models.extractive.blocks import Prompt
 from rag_kit.text import detect_language, sentences
 from rag_kit.text.citations.decline import DECLINED
-from rag_kit.text.evidence.passages import PassageText, Question, analyse, found_names, is_question
-from rag_kit.text.evidence.sentences import Candidate, choose, collect, without_distraction
-from rag_kit.text.evidence.terms import terms
+from rag_kit.text.evidence.questions import Question, analyse, terms
+from rag_kit.text.evidence.sentences import (
+    Candidate,
+    PassageText,
+    choose,
+    collect,
+    found_names,
+    is_question,
+    weight_of,
+    without_distraction,
+)
 
 _MAX_SENTENCES = 2
 _MAX_HOPS = 10
@@ -172,21 +180,21 @@ def measure(
     picked: Sequence[Candidate],
 ) -> dict[str, float]:
     """Measure the evidence for an answer that is made of the picked sentences."""
-    covers = [question.share(question.keys & set(terms(f"{one.title}\n{one.text}"))) for one in passages] or [
-        0.0
-    ]
+    covers = [
+        weight_of(question, question.keys & set(terms(f"{one.title}\n{one.text}"))) for one in passages
+    ] or [0.0]
     best = max(covers)
-    own = max((question.share(one.matched) for one in found), default=0.0)
+    own = max((weight_of(question, one.matched) for one in found), default=0.0)
     times = [one.features.overlap + one.features.recent for one in picked]
     return {
         "passage": best,
-        "near": max((question.share(one.near) for one in found), default=0.0),
+        "near": max((weight_of(question, one.near) for one in found), default=0.0),
         "own": own,
         "names": found_names(question, passages),
         # a question without a time counts as if its time fitted well
         "time": max(times, default=0.0) if question.spans else 1.5,
         "terms": math.log1p(len(question.terms)),
-        "picked": question.share(frozenset(key for one in picked for key in one.near)),
+        "picked": weight_of(question, frozenset(key for one in picked for key in one.near)),
         # few passages say nothing about how usual it is to hold so many terms
         "lead": best - sum(covers) / len(covers) if len(covers) > 2 else _USUAL_LEAD,
         "score": max((one.score for one in picked), default=0.0) / 10,

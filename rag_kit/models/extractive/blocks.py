@@ -14,7 +14,8 @@ from langchain_core.messages import BaseMessage, SystemMessage
 from rag_kit.models.replies import text_of
 from rag_kit.prompts.rendering import unescape_tags
 from rag_kit.text import detect_language
-from rag_kit.text.evidence.passages import MAX_QUESTION, PassageText, passage_text
+from rag_kit.text.evidence.questions import MAX_QUESTION
+from rag_kit.text.evidence.sentences import PassageText, passage_text
 
 MAX_PASSAGE_CHARS = 100_000
 _TASK = re.compile(r"<task>\s*([A-Za-z][\w-]{0,63})\s*</task>")

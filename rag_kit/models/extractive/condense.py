@@ -9,7 +9,7 @@ from rag_kit.models.extractive.phrases import phrases
 from rag_kit.text import detect_language, sentences
 from rag_kit.text.citations.decline import is_declined
 from rag_kit.text.complexity import EMPTY_IT
-from rag_kit.text.evidence.terms import question_terms
+from rag_kit.text.evidence.questions import question_terms
 
 _MAX_TURNS = 20
 _MAX_QUERY = 1000

@@ -9,8 +9,8 @@ from typing import Any
 from rag_kit.models.extractive.answering import extract_answer
 from rag_kit.models.extractive.blocks import Prompt
 from rag_kit.text import detect_language, sentences
-from rag_kit.text.evidence.passages import PassageText
-from rag_kit.text.evidence.terms import terms
+from rag_kit.text.evidence.questions import terms
+from rag_kit.text.evidence.sentences import PassageText
 
 _MAX_SENTENCES = 60
 _MONTH = "(?:January|February|March|April|May|June|July|August|September|October|November|December)"

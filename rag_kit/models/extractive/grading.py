@@ -11,9 +11,8 @@ from rag_kit.models.extractive.blocks import Prompt
 from rag_kit.text import sentences
 from rag_kit.text.citations.check import check_citations
 from rag_kit.text.citations.decline import is_declined
-from rag_kit.text.evidence.passages import analyse, is_question, offers
-from rag_kit.text.evidence.sentences import collect
-from rag_kit.text.evidence.terms import terms
+from rag_kit.text.evidence.questions import analyse, terms
+from rag_kit.text.evidence.sentences import collect, is_question, offers, weight_of
 from rag_kit.text.evidence.usefulness import Usefulness, usefulness
 
 _MAX_STATEMENTS = 20
@@ -58,7 +57,7 @@ def critique(prompt: Prompt) -> dict[str, Any]:
     """Label a statement and the passage that it rests on.
 
     Example:
-        >>> from rag_kit.text.evidence.passages import PassageText
+        >>> from rag_kit.text.evidence.sentences import PassageText
         >>> passage = PassageText(1, "Jane Austen wrote Emma in 1815. It is a novel.")
         >>> body = "<statement>Jane Austen wrote Emma.</statement>"
         >>> critique(Prompt("critique", question="Who wrote Emma?", passages=(passage,), body=body))
@@ -83,7 +82,7 @@ def critique_usefulness(prompt: Prompt) -> dict[str, int]:
     question = analyse(prompt.question)
     title = prompt.passages[0].title if prompt.passages else ""
     own, said = _terms(answer, statement), _terms(answer, statement, title)
-    share = 0.6 * question.share(question.keys & own) + 0.4 * question.share(question.keys & said)
+    share = 0.6 * weight_of(question, question.keys & own) + 0.4 * weight_of(question, question.keys & said)
     rating = 1 + round(4 * share)
     new = question.keys & (_terms(statement) - _terms(answer))
     if is_question(statement) or (answer and not new):
@@ -112,7 +111,7 @@ def grade_usefulness(prompt: Prompt) -> dict[str, Any]:
     """Whether the answer does not decline, and speaks about the thing asked about."""
     answer = _MARKS.sub("", prompt.block("answer"))
     question = analyse(prompt.question)
-    share = 0.0 if is_declined(answer) else question.share(question.keys & _terms(answer))
+    share = 0.0 if is_declined(answer) else weight_of(question, question.keys & _terms(answer))
     return {"relevant": share > 0, "score": share, "reason": _REASONS[prompt.language][2].format(share)}
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from rag_kit.models.extractive.answering import extract_answer
 from rag_kit.models.extractive.blocks import Prompt
 from rag_kit.text import detect_language, fold, sentences
-from rag_kit.text.evidence.terms import terms
+from rag_kit.text.evidence.questions import terms
 
 _MAX_FACTS, _MAX_FACT_CHARS, _MAX_TRIED = 8, 200, 12
 _CLAUSE = re.compile(r"[^.!?;,\n。！？；，]+[?？]?")
@@ -62,7 +62,7 @@ def related_questions(prompt: Prompt) -> dict[str, list[str]]:
     """Questions about subjects of the passages that were not asked for; only those that are answered.
 
     Example:
-        >>> from rag_kit.text.evidence.passages import PassageText
+        >>> from rag_kit.text.evidence.sentences import PassageText
         >>> text = "The pump starts at 40 degrees. The relief valve is a spring that opens at 3 bar."
         >>> asked = "When does the pump start?"
         >>> related_questions(Prompt("related_questions", question=asked, passages=(PassageText(1, text),)))

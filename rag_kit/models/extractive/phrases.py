@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from rag_kit.text.evidence.terms import question_terms, terms
+from rag_kit.text.evidence.questions import question_terms, terms
 from rag_kit.text.segment import load_segmenter
 
 _MAX_WORDS = 5

@@ -11,8 +11,7 @@ from rag_kit.models.extractive.blocks import Prompt
 from rag_kit.models.extractive.phrases import phrases
 from rag_kit.text import content_words
 from rag_kit.text.complexity import pointing_word, question_kind
-from rag_kit.text.evidence.passages import analyse
-from rag_kit.text.evidence.terms import FRAME_WORDS
+from rag_kit.text.evidence.questions import FRAME_WORDS, analyse
 from rag_kit.text.likeness import WordLikeness
 
 _MAX_KEYWORDS = 3

@@ -10,7 +10,7 @@ from typing import Any
 from rag_kit.models.extractive.blocks import Prompt
 from rag_kit.models.extractive.phrases import phrases
 from rag_kit.text import detect_language, sentences
-from rag_kit.text.evidence.terms import terms
+from rag_kit.text.evidence.questions import terms
 
 _SENTENCES = 2
 _MAX_CHARS = 20_000
@@ -21,7 +21,7 @@ def represent_summary(prompt: Prompt) -> dict[str, Any]:
     """The two sentences of each passage that share most with the rest of it, in their order.
 
     Example:
-        >>> from rag_kit.text.evidence.passages import PassageText
+        >>> from rag_kit.text.evidence.sentences import PassageText
         >>> text = "Hello. The pump cools the engine. The engine needs a pump. It rains. Bye."
         >>> represent_summary(Prompt("represent_summary", passages=(PassageText(1, text),)))
         {'passages': [{'id': 1, 'texts': ['The pump cools the engine. The engine needs a pump.']}]}

@@ -14,8 +14,8 @@ from rag_kit.retrieval.compression.base import Compressor, Passage, Selection
 from rag_kit.retrieval.query_call import LanguagePrompts, QueryCall, check_model, field_of
 from rag_kit.retrieval.vectors import check_embeddings, embed, unit
 from rag_kit.text.analysis import warm_up
-from rag_kit.text.evidence.passages import MAX_SENTENCES, PassageText, analyse, passage_text
-from rag_kit.text.evidence.sentences import LEAST_NEAR, collect
+from rag_kit.text.evidence.questions import analyse
+from rag_kit.text.evidence.sentences import LEAST_NEAR, MAX_SENTENCES, PassageText, collect, passage_text
 
 
 class LexicalCompressor(Compressor):

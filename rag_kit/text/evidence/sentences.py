@@ -5,43 +5,58 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from rag_kit.text.evidence.passages import PassageText, Question, Row, is_question, offers, read_rows
-from rag_kit.text.evidence.terms import terms
+from rag_kit.text.evidence.questions import OFFERED, Question, terms
 from rag_kit.text.evidence.times import Span, TimeFit, fit_in_time, time_spans
+from rag_kit.text.sentences import sentences
+
+MAX_SENTENCES = 400
+"""Sentences looked at together; what follows is left out, so that time is bounded."""
+_MAX_TITLE = 500
+_HEADING = re.compile(r"#{1,6}\s")
+_FIRST_HEADING = re.compile(r"[^\n]{0,99}[^\n.!?。！？…;；:：]")  # a short first line without a full stop
+_DELIMITER = re.compile(r"\|(?:\s*:?-+:?\s*\|)+")
+_NOT_WORD = re.compile(r"\W+")
+
+
+@dataclass(frozen=True)
+class PassageText:
+    """A passage as far as evidence is counted in it: its number, its text and its title."""
+
+    number: int
+    text: str
+    title: str = ""
+
+
+def passage_text(number: int, text: str, metadata: Mapping[str, Any]) -> PassageText:
+    """A passage whose title is what the metadata name as title and heading.
+
+    Example:
+        >>> passage_text(1, "Text.", {"title": "Emma", "heading": "Plot", "page": 3}).title
+        'Emma\\nPlot'
+    """
+    names = (metadata.get("title"), metadata.get("heading"))
+    return PassageText(number, text, "\n".join(name[:_MAX_TITLE] for name in names if isinstance(name, str)))
 
 
 class Features(NamedTuple):
-    """What speaks for a sentence, each from 0 to 1.
+    """What speaks for a sentence, each from 0 to 1; shares are of the weight of the question's terms."""
 
-    Attributes:
-        cover: Weight of the question's terms in the sentence.
-        rest: The same, without the terms that the passage's title holds anyway.
-        near: The same as cover, in the sentence, its two neighbours and the title.
-        soft: Chinese terms whose characters are all there, though not side by side.
-        passage: The same as cover, in the whole passage.
-        rank: Place of the passage: 1, 1/2, 1/3 ...
-        first: First sentence of its passage.
-        kind: Offers something of the kind that is asked for, not named in the question.
-        edges, overlap, recent: Fit in time (`TimeFit`).
-        asks: Is itself a question.
-    """
-
-    cover: float
-    rest: float
-    near: float
-    soft: float
-    passage: float
-    rank: float
-    first: float
-    kind: float
-    edges: float
+    cover: float  # share in the sentence
+    rest: float  # the same, without the terms that the passage's title holds anyway
+    near: float  # share in the sentence, its two neighbours and the title
+    soft: float  # share of Chinese terms whose characters are all there, though not side by side
+    passage: float  # share in the whole passage
+    rank: float  # place of the passage: 1, 1/2, 1/3 ...
+    first: float  # first sentence of its passage
+    kind: float  # offers something of the kind that is asked for, not named in the question
+    edges: float  # fit in time (`TimeFit`), as are the next two
     overlap: float
     recent: float
-    asks: float
+    asks: float  # is itself a question
 
 
 # fitted by a softmax over the sentences of each question (docs/decisions/0034)
@@ -51,76 +66,75 @@ LEAST_NEAR = 0.1
 """Share of the question's weight that must stand in a sentence, its neighbours and the title, to be worth anything."""
 # how far behind the first sentence a second one may be, in its passage and in another one
 _BEHIND, _BEHIND_ELSEWHERE = 5.0, 3.5
-_NOT_WORD = re.compile(r"\W+")
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A sentence that may become a part of the answer.
+    """A sentence that may become a part of the answer."""
 
-    Attributes:
-        text: The sentence, verbatim.
-        number: Number of its passage.
-        place: Position of its passage.
-        order: Its place among all sentences.
-        matched: Terms of the question in it.
-        near: Terms of the question in it, its neighbours and the title of its passage.
-        features: What speaks for it.
-        score: Its features, weighed: the logarithm of a share.
-        header: The header of the table that it is a row of, if it is one.
-    """
-
-    text: str
-    number: int
-    place: int
-    order: int
-    matched: frozenset[str]
-    near: frozenset[str]
+    text: str  # verbatim
+    number: int  # of its passage
+    place: int  # position of its passage
+    order: int  # its place among all sentences
+    matched: frozenset[str]  # terms of the question in it
+    near: frozenset[str]  # terms of the question in it, its neighbours and the title of its passage
     features: Features
-    score: float
-    header: str
+    score: float  # the features, weighed: the logarithm of a share
+    header: str  # the header of the table that it is a row of, or ""
 
     def worth(self, least_near: float = LEAST_NEAR) -> float:
         """The score as a share of the highest possible one; 0 for what says too little about the question."""
-        one = self.features
-        near = max(one.near, one.soft) >= max(least_near, 1e-9)
-        own = max(one.cover, one.soft, one.kind, one.edges, one.overlap) > 0
+        value = self.features
+        near = max(value.near, value.soft) >= max(least_near, 1e-9)
+        own = max(value.cover, value.soft, value.kind, value.edges, value.overlap) > 0
         return max(0.0, self.score / _HIGHEST) if near and own else 0.0
+
+
+class _Row(NamedTuple):
+    """A sentence, the position of its passage, the question's terms in it, all its terms, the header of its table."""
+
+    text: str
+    place: int
+    matched: frozenset[str]
+    terms: frozenset[str]
+    header: str
 
 
 def collect(question: Question, passages: Sequence[PassageText]) -> list[Candidate]:
     """Every sentence of the passages with its features, in reading order.
 
     Example:
-        >>> from rag_kit.text.evidence.passages import analyse
+        >>> from rag_kit.text.evidence.questions import analyse
         >>> found = collect(analyse("Who wrote Emma?"), [PassageText(1, "Emma is a novel. Jane Austen wrote Emma.")])
         >>> [sorted(candidate.matched) for candidate in found]
         [['emma'], ['emma', 'wrote']]
     """
-    rows, title_terms = read_rows(passages)
     keys = question.keys
-    titles = [keys & one for one in title_terms]
-    hits = [keys & row.terms for row in rows]
+    rows, titles = _read_rows(keys, passages)
     whole = [set(title) for title in titles]
-    for row, hit in zip(rows, hits, strict=True):
-        whole[row.place] |= hit
-    weight = _rarity(question, hits)
+    for row in rows:
+        whole[row.place] |= row.matched
+    count = Counter(key for row in rows for key in row.matched)
+    weight = {
+        term.key: term.salience
+        * math.log1p((len(rows) + 1) / (count[term.key] + 0.5))  # rare ones count more
+        for term in question.terms
+    }
     total = sum(weight.values()) or 1.0
 
-    def share(some: frozenset[str] | set[str]) -> float:
+    def share(some: Iterable[str]) -> float:
         return sum(weight[key] for key in some) / total
 
-    found = []
+    candidates = []
     last: dict[int, list[Span]] = {}
     for order, row in enumerate(rows):
-        title, own = titles[row.place], hits[order]
-        rest = keys - title
-        near = own.union(title, _beside(rows, hits, order), keys & set(terms(row.header)))
+        title, rest = titles[row.place], keys - titles[row.place]
+        near = row.matched.union(title, _beside(rows, order), keys & set(terms(row.header)))
         features = Features(
-            share(own),
-            share(own & rest) / (share(rest) or 1.0),
+            share(row.matched),
+            share(row.matched & rest) / (share(rest) or 1.0),
             share(near),
-            share(_scattered(keys - own, row.terms)),
+            share(_scattered(keys - row.matched, row.terms)),
             share(whole[row.place]),
             1 / (1 + row.place),
             float(order == 0 or rows[order - 1].place != row.place),
@@ -130,37 +144,33 @@ def collect(question: Question, passages: Sequence[PassageText]) -> list[Candida
         )
         score = sum(weight * value for weight, value in zip(_WEIGHTS, features, strict=True))
         number = passages[row.place].number
-        found.append(Candidate(row.text, number, row.place, order, own, near, features, score, row.header))
-    return found
+        candidates.append(
+            Candidate(row.text, number, row.place, order, row.matched, near, features, score, row.header)
+        )
+    return candidates
 
 
-def choose(question: Question, found: Sequence[Candidate], count: int = 2) -> list[Candidate]:
+def choose(question: Question, candidates: Sequence[Candidate], count: int = 2) -> list[Candidate]:
     """The best `count` distinct sentences, best first; equal scores keep reading order.
 
     After the first, a sentence gains by the terms of the question that it adds to those chosen.
 
     Example:
-        >>> from rag_kit.text.evidence.passages import analyse
+        >>> from rag_kit.text.evidence.questions import analyse
         >>> passage = PassageText(1, "Emma is a novel. Cats sleep. Jane Austen wrote Emma.")
         >>> question = analyse("Who wrote Emma?")
         >>> [c.text for c in choose(question, collect(question, [passage]), 1)]
         ['Jane Austen wrote Emma.']
     """
-    salience = {term.key: term.salience for term in question.terms}
-    total = sum(salience.values()) or 1.0
-    left = [(one, _NOT_WORD.sub("", one.text.casefold())) for one in found]
-    chosen: list[Candidate] = []
-    matched: frozenset[str] | None = None
+    distinct: dict[str, Candidate] = {}
+    for candidate in sorted(candidates, key=lambda candidate: -candidate.score):
+        distinct.setdefault(_NOT_WORD.sub("", candidate.text.casefold()), candidate)
+    left = list(distinct.values())
+    chosen = [left.pop(0)] if left else []
     while left and len(chosen) < count:
-
-        def value(item: tuple[Candidate, str], known: frozenset[str] | None = matched) -> tuple[float, int]:
-            new = item[0].matched - known if known is not None else ()
-            return item[0].score + sum(salience[key] for key in new) / total, -item[0].order
-
-        best, plain = max(left, key=value)
-        chosen.append(best)
-        matched = best.matched.union(matched or ())
-        left = [item for item in left if item[1] not in ("", plain)]
+        known = frozenset().union(*(candidate.matched for candidate in chosen))
+        gains = [candidate.score + weight_of(question, candidate.matched - known) for candidate in left]
+        chosen.append(left.pop(gains.index(max(gains))))
     return chosen
 
 
@@ -168,54 +178,125 @@ def without_distraction(picked: Sequence[Candidate]) -> list[Candidate]:
     """The chosen sentences without those far behind the first, or with nothing of the question or the kind asked for.
 
     Five less in score means that a sentence holds the answer 150 times less often.
-
-    Example:
-        >>> from rag_kit.text.evidence.passages import analyse
-        >>> question = analyse("Who wrote Emma?")
-        >>> passage = PassageText(1, "Cats sleep. Jane Austen wrote Emma.")
-        >>> [one.text for one in without_distraction(choose(question, collect(question, [passage])))]
-        ['Jane Austen wrote Emma.']
     """
 
-    def stays(one: Candidate) -> bool:
-        limit = _BEHIND if one.place == picked[0].place else _BEHIND_ELSEWHERE
-        return picked[0].score - one.score < limit and bool(one.matched or one.features.kind)
+    def stays(candidate: Candidate) -> bool:
+        limit = _BEHIND if candidate.place == picked[0].place else _BEHIND_ELSEWHERE
+        behind = picked[0].score - candidate.score
+        return behind < limit and bool(candidate.matched or candidate.features.kind)
 
     return [*picked[:1], *filter(stays, picked[1:])]
 
 
-def _rarity(question: Question, hits: Sequence[frozenset[str]]) -> dict[str, float]:
-    """Weight of each term: its salience times its rarity among the sentences."""
-    count = Counter(key for hit in hits for key in hit)
-    return {
-        term.key: term.salience * math.log1p((len(hits) + 1) / (count[term.key] + 0.5))
-        for term in question.terms
-    }
+def weight_of(question: Question, keys: Iterable[str]) -> float:
+    """Share of the question's weight that these of its terms hold."""
+    return sum(question.weights[key] for key in keys)
 
 
-def _beside(rows: Sequence[Row], hits: Sequence[frozenset[str]], order: int) -> frozenset[str]:
+def found_names(question: Question, passages: Sequence[PassageText]) -> float:
+    """Share of the question's names that some passage holds; 1 where it has none.
+
+    Example:
+        >>> from rag_kit.text.evidence.questions import analyse
+        >>> plan = analyse("What is the file size of the ENTERPRISE plan?")
+        >>> found_names(plan, [PassageText(1, "The maximum file size of a plan is 10 MB.")])
+        0.0
+    """
+    names = [t.key for t in question.terms if t.nominal and not any(c.isdigit() for c in t.key)]
+    words = frozenset(key for passage in passages for key in terms(f"{passage.title}\n{passage.text}"))
+    found = [name in words or any(_forms_of_one(name, key) for key in words) for name in names]
+    return sum(found) / len(found) if found else 1.0
+
+
+def _forms_of_one(name: str, key: str) -> bool:
+    """Whether two stems are forms of one name: German and Germany, California and Californian."""
+    short, long = sorted((name, key), key=len)
+    return len(short) >= max(4, len(long) - 3) and long.startswith(short)
+
+
+def is_question(text: str) -> bool:
+    """Whether a sentence is a question."""
+    return text.rstrip("\"'”’」』)）").endswith(("?", "？"))
+
+
+def offers(kind: str, sentence: str, question: str) -> bool:
+    """Whether a sentence has something of the asked kind that the question does not name.
+
+    Example:
+        >>> offers("number", "It has 76 rooms.", "How many rooms does it have?")
+        True
+        >>> offers("number", "It has rooms.", "How many rooms does it have?")
+        False
+    """
+    named = "" if kind == "why" else question.casefold()
+    # the first letter is left out for names: that of a sentence is a capital in any case
+    return any(
+        not named or match.group().casefold() not in named
+        for pattern, start in OFFERED.get(kind, ())
+        for match in pattern.finditer(sentence[start:])
+    )
+
+
+def _read_rows(
+    keys: frozenset[str], passages: Sequence[PassageText]
+) -> tuple[list[_Row], list[frozenset[str]]]:
+    """The sentences of the passages, and for each passage the terms of the question in its titles and headings."""
+    rows: list[_Row] = []
+    titles: list[frozenset[str]] = []
+    for place, passage in enumerate(passages):
+        title = set(terms(passage.title))
+        for text, header, heading in _lines(passage):
+            own = frozenset(terms(text))
+            if heading:
+                title |= own
+            elif len(rows) < MAX_SENTENCES:
+                rows.append(_Row(text, place, keys & own, own, header))
+        titles.append(keys & title)
+    # a heading in the middle of a passage is an answer only where there is nothing else
+    return [row for row in rows if not _HEADING.match(row.text)] or rows, titles
+
+
+def _lines(passage: PassageText) -> Iterator[tuple[str, str, bool]]:
+    """Each sentence of a passage, the header of its table, and whether it is a heading."""
+    titles = {line.strip() for line in passage.title.splitlines()}
+    first_line, _, below = passage.text.partition("\n")
+    body = below if first_line.strip() in titles and below.strip() else passage.text
+    spans = sentences(body)
+    texts = [span.text for span in spans]
+    header = ""
+    for index, text in enumerate(texts):
+        if _DELIMITER.fullmatch(text):
+            continue
+        if not text.startswith("|"):
+            header = ""
+        elif _DELIMITER.fullmatch("".join(texts[index + 1 : index + 2])):
+            header = text
+            continue
+        opens = index == 0 and body[spans[0].end :].lstrip(" ").startswith("\n")
+        heading = (
+            text in titles or text.startswith("#") or (opens and _FIRST_HEADING.fullmatch(text) is not None)
+        )
+        yield text, header, heading and len(texts) > 1
+
+
+def _beside(rows: Sequence[_Row], order: int) -> frozenset[str]:
     """Terms of the question in the neighbours; a question is about what follows it, not what stands before it."""
-    found: frozenset[str] = frozenset()
-    for at in (order - 1, order + 1):
-        if 0 <= at < len(rows) and rows[at].place == rows[order].place:
-            found |= frozenset() if at > order and is_question(rows[at].text) else hits[at]
-    return found
+    before, after = rows[max(order - 1, 0) : order], rows[order + 1 : order + 2]
+    near = (*before, *(row for row in after if not is_question(row.text)))
+    return frozenset().union(*(row.matched for row in near if row.place == rows[order].place))
 
 
-def _scattered(missing: frozenset[str], own: frozenset[str]) -> set[str]:
+def _scattered(missing: frozenset[str], own: frozenset[str]) -> list[str]:
     """Chinese terms that are not in the sentence as such although all their characters are."""
-    chinese = {key for key in missing if not key.isascii()}
-    if not chinese:
-        return chinese
     characters = set("".join(key for key in own if not key.isascii()))
-    return {key for key in chinese if characters.issuperset(key)}
+    return [key for key in missing if not key.isascii() and characters.issuperset(key)]
 
 
-def _time(question: Question, row: Row, last: dict[int, list[Span]]) -> TimeFit:
+def _time(question: Question, row: _Row, last: dict[int, list[Span]]) -> TimeFit:
     """Fit in time; a sentence without a date takes the last one named before it, at half value."""
     if not question.spans:
         return TimeFit()
-    if found := time_spans(row.text):
-        last[row.place] = found[-1:]
-        return fit_in_time(question.spans, found)
+    if spans := time_spans(row.text):
+        last[row.place] = spans[-1:]
+        return fit_in_time(question.spans, spans)
     return TimeFit(*(value / 2 for value in fit_in_time(question.spans, last.get(row.place, []))))

@@ -10,9 +10,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rag_kit.text.evidence.passages import PassageText, Question, analyse
-from rag_kit.text.evidence.sentences import Candidate, collect
-from rag_kit.text.evidence.terms import terms
+from rag_kit.text.evidence.questions import Question, analyse, terms
+from rag_kit.text.evidence.sentences import Candidate, PassageText, collect, weight_of
 from rag_kit.text.evidence.times import time_spans
 
 SETTINGS = ("alone, words", "beside others, words", "alone, vectors", "beside others, vectors")
@@ -132,10 +131,10 @@ def _alone(
     best = max((one.score for one in found), default=0.0)
     good = [one for one in found if one.score > best - _NEAR_BEST]
     return {
-        "own": max((question.share(one.matched) for one in found), default=0.0),
-        "near": max((question.share(one.near) for one in found), default=0.0),
-        "passage": question.share(question.keys & keys),
-        "title": question.share(question.keys & title),
+        "own": max((weight_of(question, one.matched) for one in found), default=0.0),
+        "near": max((weight_of(question, one.near) for one in found), default=0.0),
+        "passage": weight_of(question, question.keys & keys),
+        "title": weight_of(question, question.keys & title),
         "score": best / 10,
         "kind": max((one.features.kind for one in good), default=0.0),
         "open": float(question.kind == "other"),

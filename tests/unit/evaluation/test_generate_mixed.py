@@ -13,7 +13,7 @@ from rag_kit.models.extractive.blocks import Prompt
 from rag_kit.models.extractive.generating import generate_single_hop
 from rag_kit.models.extractive.model import ExtractiveChatModel
 from rag_kit.text import detect_language
-from rag_kit.text.evidence.passages import PassageText
+from rag_kit.text.evidence.sentences import PassageText
 
 ENGLISH = (
     "The Mizar pump was built in 1912 by Grace Weber, whom the town calls 水泵女士. It moves water from the lake to "

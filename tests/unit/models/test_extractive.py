@@ -296,8 +296,8 @@ def test_hostile_prompts_are_bounded(model: ExtractiveChatModel, text: str) -> N
 
 def test_a_heading_is_no_answer() -> None:
     """Of a section whose heading has the words of the question, a sentence is chosen and not the heading."""
-    from rag_kit.text.evidence.passages import PassageText, analyse
-    from rag_kit.text.evidence.sentences import collect
+    from rag_kit.text.evidence.questions import analyse
+    from rag_kit.text.evidence.sentences import PassageText, collect
 
     passage = PassageText(1, "## Warranty of the pump\n\nIt lasts two years.")
     found = collect(analyse("How long is the warranty of the pump?"), [passage])
@@ -353,7 +353,7 @@ def test_a_second_sentence_that_adds_to_the_answer_stays(model: ExtractiveChatMo
 
 def test_any_capital_is_no_person() -> None:
     """The first word of an English sentence is no name; Latin names inside Chinese text are."""
-    from rag_kit.text.evidence.passages import offers
+    from rag_kit.text.evidence.sentences import offers
 
     assert offers("who", "Cats sleep.", "Who wrote it?") == 0.0
     assert offers("who", "It was written by Jane.", "Who wrote it?") == 1.0

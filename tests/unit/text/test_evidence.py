@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from rag_kit.text.evidence.passages import PassageText
+from rag_kit.text.evidence.sentences import PassageText
 from rag_kit.text.evidence.usefulness import measure
 
 
