@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import re
 import threading
+import unicodedata
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, ClassVar, Literal, Self
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.text._patterns import ASCII_RUNS, FIRST_UNSPACED, SPECIAL, unicode_runs
-from rag_kit.text.language import HAN, fold
+from rag_kit.text.language import (
+    CHINESE_EVIDENCE,
+    ENGLISH_EVIDENCE,
+    ENGLISH_STOPS,
+    HAN,
+    HANGUL,
+    KANA,
+    UNSPACED,
+    fold,
+)
 from rag_kit.text.segment import load_segmenter, prepare_segmenter
-from rag_kit.text.stop_words import CHINESE_EVIDENCE, ENGLISH, ENGLISH_EVIDENCE
 
 _LANGUAGES = ("auto", "en", "zh")
 _CACHE_LIMIT = 200_000  # distinct words remembered per analyzer, about 40 MB at most
@@ -20,6 +28,30 @@ _MAX_TERM = 128  # longer runs (encoded blobs) are cut: nobody types them whole
 _PARTS = re.compile(r"[.\-_]+")
 _DECIMAL = re.compile(r"[0-9]+\.[0-9]+")
 _HAN = re.compile(f"[{HAN}]")
+CLOSE = HAN + KANA + HANGUL + UNSPACED  # scripts that write no spaces between words
+SPECIAL = re.compile(f"[{CLOSE}]")
+_NUMBER = r"[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])(?:\.[0-9]+)?"
+_JOIN = r"(?:[.'\-]|_+)"
+_TAIL = r"(?:\+\+|\#(?![a-z0-9_]))?"  # c++, c#
+_ASCII_RUNS = re.compile(rf"{_NUMBER}|[a-z0-9]+(?:{_JOIN}[a-z0-9]+)*{_TAIL}")
+
+
+@cache
+def unicode_runs() -> re.Pattern[str]:
+    """The pattern for texts beyond ASCII.
+
+    Python's ``\\w`` leaves out combining marks, which would cut every Hindi or Arabic word to pieces; they are
+    collected here from the Unicode tables (30 ms, once).
+
+    Example:
+        >>> unicode_runs().findall("हिन्दी 中文abc")
+        ['हिन्दी', '中文', 'abc']
+    """
+    marks = (mark for mark in map(chr, range(0x300, 0x1E000)) if unicodedata.category(mark)[0] == "M")
+    letter = rf"[^\W_{CLOSE}]"
+    word = rf"{letter}(?:{letter}|[{''.join(mark for mark in marks if not SPECIAL.match(mark))}])*"
+    scripts = "|".join(f"[{script}]+" for script in (HAN, KANA, HANGUL, UNSPACED))
+    return re.compile(rf"{scripts}|{_NUMBER}|{word}(?:{_JOIN}{word})*{_TAIL}")
 
 
 class _Terms(dict[str, tuple[str, ...]]):
@@ -46,8 +78,7 @@ class _Terms(dict[str, tuple[str, ...]]):
     def _analyse(self, word: str) -> list[str]:
         if word.isalpha():
             return self._plain(word)
-        if "," in word:
-            word = word.replace(",", "")
+        word = word.replace(",", "")
         if word.endswith(("+", "#")):
             return [word[:_MAX_TERM], *self._plain(word.rstrip("+#"))]
         parts = _PARTS.split(word)
@@ -63,11 +94,9 @@ class _Terms(dict[str, tuple[str, ...]]):
         return terms
 
     def _plain(self, word: str) -> list[str]:
-        if "'" in word:
-            word = word.removesuffix("'s").replace("'", "")
+        word = word.removesuffix("'s").replace("'", "")[:_MAX_TERM]
         if not word or word in self._stops:
             return []
-        word = word[:_MAX_TERM]
         if self._stem is not None and word.isascii() and word.isalpha():
             word = self._stem.stemWord(word)
         return [word]
@@ -86,9 +115,10 @@ class StoredAnalyzer:
             >>> Analyzer("en").settings()
             {'version': 1, 'language': 'en', 'stem': True, 'stop_words': True}
         """
-        values = {name: getattr(self, name) for name in self._names}
-        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
-        return {**self._fixed, **plain}
+        values = ((name, getattr(self, name)) for name in self._names)
+        return self._fixed | {
+            name: list(value) if isinstance(value, tuple) else value for name, value in values
+        }
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
@@ -104,13 +134,12 @@ class StoredAnalyzer:
             >>> Analyzer.from_settings(Analyzer("en", stem=False).settings())("cats")
             ['cats']
         """
-        if not isinstance(settings, Mapping) or any(settings.get(k) != v for k, v in cls._fixed.items()):
+        known = isinstance(settings, Mapping) and settings.keys() <= {*cls._fixed, *cls._names}
+        if not known or any(settings.get(name) != value for name, value in cls._fixed.items()):
             raise InvalidInputError(
                 f"analyzer settings {settings!r} are not those of version {cls._fixed['version']}; "
                 "rebuild the index, or use the rag_kit version that wrote it."
             )
-        if unknown := set(settings) - {*cls._fixed, *cls._names}:
-            raise InvalidInputError(f"analyzer settings hold unknown keys: {', '.join(sorted(unknown))}.")
         return cls(**{name: settings[name] for name in cls._names if name in settings})
 
     def __reduce__(self) -> Any:
@@ -124,8 +153,8 @@ class StoredAnalyzer:
         return hash(repr(self))
 
     def __repr__(self) -> str:
-        given = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._names)
-        return f"{type(self).__name__}({given})"
+        settings = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._names)
+        return f"{type(self).__name__}({settings})"
 
 
 class Analyzer(StoredAnalyzer):
@@ -173,13 +202,10 @@ class Analyzer(StoredAnalyzer):
         self.language = language
         self.stem = stem
         self.stop_words = stop_words if isinstance(stop_words, bool) else tuple(sorted(set(stop_words)))
-        if isinstance(self.stop_words, tuple):
-            stops = own = frozenset(fold(word) for word in self.stop_words)
-        else:
-            own = frozenset()
-            stops = ENGLISH if self.stop_words and language != "zh" else own
-        self._own_stops = own
-        self._terms = _Terms(language, stem, stops)
+        own = self.stop_words if isinstance(self.stop_words, tuple) else ()
+        self._own_stops = frozenset(fold(word) for word in own)
+        english = self.stop_words is True and language != "zh"
+        self._terms = _Terms(language, stem, ENGLISH_STOPS if english else self._own_stops)
         if language != "en":
             prepare_segmenter()
 
@@ -201,11 +227,11 @@ class Analyzer(StoredAnalyzer):
         terms: list[str] = []
         extend, known = terms.extend, self._terms
         if folded.isascii():
-            for word in ASCII_RUNS.findall(folded):
+            for word in _ASCII_RUNS.findall(folded):
                 extend(known[word])
             return terms
         for word in unicode_runs().findall(folded):
-            if word < FIRST_UNSPACED or not SPECIAL.match(word):
+            if not SPECIAL.match(word):
                 extend(known[word])
             elif _HAN.match(word):
                 terms += self._han(word)

@@ -7,16 +7,13 @@ from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.text._patterns import HANGUL, KANA, UNSPACED
-from rag_kit.text.analysis import StoredAnalyzer
-from rag_kit.text.language import HAN, fold
+from rag_kit.text.analysis import CLOSE, SPECIAL, StoredAnalyzer
+from rag_kit.text.language import fold
 
 _LONGEST = 8
 _CACHE_LIMIT = 200_000  # distinct words remembered per analyzer
 _LONGEST_CACHED = 64  # characters of a word that is worth remembering
-_CLOSE = HAN + KANA + HANGUL + UNSPACED
-_RUNS = re.compile(f"[{_CLOSE}]+|[^\\W_{_CLOSE}]+")
-_IS_CLOSE = re.compile(f"[{_CLOSE}]")
+_RUNS = re.compile(f"[{CLOSE}]+|[^\\W_{CLOSE}]+")
 
 
 class CharacterNgrams(StoredAnalyzer):
@@ -64,7 +61,7 @@ class CharacterNgrams(StoredAnalyzer):
         return grams
 
     def _cut(self, word: str) -> tuple[str, ...]:
-        spaced = not _IS_CLOSE.match(word)
+        spaced = not SPECIAL.match(word)
         text, sizes = (f" {word} ", self.sizes) if spaced else (word, self.close_sizes)
         grams = tuple(text[at : at + size] for size in sizes for at in range(len(text) - size + 1)) or (text,)
         if len(word) <= _LONGEST_CACHED:

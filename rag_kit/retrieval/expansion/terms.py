@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from rag_kit.text import fold
-from rag_kit.text.language import HAN
+from rag_kit.text.language import CHINESE_EVIDENCE, ENGLISH_EVIDENCE, HAN
 from rag_kit.text.segment import load_segmenter
-from rag_kit.text.stop_words import CHINESE_EVIDENCE, ENGLISH_EVIDENCE
 
 MAX_CHARS = 80
 TEMPLATES = {

@@ -14,11 +14,9 @@ from typing import Any
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.text import Analyzer, fold
-from rag_kit.text._patterns import HANGUL, KANA, UNSPACED
-from rag_kit.text.language import HAN
+from rag_kit.text.analysis import CLOSE
 
-_CLOSE = HAN + KANA + HANGUL + UNSPACED
-_UNITS = re.compile(f"[{_CLOSE}]|[^\\W_{_CLOSE}]+")
+_UNITS = re.compile(f"[{CLOSE}]|[^\\W_{CLOSE}]+")
 Entries = Mapping[str, str | Iterable[str]] | Iterable[Iterable[str]]
 
 
