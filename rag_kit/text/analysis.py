@@ -30,6 +30,7 @@ _DECIMAL = re.compile(r"[0-9]+\.[0-9]+")
 _HAN = re.compile(f"[{HAN}]")
 CLOSE = HAN + KANA + HANGUL + UNSPACED  # scripts that write no spaces between words
 SPECIAL = re.compile(f"[{CLOSE}]")
+_FIRST_CLOSE = "\u0e01"  # the lowest code point of them: a comparison with it is faster than a pattern
 _NUMBER = r"[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])(?:\.[0-9]+)?"
 _JOIN = r"(?:[.'\-]|_+)"
 _TAIL = r"(?:\+\+|\#(?![a-z0-9_]))?"  # c++, c#
@@ -47,9 +48,13 @@ def unicode_runs() -> re.Pattern[str]:
         >>> unicode_runs().findall("हिन्दी 中文abc")
         ['हिन्दी', '中文', 'abc']
     """
-    marks = (mark for mark in map(chr, range(0x300, 0x1E000)) if unicodedata.category(mark)[0] == "M")
+    every = ((code, chr(code)) for code in range(0x300, 0x1E000))
+    marks = {code for code, mark in every if unicodedata.category(mark)[0] == "M" and not SPECIAL.match(mark)}
+    # as ranges, which are matched faster
+    first, last = ([code for code in sorted(marks) if code + step not in marks] for step in (-1, 1))
+    mark = "".join(f"{chr(a)}-{chr(b)}" for a, b in zip(first, last, strict=True))
     letter = rf"[^\W_{CLOSE}]"
-    word = rf"{letter}(?:{letter}|[{''.join(mark for mark in marks if not SPECIAL.match(mark))}])*"
+    word = rf"{letter}(?:{letter}|[{mark}])*"
     scripts = "|".join(f"[{script}]+" for script in (HAN, KANA, HANGUL, UNSPACED))
     return re.compile(rf"{scripts}|{_NUMBER}|{word}(?:{_JOIN}{word})*{_TAIL}")
 
@@ -231,7 +236,7 @@ class Analyzer(StoredAnalyzer):
                 extend(known[word])
             return terms
         for word in unicode_runs().findall(folded):
-            if not SPECIAL.match(word):
+            if word < _FIRST_CLOSE or not SPECIAL.match(word):
                 extend(known[word])
             elif _HAN.match(word):
                 terms += self._han(word)

@@ -34,7 +34,7 @@ def load_segmenter() -> Callable[[str], list[str]]:
         jieba.initialize()
         return jieba.lcut  # type: ignore[no-any-return]
     rjieba.cut("预热")  # the first call loads the dictionary
-    return rjieba.cut  # type: ignore[no-any-return]
+    return rjieba.cut
 
 
 def tagged_words(run: str) -> list[tuple[str, str]]:
