@@ -70,7 +70,7 @@ class JsonCache:
             rows = connection.execute(
                 "SELECT key, answer FROM answers WHERE key IN (SELECT value FROM json_each(?))",
                 [json.dumps(list(keys))],
-            )
+            ).fetchall()  # an open cursor would hold the file's lock beyond an error
             values = {key: json.loads(text) for key, text in rows}
         return {key: values[key] for key in keys if key in values}
 
