@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import re
 import threading
-import unicodedata
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, ClassVar, Literal, Self
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.text.language import (
+    ASCII_RUNS,
     CHINESE_EVIDENCE,
     ENGLISH_EVIDENCE,
     ENGLISH_STOPS,
+    FIRST_CLOSE,
     HAN,
-    HANGUL,
-    KANA,
-    UNSPACED,
+    SPECIAL,
     fold,
+    unicode_runs,
 )
 from rag_kit.text.segment import load_segmenter, prepare_segmenter
 
@@ -28,35 +28,6 @@ _MAX_TERM = 128  # longer runs (encoded blobs) are cut: nobody types them whole
 _PARTS = re.compile(r"[.\-_]+")
 _DECIMAL = re.compile(r"[0-9]+\.[0-9]+")
 _HAN = re.compile(f"[{HAN}]")
-CLOSE = HAN + KANA + HANGUL + UNSPACED  # scripts that write no spaces between words
-SPECIAL = re.compile(f"[{CLOSE}]")
-_FIRST_CLOSE = "\u0e01"  # the lowest code point of them: a comparison with it is faster than a pattern
-_NUMBER = r"[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])(?:\.[0-9]+)?"
-_JOIN = r"(?:[.'\-]|_+)"
-_TAIL = r"(?:\+\+|\#(?![a-z0-9_]))?"  # c++, c#
-_ASCII_RUNS = re.compile(rf"{_NUMBER}|[a-z0-9]+(?:{_JOIN}[a-z0-9]+)*{_TAIL}")
-
-
-@cache
-def unicode_runs() -> re.Pattern[str]:
-    """The pattern for texts beyond ASCII.
-
-    Python's ``\\w`` leaves out combining marks, which would cut every Hindi or Arabic word to pieces; they are
-    collected here from the Unicode tables (30 ms, once).
-
-    Example:
-        >>> unicode_runs().findall("हिन्दी 中文abc")
-        ['हिन्दी', '中文', 'abc']
-    """
-    every = ((code, chr(code)) for code in range(0x300, 0x1E000))
-    marks = {code for code, mark in every if unicodedata.category(mark)[0] == "M" and not SPECIAL.match(mark)}
-    # as ranges, which are matched faster
-    first, last = ([code for code in sorted(marks) if code + step not in marks] for step in (-1, 1))
-    mark = "".join(f"{chr(a)}-{chr(b)}" for a, b in zip(first, last, strict=True))
-    letter = rf"[^\W_{CLOSE}]"
-    word = rf"{letter}(?:{letter}|[{mark}])*"
-    scripts = "|".join(f"[{script}]+" for script in (HAN, KANA, HANGUL, UNSPACED))
-    return re.compile(rf"{scripts}|{_NUMBER}|{word}(?:{_JOIN}{word})*{_TAIL}")
 
 
 class _Terms(dict[str, tuple[str, ...]]):
@@ -232,11 +203,11 @@ class Analyzer(StoredAnalyzer):
         terms: list[str] = []
         extend, known = terms.extend, self._terms
         if folded.isascii():
-            for word in _ASCII_RUNS.findall(folded):
+            for word in ASCII_RUNS.findall(folded):
                 extend(known[word])
             return terms
         for word in unicode_runs().findall(folded):
-            if word < _FIRST_CLOSE or not SPECIAL.match(word):
+            if word < FIRST_CLOSE or not SPECIAL.match(word):
                 extend(known[word])
             elif _HAN.match(word):
                 terms += self._han(word)

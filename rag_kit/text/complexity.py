@@ -6,7 +6,6 @@ import re
 from typing import NamedTuple
 
 from rag_kit.text.analysis import content_words
-from rag_kit.text.comparisons import entity_queries
 from rag_kit.text.language import detect_language
 
 
@@ -157,7 +156,7 @@ def _kind_name(text: str, chinese: bool, standalone: bool) -> str:
     bare = text.strip(_ENDS)
     if not standalone and (not content_words(bare) or _FRAGMENT.fullmatch(bare)):
         return "empty"
-    if (_ZH_COMPARES if chinese else _EN_COMPARES).search(text) or entity_queries(text):
+    if (_ZH_COMPARES if chinese else _EN_COMPARES).search(text):
         return "comparison"
     if (_ZH_BRIDGES if chinese else _EN_BRIDGES).search(text):
         return "bridge"

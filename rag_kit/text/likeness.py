@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 
 from rag_kit.text.analysis import content_words
 
@@ -42,20 +43,16 @@ class WordLikeness:
             that occurs in the best one.
         """
         places = range(len(self._all)) if among is None else among
-        asked = sorted(_terms(question))
-        if not asked:
-            return [0.0] * len(places)
-        count = Counter(term for place in places for term in self._all[place] if term in asked)
-        weights = {term: math.log(1 + len(places) / max(1, count[term])) for term in asked}
-        total = math.fsum(weights.values())
+        terms = sorted(_terms(question))
+        count = Counter(term for place in places for term in self._all[place])
+        weights = {term: math.log(1 + len(places) / max(1, count[term])) for term in terms}
+        total = math.fsum(weights.values()) or 1.0
 
-        def share(terms: frozenset[str]) -> float:
-            return math.fsum(weights[term] for term in asked if term in terms) / total
+        def share(known: frozenset[str]) -> float:
+            return math.fsum(weights[term] for term in terms if term in known) / total
 
-        return [
-            (share(self._all[place]) + max(map(share, self._texts[place]), default=0.0)) / 2
-            for place in places
-        ]
+        best = [max(map(share, self._texts[place]), default=0.0) for place in places]
+        return [(share(self._all[place]) + high) / 2 for place, high in zip(places, best, strict=True)]
 
     def shared(self, question: str, place: int) -> list[str]:
         """The words that a question and a candidate share, in the order of the question."""
@@ -63,11 +60,7 @@ class WordLikeness:
 
 
 def _terms(text: str) -> frozenset[str]:
+    """The content words of a text, and of long Chinese ones the pairs of characters too."""
     words = content_words(text)
-    pairs = [
-        word[at : at + 2]
-        for word in words
-        if len(word) > 2 and not word.isascii()
-        for at in range(len(word) - 1)
-    ]
-    return frozenset([*words, *pairs])
+    long = [word for word in words if len(word) > 2 and not word.isascii()]
+    return frozenset([*words, *("".join(pair) for word in long for pair in pairwise(word))])

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.text.analysis import CLOSE, SPECIAL, StoredAnalyzer
-from rag_kit.text.language import fold
+from rag_kit.text.analysis import StoredAnalyzer
+from rag_kit.text.language import CLOSE, SPECIAL, fold
 
 _LONGEST = 8
 _CACHE_LIMIT = 200_000  # distinct words remembered per analyzer

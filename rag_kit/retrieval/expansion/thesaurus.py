@@ -14,7 +14,7 @@ from typing import Any
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.text import Analyzer, fold
-from rag_kit.text.analysis import CLOSE
+from rag_kit.text.language import CLOSE
 
 _UNITS = re.compile(f"[{CLOSE}]|[^\\W_{CLOSE}]+")
 Entries = Mapping[str, str | Iterable[str]] | Iterable[Iterable[str]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import NamedTuple
 
 _NAMES = "january february march april may june july august september october november december"
@@ -48,61 +49,49 @@ def time_spans(text: str) -> list[Span]:
         [Span(start=2001.5, end=2003.5), Span(start=1990.0, end=2000.0)]
     """
     text = unicodedata.normalize("NFKC", text).casefold()
-    points = [(match, _point(match)) for match in _POINT.finditer(text)]
+    matches = list(_POINT.finditer(text))
     spans: list[Span] = []
-    index = 0
-    while index < len(points):
-        match, span = points[index]
-        before = text[max(0, match.start() - 12) : match.start()]
-        after = text[match.end() : match.end() + 24]
-        following = points[index + 1] if index + 1 < len(points) else None
-        if following is not None:
-            gap = text[match.end() : following[0].start()] if following[0].start() - match.end() < 20 else "."
-            joins = _JOINER.fullmatch(gap)
-            is_range = joins and (gap.strip() != "and" or _BETWEEN.search(before))
-            if is_range and following[1].end > span.start:
-                spans.append(Span(span.start, following[1].end))
-                index += 2
-                continue
-        if _PRESENT.match(after) or _OPEN_START.search(before):
+    ended = False  # whether the year ended a span that is already there
+    for match, following in zip_longest(matches, matches[1:]):
+        if ended:
+            ended = False
+            continue
+        span, before = _point(match), text[max(0, match.start() - 12) : match.start()]
+        gap = text[match.end() : following.start()] if following else "."
+        if following and len(gap) < 20 and _JOINER.fullmatch(gap):
+            joins = gap.strip() != "and" or _BETWEEN.search(before)
+            ended = bool(joins) and _point(following).end > span.start
+        if ended and following:
+            span = Span(span.start, _point(following).end)
+        elif _PRESENT.match(text[match.end() : match.end() + 24]) or _OPEN_START.search(before):
             span = Span(span.start, _HIGHEST)
         elif _OPEN_END.search(before):
             span = Span(_LOWEST, span.end)
         spans.append(span)
-        index += 1
     return spans
 
 
 def _point(match: re.Match[str]) -> Span:
     """One year, month or decade as a span; "1914-17" and "1939/40" run to the end of the second year."""
     year = float(match["year"])
-    if match["iso"]:
-        start = year + (int(match["iso"][1:3]) - 1) / 12
-        return Span(start, start + 1 / 12)
     if match["decade"] and year % 10 == 0:
         return Span(year, year + 10)
-    if match["short"]:
-        end = year - year % 100 + float(match["short"][1:])
-        if end > year:
-            return Span(year, end + 1)
-    if match["month"] or match["zh"]:
-        start = year + (_MONTHS[match["month"]] if match["month"] else int(match["zh"]) - 1) / 12
-        return Span(start, start + 1 / 12)
+    if match["short"] and (end := year - year % 100 + float(match["short"][1:])) > year:
+        return Span(year, end + 1)
+    named = _MONTHS[match["month"]] + 1 if match["month"] else 0
+    if month := int(match["iso"][1:3] if match["iso"] else match["zh"] or named):
+        return Span(year + (month - 1) / 12, year + month / 12)
     return Span(year, year + 1)
 
 
 class TimeFit(NamedTuple):
-    """How well the times of a sentence fit those of a question, each from 0 to 1.
+    """How well the times of a sentence fit those of a question, each from 0 to 1."""
 
-    Attributes:
-        edges: Share of the question's start and end that the sentence names.
-        overlap: Best intersection over union, or 0.7 where a longer span holds the whole of the question's.
-        recent: How closely the sentence's latest start precedes the question's: what began last still holds.
-    """
-
-    edges: float = 0.0
-    overlap: float = 0.0
-    recent: float = 0.0
+    edges: float = 0.0  # share of the question's start and end that the sentence names
+    overlap: float = (
+        0.0  # best intersection over union, or 0.7 where a longer span holds the whole of the question's
+    )
+    recent: float = 0.0  # how closely its latest start precedes the question's: what began last still holds
 
 
 def fit_in_time(wanted: Sequence[Span], found: Sequence[Span]) -> TimeFit:

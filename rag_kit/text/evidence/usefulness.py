@@ -5,13 +5,14 @@ The weights come from benchmarks/fit_evaluator.py: logistic regression on one ha
 
 from __future__ import annotations
 
+import heapq
 import math
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from rag_kit.text.evidence.questions import Question, analyse, terms
-from rag_kit.text.evidence.sentences import Candidate, PassageText, collect, weight_of
+from rag_kit.text.evidence.sentences import PassageText, collect, weight_of
 from rag_kit.text.evidence.times import time_spans
 
 SETTINGS = ("alone, words", "beside others, words", "alone, vectors", "beside others, vectors")
@@ -42,14 +43,8 @@ _NEAR_BEST = 1.5
 _REPEATED = 8
 
 
-@dataclass(frozen=True)
-class Usefulness:
-    """How surely a passage helps.
-
-    Attributes:
-        value: From 0 to 1.
-        measures: What that rests on, by name (`measure`).
-    """
+class Usefulness(NamedTuple):
+    """How surely a passage helps, from 0 to 1, and the measures that this rests on, by name (`measure`)."""
 
     value: float
     measures: dict[str, float]
@@ -58,7 +53,7 @@ class Usefulness:
 def usefulness(
     question: str, passages: Sequence[PassageText], cosines: Sequence[float] | None = None
 ) -> list[Usefulness]:
-    """How surely each passage helps, from 0 to 1, by its words, and by vectors where cosines are given.
+    """How surely each passage helps, by its words, and by vectors where cosines are given.
 
     Args:
         question: The question.
@@ -72,13 +67,13 @@ def usefulness(
         True
     """
     setting = (len(passages) > 1) + 2 * (cosines is not None)
-    found = []
+    grades = []
     for measures in measure(question, passages, cosines):
         total = sum(weights[setting] * measures.get(name, 0.0) for name, weights in WEIGHTS.items())
         # without any word of the question there is nothing that times could speak for
         value = 1 / (1 + math.exp(-total)) if measures["passage"] > 0 or cosines is not None else 0.0
-        found.append(Usefulness(value, measures))
-    return found
+        grades.append(Usefulness(value, measures))
+    return grades
 
 
 def measure(
@@ -97,78 +92,66 @@ def measure(
           all its dates lie outside, ``undated``: it has none;
         - ``crowd``: how much of the question the average passage holds; ``repeated``: how much more than others it
           says what others say too, where all are on the subject; ``lead`` and ``behind``: how far it is ahead of the
-          average of the others, or behind the best of them; ``cosine``.
+          average of the others, or behind the best one; ``cosine``.
     """
     asked = analyse(question)
-    found = []
-    others = []
+    rows, words = [], []
     for passage in passages:
         title, text = frozenset(terms(passage.title)), frozenset(terms(passage.text))
-        found.append({"bias": 1.0, **_alone(asked, passage, title, title | text)})
-        others.append(text - title - asked.keys)
-    crowd = sum(one["passage"] for one in found) / max(len(found), 1)
-    if cosines is not None:
-        for one, cosine in zip(found, cosines, strict=True):
-            one["cosine"] = float(cosine)
-        best = sorted((one["cosine"] for one in found), reverse=True)
-        for one in found if len(found) > 1 else ():
-            # the best of the others is the second where this one is the best
-            one["behind cosine"] = min(0.0, one["cosine"] - best[one["cosine"] == best[0]])
-    for name in ("passage", "score", *(["cosine"] if cosines is not None else [])):
-        for one, lead in zip(found, _leads([each[name] for each in found]), strict=True):
-            one[f"lead {name}"] = lead
-    repeated = _leads(_repeated([max(one["score"], 0.0) for one in found], others))
-    for one, lead in zip(found, repeated, strict=True):
-        one |= {"crowd": crowd, "repeated": crowd * lead}
-    return found
+        rows.append({"bias": 1.0, **_measure_alone(asked, passage, title, title | text)})
+        words.append(text - title - asked.keys)
+    for row, cosine in zip(rows, cosines or (), strict=cosines is not None):
+        row |= {"cosine": float(cosine), "behind cosine": float(cosine) - max(map(float, cosines or ()))}
+    compared = ("passage", "score", "cosine") if cosines is not None else ("passage", "score")
+    leads = {f"lead {name}": _leads([row[name] for row in rows]) for name in compared}
+    leads["repeated"] = _leads(_repeated([max(row["score"], 0.0) for row in rows], words))
+    crowd = sum(row["passage"] for row in rows) / max(len(rows), 1)
+    for place, row in enumerate(rows):
+        row |= {name: values[place] for name, values in leads.items()}
+        row |= {"crowd": crowd, "repeated": crowd * row["repeated"]}
+    return rows
 
 
-def _alone(
+def _measure_alone(
     question: Question, passage: PassageText, title: frozenset[str], keys: frozenset[str]
 ) -> dict[str, float]:
-    """The measures that a passage has by itself."""
-    found = collect(question, [passage])
-    best = max((one.score for one in found), default=0.0)
-    good = [one for one in found if one.score > best - _NEAR_BEST]
-    return {
-        "own": max((weight_of(question, one.matched) for one in found), default=0.0),
-        "near": max((weight_of(question, one.near) for one in found), default=0.0),
+    """The measures that a passage, of which the terms in its title and in all are given, has by itself."""
+    candidates = collect(question, [passage])
+    features = [candidate.features for candidate in candidates]
+    best = max((candidate.score for candidate in candidates), default=0.0)
+    good = [candidate.features.kind for candidate in candidates if candidate.score > best - _NEAR_BEST]
+    measures = {
+        "own": max((weight_of(question, candidate.matched) for candidate in candidates), default=0.0),
+        "near": max((weight_of(question, candidate.near) for candidate in candidates), default=0.0),
         "passage": weight_of(question, question.keys & keys),
         "title": weight_of(question, question.keys & title),
         "score": best / 10,
-        "kind": max((one.features.kind for one in good), default=0.0),
+        "kind": max(good, default=0.0),
         "open": float(question.kind == "other"),
         "terms": math.log1p(len(question.terms)),
-        **_times(question, found),
+        "timed": float(bool(question.spans)),
     }
-
-
-def _times(question: Question, found: Sequence[Candidate]) -> dict[str, float]:
-    """How a passage fits the time that is asked for."""
-    if not question.spans:
-        return {"timed": 0.0}
-    features = [one.features for one in found]
-    dated = any(time_spans(one.text) for one in found)
-    return {
-        "timed": 1.0,
-        "edges": max((one.edges for one in features), default=0.0),
-        "recent": max((one.recent for one in features), default=0.0),
-        "outside": float(dated and not any(one.overlap for one in features)),
-        "undated": float(not dated),
-    }
+    if question.spans:
+        dated = any(time_spans(candidate.text) for candidate in candidates)
+        measures |= {
+            "edges": max((feature.edges for feature in features), default=0.0),
+            "recent": max((feature.recent for feature in features), default=0.0),
+            "outside": float(dated and not any(feature.overlap for feature in features)),
+            "undated": float(not dated),
+        }
+    return measures
 
 
 def _repeated(scores: Sequence[float], words: Sequence[frozenset[str]]) -> list[float]:
     """How far what a passage says is said by other good ones: what independent sources repeat is often the answer."""
-    sums: defaultdict[str, float] = defaultdict(float)
+    sums: Counter[str] = Counter()
     for score, own in zip(scores, words, strict=True):
-        for key in own:
-            sums[key] += score
+        sums.update(dict.fromkeys(own, score))
     values = []
     for score, own in zip(scores, words, strict=True):
         rest = sum(scores) - score
-        shares = sorted((max(0.0, sums[key] - score) / rest for key in own if rest > 0), reverse=True)
-        values.append(sum(shares[:_REPEATED]) / _REPEATED)
+        shares = (max(0.0, sums[key] - score) / rest for key in own if rest > 0)
+        values.append(sum(heapq.nlargest(_REPEATED, shares)) / _REPEATED)
     return values
 
 
