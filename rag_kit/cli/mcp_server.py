@@ -100,9 +100,9 @@ class IndexServer(MCPServer):  # type: ignore[misc]
 
     async def list_resources(self) -> list[Resource]:
         """The first documents, in the order of their keys, that may be seen; ``search`` finds the others."""
-        return await run_in_thread(lambda: list(self._resources()))
+        return await run_in_thread(lambda: list(self._list_resources()))
 
-    def _resources(self) -> Iterator[Resource]:
+    def _list_resources(self) -> Iterator[Resource]:
         sources = sorted(self._sources().items())
         for key, source in sources[:MAX_LISTED]:
             if passages := self._visible(self._index.ids(source)):
@@ -113,9 +113,9 @@ class IndexServer(MCPServer):  # type: ignore[misc]
 
     async def read_resource(self, uri: Any, context: Any = None) -> list[ReadResourceContents]:
         """The passages of a document that may be seen."""
-        return [ReadResourceContents(await run_in_thread(self._read, str(uri)), "text/plain")]
+        return [ReadResourceContents(await run_in_thread(self._read_resource, str(uri)), "text/plain")]
 
-    def _read(self, uri: str) -> str:
+    def _read_resource(self, uri: str) -> str:
         source = self._sources().get(uri.removeprefix(_URI))
         passages = [] if source is None else self._visible(self._index.ids(source))
         if not passages:

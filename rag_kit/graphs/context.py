@@ -12,7 +12,7 @@ from rag_kit.documents.fields import did_you_mean
 from rag_kit.errors import InvalidInputError
 
 
-def _explained(schema: type[BaseModel], error: ValidationError) -> str:
+def _explain_errors(schema: type[BaseModel], error: ValidationError) -> str:
     problems = []
     for item in error.errors(include_url=False, include_input=False):
         name, why = ".".join(map(str, item["loc"])), item["msg"]
@@ -89,7 +89,7 @@ class RagContext(BaseModel):
         try:
             super().__init__(**values)
         except ValidationError as error:
-            raise InvalidInputError(_explained(type(self), error)) from None
+            raise InvalidInputError(_explain_errors(type(self), error)) from None
 
     @classmethod
     def from_parent(cls, given: Any) -> Self:

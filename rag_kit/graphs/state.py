@@ -160,15 +160,17 @@ def storable(document: Document) -> Document:
     end the run with an error that does not say where it is.
     """
     metadata = document.metadata
-    if _fits(metadata):
+    if _is_serializable(metadata):
         return document
     plain = {
-        key: value if _fits(value) else str(to_plain(value)) for key, value in metadata.items() if _fits(key)
+        key: value if _is_serializable(value) else str(to_plain(value))
+        for key, value in metadata.items()
+        if _is_serializable(key)
     }
     return Document(page_content=document.page_content, metadata=plain, id=document.id)
 
 
-def _fits(value: Any) -> bool:
+def _is_serializable(value: Any) -> bool:
     try:
         _SERIALIZER.dumps_typed(value)
     except (TypeError, ValueError, OverflowError, RecursionError):

@@ -97,14 +97,16 @@ class EnsembleRetriever(BranchingRetriever):
 
     def _retrieve(self, query: str, request: Request) -> list[Document]:
         branches = self._branches(query)
-        calls = [partial(call_retriever, query=query, **self._arguments(b, request)) for b in branches]
-        result = fan_out(calls, names=[b.name for b in branches], **self._policy(request))
+        calls = [partial(call_retriever, query=query, **self._branch_arguments(b, request)) for b in branches]
+        result = fan_out(calls, names=[b.name for b in branches], **self._fan_out_options(request))
         return self._fuse(query, request, branches, result)
 
     async def _aretrieve(self, query: str, request: Request) -> list[Document]:
         branches = self._branches(query)
-        calls = [partial(acall_retriever, query=query, **self._arguments(b, request)) for b in branches]
-        result = await afan_out(calls, names=[b.name for b in branches], **self._policy(request))
+        calls = [
+            partial(acall_retriever, query=query, **self._branch_arguments(b, request)) for b in branches
+        ]
+        result = await afan_out(calls, names=[b.name for b in branches], **self._fan_out_options(request))
         return await self._afuse(query, request, branches, result)
 
     async def _afuse(self, *arguments: Any) -> list[Document]:
@@ -124,7 +126,7 @@ class EnsembleRetriever(BranchingRetriever):
             if weight > 0
         ]
 
-    def _arguments(self, branch: Search, request: Request) -> dict[str, Any]:
+    def _branch_arguments(self, branch: Search, request: Request) -> dict[str, Any]:
         return {
             "retriever": branch.retriever,
             "config": request.child(f"retriever_{branch.branch}"),
@@ -136,7 +138,7 @@ class EnsembleRetriever(BranchingRetriever):
         """How many documents each retriever is asked for; ``None`` leaves it to them."""
         return request.fetch(self.fetch_k or (0 if self.fusion == "rrf" else _DEPTH))
 
-    def _policy(self, request: Request) -> dict[str, Any]:
+    def _fan_out_options(self, request: Request) -> dict[str, Any]:
         return {
             "max_concurrency": self.max_concurrency or request.config.get("max_concurrency"),
             "timeout": self.timeout,

@@ -112,10 +112,10 @@ class ExactVectorRetriever(SteppedRetriever):
         return self._documents(query, nearest_rows(self._matrix, [vector], k, mask)[0], "feedback")
 
     async def _search_in_steps(self, query: str, request: Request) -> list[Document]:
-        find = partial(self._hits, request=request)
+        find = partial(self._nearest_hits, request=request)
         return self._documents(query, await search_by_vector(self, self.embeddings, query, request, find))
 
-    def _hits(
+    def _nearest_hits(
         self, queries: Sequence[str], vectors: Sequence[Sequence[float]], request: Request
     ) -> dict[str, _Hits]:
         mask = self._columns.mask(request.filter) if request.filter else None

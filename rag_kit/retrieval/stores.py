@@ -83,19 +83,19 @@ def to_directive(where: Filter | None) -> FilterDirective | None:
         FilterError: The filter is malformed, or LangChain's form has no such operator.
     """
     validate_filter(where)
-    return _directive(where) if where else None
+    return _to_directive(where) if where else None
 
 
-def _directive(where: Filter) -> FilterDirective:
+def _to_directive(where: Filter) -> FilterDirective:
     parts: list[FilterDirective] = []
     for key, value in where.items():
         if key in ("$and", "$or"):
-            parts.append(_joined(Operator(key[1:]), [_directive(part) for part in value]))
+            parts.append(_joined(Operator(key[1:]), [_to_directive(part) for part in value]))
         elif key == "$not":
-            parts.append(Operation(Operator.NOT, [_directive(value)]))
+            parts.append(Operation(Operator.NOT, [_to_directive(value)]))
         else:
             known = value if isinstance(value, Mapping) else {"$eq": value}
-            parts.extend(_comparison(key, operator, operand) for operator, operand in known.items())
+            parts.extend(_to_comparison(key, operator, operand) for operator, operand in known.items())
     return _joined(Operator.AND, parts)
 
 
@@ -103,7 +103,7 @@ def _joined(operator: Operator, parts: list[FilterDirective]) -> FilterDirective
     return parts[0] if len(parts) == 1 else Operation(operator, parts)
 
 
-def _comparison(key: str, operator: str, operand: Any) -> FilterDirective:
+def _to_comparison(key: str, operator: str, operand: Any) -> FilterDirective:
     if operator == "$exists":
         return Comparison(Comparator.NE if operand else Comparator.EQ, key, None)
     if operator not in _COMPARATORS:
@@ -117,7 +117,7 @@ def _by_langchain(store: VectorStore, where: Filter, translator: Visitor | None 
 
     Stores differ in what they find for ``$ne``, ``$not`` and missing keys, so these are not handed over.
     """
-    translator = (translator or _translator(store)) if _plain(where) else None
+    translator = (translator or _langchain_translator(store)) if _plain(where) else None
     if translator is None:
         return None
     try:
@@ -128,7 +128,7 @@ def _by_langchain(store: VectorStore, where: Filter, translator: Visitor | None 
     return kwargs.get("filter") if set(kwargs) == {"filter"} else None
 
 
-def _translator(store: VectorStore) -> Visitor | None:
+def _langchain_translator(store: VectorStore) -> Visitor | None:
     package = type(store).__module__.split(".")[0]
     if not package.startswith("langchain_") or package == "langchain_core":
         return None

@@ -66,7 +66,7 @@ class VectorRetriever(SteppedRetriever):
     async def _search_in_steps(self, query: str, request: Request) -> list[Document]:
         many, one = partial(self._for_many, request=request), partial(self._for_one, query, request)
         found = await search_together(self.vectorstore, query, request, many, one)
-        return self._finish(query, request, found)
+        return self._with_stages(query, request, found)
 
     async def _for_one(self, query: str, request: Request) -> _Scored:
         kept: _Scored = []
@@ -131,7 +131,7 @@ class VectorRetriever(SteppedRetriever):
             return list(await call_client(search, blocking, connections_of(store)))
         return await run_in_thread(partial(self._search, query, fetch, kwargs))
 
-    def _finish(self, query: str, request: Request, found: _Scored) -> list[Document]:
+    def _with_stages(self, query: str, request: Request, found: _Scored) -> list[Document]:
         relevance = self._relevance()
         return [
             with_provenance(

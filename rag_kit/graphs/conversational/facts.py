@@ -79,15 +79,15 @@ def forget_facts(store: BaseStore, user_id: str) -> None:
         >>> from langgraph.store.memory import InMemoryStore
         >>> forget_facts(InMemoryStore(), "ann")
     """
-    _forgetting(store, user_id).sync(None)
+    _delete_step(store, user_id).sync(None)
 
 
 async def aforget_facts(store: BaseStore, user_id: str) -> None:
     """As `forget_facts`, without blocking the event loop."""
-    await _forgetting(store, user_id).native(None)
+    await _delete_step(store, user_id).native(None)
 
 
-def _forgetting(store: Any, user_id: str) -> Step[Any]:
+def _delete_step(store: Any, user_id: str) -> Step[Any]:
     if not isinstance(store, BaseStore):
         raise InvalidInputError(
             f"store is a {type(store).__name__}; give the LangGraph store that the graph was built with."

@@ -121,12 +121,12 @@ class ConversationalNodes(RagNodes):
             return _note_unusable("remember", reply)
         if not reply.facts:
             return {}
-        facts = await attempt(self._remember(store, user_id, reply.facts, state["asked"]), Exception)
+        facts = await attempt(self._merge_facts(store, user_id, reply.facts, state["asked"]), Exception)
         if isinstance(facts, Exception):
             return {"notes": [f"remember: the facts could not be kept ({type(facts).__name__})"]}
         return {"facts": facts}
 
-    async def _remember(self, store: Any, user_id: str, new: Sequence[str], message: str) -> list[str]:
+    async def _merge_facts(self, store: Any, user_id: str, new: Sequence[str], message: str) -> list[str]:
         # read again, since another run of the same user may have written meanwhile
         known = await store_of.read(store, user_id)
         facts = store_of.merge_facts(known, new, message, self.max_facts)

@@ -79,13 +79,13 @@ class CragNodes(RagNodes):
 
     async def refine(self, state: CragState, context: CragContext) -> Update:
         """Keep the strips of the passages that help, in the order of the passages."""
-        return await self._select(state, context, "retrieved", state["retrieved"])
+        return await self._select_strips(state, context, "retrieved", state["retrieved"])
 
     async def select_external(self, state: CragState, context: CragContext) -> Update:
         """Keep the strips of the web's results that help; the same evaluator and thresholds as for passages."""
-        return await self._select(state, context, "web", state["web_documents"])
+        return await self._select_strips(state, context, "web", state["web_documents"])
 
-    async def _select(
+    async def _select_strips(
         self,
         state: CragState,
         context: CragContext,

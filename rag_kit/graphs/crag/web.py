@@ -69,7 +69,7 @@ class WebSearch:
         """Search, within bounds; gives the results, and why the search failed if it did, which ends nothing."""
         # the one place where anything leaves: who runs the graph can see what did
         logger.info("web search with %s: %s", self.name, clean_text(redact(query)))
-        sync, native = partial(self._call, query), partial(self._acall, query)
+        sync, native = partial(self._search, query), partial(self._asearch, query)
         try:
             reply = await call_within_deadline("web search", sync, native, timeout=timeout)
             documents = web_documents(reply, most=most, chars=chars, query=query, tool=self.name)
@@ -83,22 +83,22 @@ class WebSearch:
             return [], why
         return documents, None
 
-    def _call(self, query: str, config: RunnableConfig) -> Any:
+    def _search(self, query: str, config: RunnableConfig) -> Any:
         # a search that asks a model of its own must not stream its words into the answer
-        arguments, config = self._input(query), without_tokens(config)
+        arguments, config = self._tool_input(query), without_tokens(config)
         try:
             return _results_of(self.search.invoke(arguments, config))
         except NotImplementedError:  # a tool that is only asynchronous
             return _results_of(run_coroutine(self.search.ainvoke(arguments, config)))
 
-    async def _acall(self, query: str, config: RunnableConfig) -> Any:
-        arguments, config = self._input(query), without_tokens(config)
+    async def _asearch(self, query: str, config: RunnableConfig) -> Any:
+        arguments, config = self._tool_input(query), without_tokens(config)
         # a tool without asynchronous code of its own would queue in asyncio's small pool
         if isinstance(self.tool, (StructuredTool, Tool)) and self.tool.coroutine is None:
             return _results_of(await run_in_thread(self.search.invoke, arguments, config))
         return _results_of(await acall_runnable(self.search, arguments, config))
 
-    def _input(self, query: str) -> Any:
+    def _tool_input(self, query: str) -> Any:
         if self.tool is None:
             return query
         arguments = {self.argument: query}

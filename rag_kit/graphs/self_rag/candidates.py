@@ -192,12 +192,12 @@ class _Catcher(BaseCallbackHandler):
 def read_tokens(metadata: Any) -> list[Token]:
     """The tokens of an OpenAI-compatible answer's ``response_metadata``; none where they are malformed."""
     try:
-        return [_token(entry) for entry in metadata["logprobs"]["content"][:_MOST_TOKENS]]
+        return [_read_token(entry) for entry in metadata["logprobs"]["content"][:_MOST_TOKENS]]
     except (TypeError, LookupError, ValueError, AttributeError):
         return []
 
 
-def _token(entry: Mapping[str, Any]) -> Token:
+def _read_token(entry: Mapping[str, Any]) -> Token:
     pairs = [(known["token"], known["logprob"]) for known in (entry, *(entry.get("top_logprobs") or ()))]
     for text, value in pairs:
         # a log-probability above 0 or NaN is none; minus infinity is a probability of 0

@@ -48,10 +48,10 @@ def _run_statements(request: dict[str, Any]) -> list[dict[str, Any]]:
     connection.set_query_timeout(int(request["seconds"] * 1000) + 1)
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
     signal.setitimer(signal.ITIMER_REAL, request["seconds"] + _GRACE)  # its signal ends the process
-    return [_rows(connection.execute(statement), request) for statement in request["statements"]]
+    return [_read_rows(connection.execute(statement), request) for statement in request["statements"]]
 
 
-def _rows(result: Any, request: dict[str, Any]) -> dict[str, Any]:
+def _read_rows(result: Any, request: dict[str, Any]) -> dict[str, Any]:
     if isinstance(result, list):
         raise RuntimeError("More than one statement; write one.")
     columns = result.get_column_names()
@@ -59,11 +59,11 @@ def _rows(result: Any, request: dict[str, Any]) -> dict[str, Any]:
         raise RuntimeError(f"There are {len(columns)} columns; return at most {request['columns']}.")
     rows: list[list[Any]] = []
     while result.has_next() and len(rows) < request["rows"]:
-        rows.append([_cell(cell, request["chars"]) for cell in result.get_next()])
+        rows.append([_cell_value(cell, request["chars"]) for cell in result.get_next()])
     return {"columns": columns, "rows": rows}
 
 
-def _cell(cell: Any, chars: int) -> Any:
+def _cell_value(cell: Any, chars: int) -> Any:
     if cell is None or isinstance(cell, (bool, int)) or (isinstance(cell, float) and math.isfinite(cell)):
         return cell
     if isinstance(cell, (dict, list)):

@@ -59,9 +59,9 @@ def checked_statement(statement: str, tables: Collection[str], schema: str) -> s
         MissingExtraError: sqlglot is not installed.
     """
     try:
-        written = _written(statement, tables, schema)
+        written = _qualified_select(statement, tables, schema)
         # a name that sqlglot writes without the quotes it needs gives another statement when it is parsed again
-        if _written(written, tables, schema) != written:
+        if _qualified_select(written, tables, schema) != written:
             raise RefusalError("A text that is read in two ways")
     except RefusalError as refusal:
         text = f"{refusal} is not allowed. Write one SELECT with common functions."
@@ -69,7 +69,7 @@ def checked_statement(statement: str, tables: Collection[str], schema: str) -> s
     return written
 
 
-def _written(statement: str, tables: Collection[str], schema: str) -> str:
+def _qualified_select(statement: str, tables: Collection[str], schema: str) -> str:
     try:
         import sqlglot
         from sqlglot import exp

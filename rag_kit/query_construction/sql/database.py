@@ -47,7 +47,7 @@ def open_database(
             found = list(given.get_usable_table_names())
         else:
             found = [*inspector.get_table_names(schema=schema), *inspector.get_view_names(schema=schema)]
-        names = _chosen(tables, sorted(name for name in found if not name.startswith(_SYSTEM)))
+        names = _choose_tables(tables, sorted(name for name in found if not name.startswith(_SYSTEM)))
         sqlite = engine.dialect.name == "sqlite"
         database = SqliteDatabase(engine, names) if sqlite else PostgresDatabase(engine, names, schema)
         limits = Limits(sample_rows, _SAMPLE_CHARS, seconds)
@@ -126,7 +126,7 @@ def _refusal(driver: str) -> InvalidInputError:
     )
 
 
-def _chosen(tables: Collection[str] | None, usable: Sequence[str]) -> Sequence[str]:
+def _choose_tables(tables: Collection[str] | None, usable: Sequence[str]) -> Sequence[str]:
     if isinstance(tables, str):
         raise InvalidInputError(f"tables is {tables!r}; give a list of names.")
     names = usable if tables is None else list(tables)

@@ -82,12 +82,12 @@ def statement_tool(
 
     async def answer(question: str, config: RunnableConfig) -> tuple[str, QueryResult]:
         result = await query.ainvoke(question, config)
-        return _as_text(result), result
+        return _result_text(result), result
 
     return question_tool(answer, name, description)
 
 
-def _as_text(result: QueryResult) -> str:
+def _result_text(result: QueryResult) -> str:
     if not result.statement:
         return f"The database cannot answer: {result.reason}"
     records = (dict(zip(result.columns, row, strict=True)) for row in result.rows)

@@ -122,12 +122,14 @@ class ParentDocumentRetriever(FamilyRetriever):
         wanted = [group.parent for group in best if group.parent is not None and not group.own]
         texts = view.parents(wanted)
         return [
-            Passage(g.matches, max(match.score for match in g.matches), _document(g, texts), g.as_dict())
+            Passage(
+                g.matches, max(match.score for match in g.matches), _group_document(g, texts), g.as_dict()
+            )
             for g in best
         ]
 
 
-def _document(group: _Group, texts: dict[str, Document]) -> Document:
+def _group_document(group: _Group, texts: dict[str, Document]) -> Document:
     if group.parent is None or group.own:
         return group.matches[0].document
     parent = texts[group.parent]

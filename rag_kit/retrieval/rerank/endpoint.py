@@ -81,7 +81,7 @@ class EndpointReranker(Reranker):
         """Order the documents; see ``Reranker.rank``."""
         texts = [doc.page_content for doc in documents]
         batches = [texts[at : at + self.batch_size] for at in range(0, len(texts), self.batch_size)]
-        outcomes = (await call.do_all([self._request(query, batch, call) for batch in batches])).outcomes
+        outcomes = (await call.do_all([self._score_call(query, batch, call) for batch in batches])).outcomes
         strict = call.owner.on_error == "raise"
         if strict or not any(outcome.ok for outcome in outcomes):
             for outcome in outcomes:
@@ -98,7 +98,7 @@ class EndpointReranker(Reranker):
                 call.note(f"degraded: {describe_failure(outcome.name, outcome.error)}")
         return by_scores(scores)
 
-    def _request(self, query: str, texts: list[str], call: QueryCall) -> Call:
+    def _score_call(self, query: str, texts: list[str], call: QueryCall) -> Call:
         config = call.request.child("model")
         # without a prompt: query and passages are sent as they are
         asked = ModelCall(self._endpoint, RunnablePassthrough(), {}, config, timeout=self.timeout)

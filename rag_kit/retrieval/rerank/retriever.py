@@ -153,7 +153,7 @@ class RerankRetriever(RefiningRetriever):
             return compressed, {place for place, doc in enumerate(compressed) if peek_score(doc) is None}
         head = documents[: reranker.depth]
         ranking = await call.attempt(
-            f"rerank:{reranker.name}", self._ranking(reranker, head, call), "the order stays as it was"
+            f"rerank:{reranker.name}", self._rank_head(reranker, head, call), "the order stays as it was"
         )
         if ranking is None:
             return documents, None
@@ -179,7 +179,7 @@ class RerankRetriever(RefiningRetriever):
         ]
         return ranked, {rank for rank, place in enumerate(order) if place in ranking.failed}
 
-    async def _ranking(self, reranker: Reranker, head: Sequence[Document], call: QueryCall) -> Ranking:
+    async def _rank_head(self, reranker: Reranker, head: Sequence[Document], call: QueryCall) -> Ranking:
         ranking = await reranker.rank(call.query, head, call)
         if sorted(ranking.order) != list(range(len(head))) or len(ranking.scores) != len(head):
             raise ModelOutputError(

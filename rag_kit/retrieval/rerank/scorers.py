@@ -177,10 +177,10 @@ def as_rerankers(value: Any) -> list[Reranker | DocumentCompressor]:
     items = list(value) if isinstance(value, (list, tuple)) else [value]
     if not items:
         raise InvalidInputError("reranker is an empty list; give at least one reranker.")
-    return [_reranker(item) for item in items]
+    return [_as_reranker(item) for item in items]
 
 
-def _reranker(value: Any) -> Reranker | DocumentCompressor:
+def _as_reranker(value: Any) -> Reranker | DocumentCompressor:
     if isinstance(value, (Reranker, DocumentCompressor)):
         return value
     if isinstance(value, BaseDocumentCompressor):

@@ -57,10 +57,10 @@ class PromptRouter(RunnableLambda[Any, PromptValue]):
         return self._usable(await self._router.aroute(question, config))
 
     def _pick(self, values: Any, config: RunnableConfig) -> Any:
-        return self._picked(self.route(self._question(values), config))
+        return self._picked(self.route(self._question_of(values), config))
 
     async def _apick(self, values: Any, config: RunnableConfig) -> Any:
-        return self._picked(await self.aroute(self._question(values), config))
+        return self._picked(await self.aroute(self._question_of(values), config))
 
     def _usable(self, route: Route) -> Route:
         """Of sources all can be asked where the decision failed; of prompts only one can be used."""
@@ -74,7 +74,7 @@ class PromptRouter(RunnableLambda[Any, PromptValue]):
             )
         return replace(route, outcome="fallback", choices=chosen, notes=(f"{text}; the fallback is used",))
 
-    def _question(self, values: Any) -> str:
+    def _question_of(self, values: Any) -> str:
         question = values.get(self.question_key) if isinstance(values, Mapping) else values
         if not isinstance(question, str):
             raise InvalidInputError(

@@ -134,7 +134,7 @@ class RoutingRetriever(CallRetriever):
 
     async def _route(self, call: QueryCall, names: Any) -> Route:
         """Decide where a question goes, of the sources that this caller may use."""
-        sources = self._allowed(call.request.config, names)
+        sources = self._allowed_sources(call.request.config, names)
         scores: Mapping[str, float] = {}
         notes: list[str] = []
         if sources and call.query.strip():
@@ -168,7 +168,7 @@ class RoutingRetriever(CallRetriever):
             route = replace(route, outcome="all", choices=_all(sources, "nothing fits"))
         return replace(route, notes=(*notes, note))
 
-    def _allowed(self, config: RunnableConfig, names: Any) -> list[Source]:
+    def _allowed_sources(self, config: RunnableConfig, names: Any) -> list[Source]:
         allowed = allowed_among(self.sources, names, "sources")
         if self.allow is None:
             return allowed
@@ -187,7 +187,7 @@ class RoutingRetriever(CallRetriever):
             raise InvalidInputError(
                 f"route is {type(route).__name__}; pass what route(question) of this retriever gave."
             )
-        allowed = {source.name for source in self._allowed(config, names)}
+        allowed = {source.name for source in self._allowed_sources(config, names)}
         if refused := [name for name in route.names if name not in allowed]:
             raise InvalidInputError(f"route leads to {refused}, which this call may not use.")
         return route
