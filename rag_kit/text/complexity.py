@@ -77,16 +77,14 @@ _FRAGMENT = re.compile(
 )
 _REPLY = re.compile(r"[(（][^()（）]+[)）]\s*$")
 
-_EN_COMPARES = re.compile(
+_COMPARES = re.compile(
     r"\b(?:compare[ds]?|comparison|versus|vs\.?|differen(?:t|ces?) (?:between|from|to|than)|differs?|in common|alike"
     r"|similarit(?:y|ies)|(?:the )?same \w+(?: \w+)? as|(?:\w{2,}er|worse|(?:more|less|fewer) \w+)(?: \w+){0,4} than)\b"
     r"|\bboth\b.{1,80}\band\b|\bbetween\b.{1,60}\band\b.{1,60}\b(?:which|who)\b"
-    r"|^(?:which|who)\b.{1,60}\b\w{1,20}(?:er|est|more|most|first|last)\b.{1,80}\bor\b",
+    r"|^(?:which|who)\b.{1,60}\b\w{1,20}(?:er|est|more|most|first|last)\b.{1,80}\bor\b"
+    r"|比较|对比|相比|区别|差异|差别|异同|优劣|(?:和|与|跟|同).{1,30}(?:一样|相同|不同)|(?:哪|谁).{0,4}?更"
+    r"|.{1,30}比.{1,30}(?:更|还|[多少大小高低长短早晚快慢重轻]).{0,3}吗|都是.{1,30}吗",
     re.IGNORECASE,
-)
-_ZH_COMPARES = re.compile(
-    r"比较|对比|相比|区别|差异|差别|异同|优劣|(?:和|与|跟|同).{1,30}(?:一样|相同|不同)|(?:哪|谁).{0,4}?更"
-    r"|.{1,30}比.{1,30}(?:更|还|[多少大小高低长短早晚快慢重轻]).{0,3}吗|都是.{1,30}吗"
 )
 #: Relations of people to things, as parts of a pattern.
 ROLES = (
@@ -101,12 +99,10 @@ ROLES_ZH = (
     r"|祖父|继任者|前任|首都|省会|总部|故乡|出生地|母公司|子公司|得主|冠军"
 )
 # a thing named by its relation to another one, of which something more is asked
-_EN_BRIDGES = re.compile(
+_BRIDGES = re.compile(
     rf"\bthe (?:[\w-]+ ){{0,2}}(?:{ROLES}) of (?:the )?[\w'’-]+(?: (?:of|the|and|[A-Z][\w'’-]*))* "
     r"(?!in\b|and\b|or\b|who\b)\w"
-)
-_ZH_BRIDGES = re.compile(
-    rf"的(?:{ROLES_ZH})(?:的|在哪|是哪|出生|毕业|去世|何时|什么时候|哪一?年|住|来自|属于|位于|有多|多[大高少])"
+    rf"|的(?:{ROLES_ZH})(?:的|在哪|是哪|出生|毕业|去世|何时|什么时候|哪一?年|住|来自|属于|位于|有多|多[大高少])"
 )
 _ASKS = "(?:what|who|when|where|how|why|which)"
 _ASKS_ZH = "(?:什么|谁|哪|多少|何时|如何|怎么|为什么)"
@@ -115,6 +111,7 @@ _SEVERAL = re.compile(
     rf"|{_ASKS_ZH}.{{1,40}}[，,、；;].{{0,40}}{_ASKS_ZH}|分别(?:是|有|在|为|由|叫)",
     re.IGNORECASE | re.DOTALL,
 )
+_MULTI = {"comparison": _COMPARES, "bridge": _BRIDGES, "several": _SEVERAL}
 _MAX_CHARS = 500  # the patterns look no further, so that no text keeps them busy
 
 
@@ -156,11 +153,7 @@ def _kind_name(text: str, chinese: bool, standalone: bool) -> str:
     bare = text.strip(_ENDS)
     if not standalone and (not content_words(bare) or _FRAGMENT.fullmatch(bare)):
         return "empty"
-    if (_ZH_COMPARES if chinese else _EN_COMPARES).search(text):
-        return "comparison"
-    if (_ZH_BRIDGES if chinese else _EN_BRIDGES).search(text):
-        return "bridge"
-    return "several" if _SEVERAL.search(text) else "single"
+    return next((name for name, pattern in _MULTI.items() if pattern.search(text)), "single")
 
 
 def _points_back(text: str, chinese: bool) -> bool:
