@@ -53,23 +53,23 @@ class _Terms(dict[str, tuple[str, ...]]):
 
     def _analyse(self, word: str) -> list[str]:
         if word.isalpha():
-            return self._plain(word)
+            return self._plain_terms(word)
         word = word.replace(",", "")
         if word.endswith(("+", "#")):
-            return [word[:_MAX_TERM], *self._plain(word.rstrip("+#"))]
+            return [word[:_MAX_TERM], *self._plain_terms(word.rstrip("+#"))]
         parts = _PARTS.split(word)
         if len(parts) == 1:
-            return self._plain(word)
+            return self._plain_terms(word)
         if all(len(part) == 1 and part.isalpha() for part in parts):
-            return self._plain("".join(parts))  # U.S.A. is USA
+            return self._plain_terms("".join(parts))  # U.S.A. is USA
         if _DECIMAL.fullmatch(word):
             return [word[:_MAX_TERM]]
-        terms = [term for part in parts for term in self._plain(part)]
+        terms = [term for part in parts for term in self._plain_terms(part)]
         if "_" in word or "." in word or any(character.isdigit() for character in word):
             terms.insert(0, word[:_MAX_TERM])
         return terms
 
-    def _plain(self, word: str) -> list[str]:
+    def _plain_terms(self, word: str) -> list[str]:
         word = word.removesuffix("'s").replace("'", "")[:_MAX_TERM]
         if not word or word in self._stops:
             return []
@@ -210,14 +210,14 @@ class Analyzer(StoredAnalyzer):
             if word < FIRST_CLOSE or not SPECIAL.match(word):
                 extend(known[word])
             elif _HAN.match(word):
-                terms += self._han(word)
+                terms += self._chinese_terms(word)
             else:
                 terms += _pairs(word)
                 if 2 < len(word) <= _MAX_TERM:
                     terms.append(word)
         return terms
 
-    def _han(self, run: str) -> list[str]:
+    def _chinese_terms(self, run: str) -> list[str]:
         if len(run) == 1:
             terms = [run]
         else:
@@ -233,7 +233,7 @@ class _ContentAnalyzer(Analyzer):
     def __init__(self) -> None:
         super().__init__(stop_words=ENGLISH_EVIDENCE)
 
-    def _han(self, run: str) -> list[str]:
+    def _chinese_terms(self, run: str) -> list[str]:
         return [word for word in load_segmenter()(run) if word not in CHINESE_EVIDENCE]
 
 

@@ -117,7 +117,7 @@ def check_citations(
     """
     if not isinstance(answer, str):
         raise InvalidInputError(f"answer is a {type(answer).__name__}; it must be a string; give its text.")
-    sources = [Source(text) for text in _texts(passages)]
+    sources = [Source(text) for text in _passage_texts(passages)]
     if is_declined(answer):
         return CitationReport("declined")
     reasons = {key: texts[language == "zh"] for key, texts in _REASONS.items()}
@@ -137,7 +137,7 @@ def check_citations(
     return CitationReport(status, tuple(citations), tuple(uncited))
 
 
-def _texts(passages: Any) -> list[str]:
+def _passage_texts(passages: Any) -> list[str]:
     """The passages' texts, whether given as strings or as documents."""
     if isinstance(passages, (str, bytes)) or not isinstance(passages, Sequence):
         raise InvalidInputError(
@@ -196,17 +196,18 @@ def statements(answer: str) -> list[Statement]:
         [Statement(text='A cat sleeps.', numbers=(1,)), Statement(text='Dogs bark loudly。', numbers=(2, 3))]
     """
     plain = _SPACE_BEFORE.sub("", _MARK.sub(_plain_mark, answer[:MAX_ANSWER]))
-    found: list[Statement] = []
+    claims: list[Statement] = []
     for sentence in sentences(plain):
         text = sentence.text
         leading = _LEADING.match(text)
-        if leading and found and not found[-1].numbers:
-            found[-1] = Statement(found[-1].text, _numbers(leading.group()))
+        if leading and claims and not claims[-1].numbers:
+            claims[-1] = Statement(claims[-1].text, _cited_numbers(leading.group()))
             text = text[leading.end() :]
-        if len(found) >= MAX_STATEMENTS:
+        parts = _split_at_marks(text)
+        claims.extend(part for part in parts if part.numbers or not _NO_STATEMENT.match(part.text))
+        if len(claims) > MAX_STATEMENTS:
             break
-        found.extend(part for part in _parts(text) if part.numbers or not _NO_STATEMENT.match(part.text))
-    return found[:MAX_STATEMENTS]
+    return claims[:MAX_STATEMENTS]
 
 
 def renumbered(answer: str, numbers: Mapping[int, int]) -> str:
@@ -220,7 +221,7 @@ def renumbered(answer: str, numbers: Mapping[int, int]) -> str:
     """
 
     def new_marks(match: re.Match[str]) -> str:
-        news = [numbers[n] for n in _numbers(_plain_mark(match)) if n in numbers]
+        news = [numbers[n] for n in _cited_numbers(_plain_mark(match)) if n in numbers]
         return match["blank"] + "".join(f"[{n}]" for n in news) if news else ""
 
     return _BLANK_AND_MARK.sub(new_marks, answer)
@@ -235,16 +236,18 @@ def _plain_mark(match: re.Match[str]) -> str:
     return "".join(f"[{number}]" for number in dict.fromkeys(numbers))
 
 
-def _numbers(text: str) -> tuple[int, ...]:
+def _cited_numbers(text: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(int(number) for number in _PLAIN.findall(text)))
 
 
-def _parts(sentence: str) -> list[Statement]:
+def _split_at_marks(sentence: str) -> list[Statement]:
     """A sentence at its marks: several statements if each part has two content words or more, else one."""
     parts: list[Statement] = []
     start = 0
     for group in re.finditer(r"(?:\[\d{1,6}\]\s{0,3})+", sentence):
-        parts.append(Statement(sentence[start : group.start()].strip(" ,，;；、"), _numbers(group.group())))
+        parts.append(
+            Statement(sentence[start : group.start()].strip(" ,，;；、"), _cited_numbers(group.group()))
+        )
         start = group.end()
     rest = sentence[start:].strip()
     if (
@@ -254,7 +257,7 @@ def _parts(sentence: str) -> list[Statement]:
     ):
         return parts
     bare = re.sub(r"\s+([.,;!?])", r"\1", _PLAIN.sub("", sentence)).strip()
-    return [Statement(bare, _numbers(sentence))] if bare or parts else []
+    return [Statement(bare, _cited_numbers(sentence))] if bare or parts else []
 
 
 # English, Chinese

@@ -54,17 +54,17 @@ _LACK = (
 )
 
 
-def _words(count: int, comma: str = ",?") -> str:
+def _up_to_words(count: int, comma: str = ",?") -> str:
     """Up to so many words, none of which begins a clause of its own."""
     return rf"(?:{comma} (?!that\b)[\w'-]+){{0,{count}}}?,?"
 
 
 _I_CANNOT = (
     r"\b(?:i|we|one)(?:'m| am| was| are)?(?: \w+ly| also| still| therefore)? "
-    rf"(?:{_DO_NOT}|(?:unable|(?:not|wasn't) able) to){_words(2)} {_TELL}"
+    rf"(?:{_DO_NOT}|(?:unable|(?:not|wasn't) able) to){_up_to_words(2)} {_TELL}"
 )
 _SOURCE_THEN = (
-    rf"{_SOURCE}(?: \[[\d\]\[, -]*)?(?:,? (?:however|unfortunately))?{_words(4, '')}"
+    rf"{_SOURCE}(?: \[[\d\]\[, -]*)?(?:,? (?:however|unfortunately))?{_up_to_words(4, '')}"
     r"(?:(?:(?! that\b)[^.]){0,60}? (?:and|but))?"
 )
 
@@ -88,10 +88,10 @@ _EN = _Rules(
         r"|,\s(?=(?:i|we|it|they|there|the|this|these|which|while|none|nothing|no)\b)"
     ),
     absent=(
-        rf"{_SOURCE_THEN} (?:{_DO_NOT}{_words(3)} {_TELL}|{_LACK})"
-        rf"|\b(?:not|cannot|\w+n't|nothing|no|none|neither|without|insufficient)\b{_words(6)}"
+        rf"{_SOURCE_THEN} (?:{_DO_NOT}{_up_to_words(3)} {_TELL}|{_LACK})"
+        rf"|\b(?:not|cannot|\w+n't|nothing|no|none|neither|without|insufficient)\b{_up_to_words(6)}"
         rf" (?:{_TELL}|{_INFO}|available|part|enough|clear)[^.]*? (?:in|by|from|within|using|with) {_SOURCE}"
-        rf"|\b(?:nothing|not) in {_SOURCE}|\b(?:none|neither) of {_SOURCE}{_words(4)} {_TELL}"
+        rf"|\b(?:nothing|not) in {_SOURCE}|\b(?:none|neither) of {_SOURCE}{_up_to_words(4)} {_TELL}"
         rf"|{_I_CANNOT}[^.]*?(?:{_SOURCE}|question|requested|{_INFO})"
         r"|\bquestion\b[^.]{0,60}? (?:(?:cannot|can't|is not|isn't) (?:be )?(?:answered|covered)(?! with one)|remains?"
         r"|unanswered|left)"
@@ -102,7 +102,7 @@ _EN = _Rules(
         r"|\b(?:unclear|impossible|(?:not|\w+n't) possible|none of (?:them|these))\b"
         rf"|(?:is|are|was|were|been|has|have)(?: not|n't)(?: \w+ly)?(?: been)? (?:{_STATE}|given in)"
         r"|^(?:(?:but|however|and|although|though|nor|so|yet|while|as)\b,? ?)*(?:it|they|these|this|both|which)?"
-        rf"(?: \w+ly)? ?(?:{_DO_NOT}{_words(3)} {_TELL}|{_LACK}|(?:do |does )?not (?:of|about|its|in|on|the)\b)"
+        rf"(?: \w+ly)? ?(?:{_DO_NOT}{_up_to_words(3)} {_TELL}|{_LACK}|(?:do |does )?not (?:of|about|its|in|on|the)\b)"
     ),
     aside=(
         rf"{_SOURCE}|\b(?:it|they|these|this|which|section)\b[^.]{{0,25}}? (?:{_STATE}|contain|includ|refer|deal|speak"

@@ -92,7 +92,7 @@ class Source:
         ]
         return best, range(min([best, *near]), max([best, *near]) + 1)
 
-    def clause(self, place: int, stated: list[Token]) -> list[Token]:
+    def best_clause(self, place: int, stated: list[Token]) -> list[Token]:
         """The part of a sentence between commas that has most of a statement's words."""
         start, end = self.spans[place]
         keys = _content_keys(stated)
@@ -104,10 +104,16 @@ def judge(statement: str, sources: Sequence[Source]) -> list[Verdict]:
     """Judge a statement, which has no marks, against each passage that it cites; several may support it together."""
     verdicts = [_judge_against(statement, source) for source in sources]
     if len(sources) > 1 and not any(verdict.status == "supported" for verdict in verdicts):
-        quotes = [source.text[one.start : one.end] for source, one in zip(sources, verdicts, strict=True)]
-        reason, _ = _covered(tokens(statement), tokens(_MARK.sub("", "\n".join(quotes))))
+        quotes = [
+            source.text[verdict.start : verdict.end]
+            for source, verdict in zip(sources, verdicts, strict=True)
+        ]
+        reason, _ = _compare_words(tokens(statement), tokens(_MARK.sub("", "\n".join(quotes))))
         if all(quotes) and reason == "covered":
-            return [one._replace(reason=reason) if one.score >= _CONTRIBUTES else one for one in verdicts]
+            return [
+                verdict._replace(reason=reason) if verdict.score >= _CONTRIBUTES else verdict
+                for verdict in verdicts
+            ]
     return verdicts
 
 
@@ -125,15 +131,15 @@ def _judge_against(statement: str, source: Source) -> Verdict:
         return Verdict(0.0, "language", start, end)
     quoted = [token for place in places for token in source.tokens[place]]
     passage = set().union(*source.keys)
-    reason, score = _covered(stated, quoted, source.keys[0], passage)
+    reason, score = _compare_words(stated, quoted, source.keys[0], passage)
     if reason == "covered":
-        cited = (source.tokens[best], source.clause(best, stated))
-        changes = (_changed(part, stated, passage) for part in cited)
-        reason = next(filter(None, changes), "") or _counts_other(stated, quoted, passage) or reason
+        cited = (source.tokens[best], source.best_clause(best, stated))
+        changes = (_find_change(part, stated, passage) for part in cited)
+        reason = next(filter(None, changes), "") or _find_other_count(stated, quoted, passage) or reason
     return Verdict(score, reason, start, end)
 
 
-def _covered(
+def _compare_words(
     stated: list[Token], quoted: list[Token], opening: Set[str] = frozenset(), passage: Set[str] = frozenset()
 ) -> tuple[str, float]:
     """The reason for the verdict, and the share of the statement's content words that the quote has.
@@ -163,10 +169,10 @@ def _covered(
     lost = keys - {token.key for token in stated}
     if any(opposites(a, b) for a in new for b in lost):
         return "opposite", score
-    return ("negation" if _negates_one(stated, quoted) else "covered"), score
+    return ("negation" if _only_one_negates(stated, quoted) else "covered"), score
 
 
-def _negates_one(stated: list[Token], quoted: list[Token]) -> bool:
+def _only_one_negates(stated: list[Token], quoted: list[Token]) -> bool:
     """Whether only one of two texts has a negation, of a word that both have and that it has once."""
     for text, other in ((stated, quoted), (quoted, stated)):
         if any(is_negation(token.key) for token in other):
@@ -179,7 +185,7 @@ def _negates_one(stated: list[Token], quoted: list[Token]) -> bool:
     return False
 
 
-def _counts_other(stated: list[Token], quoted: list[Token], passage: Set[str]) -> str:
+def _find_other_count(stated: list[Token], quoted: list[Token], passage: Set[str]) -> str:
     """The reason "number" where a number counts another thing of the passage than in the quote, or ""."""
     content = [token for token in quoted if token.content]
     for number, counted in pairwise(stated):
@@ -196,7 +202,7 @@ def _counts_other(stated: list[Token], quoted: list[Token], passage: Set[str]) -
     return ""
 
 
-def _changed(cited: list[Token], stated: list[Token], passage: Set[str]) -> str:
+def _find_change(cited: list[Token], stated: list[Token], passage: Set[str]) -> str:
     """Why a statement that has the words of a sentence says something else: a reason, or "".
 
     The two are aligned. Where the words around are the same, what stands in one place must be the same too: another
@@ -215,18 +221,18 @@ def _changed(cited: list[Token], stated: list[Token], passage: Set[str]) -> str:
         before, after = equal[place], equal[place + 2]
         if kind == "equal" or not (len(parts) == 1 or (before and after) or before + after >= _MIN_CONTEXT):
             continue
-        gone, came = _unlike(cited[a:b], stated[c:d])
+        gone, came = _without_alike(cited[a:b], stated[c:d])
         if not gone or not came:
             continue
         inside = (before and after) or (a == c == 0 and after >= _MIN_CONTEXT)
         small = bool(inside) and max(len(gone), len(came)) <= _MAX_THING
-        if reason := _replaced(gone, came, spare, passage, small=small, single=single):
+        if reason := _find_replacement(gone, came, spare, passage, small=small, single=single):
             return reason
     same_voice = _VOICE.intersection(old_keys) == _VOICE.intersection(new_keys)
-    return "order" if same_voice and _exchanged(cited, stated) else ""
+    return "order" if same_voice and _have_changed_places(cited, stated) else ""
 
 
-def _exchanged(cited: list[Token], stated: list[Token]) -> bool:
+def _have_changed_places(cited: list[Token], stated: list[Token]) -> bool:
     """Whether two words changed places: each stands beside what the other stands beside in the sentence.
 
     Equal words on the right of both do not count for both: then what follows them changed places.
@@ -244,10 +250,10 @@ def _exchanged(cited: list[Token], stated: list[Token]) -> bool:
     return False
 
 
-def _neighbours(found: list[Token]) -> dict[str, tuple[str, str]]:
+def _neighbours(text: list[Token]) -> dict[str, tuple[str, str]]:
     """Content word, or name of several words, that occurs once -> those before and after it."""
     words: list[str] = []
-    for before, token in pairwise([Token(""), *found]):
+    for before, token in pairwise([Token(""), *text]):
         if before.name and token.name:
             words[-1] += f" {token.key}"
         elif token.content:
@@ -257,7 +263,7 @@ def _neighbours(found: list[Token]) -> dict[str, tuple[str, str]]:
     return {word: (before, after) for before, word, after in around if count[word] == 1}
 
 
-def _unlike(old: list[Token], new: list[Token]) -> tuple[list[Token], list[Token]]:
+def _without_alike(old: list[Token], new: list[Token]) -> tuple[list[Token], list[Token]]:
     """The content words of two parts that have no like in the other."""
     gone, came = ([token for token in part if token.content] for part in (old, new))
     return (
@@ -266,7 +272,7 @@ def _unlike(old: list[Token], new: list[Token]) -> tuple[list[Token], list[Token
     )
 
 
-def _replaced(
+def _find_replacement(
     gone: list[Token], came: list[Token], spare: Counter[str], passage: Set[str], *, small: bool, single: bool
 ) -> str:
     """Why the words that came say something else than those that are gone: a reason, or "".

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import NamedTuple
 
 from rag_kit.text.analysis import content_words
@@ -53,19 +54,17 @@ def tokens(text: str) -> list[Token]:
         >>> [token.key for token in tokens("Ada paid $1,200 给他三年")]
         ['ada', 'paid', '$', '1200', '给', '他', '3', '年']
     """
-    found: list[Token] = []
-    for match in _TOKEN.finditer(text):
-        if len(found) >= _MAX_TOKENS:
-            break
+    row: list[Token] = []
+    for match in islice(_TOKEN.finditer(text), _MAX_TOKENS):
         if match["number"]:
-            found.append(_number(_plain_number(match["number"], match["factor"])))
+            row.append(_number(_plain_number(match["number"], match["factor"])))
         elif match["han"]:
-            found.extend(_han_tokens(fold(match["han"])))
+            row.extend(_han_tokens(fold(match["han"])))
         else:
-            found.append(_latin_token(match.group()))
-    if found and found[0].name and not (len(found) > 1 and found[1].name):
-        found[0] = found[0]._replace(name=False)  # the first word of a sentence has its capital from there
-    return found
+            row.append(_latin_token(match.group()))
+    if row and row[0].name and not (len(row) > 1 and row[1].name):
+        row[0] = row[0]._replace(name=False)  # the first word of a sentence has its capital from there
+    return row
 
 
 def _number(key: str) -> Token:
@@ -93,17 +92,17 @@ def _latin_token(word: str) -> Token:
 
 def _han_tokens(run: str) -> list[Token]:
     """The words and numbers of a run of Chinese characters; 一 alone counts nothing."""
-    found: list[Token] = []
+    row: list[Token] = []
     for place, part in enumerate(_HAN_NUMBER.split(run)):
         if place % 2:
-            found.append(Token("1") if part == "一" else _number(_han_number(part)))
+            row.append(Token("1") if part == "一" else _number(_han_number(part)))
             continue
         for word, tag in tagged_words(part) if part else []:
             content = bool(content_words(word))
             name = content and len(word) > 1 and tag.startswith(_NAME_TAGS)
             thing = content and (tag == "vn" or tag[0] not in _ACTION_TAGS)
-            found.append(Token(word, name=name, content=content, thing=thing))
-    return found
+            row.append(Token(word, name=name, content=content, thing=thing))
+    return row
 
 
 def _han_number(text: str) -> str:

@@ -12,7 +12,7 @@ from rag_kit.text.analysis import content_words
 from rag_kit.text.evidence.times import Span, time_spans
 from rag_kit.text.language import detect_language, fold
 
-_HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
+_HAN = re.compile(r"([\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+)")
 _LATIN = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]*")
 # words that ask, and particles: not expected in an answer
 _ASKING = re.compile(
@@ -63,19 +63,12 @@ _COMMON = (
 
 
 class Term(NamedTuple):
-    """A term of a question.
+    """A term of a question."""
 
-    Attributes:
-        key: The normalised form that is looked for.
-        salience: 1 for a plain word, 1.5 for names, numbers and identifiers, less for frequent words.
-        nominal: Whether it looks like a name, number or identifier.
-        date: Whether it is a part of a date.
-    """
-
-    key: str
-    salience: float
-    nominal: bool
-    date: bool
+    key: str  # the normalised form that is looked for
+    salience: float  # 1 for a plain word, 1.5 for names, numbers and identifiers, less for frequent words
+    nominal: bool  # looks like a name, number or identifier
+    date: bool  # is a part of a date
 
 
 @lru_cache(maxsize=8192)
@@ -86,16 +79,11 @@ def terms(text: str) -> tuple[str, ...]:
         >>> terms("The Rhine floods 奥尔斯顿")
         ('rhine', 'flood', '奥尔', '尔斯', '斯顿')
     """
-    found: list[str] = []
-    end = 0
-    text = fold(text)
-    for match in _HAN.finditer(text):
-        found.extend(content_words(text[end : match.start()]))
-        run = match.group()
-        found.extend([run[i : i + 2] for i in range(len(run) - 1)] or [run])
-        end = match.end()
-    found.extend(content_words(text[end:]))
-    return tuple(found)
+    keys: list[str] = []
+    for place, part in enumerate(_HAN.split(fold(text))):
+        pairs = [part[at : at + 2] for at in range(len(part) - 1)] or [part]
+        keys.extend(pairs if place % 2 else content_words(part))
+    return tuple(keys)
 
 
 @lru_cache(maxsize=256)
@@ -112,15 +100,16 @@ def question_terms(text: str) -> tuple[Term, ...]:
     if _HAN.search(text):
         named |= {key for match in _LATIN.finditer(text) for key in terms(match.group())}
         plain = _ASKING.sub(" ", fold(text))
-    found = [
-        Term(key, 1.5 if key in named else _light().get(key, 1.0), key in named, key in dates)
-        for key in dict.fromkeys(terms(plain))
-    ]
-    return tuple(term for term in found if len(term.key) > 1 or term.key.isascii()) or tuple(found)
+    keys = list(dict.fromkeys(terms(plain)))
+    keys = [key for key in keys if len(key) > 1 or key.isascii()] or keys
+    light = _light_words()
+    return tuple(
+        Term(key, 1.5 if key in named else light.get(key, 1.0), key in named, key in dates) for key in keys
+    )
 
 
 @cache
-def _light() -> dict[str, float]:
+def _light_words() -> dict[str, float]:
     """Stems of frequent words with their salience."""
     common = dict.fromkeys((key for word in _COMMON.split() for key in content_words(word)), 0.6)
     return common | dict.fromkeys((key for word in FRAME_WORDS for key in content_words(word)), 0.3)
@@ -194,25 +183,15 @@ OFFERED = {
 
 @dataclass(frozen=True)
 class Question:
-    """A question, analysed.
-
-    Attributes:
-        text: The question as asked.
-        language: ``"en"`` or ``"zh"``.
-        kind: ``"who"``, ``"when"``, ``"where"``, ``"number"``, ``"why"`` or ``"other"``.
-        terms: Its content terms in order.
-        spans: The spans of time that it names.
-        keys: The keys of its terms.
-        weights: How much each term pins the question down, together 1; nothing for dates, whose fit in time counts.
-    """
+    """A question, analysed."""
 
     text: str
-    language: str
-    kind: str
-    terms: tuple[Term, ...]
-    spans: tuple[Span, ...]
-    keys: frozenset[str]
-    weights: Mapping[str, float]
+    language: str  # "en" or "zh"
+    kind: str  # "who", "when", "where", "number", "why" or "other"
+    terms: tuple[Term, ...]  # its content terms in order
+    spans: tuple[Span, ...]  # the spans of time that it names
+    keys: frozenset[str]  # the keys of its terms
+    weights: Mapping[str, float]  # of its terms, together 1; 0 for dates, whose fit in time counts instead
 
 
 @lru_cache(maxsize=256)

@@ -105,8 +105,8 @@ def collect(question: Question, passages: Sequence[PassageText]) -> list[Candida
 
     Example:
         >>> from rag_kit.text.evidence.questions import analyse
-        >>> found = collect(analyse("Who wrote Emma?"), [PassageText(1, "Emma is a novel. Jane Austen wrote Emma.")])
-        >>> [sorted(candidate.matched) for candidate in found]
+        >>> matches = collect(analyse("Who wrote Emma?"), [PassageText(1, "Emma is a novel. Jane Austen wrote Emma.")])
+        >>> [sorted(candidate.matched) for candidate in matches]
         [['emma'], ['emma', 'wrote']]
     """
     keys = question.keys
@@ -129,17 +129,17 @@ def collect(question: Question, passages: Sequence[PassageText]) -> list[Candida
     last: dict[int, list[Span]] = {}
     for order, row in enumerate(rows):
         title, rest = titles[row.place], keys - titles[row.place]
-        near = row.matched.union(title, _beside(rows, order), keys & set(terms(row.header)))
+        near = row.matched.union(title, _terms_beside(rows, order), keys & set(terms(row.header)))
         features = Features(
             share(row.matched),
             share(row.matched & rest) / (share(rest) or 1.0),
             share(near),
-            share(_scattered(keys - row.matched, row.terms)),
+            share(_scattered_terms(keys - row.matched, row.terms)),
             share(whole[row.place]),
             1 / (1 + row.place),
             float(order == 0 or rows[order - 1].place != row.place),
             float(offers(question.kind, row.text, question.text)),
-            *_time(question, row, last),
+            *_fit_row_in_time(question, row, last),
             float(is_question(row.text)),
         )
         score = sum(weight * value for weight, value in zip(_WEIGHTS, features, strict=True))
@@ -204,8 +204,8 @@ def found_names(question: Question, passages: Sequence[PassageText]) -> float:
     """
     names = [t.key for t in question.terms if t.nominal and not any(c.isdigit() for c in t.key)]
     words = frozenset(key for passage in passages for key in terms(f"{passage.title}\n{passage.text}"))
-    found = [name in words or any(_forms_of_one(name, key) for key in words) for name in names]
-    return sum(found) / len(found) if found else 1.0
+    matches = [name in words or any(_forms_of_one(name, key) for key in words) for name in names]
+    return sum(matches) / len(matches) if matches else 1.0
 
 
 def _forms_of_one(name: str, key: str) -> bool:
@@ -279,20 +279,20 @@ def _lines(passage: PassageText) -> Iterator[tuple[str, str, bool]]:
         yield text, header, heading and len(texts) > 1
 
 
-def _beside(rows: Sequence[_Row], order: int) -> frozenset[str]:
+def _terms_beside(rows: Sequence[_Row], order: int) -> frozenset[str]:
     """Terms of the question in the neighbours; a question is about what follows it, not what stands before it."""
     before, after = rows[max(order - 1, 0) : order], rows[order + 1 : order + 2]
     near = (*before, *(row for row in after if not is_question(row.text)))
     return frozenset().union(*(row.matched for row in near if row.place == rows[order].place))
 
 
-def _scattered(missing: frozenset[str], own: frozenset[str]) -> list[str]:
+def _scattered_terms(missing: frozenset[str], own: frozenset[str]) -> list[str]:
     """Chinese terms that are not in the sentence as such although all their characters are."""
     characters = set("".join(key for key in own if not key.isascii()))
     return [key for key in missing if not key.isascii() and characters.issuperset(key)]
 
 
-def _time(question: Question, row: _Row, last: dict[int, list[Span]]) -> TimeFit:
+def _fit_row_in_time(question: Question, row: _Row, last: dict[int, list[Span]]) -> TimeFit:
     """Fit in time; a sentence without a date takes the last one named before it, at half value."""
     if not question.spans:
         return TimeFit()

@@ -94,37 +94,37 @@ class TimeFit(NamedTuple):
     recent: float = 0.0  # how closely its latest start precedes the question's: what began last still holds
 
 
-def fit_in_time(wanted: Sequence[Span], found: Sequence[Span]) -> TimeFit:
+def fit_in_time(asked: Sequence[Span], named: Sequence[Span]) -> TimeFit:
     """How well the spans of a sentence fit those of a question.
 
     Example:
         >>> fit_in_time([Span(1979, 1982)], [Span(1979, 1982)])
         TimeFit(edges=1.0, overlap=1.0, recent=1.0)
     """
-    if not wanted or not found:
+    if not asked or not named:
         return TimeFit()
     return TimeFit(
-        max(_edges(want, found) for want in wanted),
-        max(_overlap(want, span) for want in wanted for span in found),
-        max(_recent(want, span) for want in wanted for span in found),
+        max(_edges(question, named) for question in asked),
+        max(_overlap(question, span) for question in asked for span in named),
+        max(_recent(question, span) for question in asked for span in named),
     )
 
 
-def _edges(want: Span, found: Sequence[Span]) -> float:
-    last = int(want.end - 1e-6)
-    starts = any(int(span.start) == int(want.start) for span in found)
-    ends = any(int(span.end - 1e-6) == last or int(span.start) == last for span in found)
+def _edges(question: Span, named: Sequence[Span]) -> float:
+    last = int(question.end - 1e-6)
+    starts = any(int(span.start) == int(question.start) for span in named)
+    ends = any(int(span.end - 1e-6) == last or int(span.start) == last for span in named)
     return (starts + ends) / 2
 
 
-def _overlap(want: Span, span: Span) -> float:
-    shared = max(0.0, min(want.end, span.end) - max(want.start, span.start))
-    union = max(want.end, span.end) - min(want.start, span.start)
-    return max(shared / union, _INSIDE * shared / (want.end - want.start))
+def _overlap(question: Span, span: Span) -> float:
+    shared = max(0.0, min(question.end, span.end) - max(question.start, span.start))
+    union = max(question.end, span.end) - min(question.start, span.start)
+    return max(shared / union, _INSIDE * shared / (question.end - question.start))
 
 
-def _recent(want: Span, span: Span) -> float:
-    gap = want.start - span.start
+def _recent(question: Span, span: Span) -> float:
+    gap = question.start - span.start
     if gap <= 0:
-        return float(gap > want.start - want.end)
-    return (1.0 if span.end > want.start - 1 else 0.5) / (1 + gap / 4)
+        return float(gap > question.start - question.end)
+    return (1.0 if span.end > question.start - 1 else 0.5) / (1 + gap / 4)

@@ -104,7 +104,7 @@ def measure(
         row |= {"cosine": float(cosine), "behind cosine": float(cosine) - max(map(float, cosines or ()))}
     compared = ("passage", "score", "cosine") if cosines is not None else ("passage", "score")
     leads = {f"lead {name}": _leads([row[name] for row in rows]) for name in compared}
-    leads["repeated"] = _leads(_repeated([max(row["score"], 0.0) for row in rows], words))
+    leads["repeated"] = _leads(_repetition([max(row["score"], 0.0) for row in rows], words))
     crowd = sum(row["passage"] for row in rows) / max(len(rows), 1)
     for place, row in enumerate(rows):
         row |= {name: values[place] for name, values in leads.items()}
@@ -142,7 +142,7 @@ def _measure_alone(
     return measures
 
 
-def _repeated(scores: Sequence[float], words: Sequence[frozenset[str]]) -> list[float]:
+def _repetition(scores: Sequence[float], words: Sequence[frozenset[str]]) -> list[float]:
     """How far what a passage says is said by other good ones: what independent sources repeat is often the answer."""
     sums: Counter[str] = Counter()
     for score, own in zip(scores, words, strict=True):
