@@ -11,7 +11,7 @@ from rag_kit.prompts.schemas import Queries, Query
 from rag_kit.retrieval.fusion import Search
 from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.retrieval.rewriting import Rewrites, RewritingRetriever
-from rag_kit.text.comparisons import entity_queries, uncovered
+from rag_kit.text.comparisons import entity_queries, missing_queries
 
 _MAX_CHARS = 500
 # without one of these nothing is compared
@@ -54,7 +54,7 @@ class MultiQueryRetriever(RewritingRetriever):
         asked = [{"question": question, "count": self.n}]
         variants = await self._ask_for_texts(asked, "queries", call, max_texts=self.n, max_chars=_MAX_CHARS)
         if self.entity_variants and _COMPARES.search(question):
-            variants += uncovered(entity_queries(question), variants)
+            variants += missing_queries(entity_queries(question), variants)
         return [Search(variant, "variant") for variant in variants]
 
 

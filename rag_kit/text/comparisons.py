@@ -76,11 +76,11 @@ def entity_queries(question: str) -> list[tuple[str, str]]:
     return pairs if 2 <= len(distinct) == len(pairs) <= _MAX_ENTITIES else []
 
 
-def uncovered(pairs: list[tuple[str, str]], variants: list[str]) -> list[str]:
+def missing_queries(pairs: list[tuple[str, str]], variants: list[str]) -> list[str]:
     """The queries of those things that no variant is about alone.
 
     Example:
-        >>> uncovered([("cats", "cats price"), ("dogs", "dogs price")], ["what cats cost", "cats or dogs"])
+        >>> missing_queries([("cats", "cats price"), ("dogs", "dogs price")], ["what cats cost", "cats or dogs"])
         ['dogs price']
     """
     # Latin names must stand as words ("A" is not in "what"); Chinese text has no gaps between words.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.metric import Metric, Source, Stage
 from rag_kit.text import fold
-from rag_kit.text.citations.check import renumbered
+from rag_kit.text.citations.check import renumber
 from rag_kit.text.citations.decline import is_declined
 from rag_kit.text.language import HAN
 
@@ -57,7 +57,7 @@ class AnswerFound(Metric):
     async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
         """1 or 0, and which of the answers was found."""
         # the marks of citations hold numbers that the answer does not state
-        text = plain(renumbered(output.answer or "", {}))
+        text = plain(renumber(output.answer or "", {}))
         accepted = {answer: plain(answer) for answer in example.answers}
         if not any(accepted.values()):
             return Cell.not_applicable("the example's answers are blank")

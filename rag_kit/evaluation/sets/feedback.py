@@ -13,7 +13,7 @@ from rag_kit.evaluation._files import Record
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.sets.records import made_id, message, plain_cell, spelled_out, text_of, turns_of
 from rag_kit.text import detect_language, fold
-from rag_kit.text.citations.check import renumbered
+from rag_kit.text.citations.check import renumber
 from rag_kit.text.citations.decline import is_declined
 
 _UP = frozenset({"up", "thumbs_up", "positive", "like", "liked", "good", "yes", "true", "correct", "1", "+1", "1.0",
@@ -120,7 +120,7 @@ def _read_answer(outputs: Any, where: str) -> str:
             f"{where}: in {outputs!r:.120} there is no answer; give a text, or an object with one of "
             f"{', '.join(_ANSWER)}"
         )
-    return renumbered(str(answer or ""), {}).strip()
+    return renumber(str(answer or ""), {}).strip()
 
 
 def _read_ratings(run: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -19,7 +19,7 @@ from rag_kit.graphs.state import Turn, Update
 from rag_kit.models.chat import is_extractive
 from rag_kit.prompts.rendering import Markup, render_history
 from rag_kit.text import fold
-from rag_kit.text.citations.check import renumbered
+from rag_kit.text.citations.check import renumber
 from rag_kit.text.citations.decline import DECLINED, is_declined
 from rag_kit.text.language import MAX_QUESTION_CHARS
 
@@ -92,7 +92,7 @@ class AdaptiveNodes(RagNodes):
             note = "direct: the model cannot answer without passages; looked up in one step"
             return Command(update={"route": "single", "notes": [note]}, goto="single")
         # a number in brackets would read as a citation, and nothing stands behind it
-        return Command(update={"answer": renumbered(text, {}).strip()}, goto="finish")
+        return Command(update={"answer": renumber(text, {}).strip()}, goto="finish")
 
     async def ask_back(self, state: AdaptiveState, context: AdaptiveContext) -> Command[Any]:
         """Write the question back; where nobody can reply within this run, it is the answer.
@@ -163,7 +163,7 @@ class AdaptiveNodes(RagNodes):
         """Note what the passages say to the sub-question; the note is for the next steps, not for the user."""
         question, documents = state["sub_question"], state["hop_documents"][-1]
         written = await self.answer_from(question, documents, state, context, stream=False)
-        text = await self.check_part(renumbered(written["answer"], {}))
+        text = await self.check_part(renumber(written["answer"], {}))
         return {"hops": [*state["hops"], Hop(question=question, answer=" ".join(text.split())[:MAX_NOTED])]}
 
     async def conclude(self, state: AdaptiveState, context: AdaptiveContext) -> Update:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from rag_kit.graphs.self_rag.state import Beam, Candidate, Segment
 from rag_kit.text import detect_language, sentences
-from rag_kit.text.citations.check import renumbered
+from rag_kit.text.citations.check import renumber
 
 #: What each label of a critique is worth, and of the decision whether to look something up.
 WORTH: dict[str, dict[str, float]] = {
@@ -152,7 +152,7 @@ def _extend(beam: Beam, candidate: Candidate) -> Beam:
 
 def clean_continuation(text: str, count: int) -> str:
     """A continuation without citations of its own, at most `count` sentences; empty if it says END."""
-    bare = renumbered(text, {}).strip()
+    bare = renumber(text, {}).strip()
     chosen = [sentence for sentence in sentences(bare) if not _END.match(sentence.text)][:count]
     return bare[chosen[0].start : chosen[-1].end].strip() if chosen else ""
 

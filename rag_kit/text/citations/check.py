@@ -210,13 +210,13 @@ def statements(answer: str) -> list[Statement]:
     return claims[:MAX_STATEMENTS]
 
 
-def renumbered(answer: str, numbers: Mapping[int, int]) -> str:
+def renumber(answer: str, numbers: Mapping[int, int]) -> str:
     """An answer with other numbers in its marks; a number that has no other is left out.
 
     Example:
-        >>> renumbered("Tea is hot [1, 2]. So is coffee【3】.", {1: 4, 3: 1})
+        >>> renumber("Tea is hot [1, 2]. So is coffee【3】.", {1: 4, 3: 1})
         'Tea is hot [4]. So is coffee[1].'
-        >>> renumbered("Tea is hot [1].", {})
+        >>> renumber("Tea is hot [1].", {})
         'Tea is hot.'
     """
 
