@@ -12,7 +12,16 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from rag_kit.documents.filters import MANY, MISSING, ORDER, Filter, scalar, translate, typed, value_test
+from rag_kit.documents.filters import (
+    LISTS,
+    MISSING,
+    ORDER,
+    Filter,
+    equality_key,
+    plain_scalar,
+    translate,
+    value_test,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -113,7 +122,7 @@ class _Column:
             return self._between(operator, operand)
         table = np.zeros(len(self.places), dtype=np.bool_)
         if operator in ("$eq", "$in"):
-            wanted = map(typed, operand if operator == "$in" else [operand])
+            wanted = map(equality_key, operand if operator == "$in" else [operand])
             table[[self.places[name] for name in wanted if name in self.places]] = True
         else:  # each distinct value is asked once
             table[:] = list(map(value_test(operator, operand), self.values))
@@ -130,11 +139,11 @@ class _Column:
 
 def _identity(cell: Any) -> Any:
     """Equal for two cells that no filter can tell apart; a tuple for what is neither text nor number."""
-    value = scalar(cell)
-    if isinstance(cell, MANY):
-        return ("list", frozenset(typed(scalar(item)) for item in cell))
+    value = plain_scalar(cell)
+    if isinstance(cell, LISTS):
+        return ("list", frozenset(equality_key(plain_scalar(item)) for item in cell))
     if value is MISSING:
         return ("none",) if cell is None else ("other",)
     if isinstance(value, float) and value != value:
         return ("nan",)  # unordered, and equal to nothing
-    return typed(value)
+    return equality_key(value)

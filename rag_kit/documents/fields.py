@@ -1,68 +1,62 @@
-"""Metadata fields of filters and of documents, and the error for a filter on a field that no document has."""
+"""Metadata fields of filters and of documents, and the error for a filter on a field that no document has.
+
+Where a field holds a list in some document, ``name[]`` stands beside its name.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from itertools import islice
+from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 from rag_kit.documents.clean import clean_text
-from rag_kit.documents.filters import Filter, translate
+from rag_kit.documents.filters import ALWAYS, LISTS, Filter, translate
 from rag_kit.documents.provenance import PROVENANCE_KEY
 from rag_kit.errors import InvalidInputError
-
-Fields = dict[str, bool]
-"""Name of a field -> whether some document has a list there."""
 
 _MAX_LISTED = 40
 
 
-def fields_of_filter(where: Filter | None) -> Fields:
-    """The fields that a filter tests, and whether a field must be a list.
+def fields_of_filter(where: Filter | None) -> set[str]:
+    """The fields that a filter tests, as ``name[]`` where a list is searched.
 
     A field that the filter asks for with ``$exists`` may be missing.
 
     Example:
-        >>> fields_of_filter({"year": 2020, "tags": {"$contains": "a"}, "draft": {"$exists": False}})
-        {'year': False, 'tags': True}
+        >>> sorted(fields_of_filter({"year": 2020, "tags": {"$contains": "a"}, "draft": {"$exists": False}}))
+        ['tags[]', 'year']
     """
     operators: defaultdict[str, set[str]] = defaultdict(set)
 
-    def note(key: str, operator: str, operand: object, negated: bool) -> str:
+    def note_operator(key: str, operator: str, operand: object, negated: bool) -> bool:
         operators[key].add(operator)
-        return key
+        return ALWAYS
 
-    translate(where, note, lambda word, keys: keys)
-    return {key: "$contains" in found for key, found in operators.items() if "$exists" not in found}
+    translate(where, note_operator, lambda word, parts: ALWAYS)
+    return {
+        f"{key}[]" if "$contains" in names else key
+        for key, names in operators.items()
+        if "$exists" not in names
+    }
 
 
-def lacking(wanted: Mapping[str, bool], known: Mapping[str, bool]) -> Fields:
-    """The fields that are wanted and not known; also where a list is wanted and the field is none."""
-    return {key: many for key, many in wanted.items() if key not in known or (many and not known[key])}
-
-
-def read_fields(rows: Iterable[Mapping[str, Any]], wanted: Mapping[str, bool]) -> tuple[Fields, bool]:
+def read_fields(rows: Iterable[Mapping[str, Any]], wanted: Set[str]) -> tuple[set[str], bool]:
     """Read metadata until all fields that are wanted were seen.
 
     Returns:
         The fields seen, and whether all rows were read.
     """
-    seen: Fields = {}
-    left = dict(wanted)
+    seen: set[str] = set()
     for row in rows:
         for name, value in row.items():
             if value is not None and name != PROVENANCE_KEY:
-                many = isinstance(value, (list, tuple, set, frozenset))
-                seen[name] = seen.get(name, False) or many
-        if left and not (left := lacking(left, seen)):
+                seen |= {name, f"{name}[]"} if isinstance(value, LISTS) else {name}
+        if wanted and wanted <= seen:
             return seen, False
     return seen, True
 
 
-def unknown_field(
-    missing: Mapping[str, bool], known: Mapping[str, bool], *, listed: bool = True
-) -> InvalidInputError:
+def unknown_field(missing: Set[str], known: Set[str], *, listed: bool = True) -> InvalidInputError:
     """The error for a filter that no document can pass because of its fields; it names fields, never values.
 
     Args:
@@ -70,21 +64,20 @@ def unknown_field(
         known: The fields there are.
         listed: Whether they may be named: not to who may see only some of the documents.
     """
-    name = next(iter(missing))
-    names = [clean_text(each)[:60] for each in islice(sorted(known), _MAX_LISTED)]
-    more = f" and {len(known) - _MAX_LISTED} more" if len(known) > _MAX_LISTED else ""
-    there = f"The fields there are: {', '.join(names)}{more}."
-    asked = f"The filter asks for {name!r:.80}, a field that no document has{did_you_mean(name, names)}."
+    name = min(missing).removesuffix("[]")
+    names = sorted(clean_text(field)[:60] for field in known if not field.endswith("[]"))
+    more = f" and {len(names) - _MAX_LISTED} more" if len(names) > _MAX_LISTED else ""
     if not listed:
-        asked = (
-            f"The filter asks for {name!r:.80}, which no document has (or not as a list, as $contains asks)."
-        )
-        there = "The fields there are stay unnamed, since the retriever has a filter of its own."
-    elif name in known:
-        asked = f"The filter asks with $contains for {name!r:.80}, which is a list in no document."
+        problem = "which no document has (or not as a list, as $contains asks)"
+        fields = " The fields there are stay unnamed, since the retriever has a filter of its own."
+    else:
+        problem = f"a field that no document has{did_you_mean(name, names)}"
+        problem = "which is a list in no document" if name in known else problem
+        fields = f" The fields there are: {', '.join(names[:_MAX_LISTED])}{more}."
     return InvalidInputError(
-        f"{asked} {there} $contains asks whether a list holds a value; it does not search inside a text; for a folder "
-        "write {'file': {'$startswith': 'folder/'}}. Where a field may be missing, say so: {'$exists': false}."
+        f"The filter asks for {name!r:.80}, {problem}.{fields} $contains asks whether a list holds a value; it does "
+        "not search inside a text; for a folder write {'file': {'$startswith': 'folder/'}}. Where a field may be "
+        "missing, say so: {'$exists': false}."
     )
 
 

@@ -29,19 +29,18 @@ Predicate = Callable[[Mapping[str, Any]], bool]
 LOGICAL = ("$and", "$or", "$not")
 OPERATORS = ("$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in", "$nin", "$contains", "$startswith", "$exists")
 ORDER = {"$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
-MANY = (list, tuple, set, frozenset)
+LISTS = (list, tuple, set, frozenset)
 MISSING = object()
 """Stands for a value that is no scalar."""
 ALWAYS: Final = True
 NEVER: Final = False
-_NEEDS: dict[str, tuple[Any, str]] = {
-    "$in": (MANY, "a list of values"),
-    "$nin": (MANY, "a list of values"),
+_OPERANDS: dict[str, tuple[Any, str]] = {
+    "$in": (LISTS, "a list of values"),
+    "$nin": (LISTS, "a list of values"),
     "$exists": (bool, "true or false"),
     "$startswith": (str, "a string"),
 }
 _MAX_DEPTH = 16
-_MAX_NODES = 1000
 
 # The store's condition, or whether it always or never holds.
 Clause = Any
@@ -57,7 +56,7 @@ def validate_filter(where: Filter | None) -> None:
 
     Raises:
         FilterError: If an operator is unknown, an operand has the wrong type, or the filter is deeper than 16
-            levels or larger than 1,000 nodes; the message says what was given and what is allowed.
+            levels; the message says what was given and what is allowed.
 
     Example:
         >>> validate_filter({"year": {"$gte": 2020}})
@@ -66,17 +65,7 @@ def validate_filter(where: Filter | None) -> None:
         ...
         rag_kit.errors.FilterError: Unknown operator '$near' for 'year'. Allowed: $eq, $ne, $gt, ...
     """
-    pending = [] if where is None else [(where, 0)]
-    nodes = 0
-    while pending:
-        part, depth = pending.pop()
-        inner, amount = _checked(part)
-        nodes += amount
-        if nodes > _MAX_NODES:
-            raise FilterError(f"The filter has more than {_MAX_NODES} nodes. Make it smaller.")
-        if inner and depth == _MAX_DEPTH:
-            raise FilterError(f"The filter is nested deeper than {_MAX_DEPTH} levels. Make it flatter.")
-        pending.extend((each, depth + 1) for each in inner)
+    translate(where, lambda *condition: ALWAYS, lambda word, parts: ALWAYS)
 
 
 def compile_filter(where: Filter | None) -> Predicate:
@@ -133,78 +122,7 @@ def combine_filters(*filters: Filter | None) -> Filter | None:
     return {"$and": [dict(where) for where in present]}
 
 
-def _checked(where: Any) -> tuple[Sequence[Filter], int]:
-    """Check one level of a filter: the filters inside it, and how many nodes it has itself."""
-    if not isinstance(where, Mapping):
-        raise FilterError(
-            f"A filter must be a mapping such as {{'year': 2020}}, not {type(where).__name__} {_short(where)}."
-        )
-    inner: list[Filter] = []
-    nodes = 1
-    for key, value in where.items():
-        if not isinstance(key, str) or not key:
-            raise FilterError(f"A filter's keys must be non-empty strings, not {_short(key)}.")
-        if key in ("$and", "$or"):
-            if not isinstance(value, (list, tuple)) or not value:
-                raise FilterError(f"{key} needs a non-empty list of filters, not {_short(value)}.")
-            inner.extend(value)
-        elif key == "$not":
-            inner.append(value)
-        elif key.startswith("$"):
-            raise FilterError(
-                f"Unknown logical operator {key!r}. Allowed here: a metadata key, {', '.join(LOGICAL)}; "
-                f"an operator such as $gte goes inside: {{'year': {{'$gte': 2020}}}}."
-            )
-        elif not (conditions := conditions_of(value)):
-            raise FilterError(
-                f"The condition on {key!r} is empty. Give a value or one of {', '.join(OPERATORS)}."
-            )
-        else:
-            for operator, operand in conditions.items():
-                _check_operand(key, operator, operand)
-                nodes += 1 + (len(operand) if isinstance(operand, MANY) else 0)
-    return inner, nodes
-
-
-def conditions_of(value: Any) -> Mapping[str, Any]:
-    """What a filter asks of a key, as operators and operands; a plain value asks for what is equal to it."""
-    return value if isinstance(value, Mapping) else {"$eq": value}
-
-
-def _check_operand(key: str, operator: Any, operand: Any) -> None:
-    if operator not in OPERATORS:
-        raise FilterError(
-            f"Unknown operator {operator!r} for {key!r}. Allowed: {', '.join(OPERATORS)} ($contains asks whether a "
-            "list holds a value, $startswith how a string begins)."
-        )
-    kind, what = _NEEDS.get(operator, (object, ""))
-    if not isinstance(operand, kind):
-        raise FilterError(f"{operator} on {key!r} needs {what}, not {_short(operand)}.")
-    for item in operand if operator in ("$in", "$nin") else [operand]:
-        _check_scalar(key, operator, item)
-    if operator in ORDER and isinstance(operand, bool):
-        raise FilterError(f"{operator} on {key!r} needs a number or a string, not a boolean.")
-
-
-def _check_scalar(key: str, operator: str, value: Any) -> None:
-    plain = scalar(value)
-    if plain is MISSING:
-        hint = " Ask for a missing key with {'$exists': false}." if value is None else ""
-        hint = " Use {'$in': [...]} for one of several values." if isinstance(value, (list, tuple)) else hint
-        raise FilterError(
-            f"{operator} on {key!r} needs a string, number or boolean, not {type(value).__name__} "
-            f"{_short(value)}.{hint}"
-        )
-    if isinstance(plain, float) and not math.isfinite(plain):
-        raise FilterError(f"{operator} on {key!r} needs a finite number, not {plain}.")
-
-
-def _short(value: Any) -> str:
-    text = repr(to_plain(value))
-    return text if len(text) <= 80 else text[:77] + "..."
-
-
-def scalar(value: Any) -> Any:
+def plain_scalar(value: Any) -> Any:
     """The plain scalar behind a value (numpy scalars and dates too), or ``MISSING`` if it is none."""
     # numpy's float64 and str_ are floats and texts, yet compare with a tuple item by item
     if isinstance(value, (str, bool, int, float)) and not hasattr(value, "dtype"):
@@ -239,42 +157,92 @@ def translate(where: Filter | None, leaf: Leaf, join: Join) -> Clause:
         >>> translate({"$not": {"a": 1, "b": {"$gt": 2}}}, leaf, lambda word, parts: f" {word} ".join(parts))
         'not a$eq1 or not b$gt2'
     """
-    validate_filter(where)
-    return _translated(where or {}, False, leaf, join)
+    return _translate({} if where is None else where, False, leaf, join)
 
 
-def _translated(where: Filter, negate: bool, leaf: Leaf, join: Join) -> Clause:
+def _translate(where: Any, negate: bool, leaf: Leaf, join: Join, depth: int = 0) -> Clause:
+    """Check and translate one level of a filter, or its negation."""
+    if not isinstance(where, Mapping):
+        raise FilterError(
+            f"A filter must be a mapping such as {{'year': 2020}}, not {type(where).__name__} {_short(where)}."
+        )
+    if depth > _MAX_DEPTH:
+        raise FilterError(f"The filter is nested deeper than {_MAX_DEPTH} levels. Make it flatter.")
     parts: list[Clause] = []
     for key, value in where.items():
         if key in ("$and", "$or"):
-            inner = [_translated(part, negate, leaf, join) for part in value]
-            parts.append(joined("and" if (key == "$and") != negate else "or", inner, join))
+            if not isinstance(value, (list, tuple)) or not value:
+                raise FilterError(f"{key} needs a non-empty list of filters, not {_short(value)}.")
+            inner = [_translate(part, negate, leaf, join, depth + 1) for part in value]
+            parts.append(join_clauses("and" if (key == "$and") != negate else "or", inner, join))
         elif key == "$not":
-            parts.append(_translated(value, not negate, leaf, join))
+            parts.append(_translate(value, not negate, leaf, join, depth + 1))
         else:
-            for operator, operand in conditions_of(value).items():
-                parts.append(_condition(key, operator, operand, negate, leaf))
-    return joined("or" if negate else "and", parts, join)
+            parts += [_translate_condition(*condition, negate, leaf) for condition in _conditions(key, value)]
+    return join_clauses("or" if negate else "and", parts, join)
 
 
-def _condition(key: str, operator: str, operand: Any, negate: bool, leaf: Leaf) -> Clause:
-    if operator in ("$ne", "$nin"):
-        operator, negate = ("$eq" if operator == "$ne" else "$in"), not negate
-    if operator == "$in":
-        items = [scalar(item) for item in operand]
-        return leaf(key, operator, items, negate) if items else negate
-    return leaf(key, operator, scalar(operand), negate)
+def _conditions(key: Any, value: Any) -> list[tuple[str, Any, Any]]:
+    """Key, operator and operand of each condition on a metadata key; a plain value asks for what is equal to it."""
+    if not isinstance(key, str) or not key or key.startswith("$"):
+        raise FilterError(
+            f"The key {_short(key)} is not allowed: keys must be non-empty strings, metadata keys or one of "
+            f"{', '.join(LOGICAL)}; an operator such as $gte goes inside: {{'year': {{'$gte': 2020}}}}."
+        )
+    if not isinstance(value, Mapping):
+        return [(key, "$eq", value)]
+    if not value:
+        raise FilterError(
+            f"The condition on {key!r} is empty. Give a value or one of {', '.join(OPERATORS)}."
+        )
+    return [(key, operator, operand) for operator, operand in value.items()]
 
 
-def joined(word: str, parts: Sequence[Clause], join: Join) -> Clause:
+def _translate_condition(key: str, operator: Any, operand: Any, negate: bool, leaf: Leaf) -> Clause:
+    """Check and translate one condition, or its negation."""
+    if operator not in OPERATORS:
+        raise FilterError(
+            f"Unknown operator {operator!r} for {key!r}. Allowed: {', '.join(OPERATORS)} ($contains asks whether a "
+            "list holds a value, $startswith how a string begins)."
+        )
+    kind, what = _OPERANDS.get(operator, (object, ""))
+    if not isinstance(operand, kind):
+        raise FilterError(f"{operator} on {key!r} needs {what}, not {_short(operand)}.")
+    if operator in ORDER and isinstance(operand, bool):
+        raise FilterError(f"{operator} on {key!r} needs a number or a string, not a boolean.")
+    if operator in ("$in", "$nin"):
+        values = [_checked_scalar(key, operator, value) for value in operand]
+        negate = negate != (operator == "$nin")
+        return leaf(key, "$in", values, negate) if values else negate
+    value = _checked_scalar(key, operator, operand)
+    return leaf(key, "$eq", value, not negate) if operator == "$ne" else leaf(key, operator, value, negate)
+
+
+def _checked_scalar(key: str, operator: str, value: Any) -> Any:
+    """The plain scalar behind an operand, or the error for what is none."""
+    plain = plain_scalar(value)
+    if plain is MISSING or (isinstance(plain, float) and not math.isfinite(plain)):
+        raise FilterError(
+            f"{operator} on {key!r} needs a string, finite number or boolean, not {type(value).__name__} "
+            f"{_short(value)}. One of several values is {{'$in': [...]}}, a missing key {{'$exists': false}}."
+        )
+    return plain
+
+
+def _short(value: Any) -> str:
+    text = repr(to_plain(value))
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def join_clauses(word: str, parts: Sequence[Clause], join: Join) -> Clause:
     """Join conditions; what decides nothing is left out, what decides all is the result."""
     neutral = word == "and"
     if any(part is (not neutral) for part in parts):
         return not neutral
-    kept = [part for part in parts if not isinstance(part, bool)]
-    if not kept:
+    clauses = [part for part in parts if not isinstance(part, bool)]
+    if not clauses:
         return neutral
-    return kept[0] if len(kept) == 1 else join(word, kept)
+    return clauses[0] if len(clauses) == 1 else join(word, clauses)
 
 
 def _predicate(key: str, operator: str, operand: Any, negated: bool) -> Predicate:
@@ -287,7 +255,7 @@ def _joined_predicates(word: str, parts: list[Predicate]) -> Predicate:
     return lambda metadata: which(part(metadata) for part in parts)
 
 
-def typed(value: Any) -> Any:
+def equality_key(value: Any) -> Any:
     """A hashable that is equal exactly where the filter language says equal (booleans are no numbers)."""
     if isinstance(value, bool):
         return ("bool", value)
@@ -297,23 +265,30 @@ def typed(value: Any) -> Any:
 def value_test(operator: str, operand: Any) -> Callable[[Any], bool]:
     """A function from a value (``None``: missing) to whether it passes a condition as `translate` gives it."""
     if operator == "$exists":
-        return lambda found: (found is not None) is operand
+        return lambda value: (value is not None) is operand
     if operator == "$startswith":
-        return lambda found: isinstance(found, str) and found.startswith(operand)
+        return lambda value: isinstance(value, str) and value.startswith(operand)
     if operator in ORDER:
         compare, kinds = ORDER[operator], (str,) if isinstance(operand, str) else (int, float)
 
-        def compares(found: Any) -> bool:
-            plain = scalar(found)
+        def compares(value: Any) -> bool:
+            plain = plain_scalar(value)
             return isinstance(plain, kinds) and not isinstance(plain, bool) and bool(compare(plain, operand))
 
         return compares
-    wanted = {typed(item) for item in (operand if operator == "$in" else [operand])}
+    keys = {equality_key(item) for item in (operand if operator == "$in" else [operand])}
     if operator == "$contains":
-        return lambda found: isinstance(found, MANY) and any(typed(scalar(one)) in wanted for one in found)
-    return lambda found: typed(scalar(found)) in wanted
+        return lambda value: (
+            isinstance(value, LISTS) and any(equality_key(plain_scalar(item)) in keys for item in value)
+        )
+    return lambda value: equality_key(plain_scalar(value)) in keys
 
 
-def refused(store: str, key: str, operator: str) -> FilterError:
-    """The error for an operator that a store does not have."""
+def unsupported(store: str, key: str, operator: str) -> FilterError:
+    """The error for a condition that a store cannot check as the kit does."""
     return FilterError(f"{store} cannot ask {operator} of {key!r}. Leave it out, or filter the results.")
+
+
+def join_mongo(word: str, parts: list[Any]) -> dict[str, Any]:
+    """Join conditions in the form that several stores have, ``{"$and": [...]}``."""
+    return {f"${word}": parts}

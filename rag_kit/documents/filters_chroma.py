@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from rag_kit.documents.filters import Clause, Filter, joined, refused, translate
-from rag_kit.errors import FilterError
+from rag_kit.documents.filters import ORDER, Clause, Filter, join_clauses, join_mongo, translate, unsupported
 
 _IMPOSSIBLE: dict[str, Any] = {"$and": [{"rag_kit": {"$eq": 0}}, {"rag_kit": {"$ne": 0}}]}
+_MAX_INTEGER = 2**63
 
 
 def to_chroma(where: Filter | None) -> dict[str, Any] | None:
@@ -19,48 +19,38 @@ def to_chroma(where: Filter | None) -> dict[str, Any] | None:
     Raises:
         FilterError: If the filter is wrong, or asks for what Chroma lacks: ``$exists``, ``$startswith``, ordering
             of strings, the negation of an ordering (it would have to find rows without the key), integers
-            beyond 64 bits.
+            beyond 64 bits, keys that Chroma keeps for itself.
 
     Example:
         >>> to_chroma({"lang": "en", "year": {"$gte": 2020}})
         {'$and': [{'lang': {'$eq': 'en'}}, {'year': {'$gte': 2020}}]}
     """
-    clause = translate(where, _clause_of, _join)
-    if clause is True:
-        return None
-    return dict(clause or _IMPOSSIBLE)
-
-
-def _join(word: str, parts: list[Any]) -> dict[str, Any]:
-    return {f"${word}": parts}
+    clause = translate(where, _clause_of, join_mongo)
+    return None if clause is True else dict(clause or _IMPOSSIBLE)
 
 
 def _clause_of(key: str, operator: str, operand: Any, negated: bool) -> Clause:
-    """One condition in Chroma's language; True or False where it holds for every row or none."""
-    if key.startswith(("#", "chroma:")):
-        raise FilterError(f"Chroma keeps the key {key!r} for itself. Filter by another metadata key.")
-    if operator in ("$startswith", "$exists"):
-        raise refused("Chroma", key, operator)
+    """One condition in Chroma's language."""
     values = operand if operator == "$in" else [operand]
-    if any(type(value) is int and not -(2**63) <= value < 2**63 for value in values):
-        raise FilterError(f"Chroma holds integers of 64 bits; {key!r} was compared with {operand}.")
-    word = "and" if negated else "or"
-    if operator in ("$eq", "$in"):
-        return joined(word, _memberships(key, values, negated), _join)
+    if (
+        key.startswith(("#", "chroma:"))
+        or operator in ("$startswith", "$exists")
+        or (operator in ORDER and (negated or isinstance(operand, str)))
+        or any(type(value) is int and abs(value) >= _MAX_INTEGER for value in values)
+    ):
+        raise unsupported("Chroma", key, f"{'the negation of ' * negated}{operator}")
+    if operator in ORDER:
+        return _comparison(key, operator, operand)
     if operator == "$contains":
-        operator = "$not_contains" if negated else operator
         # in Chroma a list of integers does not contain 1.0, nor a list of floats 1
-        number = type(operand) in (int, float) and abs(operand) < 2**63 and operand == int(operand)
-        items = [float(operand), int(operand)] if number else [operand]
-        return joined(word, [{key: {operator: item}} for item in items], _join)
-    if isinstance(operand, str):
-        raise FilterError(
-            f"Chroma compares only numbers with {operator}; {key!r} was compared with {operand[:40]!r}. "
-            "Store the value as a number (a date as a timestamp or as 20260131)."
-        )
-    if negated:  # rows without the key would have to pass, too
-        raise refused("Chroma", key, f"the negation of {operator}")
-    return _comparison(key, operator, operand)
+        whole = type(operand) in (int, float) and abs(operand) < _MAX_INTEGER and operand == int(operand)
+        items = [float(operand), int(operand)] if whole else [operand]
+        clauses = [{key: {"$not_contains" if negated else operator: item}} for item in items]
+    elif len(values) > 1 and all(isinstance(value, str) for value in values):
+        return {key: {"$nin" if negated else "$in": values}}
+    else:  # Chroma's own $in takes values of one type
+        clauses = [_comparison(key, "$ne" if negated else "$eq", value) for value in values]
+    return join_clauses("and" if negated else "or", clauses, join_mongo)
 
 
 def _comparison(key: str, operator: str, value: Any) -> Clause:
@@ -77,12 +67,3 @@ def _comparison(key: str, operator: str, value: Any) -> Clause:
     if operator in ("$eq", "$gte" if value > 0 else "$lte"):
         return {"$and": [clause, {key: {"$ne": whole}}]}
     return clause
-
-
-def _memberships(key: str, values: list[Any], negated: bool) -> list[Clause]:
-    """One condition for all texts, since Chroma wants one type a list, and one for each other value."""
-    texts = [value for value in values if isinstance(value, str)]
-    if len(texts) < 2:
-        return [_comparison(key, "$ne" if negated else "$eq", value) for value in values]
-    others = [value for value in values if not isinstance(value, str)]
-    return [{key: {"$nin" if negated else "$in": texts}}, *_memberships(key, others, negated)]

@@ -7,18 +7,19 @@ from datetime import date
 from functools import partial
 from typing import Any
 
-from rag_kit.documents.filters import Clause, Filter, joined, refused, translate
+from rag_kit.documents.filters import ORDER, Clause, Filter, join_clauses, join_mongo, translate, unsupported
 from rag_kit.errors import FilterError
 
-#: How the values of a column of each type are compared.
-_KINDS: dict[str, type] = {
-    **dict.fromkeys(("smallint", "integer", "bigint"), int),
-    **dict.fromkeys(("double precision", "numeric"), float),
-    **dict.fromkeys(("text", "character varying"), str),
-    "boolean": bool,
-    "date": date,
+#: Of each type of column, how its values are compared, and the bound of its whole numbers.
+_KINDS: dict[str, tuple[type, int]] = {
+    "smallint": (int, 2**15),
+    "integer": (int, 2**31),
+    "bigint": (int, 2**63),
+    **dict.fromkeys(("double precision", "numeric"), (float, 0)),
+    **dict.fromkeys(("text", "character varying"), (str, 0)),
+    "boolean": (bool, 0),
+    "date": (date, 0),
 }
-_RANGES = {"smallint": 2**15, "integer": 2**31, "bigint": 2**63}
 _OPPOSITE = {"$gt": "$lte", "$gte": "$lt", "$lt": "$gte", "$lte": "$gt"}
 
 
@@ -49,53 +50,55 @@ def to_postgres(
         >>> to_postgres({"topic": "a"}, {"year": "integer"})
         Traceback (most recent call last):
         ...
-        rag_kit.errors.FilterError: PGVectorStore has no metadata column 'topic'. Declare it ...
+        rag_kit.errors.FilterError: PGVectorStore cannot filter by 'topic': it is no column in lower case of ...
     """
-    clause = translate(where, partial(_clause_of, columns), _join)
+    clause = translate(where, partial(_clause_of, columns), join_mongo)
     if clause is True:
         return None
-    return dict(clause or _join("and", [{id_column: {"$exists": exists}} for exists in (True, False)]))
-
-
-def _join(word: str, parts: list[Any]) -> dict[str, Any]:
-    return {f"${word}": parts}
+    return dict(clause or join_mongo("and", [{id_column: {"$exists": exists}} for exists in (True, False)]))
 
 
 def _clause_of(columns: Mapping[str, str], key: str, operator: str, operand: Any, negated: bool) -> Clause:
     """One condition in the store's language; True or False where it holds for every row or none."""
-    kind, bound = _column(columns, key)
+    # the store writes the name without quotes, so PostgreSQL would fold a capital
+    is_name = key.isidentifier() and key.isascii() and key == key.lower()
+    if not is_name or (column := columns.get(key, "").lower()) not in _KINDS:
+        declared = ", ".join(f"{name} ({type_})" for name, type_ in sorted(columns.items()))
+        raise FilterError(
+            f"PGVectorStore cannot filter by {key!r}: it is no column in lower case of a known type "
+            f"({', '.join(_KINDS)}). There are: {declared or 'none'}."
+        )
+    kind, bound = _KINDS[column]
     if operator == "$exists":
         return {key: {"$exists": operand != negated}}
-    if operator in ("$startswith", "$contains"):
-        raise refused("PGVectorStore", key, operator)
-    if operator in ("$eq", "$in"):
-        items = operand if operator == "$in" else [operand]
-        values = [
-            value for value in (_column_value(kind, bound, item) for item in items) if value is not None
-        ]
-        clause = _member(key, values, negated)
-    elif isinstance(operand, str):
-        if kind is str:  # the order of texts depends on the collation
-            raise refused("PGVectorStore", key, operator)
-        day = _column_value(kind, bound, operand)
-        if kind is date and day is None:
-            raise FilterError(f"{key!r} is a column of dates; {operator} needs a day such as '2026-01-31'.")
-        clause = False if day is None else {key: {_OPPOSITE[operator] if negated else operator: day}}
-    elif kind in (int, float):
-        clause = {key: {_OPPOSITE[operator] if negated else operator: operand}}
+    if operator in ("$startswith", "$contains") or (operator in ORDER and str is kind is type(operand)):
+        raise unsupported("PGVectorStore", key, operator)
+    if operator in ORDER:
+        clause = _ordering(key, kind, _OPPOSITE[operator] if negated else operator, operand)
     else:
-        clause = False
+        values = [_column_value(kind, bound, item) for item in (operand if operator == "$in" else [operand])]
+        clause = _membership(key, [value for value in values if value is not None], negated)
     if not negated:
         return clause
     # SQL is neither true nor false of a null, which passes a negated filter of the kit
-    return True if isinstance(clause, bool) else _join("or", [clause, {key: {"$exists": False}}])
+    return True if isinstance(clause, bool) else join_mongo("or", [clause, {key: {"$exists": False}}])
 
 
-def _member(key: str, values: list[Any], negated: bool) -> Clause:
+def _ordering(key: str, kind: type, operator: str, operand: Any) -> Clause:
+    """A comparison of a column of numbers or days; False where its values are never comparable with the operand."""
+    if kind is date and isinstance(operand, str):
+        if (operand := _day(operand)) is None:
+            raise FilterError(f"{key!r} is a column of dates; {operator} needs a day such as '2026-01-31'.")
+        return {key: {operator: operand}}
+    return {key: {operator: operand}} if kind in (int, float) and not isinstance(operand, str) else False
+
+
+def _membership(key: str, values: list[Any], negated: bool) -> Clause:
+    """A condition that a column holds one of the values, or none of them."""
     # the store's $in takes neither booleans nor dates
     if len(values) <= 1 or any(isinstance(value, (bool, date)) for value in values):
         conditions = [{key: {"$ne" if negated else "$eq": value}} for value in values]
-        return joined("and" if negated else "or", conditions, _join)
+        return join_clauses("and" if negated else "or", conditions, join_mongo)
     return {key: {"$nin" if negated else "$in": values}}
 
 
@@ -119,21 +122,3 @@ def _day(text: str) -> date | None:
     except ValueError:
         return None
     return day if day.isoformat() == text else None
-
-
-def _column(columns: Mapping[str, str], key: str) -> tuple[type, int]:
-    if key not in columns:
-        raise FilterError(
-            f"PGVectorStore has no metadata column {key!r}. Declare it when the table is made; there are: "
-            f"{', '.join(sorted(columns)) or 'none'}."
-        )
-    type_ = columns[key].lower()
-    # The store writes the name without quotes, so PostgreSQL would fold a capital.
-    if not (key.isidentifier() and key.isascii() and key == key.lower()):
-        raise FilterError(f"PGVectorStore cannot filter by the column {key!r}; its name must be lower case.")
-    if type_ not in _KINDS:
-        raise FilterError(
-            f"PGVectorStore cannot filter by {key!r}: a column of type {type_} is not compared as the kit's filters "
-            f"do. Known types: {', '.join(_KINDS)}."
-        )
-    return _KINDS[type_], _RANGES.get(type_, 0)

@@ -6,11 +6,12 @@ import re
 from functools import partial
 from typing import Any
 
-from rag_kit.documents.filters import Clause, Filter, joined, refused, translate
-from rag_kit.errors import FilterError, MissingExtraError
+from rag_kit.documents.filters import ORDER, Clause, Filter, join_clauses, translate, unsupported
+from rag_kit.errors import MissingExtraError
 
-_PLAIN_KEY = re.compile(r"[^\W\d][\w-]*")
-_EXACT = 2**53
+_PLAIN_KEY = re.compile(r"[^\W\d][\w-]*", re.ASCII)
+_MAX_EXACT = 2**53
+"""Qdrant compares numbers as doubles."""
 
 
 def to_qdrant(where: Filter | None, *, metadata_key: str = "metadata") -> Any | None:
@@ -24,8 +25,8 @@ def to_qdrant(where: Filter | None, *, metadata_key: str = "metadata") -> Any | 
         holds the metadata.
 
     Raises:
-        FilterError: If the filter is wrong, or asks for what Qdrant lacks: ordering of strings, ``$exists`` (an
-            empty list counts as missing there), whole numbers beyond 2**53, keys with quotes.
+        FilterError: If the filter is wrong, or asks for what Qdrant lacks: ordering of strings, ``$startswith``,
+            ``$exists`` (an empty list counts as missing there), whole numbers beyond 2**53, keys with quotes.
         MissingExtraError: If ``qdrant-client`` is not installed.
 
     Example:
@@ -39,9 +40,7 @@ def to_qdrant(where: Filter | None, *, metadata_key: str = "metadata") -> Any | 
     clause = translate(where, partial(_clause_of, models, metadata_key), partial(_join, models))
     if clause is True:
         return None
-    if isinstance(clause, bool):
-        return models.Filter(must=[models.HasIdCondition(has_id=[])])
-    return clause if isinstance(clause, models.Filter) else models.Filter(must=[clause])
+    return clause or models.Filter(must=[models.HasIdCondition(has_id=[])])
 
 
 def _join(models: Any, word: str, parts: list[Any]) -> Any:
@@ -49,48 +48,35 @@ def _join(models: Any, word: str, parts: list[Any]) -> Any:
 
 
 def _clause_of(models: Any, prefix: str, key: str, operator: str, operand: Any, negated: bool) -> Clause:
-    clause = _condition(models, _path(prefix, key), key, operator, operand)
+    """One condition as a ``Filter``."""
+    values = operand if operator == "$in" else [operand]
+    if (
+        operator in ("$exists", "$startswith")
+        or (operator in ORDER and isinstance(operand, str))
+        or any(not isinstance(value, str) and abs(value) > _MAX_EXACT for value in values)
+        or '"' in key
+        or "\\" in key
+        or not key.isprintable()
+    ):
+        raise unsupported("Qdrant", key, operator)
+    # dots and brackets in a key are no steps of a path
+    name = key if _PLAIN_KEY.fullmatch(key) else f'"{key}"'
+    path = f"{prefix}.{name}" if prefix else name
+    if operator == "$contains":
+        conditions = [_equals(models, f"{path}[]", operand)]
+    elif operator in ORDER:
+        conditions = [models.FieldCondition(key=path, range=models.Range(**{operator[1:]: operand}))]
+    else:
+        conditions = [
+            join_clauses("or", [_equals(models, path, value) for value in values], partial(_join, models))
+        ]
+    if operator != "$contains":
+        conditions.append(models.IsEmptyCondition(is_empty=models.PayloadField(key=f"{path}[]")))
+    clause = models.Filter(must=conditions)
     return models.Filter(must_not=[clause]) if negated else clause
 
 
-def _condition(models: Any, path: str, key: str, operator: str, operand: Any) -> Any:
-    if operator in ("$exists", "$startswith"):  # an empty list counts as missing there
-        raise refused("Qdrant", key, operator)
-    if operator == "$contains":
-        return _equal(models, f"{path}[]", key, operand)
-    if operator in ("$eq", "$in"):
-        values = operand if operator == "$in" else [operand]
-        found = joined("or", [_equal(models, path, key, each) for each in values], partial(_join, models))
-    elif isinstance(operand, str):
-        raise FilterError(
-            f"Qdrant compares only numbers with {operator}; {key!r} was compared with {operand[:40]!r}. Store the "
-            "value as a number (a date as a timestamp or as 20260131)."
-        )
-    else:
-        bounds = models.Range(**{operator[1:]: _exact(key, operand)})
-        found = models.FieldCondition(key=path, range=bounds)
-    no_list = models.IsEmptyCondition(is_empty=models.PayloadField(key=f"{path}[]"))
-    return models.Filter(must=[found, no_list])
-
-
-def _equal(models: Any, path: str, key: str, value: Any) -> Any:
+def _equals(models: Any, path: str, value: Any) -> Any:
     if isinstance(value, (str, bool)):
         return models.FieldCondition(key=path, match=models.MatchValue(value=value))
-    number = _exact(key, value)
-    return models.FieldCondition(key=path, range=models.Range(gte=number, lte=number))
-
-
-def _exact(key: str, value: Any) -> Any:
-    if abs(value) > _EXACT:
-        raise FilterError(
-            f"Qdrant compares numbers as doubles; {key!r} was compared with {value}, beyond 2**53."
-        )
-    return value
-
-
-def _path(prefix: str, key: str) -> str:
-    """The payload path of a metadata key; dots and brackets in a key are no steps."""
-    if '"' in key or "\\" in key or not key.isprintable():
-        raise FilterError(f"Qdrant cannot address the key {key!r}. Filter by another metadata key.")
-    name = key if _PLAIN_KEY.fullmatch(key) and key.isascii() else f'"{key}"'
-    return f"{prefix}.{name}" if prefix else name
+    return models.FieldCondition(key=path, range=models.Range(gte=value, lte=value))

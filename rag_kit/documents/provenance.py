@@ -211,12 +211,12 @@ def _replace(doc: Document, record: dict[str, Any]) -> Document:
     return doc.model_copy(update={"metadata": metadata})
 
 
-_WORDS, _NUMBERS = ("stage", "retriever", "query"), ("rank", "score", "weight")
-_COLUMNS = len(_WORDS) + len(_NUMBERS) + 1
+_TEXTS, _NUMBERS = ("stage", "retriever", "query"), ("rank", "score", "weight")
+_COLUMNS = len(_TEXTS) + len(_NUMBERS) + 1
 
 
 def encode_provenance(record: Mapping[str, Any]) -> str:
-    """The string for a record. In the last row ``false`` stands for the rank or score of the record itself.
+    """The string for a record: each name and query once, and a row of places and numbers for each stage.
 
     Raises:
         KeyError: It is no record of provenance.
@@ -225,32 +225,26 @@ def encode_provenance(record: Mapping[str, Any]) -> str:
     Example:
         >>> stage = {"stage": "bm25", "retriever": "words", "query": "q", "rank": 1, "score": 2.5, "weight": None}
         >>> encode_provenance({"score": 2.5, "rank": 1, "stages": [stage], "notes": []})
-        '{"score":2.5,"rank":1,"words":["bm25","words","q"],"stages":[[1,2,3,false,false]]}'
+        '{"score":2.5,"rank":1,"notes":[],"texts":["bm25","words","q"],"stages":[[0,1,2,1,2.5]]}'
     """
     # Four times as fast as the standard library, and loaded by then: whoever has a document has pydantic.
     from pydantic_core import PydanticSerializationError, to_json
 
-    words: dict[Any, int] = {None: 0}
+    places: dict[Any, int] = {}
     rows: list[list[Any]] = []
     for stage in record["stages"]:
         more = {**stage}
-        row: list[Any] = [words.setdefault(more.pop(name, None), len(words)) for name in _WORDS]
+        row: list[Any] = [places.setdefault(more.pop(name, None), len(places)) for name in _TEXTS]
         row += [more.pop(name, None) for name in _NUMBERS]
         if type(queries := more.get("queries")) is list:
-            more["queries"] = [words.setdefault(query, len(words)) for query in queries]
+            more["queries"] = [places.setdefault(query, len(places)) for query in queries]
         if more:
             row.append(more)
         while row[-1] is None:
             row.pop()
         rows.append(row)
-    for row in rows[-1:]:
-        for place, name in enumerate(_NUMBERS[:2], len(_WORDS)):
-            if place < len(row) and row[place] is not None and row[place] == record[name]:
-                row[place] = False
-    del words[None]  # number 0
-    short = {"score": record["score"], "rank": record["rank"], "words": list(words), "stages": rows}
-    if record["notes"]:
-        short["notes"] = record["notes"]
+    short = {name: record[name] for name in ("score", "rank", "notes")}
+    short |= {"texts": list(places), "stages": rows}
     try:
         return to_json(short).decode()
     except PydanticSerializationError:
@@ -263,19 +257,16 @@ def decode_provenance(text: str) -> dict[str, Any]:
     """The record of a string; ``{}`` for somebody else's text."""
     try:
         record: dict[str, Any] = json.loads(text)
-        words, rows = [None, *record.pop("words")], record["stages"]
-        stages = []
-        for row in rows:
-            whole = [*row, *[None] * (_COLUMNS - len(row))]
-            named = {name: words[at] for name, at in zip(_WORDS, whole, strict=False)}
-            numbers = {
-                name: record.get(name) if value is False else value
-                for name, value in zip(_NUMBERS, whole[len(_WORDS) :], strict=False)
-            }
+        texts = record.pop("texts")
+        stages: list[dict[str, Any]] = []
+        for row in record["stages"]:
+            whole = [*row, *[None] * _COLUMNS][:_COLUMNS]
+            names = {name: texts[place] for name, place in zip(_TEXTS, whole, strict=False)}
+            numbers = dict(zip(_NUMBERS, whole[len(_TEXTS) :], strict=False))
             more = whole[-1] or {}
             if "queries" in more:
-                more["queries"] = [words[at] for at in more["queries"]]
-            stages.append({**named, **numbers, **more})
+                more["queries"] = [texts[place] for place in more["queries"]]
+            stages.append({**names, **numbers, **more})
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
         return {}
     return {**record, "stages": stages}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -50,7 +51,7 @@ def translator_of(store: VectorStore) -> Callable[[Filter], Any] | None:
     if is_chroma(store):
         return to_chroma
     if made_by(store, "langchain_postgres"):
-        return lambda where: to_postgres(where, _declared(store))
+        return lambda where: to_postgres(where, _declared_columns(store))
     if made_by(store, "langchain_qdrant"):
         key = str(getattr(store, "metadata_payload_key", "metadata"))
         return lambda where: to_qdrant(where, metadata_key=key)
@@ -62,27 +63,23 @@ def _predicate(where: Filter) -> Callable[[Any], bool]:
     return lambda document: passes(document.metadata)
 
 
-def _declared(store: VectorStore) -> Mapping[str, str]:
+def _declared_columns(store: VectorStore) -> Mapping[str, str]:
     """The declared metadata columns of a ``PGVectorStore`` and their types, read from the database once.
 
     Raises:
         FilterError: They cannot be read: another class, an engine without its own loop, no answer of the database.
     """
     if store not in _columns:
-        inner, engine = getattr(store, "_PGVectorStore__vs", None), getattr(store, "_engine", None)
-        why = "it is of another class, or its engine has no loop of its own"
-        rows = None
-        if inner is not None and getattr(engine, "_loop", None) is not None:
-            try:
-                rows = engine._run_as_sync(_read_columns(inner))  # type: ignore[union-attr]
-            except Exception as error:  # noqa: BLE001 - whatever the driver raises: the results are filtered then
-                why = type(error).__name__
-        if rows is None or inner is None:
+        try:
+            inner: Any = store._PGVectorStore__vs  # type: ignore[attr-defined]
+            with closing(_read_columns(inner)) as reading:
+                rows = store._engine._run_as_sync(reading)  # type: ignore[attr-defined]
+        except Exception as error:  # whatever the driver raises: the results are filtered then
             raise FilterError(
-                f"The columns of {type(store).__name__} cannot be read ({why}), so it cannot be filtered."
-            )
-        declared = set(inner.metadata_columns)
-        _columns[store] = {name: kind for name, kind in rows if name in declared}
+                f"The columns of {type(store).__name__} cannot be read ({type(error).__name__}), so it cannot be "
+                "filtered."
+            ) from error
+        _columns[store] = {name: kind for name, kind in rows if name in inner.metadata_columns}
     return _columns[store]
 
 
@@ -94,5 +91,5 @@ async def _read_columns(inner: Any) -> list[tuple[str, str]]:
         "WHERE table_name = :table AND table_schema = :schema"
     )
     async with inner.engine.connect() as connection:
-        found = await connection.execute(statement, {"table": inner.table_name, "schema": inner.schema_name})
-        return [(str(name), str(kind)) for name, kind in found.fetchall()]
+        rows = await connection.execute(statement, {"table": inner.table_name, "schema": inner.schema_name})
+        return [(str(name), str(kind)) for name, kind in rows.fetchall()]

@@ -251,11 +251,11 @@ class RagKitRetriever(BaseRetriever):
             retriever_depth.reset(within)
         return found if depth else compact_provenance(found)
 
-    def _unseen_fields(self, request: Request) -> dict[str, bool]:
+    def _unseen_fields(self, request: Request) -> set[str]:
         """Fields of the filter that were not seen before; a filter from an outer retriever was checked there."""
         where = self.filter if retriever_depth.get() else request.filter
-        wanted = fields_of_filter(where) if where else {}
-        return {} if not wanted or known_already(self, wanted, request.config) else wanted
+        wanted = fields_of_filter(where) if where else set()
+        return set() if not wanted or known_already(self, wanted, request.config) else wanted
 
     def _request(
         self,

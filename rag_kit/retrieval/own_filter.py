@@ -15,12 +15,12 @@ from langchain_core.runnables.configurable import DynamicRunnable
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore, VectorStoreRetriever
 
 from rag_kit.documents import Filter, combine_filters
-from rag_kit.documents.fields import Fields, fields_of_filter, lacking, read_fields, unknown_field
+from rag_kit.documents.fields import fields_of_filter, read_fields, unknown_field
 from rag_kit.errors import FilterError
 from rag_kit.indexing.store_filters import made_by
 
 _log = logging.getLogger(__name__)
-_known: WeakKeyDictionary[Any, Fields] = WeakKeyDictionary()
+_known: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
 _PAGE = 1_000
 _MAX_ROWS = 20_000  # rows of a foreign store that are read to find a field; with more it is not known
 _MAX_DEPTH = 16
@@ -120,35 +120,34 @@ class _NotKnownError(Exception):
     """The rows of a source cannot be listed."""
 
 
-def known_already(retriever: Any, wanted: Fields, config: RunnableConfig | None) -> bool:
+def known_already(retriever: Any, wanted: set[str], config: RunnableConfig | None) -> bool:
     """Whether all fields that are wanted were seen in earlier calls, so that no source need be read."""
     try:
-        seen = [_known.get(source, {}) for source in _sources(retriever, config, 0) if _is_remembered(source)]
+        sources = [source for source in _sources(retriever, config, 0) if _is_remembered(source)]
     except _NotKnownError:
         return True
-    return not lacking(wanted, {name: any(each.get(name) for each in seen) for each in seen for name in each})
+    return wanted <= set().union(*(_known.get(source, set()) for source in sources))
 
 
-def check_fields(retriever: Any, wanted: Fields, config: RunnableConfig | None = None) -> None:
+def check_fields(retriever: Any, wanted: set[str], config: RunnableConfig | None = None) -> None:
     """Refuse a filter on a field that no document has; the message lists the fields there are.
 
     It names none where the retriever has a filter that keeps the caller from some of the documents. Nothing is refused
     where the documents cannot be listed (a foreign store, a retriever that is a function), and where there are none.
     """
-    known: Fields = {}
+    known: set[str] = set()
     try:
         for source in list(_sources(retriever, config, 0)):
-            for name, many in _fields_of(source, lacking(wanted, known)).items():
-                known[name] = known.get(name, False) or many
-            if not lacking(wanted, known):
+            known |= _fields_of(source, wanted - known)
+            if wanted <= known:
                 return
     except _NotKnownError:
         return
     if known:
-        missing = lacking(wanted, known)
         own = own_filter(retriever, config)
+        missing = wanted - known
         raise unknown_field(
-            missing, known, listed=own is None or not missing.keys().isdisjoint(fields_of_filter(own))
+            missing, known, listed=own is None or not missing.isdisjoint(fields_of_filter(own))
         )
 
 
@@ -173,10 +172,10 @@ def _sources(retriever: Any, config: RunnableConfig | None, depth: int) -> Itera
         raise _NotKnownError
 
 
-def _fields_of(source: Any, wanted: Fields) -> Fields:
+def _fields_of(source: Any, wanted: set[str]) -> set[str]:
     """The fields of a source as remembered; read again if one that is wanted is not among them."""
-    remembered = _known.get(source, {}) if _is_remembered(source) else {}
-    if wanted and not lacking(wanted, remembered):
+    remembered = _known.get(source, set()) if _is_remembered(source) else set()
+    if wanted and wanted <= remembered:
         return remembered
     try:
         fields, complete = read_fields(_rows(source), wanted)
@@ -186,8 +185,7 @@ def _fields_of(source: Any, wanted: Fields) -> Fields:
         _log.debug("The fields of %s cannot be listed: %s", type(source).__name__, type(error).__name__)
         raise _NotKnownError from error
     if not complete:
-        names = {**remembered, **fields}
-        fields = {name: fields.get(name, False) or remembered.get(name, False) for name in names}
+        fields |= remembered
     if _is_remembered(source):
         _known[source] = fields
     return fields
