@@ -139,17 +139,12 @@ def check_citations(
 
 def _passage_texts(passages: Any) -> list[str]:
     """The passages' texts, whether given as strings or as documents."""
-    if isinstance(passages, (str, bytes)) or not isinstance(passages, Sequence):
+    rows = passages if isinstance(passages, Sequence) and not isinstance(passages, (str, bytes)) else [None]
+    texts: list[Any] = [getattr(passage, "page_content", passage) for passage in rows]
+    if not all(isinstance(text, str) for text in texts):
         raise InvalidInputError(
-            f"passages is a {type(passages).__name__}; give a list of strings or documents, in the order in "
-            "which the answer numbers them from 1."
+            "passages must be a list of strings or documents, in the order in which the answer numbers them from 1."
         )
-    texts: list[Any] = [getattr(passage, "page_content", passage) for passage in passages]
-    for number, text in enumerate(texts, start=1):
-        if not isinstance(text, str):
-            raise InvalidInputError(
-                f"passage {number} is a {type(text).__name__}; each must be a string or a document."
-            )
     return texts
 
 

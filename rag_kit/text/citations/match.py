@@ -103,18 +103,16 @@ class Source:
 def judge(statement: str, sources: Sequence[Source]) -> list[Verdict]:
     """Judge a statement, which has no marks, against each passage that it cites; several may support it together."""
     verdicts = [_judge_against(statement, source) for source in sources]
-    if len(sources) > 1 and not any(verdict.status == "supported" for verdict in verdicts):
-        quotes = [
-            source.text[verdict.start : verdict.end]
-            for source, verdict in zip(sources, verdicts, strict=True)
-        ]
-        reason, _ = _compare_words(tokens(statement), tokens(_MARK.sub("", "\n".join(quotes))))
-        if all(quotes) and reason == "covered":
-            return [
-                verdict._replace(reason=reason) if verdict.score >= _CONTRIBUTES else verdict
-                for verdict in verdicts
-            ]
-    return verdicts
+    if len(sources) < 2 or any(verdict.status == "supported" for verdict in verdicts):
+        return verdicts
+    quotes = [source.text[start:end] for source, (*_, start, end) in zip(sources, verdicts, strict=True)]
+    together, _ = _compare_words(tokens(statement), tokens(_MARK.sub("", "\n".join(quotes))))
+    if together != "covered" or not all(quotes):
+        return verdicts
+    return [
+        verdict._replace(reason=together) if verdict.score >= _CONTRIBUTES else verdict
+        for verdict in verdicts
+    ]
 
 
 def _judge_against(statement: str, source: Source) -> Verdict:

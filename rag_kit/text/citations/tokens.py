@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from itertools import islice
 from typing import NamedTuple
 
@@ -13,7 +14,6 @@ from rag_kit.text.segment import tagged_words
 _MAX_TOKENS = 1200
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _HAN_DIGITS = "〇零一二两三四五六七八九"
-_HAN_FACTORS = {"十": 10, "百": 100, "千": 1000, "万": 10_000, "亿": 100_000_000}
 _TOKEN = re.compile(
     rf"(?P<number>\d+(?:[.,]\d+)*)(?P<factor>[万亿]?)|(?P<han>[{_HAN}]+)|[%$€£¥]"
     rf"|[^\W\d_{_HAN}]+(?:['’][^\W\d_{_HAN}]+)*"
@@ -75,7 +75,7 @@ def _plain_number(digits: str, factor: str) -> str:
     """A number without separators of thousands, and ``1.5万`` as ``15000``."""
     digits = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", digits)
     try:
-        return f"{float(digits) * _HAN_FACTORS[factor]:.0f}" if factor else digits
+        return f"{float(digits) * unicodedata.numeric(factor):.0f}" if factor else digits
     except ValueError:  # 1.2.3, which counts nothing
         return digits
 
@@ -112,18 +112,15 @@ def _han_number(text: str) -> str:
         >>> _han_number("二十三"), _han_number("一九三三"), _han_number("四百"), _han_number("十")
         ('23', '1933', '400', '10')
     """
-    digits = {mark: value for value, mark in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}
-    if all(mark in digits for mark in text):
-        return "".join(str(digits[mark]) for mark in text)
+    values = [int(unicodedata.numeric(mark)) for mark in text]
+    if max(values) < 10:
+        return "".join(map(str, values))
     total = section = digit = 0
-    for mark in text:
-        factor = _HAN_FACTORS.get(mark, 1)
-        if mark in digits:
-            digit = digits[mark]
-        elif factor >= 10_000:
-            total = (total + section + digit or 1) * factor
-            section = digit = 0
+    for value in values:
+        if value < 10:
+            digit = value
+        elif value < 10_000:
+            section, digit = section + (digit or 1) * value, 0
         else:
-            section += (digit or 1) * factor
-            digit = 0
+            total, section, digit = (total + section + digit or 1) * value, 0, 0
     return str(total + section + digit)
