@@ -109,10 +109,10 @@ def _han_number(text: str) -> str:
     """``二十三`` as ``23``; digits one by one (一九三三) as they stand.
 
     Example:
-        >>> _han_number("二十三"), _han_number("一九三三"), _han_number("四百"), _han_number("十")
-        ('23', '1933', '400', '10')
+        >>> _han_number("二十三"), _han_number("一九三三"), _han_number("四百"), _han_number("两千")
+        ('23', '1933', '400', '2000')
     """
-    values = [int(unicodedata.numeric(mark)) for mark in text]
+    values = [int(unicodedata.numeric(mark, 2)) for mark in text]  # 两 has no value of its own there
     if max(values) < 10:
         return "".join(map(str, values))
     total = section = digit = 0
