@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-import re
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -296,30 +294,3 @@ class _Threads(Generic[T]):
 
     def _settle(self, number: int, value: T | None = None, error: Exception | None = None) -> None:
         self._outcomes[number] = _check_outcome(Outcome(self._names[number], value, error), self._on_error)
-
-
-_NUMBERS = re.compile(r"\d+(?:\.\d+)?")
-_MAX_LOGGED = 256
-_logged: set[tuple[str, str, str]] = set()
-
-
-def log_degraded(log: logging.Logger, name: str, note: str) -> None:
-    """Log a note about a degraded search as a warning once for each cause; then as debug lines.
-
-    The same cause is the same note of the same retriever, whatever numbers stand in it. The note on each document
-    is not touched by this.
-
-    Args:
-        log: The logger of the module.
-        name: Name of the retriever.
-        note: ``"degraded: ..."``.
-
-    Example:
-        >>> log_degraded(logging.getLogger("quiet"), "MultiQuery", "degraded: multi_query failed: TimeoutError")
-    """
-    cause = (log.name, name, _NUMBERS.sub("#", note))
-    level = logging.DEBUG if cause in _logged else logging.WARNING
-    if len(_logged) >= _MAX_LOGGED:
-        _logged.clear()
-    _logged.add(cause)
-    log.log(level, "%s: %s (this warning comes once; the notes of each document say it too)", name, note)

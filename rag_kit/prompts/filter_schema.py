@@ -1,7 +1,7 @@
 """The form in which a model states a search text, a metadata filter, an order and a limit.
 
 The form is lenient on purpose: each condition is checked by itself afterwards, so that one wrong field or value
-does not lose the others. Other shapes that models use for filters are read too.
+does not lose the others. The shapes of LangChain and of Mongo are read too.
 """
 
 from collections.abc import Mapping
@@ -14,12 +14,8 @@ from rag_kit.prompts.fields import Form, said
 MAX_DEPTH = 8
 UNREADABLE = "unreadable"
 """The operator of what is no condition; it is dropped, and noted, where conditions are checked."""
-_FIELD_KEYS = ("field", "attribute", "key", "name", "column", "metadata")
-_OPERATOR_KEYS = ("operator", "comparator", "op", "comparison")
-_VALUE_KEYS = ("value", "values", "val", "operand")
-_GROUP_KEYS = ("conditions", "arguments", "filters", "args", "clauses")
-_JOINS = {"and": "and", "or": "or", "not": "not", "all": "and", "any": "or", "none": "not", "must": "and",
-          "should": "or", "must_not": "not", "nor": "not"}  # fmt: skip
+_JOINS = ("and", "or", "not")
+_MAX_VALUES = 200
 
 Scalar = str | int | float | bool
 Value = Union[str, int, float, bool, list[Scalar], None]  # noqa: UP007 - read at run time
@@ -108,20 +104,25 @@ def read_filter(value: Any) -> dict[str, Any] | None:
         >>> read_filter("year > 2010")
         {'field': 'it is no form of a filter', 'operator': 'unreadable', 'value': 'year > 2010'}
     """
-    return _group("and", _read(value, 0))
+    parts = _read_group("and", value, 0)
+    return parts[0] if parts else None
 
 
 def _unreadable(value: Any, why: str) -> list[dict[str, Any]]:
     return [{"field": why, "operator": UNREADABLE, "value": str(value)[:60]}]
 
 
-def _group(join: str, parts: list[dict[str, Any]]) -> dict[str, Any] | None:
-    if not parts:
-        return None
-    return parts[0] if len(parts) == 1 and join != "not" else {"join": join, "conditions": parts}
+def _read_group(join: str, value: Any, depth: int) -> list[dict[str, Any]]:
+    """The parts of a group as one group; a part alone needs none."""
+    parts, join = _read(value, depth), join.lower().lstrip("$")
+    if not parts or (len(parts) == 1 and join != "not"):
+        return parts
+    # what joins nothing is mended, and noted, where conditions are checked
+    return [{"join": join[:20], "conditions": parts}]
 
 
 def _read(value: Any, depth: int) -> list[dict[str, Any]]:
+    """The conditions and groups in a filter of any shape; what is side by side is joined by the caller."""
     if depth > MAX_DEPTH:
         return _unreadable("a group", f"it is nested deeper than {MAX_DEPTH} levels")
     if isinstance(value, list):
@@ -129,44 +130,34 @@ def _read(value: Any, depth: int) -> list[dict[str, Any]]:
     if not isinstance(value, Mapping):
         empty = value is None or value == "" or isinstance(value, bool)
         return [] if empty else _unreadable(value, "it is no form of a filter")
-    field, operator = _first(value, _FIELD_KEYS), _first(value, _OPERATOR_KEYS)
-    inner = next((value[key] for key in _GROUP_KEYS if isinstance(value.get(key), (list, Mapping))), None)
-    if inner is not None and not isinstance(field, str):
-        join = str(value.get("join") or operator or "and").lower().lstrip("$")
-        # what joins nothing is mended, and noted, where conditions are checked
-        group = _group(_JOINS.get(join, join[:20]), _read(inner, depth + 1))
-        return [group] if group else []
-    if isinstance(field, str) and (operator is not None or any(key in value for key in _VALUE_KEYS)):
-        operand = _operand(_first(value, _VALUE_KEYS))
-        return [{"field": field, "operator": str(operator or "eq"), "value": operand}]
-    return [part for name, operand in value.items() for part in _mongo_conditions(str(name), operand, depth)]
+    field, parts = value.get("field", value.get("attribute")), value.get("conditions", value.get("arguments"))
+    operator = value.get("operator", value.get("comparator"))
+    if isinstance(parts, (list, Mapping)) and not isinstance(field, str):
+        return _read_group(str(value.get("join") or operator or "and"), parts, depth + 1)
+    if isinstance(field, str) and (operator is not None or "value" in value):
+        return [_condition(field, operator or "eq", value.get("value"))]
+    return [part for name, operand in value.items() for part in _read_entry(str(name), operand, depth)]
 
 
-def _mongo_conditions(name: str, operand: Any, depth: int) -> list[dict[str, Any]]:
+def _read_entry(name: str, operand: Any, depth: int) -> list[dict[str, Any]]:
     """The conditions of an entry ``name: operand``: "$and" with a group, a field with operators or with its value."""
-    join = _JOINS.get(name.lower().lstrip("$")) if isinstance(operand, (list, Mapping)) else None
-    if join is not None:
-        group = _group(join, _read(operand, depth + 1))
-        return [group] if group else []
-    if isinstance(operand, Mapping) and not {"date", "type"} & operand.keys():
-        return [
-            {"field": name, "operator": str(operator), "value": _operand(inner)}
-            for operator, inner in operand.items()
-        ]
-    several = isinstance(operand, list) and len(operand) > 1
-    return [{"field": name, "operator": "in" if several else "eq", "value": _operand(operand)}]
+    if name.lower().lstrip("$") in _JOINS and isinstance(operand, (list, Mapping)):
+        return _read_group(name, operand, depth + 1)
+    if isinstance(operand, Mapping) and "date" not in operand:
+        return [_condition(name, operator, inner) for operator, inner in operand.items()]
+    return [_condition(name, "in" if isinstance(operand, list) and len(operand) > 1 else "eq", operand)]
 
 
-def _operand(value: Any) -> Any:
-    """A plain value: dates come as objects from some models."""
-    if isinstance(value, Mapping):
-        inner = _first(value, ("date", "datetime", "value", "year"))
-        value = "" if inner is None or isinstance(inner, Mapping) else inner
+def _condition(field: str, operator: Any, value: Any) -> dict[str, Any]:
+    """A condition on a plain value or a list of them."""
     if isinstance(value, list):
-        plain = [_operand(item) if isinstance(item, Mapping) else item for item in value[:200]]
-        return [item for item in plain if isinstance(item, Scalar)]
+        plain = [item for item in map(_plain_value, value[:_MAX_VALUES]) if isinstance(item, Scalar)]
+        return {"field": field, "operator": str(operator), "value": plain}
+    return {"field": field, "operator": str(operator), "value": _plain_value(value)}
+
+
+def _plain_value(value: Any) -> Any:
+    """A scalar or None; dates come as objects from some models."""
+    if isinstance(value, Mapping):
+        value = value.get("date", "")
     return value if isinstance(value, Scalar) or value is None else str(value)
-
-
-def _first(value: Mapping[Any, Any], keys: tuple[str, ...]) -> Any:
-    return next((value[key] for key in keys if key in value), None)

@@ -138,7 +138,6 @@ def test_row_12_dates_and_strings_for_numbers_are_read() -> None:
         {"$and": [{"year": {"$gte": 2010}}, {"mesh": {"$contains": "Stroke"}}]},
         [{"attribute": "year", "comparator": "gte", "value": 2010}, c("mesh", "contains", "Stroke")],
         {"operator": "and", "arguments": [c("year", "gte", 2010), c("mesh", "contain", "Stroke")]},
-        {"must": [c("year", "gte", 2010), c("mesh", "contain", "Stroke")]},
     ],
 )
 def test_other_shapes_of_filters(where: Any) -> None:
