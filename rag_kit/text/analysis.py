@@ -52,6 +52,7 @@ class _Terms(dict[str, tuple[str, ...]]):
         return terms
 
     def _analyse(self, word: str) -> list[str]:
+        """The terms of a run that may be joined by dots, hyphens, apostrophes or underscores."""
         if word.isalpha():
             return self._plain_terms(word)
         word = word.replace(",", "")
@@ -70,6 +71,7 @@ class _Terms(dict[str, tuple[str, ...]]):
         return terms
 
     def _plain_terms(self, word: str) -> list[str]:
+        """A word without joins, stemmed; nothing for a stop word."""
         word = word.removesuffix("'s").replace("'", "")[:_MAX_TERM]
         if not word or word in self._stops:
             return []
@@ -218,6 +220,7 @@ class Analyzer(StoredAnalyzer):
         return terms
 
     def _chinese_terms(self, run: str) -> list[str]:
+        """The characters of a run, its pairs, and its words of three characters or more."""
         if len(run) == 1:
             terms = [run]
         else:

@@ -81,6 +81,7 @@ def _plain_number(digits: str, factor: str) -> str:
 
 
 def _latin_token(word: str) -> Token:
+    """A word by its stem, or a number in words by its digits; "one" counts nothing."""
     key = fold(word)
     if key in _NUMBERS:
         return Token(key) if key == "one" else _number(_NUMBERS[key])

@@ -114,28 +114,18 @@ def collect(question: Question, passages: Sequence[PassageText]) -> list[Candida
     whole = [set(title) for title in titles]
     for row in rows:
         whole[row.place] |= row.matched
-    count = Counter(key for row in rows for key in row.matched)
-    weight = {
-        term.key: term.salience
-        * math.log1p((len(rows) + 1) / (count[term.key] + 0.5))  # rare ones count more
-        for term in question.terms
-    }
-    total = sum(weight.values()) or 1.0
-
-    def share(some: Iterable[str]) -> float:
-        return sum(weight[key] for key in some) / total
-
-    candidates = []
+    weights = _rarity_weights(question, rows)
     last: dict[int, list[Span]] = {}
+    candidates = []
     for order, row in enumerate(rows):
         title, rest = titles[row.place], keys - titles[row.place]
         near = row.matched.union(title, _terms_beside(rows, order), keys & set(terms(row.header)))
         features = Features(
-            share(row.matched),
-            share(row.matched & rest) / (share(rest) or 1.0),
-            share(near),
-            share(_scattered_terms(keys - row.matched, row.terms)),
-            share(whole[row.place]),
+            _share(weights, row.matched),
+            _share(weights, row.matched & rest) / (_share(weights, rest) or 1.0),
+            _share(weights, near),
+            _share(weights, _scattered_terms(keys - row.matched, row.terms)),
+            _share(weights, whole[row.place]),
             1 / (1 + row.place),
             float(order == 0 or rows[order - 1].place != row.place),
             float(offers(question.kind, row.text, question.text)),
@@ -148,6 +138,21 @@ def collect(question: Question, passages: Sequence[PassageText]) -> list[Candida
             Candidate(row.text, number, row.place, order, row.matched, near, features, score, row.header)
         )
     return candidates
+
+
+def _rarity_weights(question: Question, rows: Sequence[_Row]) -> dict[str, float]:
+    """Weight of each term, together 1: its salience times its rarity among the sentences."""
+    count = Counter(key for row in rows for key in row.matched)
+    weights = {
+        term.key: term.salience * math.log1p((len(rows) + 1) / (count[term.key] + 0.5))
+        for term in question.terms
+    }
+    total = sum(weights.values()) or 1.0
+    return {key: weight / total for key, weight in weights.items()}
+
+
+def _share(weights: Mapping[str, float], keys: Iterable[str]) -> float:
+    return sum(weights[key] for key in keys)
 
 
 def choose(question: Question, candidates: Sequence[Candidate], count: int = 2) -> list[Candidate]:
@@ -190,7 +195,7 @@ def without_distraction(picked: Sequence[Candidate]) -> list[Candidate]:
 
 def weight_of(question: Question, keys: Iterable[str]) -> float:
     """Share of the question's weight that these of its terms hold."""
-    return sum(question.weights[key] for key in keys)
+    return _share(question.weights, keys)
 
 
 def found_names(question: Question, passages: Sequence[PassageText]) -> float:

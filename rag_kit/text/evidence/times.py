@@ -88,9 +88,7 @@ class TimeFit(NamedTuple):
     """How well the times of a sentence fit those of a question, each from 0 to 1."""
 
     edges: float = 0.0  # share of the question's start and end that the sentence names
-    overlap: float = (
-        0.0  # best intersection over union, or 0.7 where a longer span holds the whole of the question's
-    )
+    overlap: float = 0.0  # best intersection over union; 0.7 where a longer span holds the question's
     recent: float = 0.0  # how closely its latest start precedes the question's: what began last still holds
 
 
@@ -111,6 +109,7 @@ def fit_in_time(asked: Sequence[Span], named: Sequence[Span]) -> TimeFit:
 
 
 def _edges(question: Span, named: Sequence[Span]) -> float:
+    """Whether the first and the last year of a question's span begin or end a named one: 0, 0.5 or 1."""
     last = int(question.end - 1e-6)
     starts = any(int(span.start) == int(question.start) for span in named)
     ends = any(int(span.end - 1e-6) == last or int(span.start) == last for span in named)
@@ -124,6 +123,7 @@ def _overlap(question: Span, span: Span) -> float:
 
 
 def _recent(question: Span, span: Span) -> float:
+    """Less for each year by which a span begins before the question's, and half where it ended before."""
     gap = question.start - span.start
     if gap <= 0:
         return float(gap > question.start - question.end)
