@@ -12,10 +12,9 @@ from pydantic import BaseModel
 
 from rag_kit.prompts.rendering import unescape_tags
 
-from .json_schema import UnreadableError
 from .json_text import MAX_TEXT, is_truncated, json_values
 from .replies import refusal_of, split_reply, without_thinking, written_text
-from .schema import Target
+from .schema import Target, UnreadableError
 
 _MAX_PLAIN = 1000
 _NOTHING = "there is no JSON object in it"

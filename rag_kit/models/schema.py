@@ -1,13 +1,14 @@
-"""The form an answer must have: a Pydantic class or an inline JSON schema, seen in one way."""
+"""The form an answer must have: a Pydantic class or a JSON schema, seen in one way, and what fits it."""
 
 from __future__ import annotations
 
 import copy
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -16,14 +17,27 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.prompts.fields import for_model
 from rag_kit.prompts.json_schema import schema_problem
 
-from .json_schema import UnreadableError, validate_json
-
 _TRUE = frozenset({"yes", "true", "y", "是", "对", "相关", "正确", "真"})
 _FALSE = frozenset({"no", "false", "n", "否", "不", "不是", "不对", "不相关", "错误", "假"})
 _WRAPPERS = frozenset(
     {"arguments", "parameters", "properties", "result", "output", "answer", "response", "data"}
 )
+_MAX_PROBLEMS = 5
 _NOT_VALUES = frozenset({"error", "errors", "message", "refusal", "type", "detail"})
+
+
+class UnreadableError(ValueError):
+    """An answer holds no value that fits; the message says where and what was expected.
+
+    Attributes:
+        truncated: It is JSON that breaks off.
+        refused: The model declined to answer.
+    """
+
+    def __init__(self, problem: str, *, truncated: bool = False, refused: bool = False) -> None:
+        super().__init__(problem)
+        self.truncated = truncated
+        self.refused = refused
 
 
 class Target:
@@ -73,7 +87,7 @@ class Target:
         self.required = [name for name in self.json_schema.get("required", []) if name in self.fields]
         needed = self.required or list(self.fields)
         self.only_field = needed[0] if len(needed) == 1 else None
-        self._plain_names = {_plain(name): name for name in self.fields}
+        self._names_by_key = {_name_key(name): name for name in self.fields}
 
     @property
     def native(self) -> Any:
@@ -119,7 +133,7 @@ class Target:
         problem: UnreadableError | None = None
         for reading in self._readings(value):
             try:
-                return self._validate({name: self._loosen(name, item) for name, item in reading.items()})
+                return self._validate({name: self._convert(name, item) for name, item in reading.items()})
             except UnreadableError as error:
                 problem = problem or error
         raise problem or UnreadableError(
@@ -133,8 +147,8 @@ class Target:
             value = value if only is not None and self.kinds[only] == "strings" else value[0]
         if not isinstance(value, dict):
             return [{only: value}] if only is not None and isinstance(value, list | str) else []
-        wrappers = _WRAPPERS | {_plain(self.name)}
-        inner = [item for key, item in value.items() if isinstance(item, dict) and _plain(key) in wrappers]
+        wrappers = _WRAPPERS | {_name_key(self.name)}
+        inner = [item for key, item in value.items() if isinstance(item, dict) and _name_key(key) in wrappers]
         readings = [self._with_known_names(item) for item in (value, *inner)]
         if only is not None and len(value) == 1:
             ((key, item),) = value.items()
@@ -144,22 +158,26 @@ class Target:
 
     def _with_known_names(self, value: dict[Any, Any]) -> dict[str, Any]:
         """An object with the schema's own names; others are left out, unless a JSON schema allows them."""
-        names = self._plain_names
-        known = {names[_plain(key)]: item for key, item in value.items() if _plain(key) in names}
+        names = self._names_by_key
+        known = {names[_name_key(key)]: item for key, item in value.items() if _name_key(key) in names}
         if self.model is None and self.json_schema.get("additionalProperties", True) is not False:
-            known.update({str(key): item for key, item in value.items() if _plain(key) not in names})
+            known.update({str(key): item for key, item in value.items() if _name_key(key) not in names})
         return known
 
-    def _loosen(self, name: str, value: Any) -> Any:
+    def _convert(self, name: str, value: Any) -> Any:
         """A value in the type of its field, where a model wrote it in another."""
         kind = self.kinds.get(name)
         if kind == "strings":
             if isinstance(value, str):
                 value = [line.strip(" -*\t") for line in value.splitlines()]
             items = [] if value is None else value
-            return [item for item in map(_bare, items) if item != ""] if isinstance(items, list) else value
+            return (
+                [item for item in map(_single_string, items) if item != ""]
+                if isinstance(items, list)
+                else value
+            )
         if kind == "string" and isinstance(value, dict | list):
-            return _bare(value[0] if isinstance(value, list) and len(value) == 1 else value)
+            return _single_string(value[0] if isinstance(value, list) and len(value) == 1 else value)
         if isinstance(value, str) and kind == "boolean":
             word = value.strip().strip("。.！!*\"'").lower()
             return True if word in _TRUE else False if word in _FALSE else value
@@ -170,14 +188,33 @@ class Target:
 
     def _validate(self, value: dict[str, Any]) -> Any:
         if self.model is None:
-            return validate_json(value, self.json_schema)
-        try:
-            return self.model.model_validate(value)
-        except ValidationError as error:
-            problems = [(".".join(map(str, item["loc"])), item["msg"]) for item in error.errors()[:5]]
-            raise UnreadableError(
-                "; ".join(f"{place or self.name}: {text}" for place, text in problems)
-            ) from None
+            problems = _json_problems(value, self.json_schema)
+            result: Any = value
+        else:
+            problems = []
+            try:
+                result = self.model.model_validate(value)
+            except ValidationError as error:
+                problems = [
+                    (item["loc"] or (self.name,), item["msg"]) for item in error.errors()[:_MAX_PROBLEMS]
+                ]
+        if problems:
+            places = ((".".join(map(str, place)), text) for place, text in problems)
+            raise UnreadableError("; ".join(f"{place}: {text}" if place else text for place, text in places))
+        return result
+
+
+def _json_problems(value: Any, schema: Mapping[str, Any]) -> list[tuple[Iterable[Any], str]]:
+    """Path and message of each place where a plain value does not fit a JSON schema."""
+    from jsonschema import Draft202012Validator  # 0.13 s, needed for schemas that are no classes alone
+    from referencing import Registry
+
+    # a registry that knows no other schema, so that no reference is fetched from the network
+    errors = Draft202012Validator(schema, registry=Registry()).iter_errors(value)
+    try:
+        return [(error.absolute_path, error.message) for error in islice(errors, _MAX_PROBLEMS)]
+    except RecursionError:
+        raise UnreadableError("nested too deeply") from None
 
 
 _target_of_class = lru_cache(maxsize=256)(Target)
@@ -196,14 +233,45 @@ def target_of(
     return Target(schema, language)
 
 
-def _plain(name: Any) -> str:
+def _name_key(name: Any) -> str:
     """A field's name without case, blanks and dashes."""
     return re.sub(r"[\s_-]+", "", str(name)).lower()
 
 
-def _bare(item: Any) -> Any:
+def _single_string(item: Any) -> Any:
     """The one string in a one-key object, as in ``{"query": "..."}`` for a plain string."""
     if isinstance(item, dict):
         strings = [value for value in item.values() if isinstance(value, str)]
         item = strings[0] if len(strings) == 1 else item
     return item.strip() if isinstance(item, str) else item
+
+
+def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The schema as OpenAI's strict mode wants it: every field required, no others allowed, no defaults.
+
+    Returns:
+        A changed copy, or None where an object is open by design, which strict mode cannot express.
+
+    Example:
+        >>> strict_schema({"type": "object", "properties": {"a": {"type": "string", "default": ""}}})["required"]
+        ['a']
+    """
+    node = copy.deepcopy(dict(schema))
+    return node if _make_strict(node) else None
+
+
+def _make_strict(node: Any) -> bool:
+    """Change a part of a schema; whether strict mode can express it."""
+    if isinstance(node, list):
+        return all(map(_make_strict, node))
+    if not isinstance(node, dict):
+        return True
+    node.pop("default", None)
+    if node.get("type") == "object" or "properties" in node:
+        if not node.get("properties") or node.get("additionalProperties") not in (None, False):
+            return False
+        node["additionalProperties"] = False
+        node["required"] = list(node["properties"])
+    below = [node[key] for key in ("items", "anyOf", "allOf", "oneOf") if key in node]
+    below += [child for key in ("properties", "$defs") for child in node.get(key, {}).values()]
+    return all(map(_make_strict, below))

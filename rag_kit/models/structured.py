@@ -23,11 +23,10 @@ from rag_kit.prompts.library import FOLDER_VARIABLE
 
 from .calls import Limits, ModelCall, ask, ask_for_value, format_prompt
 from .failures import Failure, classify
-from .json_schema import UnreadableError, strict_schema
 from .parsing import read_reply
 from .replies import text_of, written_text
 from .runnables import METHODS, first_method, remember_method
-from .schema import Target, target_of
+from .schema import Target, UnreadableError, strict_schema, target_of
 
 logger = logging.getLogger(__name__)
 

@@ -25,8 +25,7 @@ from rag_kit.concurrency.steps import Logic, Step, arun, run
 from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError, RagKitError
 from rag_kit.models import astructured_call, atext_call, structured_call, text_call
 from rag_kit.models.identity import call_key
-from rag_kit.models.json_schema import UnreadableError
-from rag_kit.models.schema import target_of
+from rag_kit.models.schema import UnreadableError, target_of
 from rag_kit.prompts import load_prompt
 from rag_kit.prompts.format import LANGUAGES
 from rag_kit.retrieval.base import Request

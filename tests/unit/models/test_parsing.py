@@ -9,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from rag_kit.models.json_schema import UnreadableError
 from rag_kit.models.json_text import is_truncated, json_values
 from rag_kit.models.parsing import parse_text
 from rag_kit.models.replies import without_thinking
-from rag_kit.models.schema import Target
+from rag_kit.models.schema import Target, UnreadableError
 from rag_kit.prompts.grading import Grade
 from rag_kit.prompts.schemas import Passages, Queries, Query
 
