@@ -264,7 +264,7 @@ async def ask_for_value(call: ModelCall, messages: list[Any]) -> Any:
     return reply
 
 
-async def _text(call: ModelCall) -> str:
+async def _ask_for_text(call: ModelCall) -> str:
     message = await ask_for_value(call, await format_prompt())
     if refusal := refusal_of(message):
         raise ModelOutputError(f"The model refused to answer: {call.without_secrets(refusal)}")
@@ -307,7 +307,7 @@ def text_call(
         'Hello.'
     """
     call = ModelCall(model, prompt, values, config, **limits)
-    return call.run(partial(_text, call))
+    return call.run(partial(_ask_for_text, call))
 
 
 async def atext_call(
@@ -320,4 +320,4 @@ async def atext_call(
 ) -> str:
     """``text_call`` without blocking; a cancelled task stops at once and is never retried."""
     call = ModelCall(model, prompt, values, config, **limits)
-    return await call.arun(partial(_text, call))
+    return await call.arun(partial(_ask_for_text, call))

@@ -45,35 +45,35 @@ def _clients(base_url: str | None, proxy: str | None) -> dict[str, Any]:
 def _watch(response: httpx2.Response) -> None:
     """Have a stream of events read through a check of its end."""
     if _is_stream(response):
-        response.iter_bytes = partial(_checked, response, response.iter_bytes)  # type: ignore[method-assign]
+        response.iter_bytes = partial(_check_end, response, response.iter_bytes)  # type: ignore[method-assign]
 
 
 async def _awatch(response: httpx2.Response) -> None:
     if _is_stream(response):
-        response.aiter_bytes = partial(_achecked, response, response.aiter_bytes)  # type: ignore[method-assign]
+        response.aiter_bytes = partial(_acheck_end, response, response.aiter_bytes)  # type: ignore[method-assign]
 
 
 def _is_stream(response: httpx2.Response) -> bool:
     return response.is_success and "event-stream" in response.headers.get("content-type", "")
 
 
-def _checked(response: httpx2.Response, read: Any, *args: Any) -> Iterator[bytes]:
+def _check_end(response: httpx2.Response, read: Any, *args: Any) -> Iterator[bytes]:
     tail = b"\n"
     for piece in read(*args):
-        tail = _tail(tail, piece)
+        tail = _end_of_stream(tail, piece)
         yield piece
     _require_end(response, tail)
 
 
-async def _achecked(response: httpx2.Response, read: Any, *args: Any) -> AsyncGenerator[bytes]:
+async def _acheck_end(response: httpx2.Response, read: Any, *args: Any) -> AsyncGenerator[bytes]:
     tail = b"\n"
     async for piece in read(*args):
-        tail = _tail(tail, piece)
+        tail = _end_of_stream(tail, piece)
         yield piece
     _require_end(response, tail)
 
 
-def _tail(tail: bytes, piece: bytes) -> bytes:
+def _end_of_stream(tail: bytes, piece: bytes) -> bytes:
     """What of the text so far may hold the beginning of an end mark; the mark itself, once it came."""
     text = tail + piece
     mark = _END_MARK.search(text)

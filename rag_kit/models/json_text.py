@@ -64,18 +64,18 @@ def json_values(text: str) -> Iterator[Any]:
                 return
     fenced = [match.group(2).strip() for match in _FENCE.finditer(text)]
     for block in reversed(fenced):
-        yield from reversed(_embedded(block)[0])
-    yield from reversed(_embedded(_FENCE.sub("\n", text))[0])
+        yield from reversed(_find_values(block)[0])
+    yield from reversed(_find_values(_FENCE.sub("\n", text))[0])
 
 
 def is_truncated(text: str) -> bool:
     """Whether the text ends in JSON that breaks off (behind a fence or a preamble, too)."""
-    return _embedded(text[:MAX_TEXT])[1]
+    return _find_values(text[:MAX_TEXT])[1]
 
 
-def _embedded(text: str) -> tuple[list[Any], bool]:
+def _find_values(text: str) -> tuple[list[Any], bool]:
     """The values in a text, and whether the last one breaks off; parts of a broken value don't count."""
-    found: list[Any] = []
+    values: list[Any] = []
     position = 0
     for _ in range(_MAX_STARTS):
         match = _START.search(text, position)
@@ -84,25 +84,25 @@ def _embedded(text: str) -> tuple[list[Any], bool]:
         try:
             value = _read(text, match.start())
         except TruncatedError:
-            return found, True
+            return values, True
         except (ValueError, RecursionError):
             position = match.start() + 1
             continue
-        found.append(value[0])
+        values.append(value[0])
         position = value[1]
-    return found, False
+    return values, False
 
 
 def _read(text: str, start: int) -> tuple[Any, int]:
     try:
         value, end = _DECODER.raw_decode(text, start)
     except (ValueError, RecursionError):
-        strict, end = _strict(text, start)
+        strict, end = _to_strict_json(text, start)
         value = _DECODER.decode(strict)
     return value, end
 
 
-def _strict(text: str, start: int) -> tuple[str, int]:
+def _to_strict_json(text: str, start: int) -> tuple[str, int]:
     """Rewrite the value that starts here as strict JSON; (JSON text, end position).
 
     Raises:
@@ -115,7 +115,7 @@ def _strict(text: str, start: int) -> tuple[str, int]:
     while i < len(text):
         c = _PUNCTUATION.get(text[i], text[i])
         if c in _QUOTES:
-            string, i = _string(text, i)
+            string, i = _read_string(text, i)
             out.append(string)
             continue
         if c in _OPEN:
@@ -144,7 +144,7 @@ def _strict(text: str, start: int) -> tuple[str, int]:
     raise TruncatedError("the JSON breaks off")
 
 
-def _string(text: str, start: int) -> tuple[str, int]:
+def _read_string(text: str, start: int) -> tuple[str, int]:
     """Read a string whose closing quote may be of another kind, or whose inner quotes are not escaped."""
     closing = _QUOTES[text[start]]
     i = start + 1
@@ -153,7 +153,7 @@ def _string(text: str, start: int) -> tuple[str, int]:
             i += 2
             continue
         if text[i] in closing and _ends_string(text, i + 1):
-            return _quoted(text[start + 1 : i]), i + 1
+            return _quote_json(text[start + 1 : i]), i + 1
         i += 1
     raise TruncatedError("a string breaks off")
 
@@ -164,7 +164,7 @@ def _ends_string(text: str, after: int) -> bool:
     return not rest or rest[0] in ",:}]，：｝］】、" or rest.startswith("//")
 
 
-def _quoted(raw: str) -> str:
+def _quote_json(raw: str) -> str:
     try:
         return json.dumps(json.loads('"' + re.sub(r'(?<!\\)"', r"\"", raw) + '"', strict=False))
     except ValueError:

@@ -67,7 +67,7 @@ def parse_text(text: str, target: Target, *, lines: bool = True) -> Any:
         # Some servers put the answer itself behind an opening tag that is never closed.
         raise UnreadableError("the answer is empty")
     try:
-        return _first_fitting(_values(text, body, target), target)
+        return _first_fitting(_candidate_values(text, body, target), target)
     except UnreadableError as error:
         problem = error
     if _REFUSAL.match(body):
@@ -75,22 +75,26 @@ def parse_text(text: str, target: Target, *, lines: bool = True) -> Any:
     if is_truncated(body):
         raise UnreadableError("the JSON breaks off before its end", truncated=True)
     is_prose = str(problem) == _NOTHING and not body.lstrip("`\n ").startswith(("{", "[", "｛", "json"))
-    if is_prose and (name := target.only_field) is not None and (plain := _plain(body, target, name, lines)):
+    if (
+        is_prose
+        and (name := target.only_field) is not None
+        and (plain := _read_plain_value(body, target, name, lines))
+    ):
         return target.accept({name: plain})
     raise problem
 
 
-def _values(text: str, body: str, target: Target) -> Iterator[Any]:
+def _candidate_values(text: str, body: str, target: Target) -> Iterator[Any]:
     """What a text may hold, the likeliest first: an order of passages, JSON, tags."""
-    if (chain := _chain(body, target)) is not None:
-        yield chain
+    if (ranking := _read_ranking(body, target)) is not None:
+        yield ranking
     if text.lstrip()[:1] in ("{", "["):  # most replies are JSON and nothing else
         with suppress(ValueError, RecursionError):
             yield json.loads(text)
     for source in dict.fromkeys((text.strip(), body)):
         if source is body or source.startswith(("{", "[", "｛")):
             yield from json_values(source)
-    if tagged := _tagged(body, target):
+    if tagged := _read_tags(body, target):
         yield tagged
 
 
@@ -125,32 +129,32 @@ def read_reply(reply: Any, target: Target, *, lines: bool = False) -> Any:
     raise UnreadableError("the answer is empty")
 
 
-def _chain(text: str, target: Target) -> dict[str, list[int]] | None:
+def _read_ranking(text: str, target: Target) -> dict[str, list[int]] | None:
     """``[2] > [1] > [3]`` for a list of numbers; read as JSON it would be three lists of one."""
     name = target.only_field
     if name is None or "{" in text or target.fields[name].get("items", {}).get("type") != "integer":
         return None
-    found = list(_CHAIN.finditer(text))
-    return {name: [int(number) for number in re.findall(r"\d+", found[-1][0])]} if found else None
+    rankings = list(_CHAIN.finditer(text))
+    return {name: [int(number) for number in re.findall(r"\d+", rankings[-1][0])]} if rankings else None
 
 
-def _tagged(text: str, target: Target) -> dict[str, Any]:
+def _read_tags(text: str, target: Target) -> dict[str, Any]:
     """``<query>...</query>``; a list field takes its own tag with lines, or its singular several times."""
     fields: dict[str, Any] = {}
     for name in target.fields:
-        parts = _between(text, name)
+        parts = _tag_contents(text, name)
         if target.kinds[name] == "strings":
             single = name[:-3] + "y" if name.endswith("ies") else name.removesuffix("s")
-            items = _between(text, single) if single != name else []
+            items = _tag_contents(text, single) if single != name else []
             whole = "\n".join(parts)
-            if items := items or _listed(whole) or [line for line in whole.splitlines() if line]:
+            if items := items or _marked_lines(whole) or [line for line in whole.splitlines() if line]:
                 fields[name] = items
         elif parts:
             fields[name] = parts[-1]
     return fields if all(name in fields for name in target.required) else {}
 
 
-def _between(text: str, tag: str) -> list[str]:
+def _tag_contents(text: str, tag: str) -> list[str]:
     """The text of each element of that name."""
     parts: list[str] = []
     start: int | None = None
@@ -163,11 +167,11 @@ def _between(text: str, tag: str) -> list[str]:
     return parts
 
 
-def _plain(text: str, target: Target, name: str, lines: bool) -> Any:
+def _read_plain_value(text: str, target: Target, name: str, lines: bool) -> Any:
     """The value of the only field, written without JSON or tags; None or nothing where there is none."""
     kind = target.kinds[name]
     if kind == "strings":
-        items = _listed(text) or (_unmarked(text) if lines else [])
+        items = _marked_lines(text) or (_unmarked_lines(text) if lines else [])
         if not items and lines and name == "passages" and not _CHATTER.match(text):
             items = [text]  # asked for a passage, many models just write it
         return items
@@ -177,26 +181,26 @@ def _plain(text: str, target: Target, name: str, lines: bool) -> Any:
         rest = [line for line in text.splitlines() if line.strip()]
         if len(rest) > 1 and _is_preamble(rest[0]):
             rest = rest[1:]
-        value = _unquoted(_LABEL.sub("", "\n".join(rest), count=1))
+        value = _strip_quotes(_LABEL.sub("", "\n".join(rest), count=1))
         return value if len(rest) == 1 and len(value) <= _MAX_PLAIN and not _CHATTER.match(value) else None
     return None
 
 
-def _listed(text: str) -> list[str]:
+def _marked_lines(text: str) -> list[str]:
     """The numbered or bulleted lines, without their marks."""
     marked = ((line, _MARK.match(line)) for line in text.splitlines())
-    items = (_unquoted(line[mark.end() :]) for line, mark in marked if mark)
+    items = (_strip_quotes(line[mark.end() :]) for line, mark in marked if mark)
     return [item for item in items if item]
 
 
-def _unmarked(text: str) -> list[str]:
+def _unmarked_lines(text: str) -> list[str]:
     """One entry a line, without a preamble and without closing remarks after a blank line."""
     block: list[str] = []
     for line in map(str.strip, text.splitlines()):
         if not line and len(block) > 1:
             break
         if line and (block or not _is_preamble(line)):
-            block.append(_unquoted(line.rstrip(",，;；")))
+            block.append(_strip_quotes(line.rstrip(",，;；")))
     # A single unmarked line may as well be a remark; only several are a list.
     return [line for line in block if line] if len(block) > 1 else []
 
@@ -205,7 +209,7 @@ def _is_preamble(line: str) -> bool:
     return line.rstrip("*").endswith((":", "：")) or bool(_CHATTER.match(line.strip()))
 
 
-def _unquoted(text: str) -> str:
+def _strip_quotes(text: str) -> str:
     text = text.strip()
     for mark in ("**", "__"):
         if text.startswith(mark) and text.endswith(mark) and len(text) > 2 * len(mark):

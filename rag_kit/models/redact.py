@@ -35,18 +35,20 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
 
 def secrets_of(model: Any) -> list[str]:
     """The secret values of a model, also of one inside ``bind``: ``SecretStr`` fields, and values of headers."""
-    found: list[Any] = []
+    values: list[Any] = []
     for part in parts_of(model):
         fields = vars(part)
-        found += [value.get_secret_value() for value in fields.values() if hasattr(value, "get_secret_value")]
+        values += [
+            value.get_secret_value() for value in fields.values() if hasattr(value, "get_secret_value")
+        ]
         bound = fields.get("kwargs")
         for holder in (fields, bound if isinstance(bound, dict) else {}):
             for name in _HEADERS:
                 headers = holder.get(name)
                 for key, value in headers.items() if isinstance(headers, Mapping) else ():
                     if isinstance(value, str) and str(key).lower() not in _OPEN_HEADERS:
-                        found += [value, value.rpartition(" ")[2]]  # "Bearer KEY"
-    return [value for value in found if isinstance(value, str) and len(value) >= MIN_SECRET]
+                        values += [value, value.rpartition(" ")[2]]  # "Bearer KEY"
+    return [value for value in values if isinstance(value, str) and len(value) >= MIN_SECRET]
 
 
 def short(text: str, secrets: Iterable[str] = ()) -> str:

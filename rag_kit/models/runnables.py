@@ -41,20 +41,20 @@ _SEARCHED = (
     "underlying_embeddings",
 )
 _ASYNC_CLIENTS = ("root_async_client", "async_client", "_async_client")
-_MAX_KEPT = 256
-_DEEPEST = 8
+_MAX_REMEMBERED = 256
+_MAX_DEPTH = 8
 _first_method: dict[tuple[str, str, str] | None, int] = {}
 
 
 def parts_of(value: object, names: tuple[str, ...] = INSIDE, depth: int = 0) -> Iterator[Any]:
     """A Runnable and the parts that it calls, found by the names of attributes."""
-    if depth > _DEEPEST:
+    if depth > _MAX_DEPTH:
         return
     if isinstance(value, Mapping):
         value = list(value.values())
     if isinstance(value, (list, tuple)):
-        for each in value:
-            yield from parts_of(each, names, depth + 1)
+        for item in value:
+            yield from parts_of(item, names, depth + 1)
     elif hasattr(value, "__dict__"):
         yield value
         fields = vars(value)
@@ -65,18 +65,18 @@ def parts_of(value: object, names: tuple[str, ...] = INSIDE, depth: int = 0) -> 
 
 def connections_of(value: object) -> list[object]:
     """The asynchronous HTTP clients inside a Runnable or model, each once; LangChain's OpenAI models may share one."""
-    found: dict[int, object] = {}
+    connections: dict[int, object] = {}
     for part in parts_of(value, _SEARCHED):
         clients = (getattr(part, name, None) for name in _attributes(part.__class__, _ASYNC_CLIENTS))
-        client = next((each for each in clients if each is not None), None)
+        client = next((candidate for candidate in clients if candidate is not None), None)
         while (inner := getattr(client, "_client", None)) is not None:
             client = inner
         if client is not None:
-            found[id(client)] = client
-    return list(found.values())
+            connections[id(client)] = client
+    return list(connections.values())
 
 
-@lru_cache(maxsize=_MAX_KEPT)
+@lru_cache(maxsize=_MAX_REMEMBERED)
 def _attributes(kind: type, names: tuple[str, ...]) -> tuple[str, ...]:
     """Those names that an instance may have; a Pydantic model takes 3 us to find out that it lacks one."""
     if not issubclass(kind, BaseModel) or kind.model_config.get("extra") == "allow":
@@ -106,12 +106,12 @@ def has_blocking_side(runnable: object) -> bool:
 
 
 async def acall_runnable(
-    runnable: Runnable[Any, Any], given: Any, config: RunnableConfig | None = None, **kwargs: Any
+    runnable: Runnable[Any, Any], value: Any, config: RunnableConfig | None = None, **kwargs: Any
 ) -> Any:
     """As ``runnable.ainvoke``, or ``invoke`` on a thread where only that works; see ``call_client``."""
     return await call_client(
-        lambda: runnable.ainvoke(given, config, **kwargs),
-        partial(runnable.invoke, given, config, **kwargs) if has_blocking_side(runnable) else None,
+        lambda: runnable.ainvoke(value, config, **kwargs),
+        partial(runnable.invoke, value, config, **kwargs) if has_blocking_side(runnable) else None,
         connections_of(runnable),
     )
 
@@ -123,12 +123,12 @@ def model_name(model: Any) -> str | None:
 
 def base_url(model: Any) -> str | None:
     """The address of the endpoint, if the object has one; never print it whole, it may hold a password."""
-    found = _first_text(
+    address = _first_text(
         model, "openai_api_base", "base_url", "endpoint", "azure_endpoint", "anthropic_api_url"
     )
-    if found is None and hasattr(model, "openai_api_base"):
+    if address is None and hasattr(model, "openai_api_base"):
         return os.environ.get("OPENAI_API_BASE") or os.environ.get("OPENAI_BASE_URL")
-    return found
+    return address
 
 
 def _first_text(model: Any, *names: str) -> str | None:
@@ -144,7 +144,7 @@ def first_method(model: Any) -> int:
 def remember_method(model: Any, index: int) -> None:
     """Note that the endpoint refused every method before this one and served this one."""
     if (key := _key(model)) is not None:
-        if len(_first_method) >= _MAX_KEPT:
+        if len(_first_method) >= _MAX_REMEMBERED:
             _first_method.clear()
         _first_method[key] = index
 

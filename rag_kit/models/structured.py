@@ -45,14 +45,14 @@ class Ladder:
     """
 
     def __init__(self, call: ModelCall, schema: Any, fallback: Any) -> None:
-        found = schema if schema is not None else getattr(call.prompt, "output_schema", None)
-        if found is None or (schema is None and not hasattr(call.prompt, "result_schema")):
+        form = schema if schema is not None else getattr(call.prompt, "output_schema", None)
+        if form is None or (schema is None and not hasattr(call.prompt, "result_schema")):
             raise InvalidInputError(
                 "structured_call needs a schema: pass schema=, or use a prompt whose file names one under "
                 "output.schema. For plain text use text_call."
             )
         self.call = call
-        self.target = target_of(found, call.language, getattr(call.prompt, "description", ""))
+        self.target = target_of(form, call.language, getattr(call.prompt, "description", ""))
         self.fallback = fallback
 
     async def answer(self) -> Any:
@@ -74,7 +74,7 @@ class Ladder:
         for index in range(first_method(call.model), len(METHODS)):
             method = METHODS[index]
             is_text = method == "text"
-            bound = None if is_text or was_unfit else _bound(call.bare_model, method, self.target)
+            bound = None if is_text or was_unfit else _bind_method(call.bare_model, method, self.target)
             if bound is None and not is_text:
                 continue
             # providers want the word JSON, and plain text the form, in the prompt
@@ -99,7 +99,7 @@ class Ladder:
         if not text.strip():
             raise ModelOutputError(f"The model gave no usable answer: {problem}.")
         call = self.call
-        explained = _in_chinese(str(problem)) if call.language == "zh" else str(problem)
+        explained = _describe_in_chinese(str(problem)) if call.language == "zh" else str(problem)
         values = {"reply": text[:_MAX_REPLY], "schema": self.target.text, "error": explained}
         reply = await ask_for_value(call, await render_kit_prompt("repair_json", call.language, values))
         value = self._read(reply, lines=True)
@@ -160,14 +160,14 @@ def render_kit_prompt(name: str, language: str, values: Mapping[str, Any]) -> St
     return Step(name, sync, native)
 
 
-def _in_chinese(problem: str) -> str:
+def _describe_in_chinese(problem: str) -> str:
     """Which fields are wrong, without an English sentence; what is allowed is in the schema."""
     places = (re.match(r"([\w.\[\]-]+): ", part) for part in problem.split("; "))
     named = "；".join(dict.fromkeys(f"{place[1]}：不符合模式的要求" for place in places if place))
     return named or "不符合模式的要求"
 
 
-def _bound(model: Any, method: str, target: Target) -> Runnable[Any, Any] | None:
+def _bind_method(model: Any, method: str, target: Target) -> Runnable[Any, Any] | None:
     """The model bound to one method, or None where it does not have it."""
     if not isinstance(model, BaseChatModel) or (
         type(model).with_structured_output is BaseChatModel.with_structured_output
@@ -185,12 +185,12 @@ def _bound(model: Any, method: str, target: Target) -> Runnable[Any, Any] | None
     try:
         if "strict" in options and "strict" not in inspect.signature(model.with_structured_output).parameters:
             del options["strict"]
-        return _unread(model.with_structured_output(schema, **options))
+        return _without_parser(model.with_structured_output(schema, **options))
     except (NotImplementedError, TypeError, ValueError):
         return None  # the integration does not know this method
 
 
-def _unread(bound: Any) -> Runnable[Any, Any]:
+def _without_parser(bound: Any) -> Runnable[Any, Any]:
     """The bound model without LangChain's parser behind it, where it is built as LangChain builds it.
 
     `read_reply` reads the message itself; that parser takes a time that grows with the square of a broken answer.

@@ -64,13 +64,13 @@ class CachedEmbeddings(Embeddings):
 
         for start in range(0, len(texts), _SLICE):
             part = texts[start : start + _SLICE]
-            self._learn(part)
+            self._embed_missing(part)
             self._progress("embedding", start + len(part), len(texts))
         return np.asarray([self._known[text] for text in texts], dtype=np.float32)
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """One vector a text; the model is asked for those that are not known."""
-        self._learn(texts)
+        self._embed_missing(texts)
         return [self._known[text].tolist() for text in texts]
 
     def embed_query(self, text: str) -> list[float]:
@@ -81,7 +81,7 @@ class CachedEmbeddings(Embeddings):
         """The model's own."""
         return await aembed_query(self._model, text)
 
-    def _learn(self, texts: Iterable[str]) -> None:
+    def _embed_missing(self, texts: Iterable[str]) -> None:
         """Take the vectors that are not in memory from the file, or from the model."""
         import numpy as np
 

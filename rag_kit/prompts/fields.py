@@ -28,46 +28,46 @@ class Form(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-def said(english: str, chinese: str) -> Any:
+def ask_for(english: str, chinese: str) -> Any:
     """A field that is described to a model in the language of the prompt."""
     CHINESE[english] = chinese
     return Field(description=english)
 
 
-def text(limit: int, *, empty: bool = False) -> Any:
+def text_type(limit: int, *, empty: bool = False) -> Any:
     """A text without blanks around it, of at most ``limit`` characters."""
     length = StringConstraints(strip_whitespace=True, min_length=0 if empty else 1, max_length=limit)
     return Annotated[str, length, WithJsonSchema({"type": "string"})]
 
 
-def bounded(most: int, least: int = 0) -> Any:
-    """A validator of lists: from ``least`` to ``most`` entries, whatever they are."""
+def list_validator(max_items: int, min_items: int = 0) -> Any:
+    """A validator of lists: from ``min_items`` to ``max_items`` entries, whatever they are."""
 
     def check(value: Any) -> Any:
         if not isinstance(value, list):
             raise ValueError("must be a list")
-        if not least <= len(value) <= most:
-            raise ValueError(f"has {len(value)} entries; {least} to {most} are allowed")
+        if not min_items <= len(value) <= max_items:
+            raise ValueError(f"has {len(value)} entries; {min_items} to {max_items} are allowed")
         return value
 
     return check
 
 
-def texts(most: int, least: int = 0) -> Any:
-    """From ``least`` to ``most`` texts without blanks around them."""
+def texts_type(max_items: int, min_items: int = 0) -> Any:
+    """From ``min_items`` to ``max_items`` texts without blanks around them."""
     item = Annotated[str, StringConstraints(strip_whitespace=True)]
-    return Annotated[list[item], Field(min_length=least, max_length=most), _TEXTS]
+    return Annotated[list[item], Field(min_length=min_items, max_length=max_items), _TEXTS]
 
 
-def lines(value: Any) -> Any:
+def split_lines(value: Any) -> Any:
     """A text as a list of its lines, without empty ones; a missing list as an empty one, and others as they are."""
     if isinstance(value, str):
         return [line for line in (each.strip(" -*\t") for each in value.splitlines()) if line]
     return [] if value is None else value
 
 
-def rows(most: int, **kinds: Any) -> Any:
-    """At most ``most`` objects with these properties; who asked judges each, so that one bad one loses no other."""
+def rows_type(max_rows: int, **kinds: Any) -> Any:
+    """At most ``max_rows`` objects with these properties; who asked judges each, so that one bad one loses no other."""
     row = {
         "type": "object",
         "properties": {
@@ -77,7 +77,7 @@ def rows(most: int, **kinds: Any) -> Any:
         "additionalProperties": False,
     }
     schema = WithJsonSchema({"type": "array", "items": row})
-    return Annotated[list[Any], BeforeValidator(bounded(most)), schema]
+    return Annotated[list[Any], BeforeValidator(list_validator(max_rows)), schema]
 
 
 def one_line(value: Any) -> str:
@@ -104,16 +104,16 @@ def for_model(schema: type[BaseModel], language: str, description: str = "") -> 
 
     Example:
         >>> from rag_kit.prompts.schemas import Query
-        >>> said = for_model(Query, "zh", "把问题改写成检索词。").model_json_schema()
-        >>> said["description"], said["properties"]["query"]["description"]
+        >>> json_schema = for_model(Query, "zh", "把问题改写成检索词。").model_json_schema()
+        >>> json_schema["description"], json_schema["properties"]["query"]["description"]
         ('把问题改写成检索词。', '一个问题或检索词，脱离上下文也能看懂。')
     """
-    said = schema.model_json_schema()
-    ours = schema.__module__.partition(".")[0] == "rag_kit"
-    for node in (said, *said.get("$defs", {}).values()):
+    json_schema = schema.model_json_schema()
+    is_ours = schema.__module__.partition(".")[0] == "rag_kit"
+    for node in (json_schema, *json_schema.get("$defs", {}).values()):
         words = _FOR_PROGRAMMERS.split(str(node.pop("description", "")), maxsplit=1)[0].strip()
-        if ours:
-            words = (description or _ANSWER.get(language, "")) if node is said else ""
+        if is_ours:
+            words = (description or _ANSWER.get(language, "")) if node is json_schema else ""
         if words:
             node["description"] = words
         for field in node.get("properties", {}).values():
@@ -121,13 +121,13 @@ def for_model(schema: type[BaseModel], language: str, description: str = "") -> 
                 field["description"] = CHINESE[field["description"]]
 
     def model_json_schema(cls: type[BaseModel], *args: Any, **kwargs: Any) -> dict[str, Any]:
-        return copy.deepcopy(said)
+        return copy.deepcopy(json_schema)
 
     body = {
         "__module__": schema.__module__,
-        "__doc__": said.get("description"),
+        "__doc__": json_schema.get("description"),
         "model_json_schema": classmethod(model_json_schema),
     }
     kind: Any = type(schema)  # Pydantic's metaclass
-    made: type[BaseModel] = kind(schema.__name__, (schema,), body)
-    return made
+    subclass: type[BaseModel] = kind(schema.__name__, (schema,), body)
+    return subclass

@@ -9,7 +9,7 @@ from typing import Any, Union
 
 from pydantic import field_validator, model_validator
 
-from rag_kit.prompts.fields import Form, said
+from rag_kit.prompts.fields import Form, ask_for
 
 MAX_DEPTH = 8
 UNREADABLE = "unreadable"
@@ -24,13 +24,13 @@ Value = Union[str, int, float, bool, list[Scalar], None]  # noqa: UP007 - read a
 class FilterCondition(Form):
     """One comparison of a metadata field with a value."""
 
-    field: str = said(
+    field: str = ask_for(
         "The name of a metadata field, exactly as listed.", "元数据字段的名称，与列出的完全一致。"
     )
-    operator: str = said(
+    operator: str = ask_for(
         "eq, ne, gt, gte, lt, lte, in, nin or contain.", "eq、ne、gt、gte、lt、lte、in、nin 或 contain 之一。"
     )
-    value: Value = said(
+    value: Value = ask_for(
         "The value; a list for in and nin; null asks for documents without the field.",
         "用来比较的值；in 和 nin 用列表；null 表示要找没有该字段的文档。",
     )
@@ -39,11 +39,11 @@ class FilterCondition(Form):
 class FilterGroup(Form):
     """Conditions joined by and, or, not."""
 
-    join: str = said(
+    join: str = ask_for(
         '"and": all hold; "or": at least one holds; "not": none holds.',
         '"and"：全部成立；"or"：至少一个成立；"not"：一个都不成立。',
     )
-    conditions: list["FilterCondition | FilterGroup"] = said(
+    conditions: list["FilterCondition | FilterGroup"] = ask_for(
         "Conditions, or further groups.", "若干条件，或者嵌套的条件组。"
     )
 
@@ -51,19 +51,19 @@ class FilterGroup(Form):
 class SelfQuery(Form):
     """A question as a text to search for and a filter."""
 
-    query: str = said(
+    query: str = ask_for(
         "What to look for in the texts, without what the filter says; may be empty.",
         "要在正文中查找的内容，不含过滤条件已经表达的部分；可以为空。",
     )
-    filter: FilterCondition | FilterGroup | None = said(
+    filter: FilterCondition | FilterGroup | None = ask_for(
         "The filter; null where none is asked for.", "过滤条件；问题没有提出条件时为 null。"
     )
-    sort_by: str | None = said(
+    sort_by: str | None = ask_for(
         "The field to sort by, for the latest or largest; else null.",
         "要求最新、最大等时用来排序的字段；否则为 null。",
     )
-    descending: bool = said("True for the latest or largest first.", "最新或最大的排在最前时为 true。")
-    limit: int | None = said(
+    descending: bool = ask_for("True for the latest or largest first.", "最新或最大的排在最前时为 true。")
+    limit: int | None = ask_for(
         "How many documents are asked for; null where not said.", "要求返回多少篇文档；没有说明时为 null。"
     )
 

@@ -32,13 +32,13 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 Report = Callable[[int, str], None]
 
 
-def _name(value: str) -> str:
+def _check_name(value: str) -> str:
     if not NAME.fullmatch(value):
         raise ValueError("allowed: lower-case letters, digits and _, a letter first, up to 64")
     return value
 
 
-def _variable(name: str) -> str:
+def _check_variable(name: str) -> str:
     if not _VARIABLE.fullmatch(name):
         raise ValueError("it is not a variable name; allowed: letters, digits and _, no digit first")
     if name in RESERVED_VARIABLES or name.startswith("__"):
@@ -46,18 +46,18 @@ def _variable(name: str) -> str:
     return name
 
 
-def _version(value: Any) -> Any:
+def _read_version(value: Any) -> Any:
     """A bare number is what people write where dotprompt wants text, and means the same."""
     return str(value) if type(value) is int and value >= 1 else value
 
 
-def _inputs(value: Any) -> Any:
+def _read_inputs(value: Any) -> Any:
     """dotprompt declares the same under ``input.schema``."""
     long = isinstance(value, dict) and value.keys() == {"schema"} and isinstance(value["schema"], dict)
     return value["schema"] if long else value
 
 
-def _schema(value: Any) -> Any:
+def _check_schema(value: Any) -> Any:
     from rag_kit.prompts.schemas import SCHEMAS  # two dozen classes, which a prompt for a text does not need
 
     if isinstance(value, str):
@@ -79,19 +79,19 @@ class _Strict(BaseModel):
 class Output(_Strict):
     """What the answer must fit: the name of a class, or an inline JSON schema."""
 
-    schema_: Annotated[Any, AfterValidator(_schema)] = Field(alias="schema")
+    schema_: Annotated[Any, AfterValidator(_check_schema)] = Field(alias="schema")
 
 
 class FrontMatter(_Strict):
     """What the front matter declares."""
 
-    name: Annotated[str, AfterValidator(_name)]
+    name: Annotated[str, AfterValidator(_check_name)]
     description: _Text
-    version: Annotated[_Text, Field(max_length=64), BeforeValidator(_version)]
+    version: Annotated[_Text, Field(max_length=64), BeforeValidator(_read_version)]
     input: Annotated[
-        dict[Annotated[str, AfterValidator(_variable)], _Stripped],
+        dict[Annotated[str, AfterValidator(_check_variable)], _Stripped],
         Field(max_length=32),
-        BeforeValidator(_inputs),
+        BeforeValidator(_read_inputs),
     ] = {}
     output: Output | None = None
 
@@ -130,12 +130,12 @@ def parse_front_matter(
     try:
         return FrontMatter.model_validate(data), lines
     except ValidationError as error:
-        for each in error.errors():
-            _report(each, lines, first_line, report)
+        for problem in error.errors():
+            _report_problem(problem, lines, first_line, report)
     return None, lines
 
 
-def _report(error: Any, lines: dict[str, int], first_line: int, report: Report) -> None:
+def _report_problem(error: Any, lines: dict[str, int], first_line: int, report: Report) -> None:
     """Say what is wrong with a key, at its line."""
     place = ".".join(str(part) for part in error["loc"] if part != "[key]")
     above = place

@@ -5,14 +5,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from rag_kit.prompts.fields import Form, Line, bounded, rows, said
+from rag_kit.prompts.fields import Form, Line, ask_for, list_validator, rows_type
 
 MAX_NUMBERS = 1_000
 MAX_LABELS = 100
-_SAID = "'full' if the passages say all of {}, 'partial' for a part of it, else 'none'."
-_SAID_ZH = "段落说出了整条论断为 'full'，只说出一部分为 'partial'，否则为 'none'。"
-_Grades: Any = rows(MAX_NUMBERS, id="integer", relevant="boolean", score="number", reason="string")
-_PassageTexts: Any = rows(MAX_NUMBERS, id="integer", texts={"type": "array", "items": {"type": "string"}})
+_SUPPORT = "'full' if the passages say all of {}, 'partial' for a part of it, else 'none'."
+_SUPPORT_ZH = "段落说出了整条论断为 'full'，只说出一部分为 'partial'，否则为 'none'。"
+_Grades: Any = rows_type(MAX_NUMBERS, id="integer", relevant="boolean", score="number", reason="string")
+_PassageTexts: Any = rows_type(
+    MAX_NUMBERS, id="integer", texts={"type": "array", "items": {"type": "string"}}
+)
 
 
 def _word(value: Any) -> Any:
@@ -44,7 +46,7 @@ Rating = Annotated[
     Field(ge=1, le=5),
     WithJsonSchema({"type": "integer", "enum": [1, 2, 3, 4, 5]}),
 ]
-_USEFUL: Any = said(
+_USEFUL: Any = ask_for(
     "How useful the statement is for the question: from 1 (not at all) to 5 (fully).",
     "这句话对回答问题有多大用处：从 1（毫无用处）到 5（完全有用）。",
 )
@@ -53,18 +55,18 @@ _USEFUL: Any = said(
 class Grade(Form):
     """The verdict of a grader."""
 
-    relevant: bool = said("True if it passes, false if not.", "通过为 true，不通过为 false。")
-    score: Annotated[float, Field(ge=0, le=1), WithJsonSchema({"type": "number"})] = said(
+    relevant: bool = ask_for("True if it passes, false if not.", "通过为 true，不通过为 false。")
+    score: Annotated[float, Field(ge=0, le=1), WithJsonSchema({"type": "number"})] = ask_for(
         "How sure that it passes: from 0 (surely not) to 1 (surely).",
         "有多大把握认为通过：从 0（肯定不通过）到 1（肯定通过）。",
     )
-    reason: Line = said("Why, in one short sentence.", "理由，用一个短句说明。")
+    reason: Line = ask_for("Why, in one short sentence.", "理由，用一个短句说明。")
 
 
 class PassageGrades(Form):
     """Verdicts on several passages; one bad entry does not lose the others."""
 
-    grades: _Grades = said(
+    grades: _Grades = ask_for(
         "One entry a passage: its id, whether it is relevant, a score from 0 to 1, and why.",
         "每个段落一项：段落编号、是否相关、0 到 1 的分数和理由。",
     )
@@ -73,7 +75,7 @@ class PassageGrades(Form):
 class PassageTexts(Form):
     """Texts that stand for passages in an index; one bad entry does not lose the others."""
 
-    passages: _PassageTexts = said(
+    passages: _PassageTexts = ask_for(
         "One entry a passage: its id, and the texts written for it.",
         "每个段落一项：它的编号，以及为它写的文字。",
     )
@@ -83,7 +85,7 @@ def _numbers(value: Any) -> Any:
     """A validator: a list as it is, a text such as ``[2] > [1]`` as its numbers; the caller checks the entries."""
     if isinstance(value, str):
         value = re.findall(r"[+-]?\d+", value)
-    return bounded(MAX_NUMBERS)(value)
+    return list_validator(MAX_NUMBERS)(value)
 
 
 # Models number badly: repeats, gaps, "[3]" for 3. Refusing the whole list for one entry would lose the rest.
@@ -97,7 +99,7 @@ _Numbers = Annotated[
 class RankedPassages(Form):
     """Numbers of passages, the most relevant first."""
 
-    ranking: _Numbers = said(
+    ranking: _Numbers = ask_for(
         "The numbers of all passages, the most relevant first.", "全部段落的编号，最相关的排在最前。"
     )
 
@@ -105,7 +107,7 @@ class RankedPassages(Form):
 class ChosenSentences(Form):
     """Numbers of the sentences that matter; none if none does."""
 
-    sentences: _Numbers = said(
+    sentences: _Numbers = ask_for(
         "The numbers of the sentences that matter; empty if none does.",
         "有用的句子的编号；一句都没有时为空列表。",
     )
@@ -114,21 +116,21 @@ class ChosenSentences(Form):
 class CitedSupport(Form):
     """Whether the passages that a statement cites support it."""
 
-    reason: Line = said("Why, in one short sentence.", "理由，用一个短句说明。")
-    support: Support = said(_SAID.format("the statement"), _SAID_ZH)
+    reason: Line = ask_for("Why, in one short sentence.", "理由，用一个短句说明。")
+    support: Support = ask_for(_SUPPORT.format("the statement"), _SUPPORT_ZH)
 
 
 class SupportLabel(Form):
     """How far one of several statements is supported."""
 
-    id: int = said("The number of the statement.", "这条论断的编号。")
-    support: Support = said(_SAID.format("it"), _SAID_ZH)
+    id: int = ask_for("The number of the statement.", "这条论断的编号。")
+    support: Support = ask_for(_SUPPORT.format("it"), _SUPPORT_ZH)
 
 
 class SupportLabels(Form):
     """A label for each statement."""
 
-    labels: Annotated[list[SupportLabel], BeforeValidator(bounded(MAX_LABELS))] = said(
+    labels: Annotated[list[SupportLabel], BeforeValidator(list_validator(MAX_LABELS))] = ask_for(
         "One entry a statement: its number, and how far it is supported.",
         "每条论断一项：它的编号，以及它得到多少支持。",
     )
@@ -137,7 +139,7 @@ class SupportLabels(Form):
 class RetrieveNeeded(Form):
     """Whether the next part of an answer needs something to be looked up (Self-RAG's *Retrieve*)."""
 
-    retrieve: YesNo = said(
+    retrieve: YesNo = ask_for(
         "yes if the next sentence needs a look into the documents, else no.",
         "写下一句话需要查阅文档为 yes，否则为 no。",
     )
@@ -146,10 +148,10 @@ class RetrieveNeeded(Form):
 class Critique(Form):
     """The three labels of one part of an answer (Self-RAG's *IsRel*, *IsSup*, *IsUse*)."""
 
-    relevance: Relevance = said(
+    relevance: Relevance = ask_for(
         "Whether the passage helps to answer the question.", "段落是否有助于回答问题。"
     )
-    support: Support = said(
+    support: Support = ask_for(
         "How much of the statement the passage supports: full, partial or none.",
         "段落在多大程度上支持这句话：full 为完全，partial 为部分，none 为不支持。",
     )

@@ -28,7 +28,9 @@ FOLDER_VARIABLE = "RAG_KIT_PROMPTS"
 
 
 @lru_cache(maxsize=256)
-def _parsed(data: bytes, name: str, language: str, file: str) -> tuple[PromptFile | None, list[Problem]]:
+def _parse_cached(
+    data: bytes, name: str, language: str, file: str
+) -> tuple[PromptFile | None, list[Problem]]:
     """Parse once per content. The key is the content itself, so an edited file is never served stale."""
     return inspect_prompt(data, name, language, file)
 
@@ -54,7 +56,7 @@ class PromptLibrary:
 
     def __init__(self, folder: Path | str | None = None) -> None:
         self.packaged = packaged_folder()
-        self.folder = _own_folder(folder)
+        self.folder = _user_folder(folder)
 
     def files(self) -> list[Path]:
         """All prompt files, packaged and own, sorted."""
@@ -100,13 +102,13 @@ class PromptLibrary:
             raise InvalidInputError(f"language is {language!r}; allowed: {', '.join(LANGUAGES)}.")
         if not isinstance(name, str) or not NAME.fullmatch(name):  # it becomes part of a path
             raise InvalidInputError(f"{name!r} is no prompt name. There are: {', '.join(self.names())}.")
-        own = None if self.folder is None else _find(self.folder, name, language)
+        own = None if self.folder is None else _prompt_path(self.folder, name, language)
         if own is None:
-            packaged = _find(self.packaged, name, language)
+            packaged = _prompt_path(self.packaged, name, language)
             if packaged is None:
                 raise InvalidInputError(self._unknown(name, language))
-            return _read(packaged)
-        parsed, problems = _read(own)
+            return _read_file(packaged)
+        parsed, problems = _read_file(own)
         original = self.original(name, language)
         if parsed is not None and original is not None:
             problems = mismatches(parsed, original, f"the packaged prompt {name!r}")
@@ -114,9 +116,9 @@ class PromptLibrary:
 
     def original(self, name: str, language: str) -> PromptFile | None:
         """The packaged prompt that an own file of this name must fit; None if the name is new."""
-        paths = (_find(self.packaged, name, tongue) for tongue in (language, *LANGUAGES))
+        paths = (_prompt_path(self.packaged, name, tongue) for tongue in (language, *LANGUAGES))
         path = next(filter(None, paths), None)
-        return None if path is None else _read(path)[0]
+        return None if path is None else _read_file(path)[0]
 
     def _unknown(self, name: str, language: str) -> str:
         names = self.names()
@@ -139,7 +141,7 @@ def packaged_folder() -> Path:
     raise InvalidInputError(f"The packaged prompts are not at {here / 'files'}; install rag-kit again.")
 
 
-def _own_folder(folder: Path | str | None) -> Path | None:
+def _user_folder(folder: Path | str | None) -> Path | None:
     """The user's own folder: the argument, else the environment variable, else None."""
     given = os.environ.get(FOLDER_VARIABLE, "").strip() if folder is None else folder
     if folder is None and not given:
@@ -159,12 +161,12 @@ def split_name(path: Path) -> tuple[str, str]:
     return name, language
 
 
-def _find(folder: Path, name: str, language: str) -> Path | None:
+def _prompt_path(folder: Path, name: str, language: str) -> Path | None:
     path = folder / f"{name}.{language}{SUFFIX}"
     return path if path.is_symlink() or path.exists() else None
 
 
-def _read(path: Path) -> tuple[PromptFile | None, list[Problem]]:
+def _read_file(path: Path) -> tuple[PromptFile | None, list[Problem]]:
     """Read a file; a pipe is not opened, which would wait for ever."""
     name, language = split_name(path)
     try:
@@ -173,7 +175,7 @@ def _read(path: Path) -> tuple[PromptFile | None, list[Problem]]:
         data = path.read_bytes()
     except OSError as error:
         return None, [Problem(str(path), 1, f"cannot be read ({error.strerror or error})")]
-    return _parsed(data, name, language, str(path))
+    return _parse_cached(data, name, language, str(path))
 
 
 def mismatches(prompt: PromptFile, other: PromptFile, called: str) -> list[Problem]:

@@ -43,7 +43,7 @@ def render_passages(documents: Iterable[Any], *, max_chars: int | None = None) -
             "render_passages takes a list of documents or texts; put the single one into a list."
         )
     blocks = [_passage(number, item) for number, item in enumerate(documents, start=1)]
-    return Markup("\n".join(_fitted(blocks, max_chars, "</passage>")))
+    return Markup("\n".join(_fit_blocks(blocks, max_chars, "</passage>")))
 
 
 def render_history(messages: Iterable[Any], *, max_chars: int | None = None) -> Markup:
@@ -71,22 +71,25 @@ def render_history(messages: Iterable[Any], *, max_chars: int | None = None) -> 
     if isinstance(messages, str | bytes | Mapping):
         raise InvalidInputError("render_history takes a list of messages; put the single one into a list.")
     try:
-        given = list(messages)
-        if any(isinstance(each, str) for each in given):
+        items = list(messages)
+        if any(isinstance(item, str) for item in items):
             raise TypeError("a text alone is no message")
-        said = [each for each in convert_to_messages(given) if each.text.strip()]
+        spoken = [message for message in convert_to_messages(items) if message.text.strip()]
     except (ValueError, TypeError, NotImplementedError) as error:
         why = str(error).partition("\n")[0]
         raise InvalidInputError(
             f"{why}; allowed as messages: LangChain's own, (role, text) pairs, or dicts with 'role' and 'content'."
         ) from error
     turns = [
-        (f'<turn role="{"user" if isinstance(each, HumanMessage) else "assistant"}">', each.text.strip())
-        for each in said
-        if isinstance(each, HumanMessage | AIMessage)
+        (
+            f'<turn role="{"user" if isinstance(message, HumanMessage) else "assistant"}">',
+            message.text.strip(),
+        )
+        for message in spoken
+        if isinstance(message, HumanMessage | AIMessage)
     ]
     # The newest turns matter most: fill from the end, then restore the order.
-    return Markup("\n".join(reversed(_fitted(reversed(turns), max_chars, "</turn>"))))
+    return Markup("\n".join(reversed(_fit_blocks(reversed(turns), max_chars, "</turn>"))))
 
 
 def _passage(number: int, item: Any) -> tuple[str, str]:
@@ -113,7 +116,7 @@ def _attribute(value: Any) -> str:
     return escape(line, {'"': "&quot;"})
 
 
-def _fitted(blocks: Iterable[tuple[str, str]], limit: int | None, closing: str) -> list[str]:
+def _fit_blocks(blocks: Iterable[tuple[str, str]], limit: int | None, closing: str) -> list[str]:
     """The blocks, escaped, that are within `limit` characters with line ends; the one that crosses it is cut."""
     if limit is not None and (type(limit) is not int or limit < 1):
         raise InvalidInputError(
@@ -124,14 +127,14 @@ def _fitted(blocks: Iterable[tuple[str, str]], limit: int | None, closing: str) 
     for opening, text in blocks:
         whole = f"{opening}{escape_tags(text)}{closing}"
         if len(whole) + 1 > room:
-            cut = _fitting(text, int(room) - 1 - len(opening) - len(closing))
+            cut = _cut_to_fit(text, int(room) - 1 - len(opening) - len(closing))
             return [*lines, f"{opening}{cut}{closing}"] if cut else lines
         lines.append(whole)
         room -= len(whole) + 1
     return lines
 
 
-def _fitting(text: str, space: int) -> str:
+def _cut_to_fit(text: str, space: int) -> str:
     """A beginning of a text that, once escaped, has at most `space` characters."""
     text = text[: max(0, space)]
     while text and (over := len(escape_tags(text)) - space) > 0:

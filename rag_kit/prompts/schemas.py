@@ -6,7 +6,16 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, WithJsonSchema, create_model
 
 from rag_kit.prompts import grading
-from rag_kit.prompts.fields import Form, Line, bounded, lines, one_line, said, text, texts
+from rag_kit.prompts.fields import (
+    Form,
+    Line,
+    ask_for,
+    list_validator,
+    one_line,
+    split_lines,
+    text_type,
+    texts_type,
+)
 from rag_kit.prompts.filter_schema import SelfQuery
 
 MAX_QUERY = 2_000
@@ -15,18 +24,20 @@ MAX_LISTED = 64
 MAX_KEYWORD = 120
 MAX_STATEMENT = 20_000
 MAX_SHORT = 4_000
-_Query: Any = text(MAX_QUERY)
-_Some: Any = texts(MAX_ITEMS, 1)
-_Any: Any = texts(MAX_LISTED)
-_Lines: Any = Annotated[_Any, BeforeValidator(lines)]  # inside a list of objects, where no call reads lines
-_Statement: Any = text(MAX_STATEMENT, empty=True)
-_Short: Any = text(MAX_SHORT, empty=True)
+_Query: Any = text_type(MAX_QUERY)
+_Some: Any = texts_type(MAX_ITEMS, 1)
+_Any: Any = texts_type(MAX_LISTED)
+_Lines: Any = Annotated[
+    _Any, BeforeValidator(split_lines)
+]  # inside a list of objects, where no call reads split_lines
+_Statement: Any = text_type(MAX_STATEMENT, empty=True)
+_Short: Any = text_type(MAX_SHORT, empty=True)
 
 
 class Query(Form):
     """One search query or question."""
 
-    query: _Query = said(
+    query: _Query = ask_for(
         "One question or search query, complete in itself.", "一个问题或检索词，脱离上下文也能看懂。"
     )
 
@@ -34,7 +45,7 @@ class Query(Form):
 class Queries(Form):
     """Several search queries, the most useful first."""
 
-    queries: _Some = said(
+    queries: _Some = ask_for(
         "Questions or search queries, each complete in itself, the most useful first.",
         "若干问题或检索词，每个都能独立看懂，最有用的排在最前。",
     )
@@ -43,7 +54,7 @@ class Queries(Form):
 class SubQuestions(Form):
     """The parts of a question that are to be answered first; empty if there is nothing to ask."""
 
-    queries: _Any = said(
+    queries: _Any = ask_for(
         "Questions, each about one thing and complete in itself, in the order in which they are "
         "to be answered; an empty list if no question is needed.",
         "若干子问题，每个只问一件事、能独立看懂，按应当回答的顺序排列；不需要子问题时为空列表。",
@@ -53,7 +64,7 @@ class SubQuestions(Form):
 class Passages(Form):
     """Hypothetical passages: text as a document that answers the question might hold it."""
 
-    passages: _Some = said(
+    passages: _Some = ask_for(
         "Short passages, each written as a document that answers the question might put it.",
         "若干短段落，写法如同能够回答这个问题的文档。",
     )
@@ -63,7 +74,7 @@ class Keywords(Form):
     """What to type into a search engine: at most three keywords; more are cut."""
 
     keywords: Annotated[_Some, AfterValidator(lambda words: [word[:MAX_KEYWORD] for word in words[:3]])] = (
-        said(
+        ask_for(
             "One to three keywords or names, the most important first.",
             "一到三个关键词或名称，最重要的排在最前。",
         )
@@ -73,7 +84,7 @@ class Keywords(Form):
 class UserFacts(Form):
     """What a user said about themselves; empty if nothing."""
 
-    facts: _Any = said(
+    facts: _Any = ask_for(
         "Short sentences, each one lasting fact that the user stated; an empty list if there is none.",
         "若干短句，每句一个用户说过、长期有效的事实；没有时为空列表。",
     )
@@ -82,7 +93,7 @@ class UserFacts(Form):
 class RelatedQuestions(Form):
     """Questions that the user might ask next; empty if the passages answer no other."""
 
-    queries: _Any = said(
+    queries: _Any = ask_for(
         "Questions that the passages answer, each complete in itself; an empty list if there is none.",
         "这些段落能够回答的问题，每个都能独立看懂；没有时为空列表。",
     )
@@ -96,11 +107,11 @@ def _without_fence(value: str) -> str:
 class DatabaseStatement(Form):
     """One statement that reads, or none where the database cannot answer."""
 
-    reason: Line = said(
+    reason: Line = ask_for(
         "Which tables or labels answer the question and how, or why none can; one short sentence.",
         "用哪些表或标签、怎样回答问题，或者为什么无法回答；用一个短句说明。",
     )
-    statement: Annotated[_Statement, AfterValidator(_without_fence), AfterValidator(str.strip)] = said(
+    statement: Annotated[_Statement, AfterValidator(_without_fence), AfterValidator(str.strip)] = ask_for(
         "One statement that reads; empty if the database cannot answer the question.",
         "一条只读取数据的语句；数据库无法回答问题时为空。",
     )
@@ -109,13 +120,13 @@ class DatabaseStatement(Form):
 class GeneratedQuestion(Form):
     """A question with its answer, and the words of the passages that it rests on."""
 
-    question: _Short = said("The question, complete in itself.", "问题，能独立看懂。")
-    answers: _Lines = said(
+    question: _Short = ask_for("The question, complete in itself.", "问题，能独立看懂。")
+    answers: _Lines = ask_for(
         "The short answer, copied from the passage; one entry a part of the answer.",
         "简短的答案，照抄段落中的原文；答案有几部分就写几项。",
     )
-    reference: _Short = said("The full answer in one or two sentences.", "完整的答案，用一两句话写成。")
-    quotes: _Lines = said(
+    reference: _Short = ask_for("The full answer in one or two sentences.", "完整的答案，用一两句话写成。")
+    quotes: _Lines = ask_for(
         "The sentence that holds the answer, word for word; one for each passage used.",
         "包含答案的句子，一字不改地照抄；用到的每个段落一句。",
     )
@@ -124,7 +135,7 @@ class GeneratedQuestion(Form):
 class GeneratedQuestions(Form):
     """Questions that passages answer; empty if they answer none."""
 
-    questions: Annotated[list[GeneratedQuestion], BeforeValidator(bounded(MAX_ITEMS))] = said(
+    questions: Annotated[list[GeneratedQuestion], BeforeValidator(list_validator(MAX_ITEMS))] = ask_for(
         "Questions with their answers; an empty list if the passages are good for none.",
         "各个问题及其答案；这些段落不适合出题时为空列表。",
     )
@@ -133,24 +144,24 @@ class GeneratedQuestions(Form):
 class QuestionCheck(Form):
     """What somebody says of a question who sees it for the first time."""
 
-    answerable: bool = said(
+    answerable: bool = ask_for(
         "True if the passages answer the question completely.", "段落完整地回答了问题时为 true。"
     )
-    answer: _Short = said(
+    answer: _Short = ask_for(
         "The answer that the passages give; empty if there is none.", "段落给出的答案；没有则为空。"
     )
-    stands_alone: bool = said(
+    stands_alone: bool = ask_for(
         "True if the question is understood without seeing the passages.", "不看段落也能看懂问题时为 true。"
     )
-    needs_all: bool = said(
+    needs_all: bool = ask_for(
         "True if every passage is needed for the answer.", "回答问题需要用到每一个段落时为 true。"
     )
-    reason: Line = said("Why, in one short sentence.", "理由，用一个短句说明。")
+    reason: Line = ask_for("Why, in one short sentence.", "理由，用一个短句说明。")
 
 
 MAX_CHOICES = 100
-_NAME: Any = said("The name of the source, exactly as it is listed.", "来源的名称，与列出的完全一致。")
-_CHOICES: Any = said(
+_NAME: Any = ask_for("The name of the source, exactly as it is listed.", "来源的名称，与列出的完全一致。")
+_CHOICES: Any = ask_for(
     "The sources that fit the question, the best first; an empty list if none fits.",
     "适合这个问题的来源，最合适的排在最前；都不合适时为空列表。",
 )
@@ -172,25 +183,25 @@ _Complexity: Any = _choice("none", "single", "multi")
 class Classification(Form):
     """What a question needs."""
 
-    intent: _Intent = said(
+    intent: _Intent = ask_for(
         "'question', 'chat' for talk, or 'unclear' if the meaning is unclear.",
         "'question' 为提问，'chat' 为闲聊，看不出想问什么则为 'unclear'。",
     )
-    complexity: _Complexity = said(
+    complexity: _Complexity = ask_for(
         "'none' if nothing has to be looked up, 'single' for one search, 'multi' for several steps.",
         "什么都不用查为 'none'，查一次就够为 'single'，需要分几步查为 'multi'。",
     )
-    reason: Line = said("Why, in one short sentence.", "理由，用一个短句说明。")
+    reason: Line = ask_for("Why, in one short sentence.", "理由，用一个短句说明。")
 
 
 class NextHop(Form):
     """The next sub-question, or that there is none."""
 
-    done: bool = said(
+    done: bool = ask_for(
         "True if what was found is enough, or nothing more can be found.",
         "已找到的内容足够，或者再也找不到更多时为 true。",
     )
-    query: Line = said(
+    query: Line = ask_for(
         "The next question, complete in itself; empty if done.", "下一个问题，能独立看懂；已经完成时为空。"
     )
 
@@ -199,14 +210,14 @@ class RouteChoice(Form):
     """One source that fits, and why."""
 
     name: str = _NAME
-    reason: Line = said("Why it fits, in one short sentence.", "为什么合适，用一个短句说明。")
+    reason: Line = ask_for("Why it fits, in one short sentence.", "为什么合适，用一个短句说明。")
 
 
 def _choices(value: Any) -> Any:
     """A validator: names alone, one name, or a mapping of name to reason are read too; who asked judges names."""
     if isinstance(value, dict):
         value = [value] if "name" in value else [{"name": name, "reason": why} for name, why in value.items()]
-    found = bounded(MAX_CHOICES)(lines(value))
+    found = list_validator(MAX_CHOICES)(split_lines(value))
     named = [{"name": item} if isinstance(item, str) else item for item in found]
     return [
         {"name": item.get("name"), "reason": item.get("reason")} if isinstance(item, dict) else item

@@ -90,13 +90,16 @@ class PromptTemplate(ChatPromptTemplate):
         own = {match[1].lower() for section in parsed.sections for match in TAG.finditer(section.text)}
         tags = frozenset(own - RESERVED_TAGS)
         schema: type[BaseModel] | dict[str, Any] | None
-        schema = _form(parsed.schema) if isinstance(parsed.schema, str) else parsed.schema
+        schema = _form_class(parsed.schema) if isinstance(parsed.schema, str) else parsed.schema
         if isinstance(schema, dict):  # it becomes the description of a function call, which must have one
-            said = "提示词 {} 的结果。" if parsed.language == "zh" else "The result of the prompt {}."
-            schema = {"title": schema["title"], "description": said.format(parsed.name), **schema}
+            description = "提示词 {} 的结果。" if parsed.language == "zh" else "The result of the prompt {}."
+            schema = {"title": schema["title"], "description": description.format(parsed.name), **schema}
         build: Any = cls  # the pydantic plugin does not see ChatPromptTemplate's own __init__
         result: Self = build(
-            [_MESSAGES[section.role](prompt=_text(section.text, tags)) for section in parsed.sections],
+            [
+                _MESSAGES[section.role](prompt=_string_template(section.text, tags))
+                for section in parsed.sections
+            ],
             metadata={
                 "name": parsed.name,
                 "language": parsed.language,
@@ -185,7 +188,7 @@ class PromptTemplate(ChatPromptTemplate):
     def _validate_input(self, inner_input: Any) -> dict[str, Any]:
         if not isinstance(inner_input, dict) and len(self.input_variables) != 1:
             raise InvalidInputError(
-                f"The prompt {self.title!r} takes a dict of values ({self._wanted()}), "
+                f"The prompt {self.title!r} takes a dict of values ({self._variable_names()}), "
                 f"not {type(inner_input).__name__}."
             )
         values = inner_input if isinstance(inner_input, dict) else {self.input_variables[0]: inner_input}
@@ -200,10 +203,10 @@ class PromptTemplate(ChatPromptTemplate):
         parts = [f"missing: {', '.join(missing)}"] if missing else []
         parts += [f"not a variable of it: {', '.join(extra)}"] if extra else []
         raise InvalidInputError(
-            f"Wrong values for the prompt {self.title!r}: {'; '.join(parts)}. It takes {self._wanted()}."
+            f"Wrong values for the prompt {self.title!r}: {'; '.join(parts)}. It takes {self._variable_names()}."
         )
 
-    def _wanted(self) -> str:
+    def _variable_names(self) -> str:
         names = [name for name in self.inputs if name in self.input_variables] or self.input_variables
         return ", ".join(names) or "no values"
 
@@ -212,13 +215,13 @@ class PromptTemplate(ChatPromptTemplate):
         return f"<b>{html.escape(self.title)}</b><pre>{html.escape(self.pretty_repr())}</pre>"
 
 
-def _form(name: str) -> type[BaseModel]:
+def _form_class(name: str) -> type[BaseModel]:
     from rag_kit.prompts.schemas import SCHEMAS  # two dozen classes, which a prompt for a text does not need
 
     return SCHEMAS[name]
 
 
-def _text(text: str, tags: frozenset[str]) -> TaggedTemplate:
+def _string_template(text: str, tags: frozenset[str]) -> TaggedTemplate:
     """The text of a section as a string template; literal braces are doubled, as str.format wants them."""
     parts = VARIABLE.split(text)  # literal text and names of variables in turn
     parts[::2] = [_literal(part) for part in parts[::2]]

@@ -48,12 +48,12 @@ def answer(prompt: Prompt) -> str:
         >>> answer(Prompt("answer", question="Who made BM25?", passages=(passage,)))
         'BM25 ranks by words.[1] It was made in the 1990s by Robertson.[1]'
     """
-    return extract_answer(prompt.asked, prompt.passages) or DECLINED[prompt.language]
+    return extract_answer(prompt.request, prompt.passages) or DECLINED[prompt.language]
 
 
 def answer_or_doubt(prompt: Prompt) -> str:
     """Answer, or decline in the words of this prompt; no passage is doubted, for this model knows nothing else."""
-    return extract_answer(prompt.asked, prompt.passages) or _DOUBT[prompt.language]
+    return extract_answer(prompt.request, prompt.passages) or _DOUBT[prompt.language]
 
 
 def direct_answer(prompt: Prompt) -> str:

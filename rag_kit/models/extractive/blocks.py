@@ -46,7 +46,7 @@ class Prompt:
     body: str = ""
 
     @property
-    def asked(self) -> str:
+    def request(self) -> str:
         """The question, or what the user wrote."""
         return (self.question or self.user)[:MAX_QUESTION].strip()
 

@@ -65,7 +65,7 @@ def condense(prompt: Prompt) -> dict[str, str]:
             asked, reply = _complete(text.strip()[:_MAX_QUERY], asked, reply), ""
         else:
             reply = "" if is_declined(text) else _MARKS.sub("", text)[:_MAX_QUERY]
-    question = prompt.asked
+    question = prompt.request
     return {
         "query": question if len(question) > _MAX_QUERY else _complete(question, asked, reply)[:_MAX_QUERY]
     }

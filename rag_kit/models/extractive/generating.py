@@ -73,7 +73,7 @@ def generate_multi_hop(prompt: Prompt) -> dict[str, Any]:
 
 def generate_check(prompt: Prompt) -> dict[str, Any]:
     """The question asked of each passage by itself; a passage is needed where it answers a part."""
-    parts = [text for one in prompt.passages if (text := extract_answer(prompt.asked, [one]))]
+    parts = [text for one in prompt.passages if (text := extract_answer(prompt.request, [one]))]
     return {
         "answerable": bool(parts),
         "answer": " ".join(parts)[:4000],

@@ -49,7 +49,7 @@ def remember_facts(prompt: Prompt) -> dict[str, list[str]]:
     """
     known = {fold(line.strip(" -")) for line in prompt.block("facts").splitlines()}
     facts: dict[str, str] = {}
-    for match in _CLAUSE.finditer(prompt.asked):
+    for match in _CLAUSE.finditer(prompt.request):
         clause = " ".join(match.group().split())
         said = _SAID.search(clause)
         if said and not _ASKS.search(clause) and not _SECRET.search(clause):

@@ -40,7 +40,7 @@ def decompose(prompt: Prompt) -> dict[str, list[str]]:
         >>> decompose(Prompt("decompose", question="Is the Po longer than the Rhine?"))
         {'queries': ['How long is the Po?', 'How long is the Rhine?']}
     """
-    return {"queries": _sides(prompt.asked)}
+    return {"queries": _sides(prompt.request)}
 
 
 def next_hop(prompt: Prompt) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def next_hop(prompt: Prompt) -> dict[str, Any]:
         'Where was Ridley Scott born?'
     """
     asked = [fold(text) for role, text in prompt.turns if role == "user"]
-    options = _sides(prompt.asked) or _steps(prompt.asked, prompt.turns)
+    options = _sides(prompt.request) or _steps(prompt.request, prompt.turns)
     query = next((one for one in options if fold(one) not in asked), "")
     return {"done": not query, "query": query}
 

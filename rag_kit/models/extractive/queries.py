@@ -35,10 +35,10 @@ def web_query(prompt: Prompt) -> dict[str, list[str]]:
         {'keywords': ['红楼梦', '作者']}
     """
     weights: dict[str, float] = {}
-    for phrase in phrases(prompt.asked):
+    for phrase in phrases(prompt.request):
         weights.setdefault(phrase.text, phrase.weight)
     best = sorted(weights, key=lambda text: -weights[text])[:_MAX_KEYWORDS]
-    return {"keywords": [text for text in weights if text in best] or [prompt.asked[:200]]}
+    return {"keywords": [text for text in weights if text in best] or [prompt.request[:200]]}
 
 
 def rewrite_query(prompt: Prompt) -> dict[str, str]:
@@ -49,7 +49,7 @@ def rewrite_query(prompt: Prompt) -> dict[str, str]:
         >>> rewrite_query(Prompt("rewrite_query", question="Who wrote the novel Emma?", body=tried))
         {'query': 'wrote novel Emma'}
     """
-    question = prompt.asked
+    question = prompt.request
     tried = {_plain(line) for line in prompt.block("queries").splitlines()}
     if _HAN.search(question):
         words = _FRAME_ZH.sub(" ", question).split()
@@ -88,7 +88,7 @@ def route(prompt: Prompt) -> dict[str, Any]:
 
 def classify_question(prompt: Prompt) -> dict[str, Any]:
     """What the question needs, by its wording."""
-    return question_kind(prompt.asked, has_history=bool(prompt.turns))._asdict()
+    return question_kind(prompt.request, has_history=bool(prompt.turns))._asdict()
 
 
 def clarify_question(prompt: Prompt) -> dict[str, str]:

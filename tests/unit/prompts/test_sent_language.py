@@ -21,7 +21,7 @@ from pydantic import BaseModel, Field
 from rag_kit.errors import ModelOutputError
 from rag_kit.models import structured_call
 from rag_kit.models.schema import target_of
-from rag_kit.models.structured import _in_chinese
+from rag_kit.models.structured import _describe_in_chinese
 from rag_kit.prompts import load_prompt
 from rag_kit.prompts.fields import for_model
 from rag_kit.prompts.format import LANGUAGES
@@ -190,9 +190,9 @@ def test_why_an_answer_does_not_fit_is_said_in_chinese() -> None:
     """Each wrong field is named, and no English sentence is sent."""
     with pytest.raises(ValueError) as raised:
         target_of(Grade).accept({"relevant": "perhaps", "score": 2})
-    said = _in_chinese(str(raised.value))
+    said = _describe_in_chinese(str(raised.value))
     assert said == "relevant：不符合模式的要求；score：不符合模式的要求；reason：不符合模式的要求"
-    assert _in_chinese("the answer is empty") == "不符合模式的要求"
+    assert _describe_in_chinese("the answer is empty") == "不符合模式的要求"
 
 
 def test_the_fields_of_a_filter_are_described_in_the_language_of_the_prompt() -> None:
