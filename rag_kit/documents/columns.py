@@ -77,8 +77,8 @@ class MetadataColumns:
         def join(word: str, masks: list[Mask]) -> Mask:
             return reduce(np.logical_and if word == "and" else np.logical_or, masks)
 
-        found = translate(where, leaf, join)
-        return np.full(len(self._rows), found, dtype=np.bool_) if isinstance(found, bool) else found
+        mask = translate(where, leaf, join)
+        return np.full(len(self._rows), mask, dtype=np.bool_) if isinstance(mask, bool) else mask
 
     def _column(self, key: str) -> _Column:
         # One maker at a time: two would each read all rows.
@@ -103,13 +103,13 @@ class _Column:
         import numpy as np
 
         names = [_identity(cell) for cell in cells]
-        found = dict(zip(names, cells, strict=True))
-        self.numbers: list[Any] = sorted(name for name in found if isinstance(name, (int, float)))
-        self.strings = sorted(name for name in found if isinstance(name, str))
-        others = [name for name in found if isinstance(name, tuple)]
+        cell_of = dict(zip(names, cells, strict=True))
+        self.numbers: list[Any] = sorted(name for name in cell_of if isinstance(name, (int, float)))
+        self.strings = sorted(name for name in cell_of if isinstance(name, str))
+        others = [name for name in cell_of if isinstance(name, tuple)]
         order = [*self.numbers, *self.strings, *others]
         self.places = {name: place for place, name in enumerate(order)}
-        self.values = [*self.numbers, *self.strings, *(found[name] for name in others)]
+        self.values = [*self.numbers, *self.strings, *(cell_of[name] for name in others)]
         kind: Any = np.int16 if len(order) < 2**15 else np.int32
         self.codes: NDArray[Any] = np.fromiter(
             (self.places[name] for name in names), dtype=kind, count=len(names)
@@ -122,8 +122,8 @@ class _Column:
             return self._between(operator, operand)
         table = np.zeros(len(self.places), dtype=np.bool_)
         if operator in ("$eq", "$in"):
-            wanted = map(equality_key, operand if operator == "$in" else [operand])
-            table[[self.places[name] for name in wanted if name in self.places]] = True
+            names = map(equality_key, operand if operator == "$in" else [operand])
+            table[[self.places[name] for name in names if name in self.places]] = True
         else:  # each distinct value is asked once
             table[:] = list(map(value_test(operator, operand), self.values))
         result: Mask = table[self.codes]

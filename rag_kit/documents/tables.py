@@ -51,7 +51,7 @@ class Table:
             [cut(one_line(cell), self.width) for cell in row]
             for row in [self.header, *self.rows[: self.most]]
         ]
-        widths = [max(map(columns, each)) for each in zip(*table, strict=True)]
+        widths = [max(map(columns, column)) for column in zip(*table, strict=True)]
         lines = [
             "  ".join(
                 _pad(cell, width, place in self.right)
@@ -105,7 +105,7 @@ class Printed:
 def tables_text(title: str, tables: Iterable[Table], notes: Iterable[str] = ()) -> str:
     """A title of one line or several, the tables that have rows, and notes, one below the other."""
     head = map(one_line, title.split("\n"))
-    return "\n".join([*head, *(each.text() for each in tables if each.rows), *map(one_line, notes)])
+    return "\n".join([*head, *(table.text() for table in tables if table.rows), *map(one_line, notes)])
 
 
 def tables_html(title: str, tables: Iterable[Table], notes: Iterable[str] = ()) -> str:
@@ -113,7 +113,7 @@ def tables_html(title: str, tables: Iterable[Table], notes: Iterable[str] = ()) 
     head = "".join(
         f"<p><strong>{html.escape(one_line(line))}</strong></p>" for line in title.split("\n") if line
     )
-    return _inert(head) + "".join(each.html() for each in tables if each.rows) + _inert(_notes(notes))
+    return _inert(head) + "".join(table.html() for table in tables if table.rows) + _inert(_notes(notes))
 
 
 def one_line(value: Any) -> str:
@@ -134,8 +134,8 @@ def columns(text: str) -> int:
     if text.isascii():
         return len(text)
     return sum(
-        0 if unicodedata.combining(each) else 1 + (unicodedata.east_asian_width(each) in "WF")
-        for each in text
+        0 if unicodedata.combining(character) else 1 + (unicodedata.east_asian_width(character) in "WF")
+        for character in text
     )
 
 

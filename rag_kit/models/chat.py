@@ -66,8 +66,10 @@ def chat_model(name: str | None = None, **settings: Any) -> BaseChatModel:
         from rag_kit.models.extractive.model import ExtractiveChatModel
 
         return make(name, lambda: ExtractiveChatModel(**settings))
-    given = settings.pop("model_provider", None)
-    provider, model = (given, name.removeprefix(f"{given}:")) if given else split_name(name)
+    named_provider = settings.pop("model_provider", None)
+    provider, model = (
+        (named_provider, name.removeprefix(f"{named_provider}:")) if named_provider else split_name(name)
+    )
     if provider is None:
         raise ConfigurationError(
             f"The provider of the model {name!r} is unknown. Write PROVIDER:MODEL; for an OpenAI-compatible "
@@ -91,8 +93,8 @@ def chat_model(name: str | None = None, **settings: Any) -> BaseChatModel:
             guarded = with_http_clients(chosen)
             if provider == "openai" and url is None and not os.environ.get("OPENAI_BASE_URL"):
                 guarded.setdefault("stream_usage", True)  # LangChain's default, dropped beside such a client
-        made: BaseChatModel = init_chat_model(model, model_provider=provider, **guarded)
-        return made
+        model_object: BaseChatModel = init_chat_model(model, model_provider=provider, **guarded)
+        return model_object
 
     return make(name, build)
 

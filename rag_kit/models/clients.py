@@ -49,13 +49,13 @@ async def aembed_bare(embeddings: Embeddings, texts: list[str]) -> list[list[flo
     return vectors
 
 
-async def _aembed(embeddings: Embeddings, what: str, given: Any) -> Any:
-    blocking = partial(getattr(embeddings, f"embed_{what}"), given)
+async def _aembed(embeddings: Embeddings, what: str, texts: Any) -> Any:
+    blocking = partial(getattr(embeddings, f"embed_{what}"), texts)
     native = f"aembed_{what}"
     # LangChain's default runs on asyncio's small pool.
     if getattr(type(embeddings), native) is getattr(Embeddings, native):
         return await run_in_thread(blocking)
-    call = partial(getattr(embeddings, native), given)
+    call = partial(getattr(embeddings, native), texts)
     return await call_client(call, blocking, connections_of(embeddings))
 
 
@@ -69,9 +69,9 @@ def _call(embeddings: Embeddings, call: Callable[[], T]) -> T:
     raise map_model_error(failure, model=embeddings)
 
 
-async def _acall(embeddings: Embeddings, what: str, given: Any) -> Any:
+async def _acall(embeddings: Embeddings, what: str, texts: Any) -> Any:
     try:
-        return await _aembed(embeddings, what, given)
+        return await _aembed(embeddings, what, texts)
     except RagKitError:
         raise
     except Exception as error:  # noqa: BLE001 - as above

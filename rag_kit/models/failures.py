@@ -172,7 +172,7 @@ def map_model_error(error: BaseException, *, model: Any = None) -> ModelError:
     text = short(_message(error), [*secrets_of(model), *_secrets_sent(error)])
     if kind in (Failure.LOOP, Failure.OTHER):
         text = f"{type(error).__name__}: {text}"
-    status = next((found for cause in _causes(error) if (found := _status_of(cause)) is not None), None)
+    status = next((number for cause in _causes(error) if (number := _status_of(cause)) is not None), None)
     message, target = _MESSAGES[Failure.REFUSED if kind is Failure.FINAL else kind], ""
     if kind is Failure.FINAL and status is not None and status < 400:
         message, target = _REDIRECT, short(_header(error, "location").partition("?")[0])
@@ -201,8 +201,8 @@ def _body(error: BaseException) -> dict[str, Any]:
 def _message(error: BaseException) -> str:
     """The server's own message, or the exception's."""
     messages = (_body(cause).get("message") for cause in _causes(error))
-    found = next((text for text in messages if isinstance(text, str) and text.strip()), str(error))
-    return found.strip().rstrip(".") or type(error).__name__
+    text = next((text for text in messages if isinstance(text, str) and text.strip()), str(error))
+    return text.strip().rstrip(".") or type(error).__name__
 
 
 def _requests(error: BaseException) -> Iterator[Any]:

@@ -65,8 +65,10 @@ def model_identity(model: Any, config: RunnableConfig | None = None) -> Any:
         inner = model_identity(model.bound, merge_configs(model.config, config))
         return None if inner is None else [inner, dict(model.kwargs)]
     if isinstance(model, RunnableWithFallbacks):
-        several = [model_identity(each, config) for each in (model.runnable, *model.fallbacks)]
-        return None if None in several else several
+        identities = [
+            model_identity(inner_model, config) for inner_model in (model.runnable, *model.fallbacks)
+        ]
+        return None if None in identities else identities
     if not isinstance(model, BaseLanguageModel):
         return None
     return {

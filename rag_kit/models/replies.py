@@ -52,18 +52,18 @@ def text_of(message: Any) -> str:
 
 def without_thinking(text: str) -> str:
     """Drop reasoning blocks, also one whose opening tag the server swallowed or whose end is missing."""
-    kept: list[str] = []
+    answers: list[str] = []
     position, inside = 0, False
     for tag in _THINK.finditer(text):
         if tag.group(1):  # a closing tag: what stood before it was thought, opened or not
-            kept = kept if inside else []
+            answers = answers if inside else []
         elif not inside:
-            kept.append(text[position : tag.start()])
+            answers.append(text[position : tag.start()])
         inside = not tag.group(1)
         position = tag.end()
     if not inside:
-        kept.append(text[position:])
-    return "".join(kept).strip()
+        answers.append(text[position:])
+    return "".join(answers).strip()
 
 
 def split_reply(reply: Any) -> tuple[Any, Any]:

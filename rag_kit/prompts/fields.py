@@ -62,7 +62,7 @@ def texts_type(max_items: int, min_items: int = 0) -> Any:
 def split_lines(value: Any) -> Any:
     """A text as a list of its lines, without empty ones; a missing list as an empty one, and others as they are."""
     if isinstance(value, str):
-        return [line for line in (each.strip(" -*\t") for each in value.splitlines()) if line]
+        return [line for line in (part.strip(" -*\t") for part in value.splitlines()) if line]
     return [] if value is None else value
 
 

@@ -145,16 +145,16 @@ def _report_problem(error: Any, lines: dict[str, int], first_line: int, report: 
     if error["type"] in ("missing", "extra_forbidden", "model_type"):
         message += f"; allowed keys: {', '.join(KEYS if '.' not in place else ['schema'])}"
     value = error["input"] if isinstance(error["input"], str | int | float) else reprlib.repr(error["input"])
-    found = "" if error["type"] == "missing" else f" is {str(value)[:60]!r}"
-    report(lines.get(above, first_line), f"{place or 'the front matter'}{found}: {message}")
+    given_value = "" if error["type"] == "missing" else f" is {str(value)[:60]!r}"
+    report(lines.get(above, first_line), f"{place or 'the front matter'}{given_value}: {message}")
 
 
 def _key_lines(node: Any, prefix: str, first_line: int) -> list[tuple[str, int]]:
     """Each key with its line, as ``input``, ``input.question``, ``output.schema``."""
-    found = []
+    places = []
     for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
         path = f"{prefix}{key.value}"
-        found.append((path, first_line + key.start_mark.line))
+        places.append((path, first_line + key.start_mark.line))
         if path in ("input", "output"):
-            found += _key_lines(value, f"{path}.", first_line)
-    return found
+            places += _key_lines(value, f"{path}.", first_line)
+    return places

@@ -69,8 +69,8 @@ class PromptLibrary:
 
     def entries(self) -> list[tuple[str, str]]:
         """(name, language) of all prompts, packaged and own, sorted; files with impossible names left out."""
-        found = set(map(split_name, self.files()))
-        return sorted(each for each in found if NAME.fullmatch(each[0]) and each[1] in LANGUAGES)
+        entries = set(map(split_name, self.files()))
+        return sorted(entry for entry in entries if NAME.fullmatch(entry[0]) and entry[1] in LANGUAGES)
 
     def load(self, name: str, language: str = "en") -> PromptTemplate:
         """Load a prompt as a LangChain chat prompt.
@@ -102,13 +102,13 @@ class PromptLibrary:
             raise InvalidInputError(f"language is {language!r}; allowed: {', '.join(LANGUAGES)}.")
         if not isinstance(name, str) or not NAME.fullmatch(name):  # it becomes part of a path
             raise InvalidInputError(f"{name!r} is no prompt name. There are: {', '.join(self.names())}.")
-        own = None if self.folder is None else _prompt_path(self.folder, name, language)
-        if own is None:
+        replacement = None if self.folder is None else _prompt_path(self.folder, name, language)
+        if replacement is None:
             packaged = _prompt_path(self.packaged, name, language)
             if packaged is None:
                 raise InvalidInputError(self._unknown(name, language))
             return _read_file(packaged)
-        parsed, problems = _read_file(own)
+        parsed, problems = _read_file(replacement)
         original = self.original(name, language)
         if parsed is not None and original is not None:
             problems = mismatches(parsed, original, f"the packaged prompt {name!r}")
@@ -143,10 +143,10 @@ def packaged_folder() -> Path:
 
 def _user_folder(folder: Path | str | None) -> Path | None:
     """The user's own folder: the argument, else the environment variable, else None."""
-    given = os.environ.get(FOLDER_VARIABLE, "").strip() if folder is None else folder
-    if folder is None and not given:
+    named_folder = os.environ.get(FOLDER_VARIABLE, "").strip() if folder is None else folder
+    if folder is None and not named_folder:
         return None
-    path = Path(given).expanduser()
+    path = Path(named_folder).expanduser()
     if not path.is_dir():
         name = FOLDER_VARIABLE if folder is None else "folder"
         raise InvalidInputError(
@@ -182,7 +182,7 @@ def mismatches(prompt: PromptFile, other: PromptFile, called: str) -> list[Probl
     """Where inputs and output schema of a prompt, which code relies on, are not those of another file of its name."""
     problems = []
     if set(prompt.inputs) != set(other.inputs):
-        here, there = (", ".join(sorted(each.inputs)) or "none" for each in (prompt, other))
+        here, there = (", ".join(sorted(file.inputs)) or "none" for file in (prompt, other))
         problems.append(
             prompt.problem("input", f"the inputs are {here}, but {there} in {called}; make them equal")
         )
@@ -238,43 +238,43 @@ def check_library(library: PromptLibrary, language: str | None = None) -> list[P
     """
     if language is not None and language not in LANGUAGES:
         raise InvalidInputError(f"language is {language!r}; allowed: {', '.join(LANGUAGES)}.")
-    found = {problem for name in library.names() for problem in _check_name(library, name)}
+    problems = {problem for name in library.names() for problem in _check_name(library, name)}
     if language is not None:
-        found = {problem for problem in found if split_name(Path(problem.file))[1] == language}
+        problems = {problem for problem in problems if split_name(Path(problem.file))[1] == language}
     for path in library.files():
         name, tongue = split_name(path)
         if not NAME.fullmatch(name) or tongue not in LANGUAGES:
-            found.add(Problem(str(path), 1, file_name_rule(path.name)))
-    return sorted(found, key=lambda p: (p.file, p.line, p.message))
+            problems.add(Problem(str(path), 1, file_name_rule(path.name)))
+    return sorted(problems, key=lambda p: (p.file, p.line, p.message))
 
 
 def _check_name(library: PromptLibrary, name: str) -> list[Problem]:
     """Each language of one prompt by itself, then the languages against each other."""
-    found: list[Problem] = []
+    all_problems: list[Problem] = []
     good: list[PromptFile] = []
     there = [tongue for known, tongue in library.entries() if known == name]
     for tongue in LANGUAGES:
         original = library.original(name, tongue)
         if tongue in there:
             parsed, problems = library.inspect(name, tongue)
-            found += problems
+            all_problems += problems
             if parsed is not None:
                 good.append(parsed)
-                found += _check_task(parsed, original)
+                all_problems += _check_task(parsed, original)
         elif original is not None:  # a prompt of one's own may exist in one language
             file = library.packaged / f"{name}.{tongue}{SUFFIX}"
-            found.append(Problem(str(file), 1, f"the file is missing; {name!r} exists in {there[0]}"))
+            all_problems.append(Problem(str(file), 1, f"the file is missing; {name!r} exists in {there[0]}"))
     if len(good) == len(LANGUAGES):
-        found += _disagreements(*good)
-    return found
+        all_problems += _disagreements(*good)
+    return all_problems
 
 
 def _check_task(prompt: PromptFile, original: PromptFile | None) -> list[Problem]:
     """Require the task line, by which the extractive model knows what is asked of it."""
     first = prompt.sections[0]
     task = f"<task>{prompt.name}</task>"
-    wanted = original is not None and "system" in (first.role, original.sections[0].role)
-    if not wanted or (first.role == "system" and task in first.text.splitlines()):
+    needs_task = original is not None and "system" in (first.role, original.sections[0].role)
+    if not needs_task or (first.role == "system" and task in first.text.splitlines()):
         return []
     return [Problem(prompt.file, first.line, f"there must be a system section with the line {task}")]
 

@@ -194,7 +194,7 @@ def escape_tags(text: str, tags: Iterable[str] = RESERVED_TAGS) -> str:
     names = frozenset(tags)
     if not names or ("<" not in text and "&" not in text):
         return text
-    return _patterns(names)[0].sub(lambda found: "&lt;" if found[0] == "<" else "&amp;", text)
+    return _patterns(names)[0].sub(lambda match: "&lt;" if match[0] == "<" else "&amp;", text)
 
 
 def unescape_tags(text: str, tags: Iterable[str] = RESERVED_TAGS) -> str:
@@ -207,4 +207,4 @@ def unescape_tags(text: str, tags: Iterable[str] = RESERVED_TAGS) -> str:
     names = frozenset(tags)
     if not names or "&" not in text:
         return str(text)
-    return _patterns(names)[1].sub(lambda found: "<" if found[0] == "&lt;" else "&", text)
+    return _patterns(names)[1].sub(lambda match: "<" if match[0] == "&lt;" else "&", text)

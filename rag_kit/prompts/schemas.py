@@ -217,8 +217,8 @@ def _choices(value: Any) -> Any:
     """A validator: names alone, one name, or a mapping of name to reason are read too; who asked judges names."""
     if isinstance(value, dict):
         value = [value] if "name" in value else [{"name": name, "reason": why} for name, why in value.items()]
-    found = list_validator(MAX_CHOICES)(split_lines(value))
-    named = [{"name": item} if isinstance(item, str) else item for item in found]
+    choices = list_validator(MAX_CHOICES)(split_lines(value))
+    named = [{"name": item} if isinstance(item, str) else item for item in choices]
     return [
         {"name": item.get("name"), "reason": item.get("reason")} if isinstance(item, dict) else item
         for item in named

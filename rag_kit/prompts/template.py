@@ -87,8 +87,8 @@ class PromptTemplate(ChatPromptTemplate):
     def from_file(cls, parsed: PromptFile) -> Self:
         """Build the template of a parsed prompt file."""
         # A tag that only this file uses needs the same protection as the common ones.
-        own = {match[1].lower() for section in parsed.sections for match in TAG.finditer(section.text)}
-        tags = frozenset(own - RESERVED_TAGS)
+        own_tags = {match[1].lower() for section in parsed.sections for match in TAG.finditer(section.text)}
+        tags = frozenset(own_tags - RESERVED_TAGS)
         schema: type[BaseModel] | dict[str, Any] | None
         schema = _form_class(parsed.schema) if isinstance(parsed.schema, str) else parsed.schema
         if isinstance(schema, dict):  # it becomes the description of a function call, which must have one

@@ -71,8 +71,8 @@ def answer_from_hops(prompt: Prompt) -> str:
         >>> answer_from_hops(Prompt("answer_from_hops", question="Which is longer?", passages=passages, turns=turns))
         'The Rhine is 1230 km long.[1] The Po is 652 km long.[2]'
     """
-    asked = [text for role, text in prompt.turns if role == "user"][:_MAX_HOPS]
-    answers = [extract_answer(text, prompt.passages, 1) for text in asked]
+    questions = [text for role, text in prompt.turns if role == "user"][:_MAX_HOPS]
+    answers = [extract_answer(question, prompt.passages, 1) for question in questions]
     return _join_answers(prompt, answers) if any(answers) else answer(prompt)
 
 
@@ -126,11 +126,11 @@ def extract_answer(question: str, passages: Sequence[PassageText], count: int = 
 
 def _pick_sentences(question: str, passages: Sequence[PassageText], count: int) -> list[Candidate]:
     """The sentences that answer, best first; none where the passages do not support an answer."""
-    asked = analyse(question)
-    candidates = collect(asked, passages)
+    analysed = analyse(question)
+    candidates = collect(analysed, passages)
     # a question in the text, as in a FAQ, answers nothing
-    picked = choose(asked, [sentence for sentence in candidates if not is_question(sentence.text)], count)
-    return without_distraction(picked) if strength(asked, passages, candidates, picked) >= 0.5 else []
+    picked = choose(analysed, [sentence for sentence in candidates if not is_question(sentence.text)], count)
+    return without_distraction(picked) if strength(analysed, passages, candidates, picked) >= 0.5 else []
 
 
 def _whole_sentence(text: str) -> str:
@@ -148,14 +148,14 @@ def _join_answers(prompt: Prompt, texts: Sequence[str]) -> str:
 
 def strength_of(question: Question, passages: Sequence[PassageText]) -> float:
     """How well passages support an answer of two sentences."""
-    found = collect(question, passages)
-    return strength(question, passages, found, choose(question, found))
+    candidates = collect(question, passages)
+    return strength(question, passages, candidates, choose(question, candidates))
 
 
 def strength(
     question: Question,
     passages: Sequence[PassageText],
-    found: Sequence[Candidate],
+    candidates: Sequence[Candidate],
     picked: Sequence[Candidate],
 ) -> float:
     """How well the passages support an answer: from 0.5 on it is given, below it is declined.
@@ -166,7 +166,7 @@ def strength(
     """
     if not picked or not any(sentence.near for sentence in picked):
         return 0.0
-    measures = measure(question, passages, found, picked)
+    measures = measure(question, passages, candidates, picked)
     if measures["names"] == 0.0:
         return 0.0
     total = _BIAS[question.language] + sum(_WEIGHTS[name] * value for name, value in measures.items())
@@ -176,30 +176,31 @@ def strength(
 def measure(
     question: Question,
     passages: Sequence[PassageText],
-    found: Sequence[Candidate],
+    candidates: Sequence[Candidate],
     picked: Sequence[Candidate],
 ) -> dict[str, float]:
     """Measure the evidence for an answer that is made of the picked sentences."""
     covers = [
-        weight_of(question, question.keys & set(terms(f"{one.title}\n{one.text}"))) for one in passages
+        weight_of(question, question.keys & set(terms(f"{passage.title}\n{passage.text}")))
+        for passage in passages
     ] or [0.0]
     best = max(covers)
-    own = max((weight_of(question, one.matched) for one in found), default=0.0)
-    times = [one.features.overlap + one.features.recent for one in picked]
+    own = max((weight_of(question, sentence.matched) for sentence in candidates), default=0.0)
+    times = [sentence.features.overlap + sentence.features.recent for sentence in picked]
     return {
         "passage": best,
-        "near": max((weight_of(question, one.near) for one in found), default=0.0),
+        "near": max((weight_of(question, sentence.near) for sentence in candidates), default=0.0),
         "own": own,
         "names": found_names(question, passages),
         # a question without a time counts as if its time fitted well
         "time": max(times, default=0.0) if question.spans else 1.5,
         "terms": math.log1p(len(question.terms)),
-        "picked": weight_of(question, frozenset(key for one in picked for key in one.near)),
+        "picked": weight_of(question, frozenset(key for sentence in picked for key in sentence.near)),
         # few passages say nothing about how usual it is to hold so many terms
         "lead": best - sum(covers) / len(covers) if len(covers) > 2 else _USUAL_LEAD,
-        "score": max((one.score for one in picked), default=0.0) / 10,
+        "score": max((sentence.score for sentence in picked), default=0.0) / 10,
         "open": float(question.kind == "other"),
         "own squared": own**2,
-        "together": float(len({one.place for one in picked}) == 1),
+        "together": float(len({sentence.place for sentence in picked}) == 1),
         "passage squared": best**2,
     }

@@ -94,12 +94,12 @@ def read_prompt(messages: Sequence[BaseMessage]) -> Prompt:
 
 
 def _passages(body: str) -> list[PassageText]:
-    found = []
+    passages = []
     for place, (head, text) in enumerate(_elements(body, "passage"), start=1):
         attributes = _attributes(head)
         number = _number(attributes.get("id", ""), place)
-        found.append(passage_text(number, _inner(text)[:MAX_PASSAGE_CHARS], attributes))
-    return found
+        passages.append(passage_text(number, _inner(text)[:MAX_PASSAGE_CHARS], attributes))
+    return passages
 
 
 def _elements(body: str, name: str) -> Iterator[tuple[str, str]]:

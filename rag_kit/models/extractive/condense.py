@@ -58,16 +58,16 @@ def condense(prompt: Prompt) -> dict[str, str]:
         >>> condense(Prompt("condense", question="他哪年去世的？", turns=turns))
         {'query': '巴金哪年去世的？'}
     """
-    asked = reply = ""
+    previous = reply = ""
     for role, text in prompt.turns[-_MAX_TURNS:]:
         if role == "user":
             # earlier questions are completed in turn, so that a chain of follow-ups keeps its topic
-            asked, reply = _complete(text.strip()[:_MAX_QUERY], asked, reply), ""
+            previous, reply = _complete(text.strip()[:_MAX_QUERY], previous, reply), ""
         else:
             reply = "" if is_declined(text) else _MARKS.sub("", text)[:_MAX_QUERY]
     question = prompt.request
     return {
-        "query": question if len(question) > _MAX_QUERY else _complete(question, asked, reply)[:_MAX_QUERY]
+        "query": question if len(question) > _MAX_QUERY else _complete(question, previous, reply)[:_MAX_QUERY]
     }
 
 
@@ -94,47 +94,47 @@ def summarise_history(prompt: Prompt) -> str:
     return "\n".join(lines)[:room]
 
 
-def topic_of(asked: str, reply: str, *, person: bool) -> str:
+def topic_of(previous: str, reply: str, *, person: bool) -> str:
     """What a pronoun stands for: a person named in the reply to a question for one, or what the question is about."""
-    first = next((one.text for one in sentences(reply)), "")
-    if person and _WHO.search(asked):
-        new = [name for name in _names(first) if name.casefold() not in asked.casefold()]
+    first = next((sentence.text for sentence in sentences(reply)), "")
+    if person and _WHO.search(previous):
+        new = [name for name in _names(first) if name.casefold() not in previous.casefold()]
         if new:
             return new[0][:_MAX_TOPIC]
-    names = _names(asked)
+    names = _names(previous)
     # a Chinese question begins with what it is about
-    best = names[0] if names and detect_language(asked) == "zh" else max(names, key=len, default="")
+    best = names[0] if names and detect_language(previous) == "zh" else max(names, key=len, default="")
     return best[:_MAX_TOPIC]
 
 
-def _complete(question: str, asked: str, reply: str) -> str:
-    """A question that needs no earlier one: with what was asked last, or its topic, where it points back to that."""
-    if not question or not asked:
+def _complete(question: str, previous: str, reply: str) -> str:
+    """A question that needs no earlier one: with the previous one, or its topic, where it points back to that."""
+    if not question or not previous:
         return question
     pronoun = None if EMPTY_IT.search(question) else _PRONOUN.search(question)
     fragment = _FRAGMENT.search(question)
     if fragment and not (pronoun and len(question_terms(question)) > 1):
-        return _carry_over(question, asked)
+        return _carry_over(question, previous)
     if pronoun:
         if _has_referent(question[: pronoun.start()]):
             return question
-        topic = topic_of(asked, reply, person=_PERSON.search(question) is not None)
+        topic = topic_of(previous, reply, person=_PERSON.search(question) is not None)
         if not topic or topic in question:
             return question
-        own = f"{topic}'s" if pronoun["own"] else f"{topic}的" if pronoun["own_zh"] else topic
-        return question[: pronoun.start()] + own + question[pronoun.end() :]
+        replacement = f"{topic}'s" if pronoun["own"] else f"{topic}的" if pronoun["own_zh"] else topic
+        return question[: pronoun.start()] + replacement + question[pronoun.end() :]
     if _POINTS_BACK.search(question):
-        topic = topic_of(asked, reply, person=False)
+        topic = topic_of(previous, reply, person=False)
         return f"{topic}: {question}" if topic and topic.casefold() not in question.casefold() else question
-    return question if question_terms(question) else _carry_over(question, asked)
+    return question if question_terms(question) else _carry_over(question, previous)
 
 
-def _carry_over(question: str, asked: str) -> str:
+def _carry_over(question: str, previous: str) -> str:
     """The question before, with the year of the fragment in place of its own; else both, one after the other."""
-    new, old = _YEAR.findall(question), _YEAR.findall(asked)
+    new, old = _YEAR.findall(question), _YEAR.findall(previous)
     if len(new) == 1 and len(old) == 1 and len(question_terms(question)) <= 2:
-        return asked.replace(old[0], new[0])
-    return f"{asked}{'' if detect_language(question) == 'zh' else ' '}{question}"
+        return previous.replace(old[0], new[0])
+    return f"{previous}{'' if detect_language(question) == 'zh' else ' '}{question}"
 
 
 def _has_referent(text: str) -> bool:
@@ -150,7 +150,7 @@ def _names(text: str) -> list[str]:
         parts = _BETWEEN_ZH.split(text.strip('。！？!?.“”"'))
         return _QUOTED_ZH.findall(text) or [part for part in parts if len(part) > 1]
     # the first word of a text counts as a name, too, if it has a capital and is no word of a question
-    found = phrases(f" {text}")
-    return [phrase.text for phrase in found if phrase.named and not phrase.text[0].isdigit()] or [
-        phrase.text for phrase in found
+    words = phrases(f" {text}")
+    return [phrase.text for phrase in words if phrase.named and not phrase.text[0].isdigit()] or [
+        phrase.text for phrase in words
     ]

@@ -52,8 +52,8 @@ def generate_single_hop(prompt: Prompt) -> dict[str, Any]:
         >>> found["question"], found["answers"]
         ('When was the Mizar pump built?', ['1912'])
     """
-    found = [one for passage in prompt.passages[:1] for one in _questions(passage)]
-    return {"questions": found[: prompt.number("count", 1)]}
+    questions = [question for passage in prompt.passages[:1] for question in _questions(passage)]
+    return {"questions": questions[: prompt.number("count", 1)]}
 
 
 def generate_multi_hop(prompt: Prompt) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def generate_multi_hop(prompt: Prompt) -> dict[str, Any]:
 
 def generate_check(prompt: Prompt) -> dict[str, Any]:
     """The question asked of each passage by itself; a passage is needed where it answers a part."""
-    parts = [text for one in prompt.passages if (text := extract_answer(prompt.request, [one]))]
+    parts = [text for passage in prompt.passages if (text := extract_answer(prompt.request, [passage]))]
     return {
         "answerable": bool(parts),
         "answer": " ".join(parts)[:4000],
@@ -85,7 +85,7 @@ def generate_check(prompt: Prompt) -> dict[str, Any]:
 
 def _questions(passage: PassageText) -> Iterator[dict[str, Any]]:
     """When something was made, of each thing once; then gaps in other sentences."""
-    asked: set[str] = set()
+    subjects: set[str] = set()
     gaps: list[dict[str, Any]] = []
     for sentence in sentences(passage.text)[:_MAX_SENTENCES]:
         text = sentence.text.strip()
@@ -93,10 +93,10 @@ def _questions(passage: PassageText) -> Iterator[dict[str, Any]]:
         match = (_WHEN_ZH if chinese else _WHEN).search(text)
         if len(text) > 500 or _VAGUE.match(text):
             continue
-        if match is None or match["what"] in asked:
+        if match is None or match["what"] in subjects:
             gaps += _with_gap(text, chinese)
             continue
-        asked.add(match["what"])
+        subjects.add(match["what"])
         what = re.sub(r"^(?:The|An?)(?= )", lambda m: m[0].lower(), match["what"])
         when = (
             f"{what}{match['verb']}于什么时候？" if chinese else f"When {match['be']} {what} {match['verb']}?"
@@ -107,10 +107,10 @@ def _questions(passage: PassageText) -> Iterator[dict[str, Any]]:
 
 def _with_gap(text: str, chinese: bool) -> list[dict[str, Any]]:
     """A sentence that says enough to be known again, without its date, number or name."""
-    least, most = (16, 80) if chinese else (50, 160)
+    min_chars, max_chars = (16, 80) if chinese else (50, 160)
     match = (_GAP_ZH if chinese else _GAP).search(text)
     if (
-        not least <= len(text) <= most
+        not min_chars <= len(text) <= max_chars
         or match is None
         or text.count(match["a"]) > 1
         or _NO_PROSE.search(text)
@@ -125,13 +125,13 @@ def _item(question: str, answer: str, text: str) -> dict[str, Any]:
     return {"question": question, "answers": [answer.strip()], "reference": text, "quotes": [text]}
 
 
-def _join_questions(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    first, second = one["question"], other["question"]
+def _join_questions(item: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    first, second = item["question"], other["question"]
     chinese = first.endswith("？")
     question = f"{first[:-1]}，{second}" if chinese else f"{first[:-1]}, and {second[:1].lower()}{second[1:]}"
     return {
         "question": question,
-        "answers": [*one["answers"], *other["answers"]],
-        "reference": f"{one['reference']}{'' if chinese else ' '}{other['reference']}",
-        "quotes": [*one["quotes"], *other["quotes"]],
+        "answers": [*item["answers"], *other["answers"]],
+        "reference": f"{item['reference']}{'' if chinese else ' '}{other['reference']}",
+        "quotes": [*item["quotes"], *other["quotes"]],
     }

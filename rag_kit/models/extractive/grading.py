@@ -49,8 +49,8 @@ def compress(prompt: Prompt) -> dict[str, list[int]]:
     """The sentences whose evidence comes near the best one's."""
     values = _best_evidence(prompt)
     low = _NEAR_BEST * max(values, default=0.0)
-    kept = zip(prompt.passages, values, strict=True)
-    return {"sentences": [passage.number for passage, value in kept if value > 0 and value >= low]}
+    pairs = zip(prompt.passages, values, strict=True)
+    return {"sentences": [passage.number for passage, value in pairs if value > 0 and value >= low]}
 
 
 def critique(prompt: Prompt) -> dict[str, Any]:
@@ -67,7 +67,7 @@ def critique(prompt: Prompt) -> dict[str, Any]:
     relevant = strength_of(analyse(prompt.question), passages) >= 0.5
     return {
         "relevance": "relevant" if relevant else "irrelevant",
-        "support": _support(prompt.block("statement"), [one.text for one in passages]),
+        "support": _support(prompt.block("statement"), [passage.text for passage in passages]),
         **critique_usefulness(prompt),
     }
 
@@ -81,8 +81,10 @@ def critique_usefulness(prompt: Prompt) -> dict[str, int]:
     statement, answer = prompt.block("statement"), prompt.block("answer")
     question = analyse(prompt.question)
     title = prompt.passages[0].title if prompt.passages else ""
-    own, said = _terms(answer, statement), _terms(answer, statement, title)
-    share = 0.6 * weight_of(question, question.keys & own) + 0.4 * weight_of(question, question.keys & said)
+    written_terms, terms_with_title = _terms(answer, statement), _terms(answer, statement, title)
+    share = 0.6 * weight_of(question, question.keys & written_terms) + 0.4 * weight_of(
+        question, question.keys & terms_with_title
+    )
     rating = 1 + round(4 * share)
     new = question.keys & (_terms(statement) - _terms(answer))
     if is_question(statement) or (answer and not new):
@@ -96,8 +98,8 @@ def grade_support(prompt: Prompt) -> dict[str, Any]:
     """Whether some passage supports each sentence of the answer; numbers of passages in it do not matter."""
     answer = prompt.block("answer")
     texts = [passage.text for passage in prompt.passages]
-    statements = [_MARKS.sub("", one.text) for one in sentences(answer)][:_MAX_STATEMENTS]
-    missing = [one for one in statements if _support(one, texts) != "full"]
+    statements = [_MARKS.sub("", sentence.text) for sentence in sentences(answer)][:_MAX_STATEMENTS]
+    missing = [statement for statement in statements if _support(statement, texts) != "full"]
     good = is_declined(answer) or (bool(statements) and not missing)
     fine, lacks, _ = _REASONS[prompt.language]
     return {
@@ -123,8 +125,8 @@ def _grade(grade: Usefulness) -> dict[str, Any]:
 def _best_evidence(prompt: Prompt) -> list[float]:
     """The worth of the best sentence of each passage."""
     values = [0.0] * len(prompt.passages)
-    for found in collect(analyse(prompt.question), prompt.passages):
-        values[found.place] = max(values[found.place], found.worth())
+    for sentence in collect(analyse(prompt.question), prompt.passages):
+        values[sentence.place] = max(values[sentence.place], sentence.worth())
     return values
 
 
@@ -135,7 +137,7 @@ def _support(statement: str, passages: Sequence[str]) -> str:
     for passage in passages:
         if check_citations(f"{_MARKS.sub('', statement)}[1]", [passage]).status == "grounded":
             return "full"
-        best = max((len(keys & _terms(one.text)) for one in sentences(passage)), default=0)
+        best = max((len(keys & _terms(sentence.text)) for sentence in sentences(passage)), default=0)
         # a number that was changed is a contradiction and no part
         changed = any(number not in passage for number in re.findall(r"\d+", statement))
         partial = partial or (bool(keys) and not changed and best / len(keys) >= _PARTIAL)

@@ -51,9 +51,9 @@ def remember_facts(prompt: Prompt) -> dict[str, list[str]]:
     facts: dict[str, str] = {}
     for match in _CLAUSE.finditer(prompt.request):
         clause = " ".join(match.group().split())
-        said = _SAID.search(clause)
-        if said and not _ASKS.search(clause) and not _SECRET.search(clause):
-            fact = clause[said.start() :][:_MAX_FACT_CHARS]
+        match_of_fact = _SAID.search(clause)
+        if match_of_fact and not _ASKS.search(clause) and not _SECRET.search(clause):
+            fact = clause[match_of_fact.start() :][:_MAX_FACT_CHARS]
             facts.setdefault(fold(fact), fact)
     return {"facts": [fact for key, fact in facts.items() if key not in known][:_MAX_FACTS]}
 
@@ -68,19 +68,19 @@ def related_questions(prompt: Prompt) -> dict[str, list[str]]:
         >>> related_questions(Prompt("related_questions", question=asked, passages=(PassageText(1, text),)))
         {'queries': ['What is relief valve?']}
     """
-    asked = [text for role, text in prompt.turns if role == "user"]
-    known = set(terms("\n".join([prompt.question, prompt.block("answer"), *asked])))
+    earlier = [text for role, text in prompt.turns if role == "user"]
+    known = set(terms("\n".join([prompt.question, prompt.block("answer"), *earlier])))
     room = prompt.number("count", 3)
-    found: list[str] = []
+    questions: list[str] = []
     for tried, name in enumerate(_subjects(prompt)):
-        if tried >= _MAX_TRIED or len(found) >= room:
+        if tried >= _MAX_TRIED or len(questions) >= room:
             break
         keys = set(terms(name))
         question = _ABOUT[prompt.language].format(name)
         if keys - known and extract_answer(question, prompt.passages):
             known |= keys
-            found.append(question)
-    return {"queries": found}
+            questions.append(question)
+    return {"queries": questions}
 
 
 def _subjects(prompt: Prompt) -> Iterator[str]:

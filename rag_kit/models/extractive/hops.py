@@ -56,9 +56,9 @@ def next_hop(prompt: Prompt) -> dict[str, Any]:
         >>> next_hop(Prompt("next_hop", question=question, turns=turns))["query"]
         'Where was Ridley Scott born?'
     """
-    asked = [fold(text) for role, text in prompt.turns if role == "user"]
+    earlier = [fold(text) for role, text in prompt.turns if role == "user"]
     options = _sides(prompt.request) or _steps(prompt.request, prompt.turns)
-    query = next((one for one in options if fold(one) not in asked), "")
+    query = next((option for option in options if fold(option) not in earlier), "")
     return {"done": not query, "query": query}
 
 
@@ -74,10 +74,10 @@ def _steps(question: str, turns: tuple[tuple[str, str], ...]) -> list[str]:
     else:
         first = f"{'What' if place else 'Who'} is {match.group()}?"
     replies = [text for role, text in turns[1:2] if role == "assistant" and not is_declined(text)]
-    found = topic_of(first, replies[0], person=True) if replies else ""
-    if not found or fold(found) in fold(match.group()):
+    name = topic_of(first, replies[0], person=True) if replies else ""
+    if not name or fold(name) in fold(match.group()):
         return [first, question]
-    return [first, question[: match.start()] + found + question[match.end() :]]
+    return [first, question[: match.start()] + name + question[match.end() :]]
 
 
 def _sides(question: str) -> list[str]:

@@ -66,11 +66,13 @@ class ExtractiveChatModel(BaseChatModel):
         text = perform(read_prompt(messages))
         for mark in filter(None, stop or self.stop or []):
             text = text.partition(mark)[0]
-        used = sum(estimate_tokens(text_of(message)) for message in messages)
-        given = estimate_tokens(text)
+        input_tokens = sum(estimate_tokens(text_of(message)) for message in messages)
+        output_tokens = estimate_tokens(text)
         return text, {
             "usage_metadata": UsageMetadata(
-                input_tokens=used, output_tokens=given, total_tokens=used + given
+                input_tokens=input_tokens,
+                output_tokens=output_tokens,
+                total_tokens=input_tokens + output_tokens,
             ),
             "response_metadata": {
                 "model_name": self.model,

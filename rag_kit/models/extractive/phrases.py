@@ -35,18 +35,18 @@ def phrases(text: str) -> list[Phrase]:
         >>> [phrase.text for phrase in phrases("What is Henry Feilden's occupation?")]
         ['Henry Feilden', 'occupation']
     """
-    found: list[Phrase] = []
+    result: list[Phrase] = []
     for word in _words(text):
-        last = found[-1] if found else None
+        last = result[-1] if result else None
         gap = text[last.end : word.end - len(word.text)] if last else ""
         close = gap and gap.strip() in (("", "of", "of the") if word.named else ("",))
         joined = last and last.joins and word.joins and last.named == word.named and close
         if last and joined and len(last.text.split()) < _MAX_WORDS:
             both = " ".join([last.text, *gap.split(), word.text])
-            found[-1] = Phrase(both, last.weight + word.weight, word.named, word.end, True)
+            result[-1] = Phrase(both, last.weight + word.weight, word.named, word.end, True)
         else:
-            found.append(word)
-    return found
+            result.append(word)
+    return result
 
 
 def _words(text: str) -> Iterator[Phrase]:
@@ -60,7 +60,9 @@ def _words(text: str) -> Iterator[Phrase]:
             end = match.start()
             for word in [_END.sub("", match["word"])] if match["word"] else load_segmenter()(match[0]):
                 end += len(word)
-                own = [known[key] for key in terms(word) if key in known]
-                weight = max((term.salience for term in own), default=0.0)
+                word_terms = [known[key] for key in terms(word) if key in known]
+                weight = max((term.salience for term in word_terms), default=0.0)
                 if weight > _FRAMES and (match["word"] or len(word) > 1):
-                    yield Phrase(word, weight, any(term.nominal for term in own), end, bool(match["word"]))
+                    yield Phrase(
+                        word, weight, any(term.nominal for term in word_terms), end, bool(match["word"])
+                    )

@@ -59,7 +59,7 @@ def rewrite_query(prompt: Prompt) -> dict[str, str]:
     names = {term.key for term in analyse(question).terms if term.nominal}
     named = [word for word in words if names & set(content_words(word))]
     options = [" ".join(words), " ".join(named), max(words, key=len, default="")]
-    return {"query": next((one for one in options if one and _plain(one) not in tried), question)}
+    return {"query": next((option for option in options if option and _plain(option) not in tried), question)}
 
 
 def route(prompt: Prompt) -> dict[str, Any]:
@@ -104,14 +104,14 @@ def clarify_question(prompt: Prompt) -> dict[str, str]:
 
 def _sources(text: str) -> list[tuple[str, str]]:
     """Name and description of each line."""
-    found = []
+    sources = []
     for line in text.splitlines()[:_MAX_SOURCES]:
         try:
             name, end = json.JSONDecoder().raw_decode(line, line.index('"'))
         except ValueError:
             continue
-        found.append((str(name), line[end:].lstrip(": ")))
-    return found
+        sources.append((str(name), line[end:].lstrip(": ")))
+    return sources
 
 
 def _plain(text: str) -> str:

@@ -32,39 +32,43 @@ def represent_summary(prompt: Prompt) -> dict[str, Any]:
 def represent_keywords(prompt: Prompt) -> dict[str, Any]:
     """The phrases of each passage that occur most, names before plain words."""
 
-    def found(text: str) -> list[str]:
+    def keywords(text: str) -> list[str]:
         weights: dict[str, float] = {}
         for phrase in phrases(text):
             weights[phrase.text] = weights.get(phrase.text, 0.0) + phrase.weight
         return sorted(weights, key=lambda phrase: -weights[phrase])[: prompt.number("count", 8)]
 
-    return _for_each_passage(prompt, found)
+    return _for_each_passage(prompt, keywords)
 
 
 def represent_tags(prompt: Prompt) -> dict[str, Any]:
     """Lines such as ``Topic: pumps`` under one of the allowed names; and the language, where that is one."""
     allowed = {name.strip().casefold(): name.strip() for name in prompt.block("names").split(",")}
 
-    def found(text: str) -> list[str]:
+    def tagged_lines(text: str) -> list[str]:
         tags: dict[str, str] = {"language": detect_language(text)} if "language" in allowed else {}
         for match in _LINE.finditer(text):
             if (name := match[1].strip().casefold()) in allowed:
                 tags.setdefault(name, match[2].strip())
         return [f"{allowed[name]}: {value}" for name, value in tags.items()]
 
-    return _for_each_passage(prompt, found)
+    return _for_each_passage(prompt, tagged_lines)
 
 
 def _for_each_passage(prompt: Prompt, work: Callable[[str], list[str]]) -> dict[str, Any]:
-    return {"passages": [{"id": one.number, "texts": work(one.text[:_MAX_CHARS])} for one in prompt.passages]}
+    return {
+        "passages": [
+            {"id": passage.number, "texts": work(passage.text[:_MAX_CHARS])} for passage in prompt.passages
+        ]
+    }
 
 
 def _summary(text: str) -> str:
-    found = [(sentence.text, set(terms(sentence.text))) for sentence in sentences(text)]
-    if len(found) <= _SENTENCES:
+    rows = [(sentence.text, set(terms(sentence.text))) for sentence in sentences(text)]
+    if len(rows) <= _SENTENCES:
         return text.strip()
-    spread = Counter(term for _, own in found for term in own)
+    spread = Counter(term for _, words in rows for term in words)
     # a sentence counts for the terms that it shares with others, a long one not for its length
-    scores = [sum(spread[term] - 1 for term in own) / (len(own) + 5) for _, own in found]
-    best = sorted(range(len(found)), key=lambda number: (-scores[number], number))[:_SENTENCES]
-    return " ".join(found[number][0].strip() for number in sorted(best))
+    scores = [sum(spread[term] - 1 for term in words) / (len(words) + 5) for _, words in rows]
+    best = sorted(range(len(rows)), key=lambda number: (-scores[number], number))[:_SENTENCES]
+    return " ".join(rows[number][0].strip() for number in sorted(best))

@@ -83,14 +83,14 @@ def fill(schema: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]
 
 def _guess_fields(prompt: Prompt) -> dict[str, Any]:
     """Fields of an unknown task that have an honest value."""
-    asked = prompt.question or prompt.block("query") or prompt.user
-    answer = extract_answer(asked, prompt.passages)
+    question = prompt.question or prompt.block("query") or prompt.user
+    answer = extract_answer(question, prompt.passages)
     return {
-        "query": asked,
-        "question": asked,
-        "queries": [asked],
-        "questions": [asked],
-        "passages": [answer or asked],
+        "query": question,
+        "question": question,
+        "queries": [question],
+        "questions": [question],
+        "passages": [answer or question],
         "relevant": bool(answer),
         "score": float(bool(answer)),
         "reason": "By the words that question and passages share.",
@@ -105,5 +105,5 @@ def _smallest_value(rule: Any, root: Mapping[str, Any]) -> Any:
         rule = root.get("$defs", {}).get(rule["$ref"].rsplit("/", 1)[-1], {})
     if rule.get("enum"):
         return rule["enum"][0]
-    least = {"string": "unknown", "boolean": False, "integer": 0, "number": 0, "array": [], "object": {}}
-    return least.get(str(rule.get("type")))
+    smallest = {"string": "unknown", "boolean": False, "integer": 0, "number": 0, "array": [], "object": {}}
+    return smallest.get(str(rule.get("type")))
