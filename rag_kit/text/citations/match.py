@@ -79,17 +79,10 @@ class Source:
         for place, sentence in enumerate(self.letters):
             if letters in sentence:
                 return place, range(place, place + 1)
-        strong = {token.key for token in stated if token.number or token.name}
-
-        def gain(place: int, known: Set[str] = frozenset()) -> int:
-            new = (self.keys[place] & keys) - known
-            return len(new) + len(new & strong)
-
-        places = range(len(self.keys))
-        best = max(places, key=lambda place: (gain(place), -abs(len(self.keys[place]) - len(keys))))
-        near = [
-            place for place in (best - 1, best + 1) if place in places and gain(place, self.keys[best]) > 1
-        ]
+        shared = [keys & sentence for sentence in self.keys]
+        places = range(len(shared))
+        best = max(places, key=lambda place: (len(shared[place]), -abs(len(self.keys[place]) - len(keys))))
+        near = [place for place in (best - 1, best + 1) if place in places and shared[place] - shared[best]]
         return best, range(min([best, *near]), max([best, *near]) + 1)
 
     def best_clause(self, place: int, stated: list[Token]) -> list[Token]:
