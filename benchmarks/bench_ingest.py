@@ -168,7 +168,7 @@ def alone(docs: Path, folder: Path, model: Embeddings, readers: Mapping[str, Any
             pass
     embedded = time.perf_counter()
     with DocumentIndex.create(folder, embeddings=Prepared()) as index:
-        settings.record(index)
+        index.record_settings(settings.values)
         for group in groups:
             records = [record for _, record in group.new]
             index.write(Batch(rows=group.rows, whole=[record.source for record in records], records=records))

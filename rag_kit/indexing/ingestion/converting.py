@@ -68,7 +68,7 @@ class Converter:
             }
             document.metadata["source"] = file.file
         settings, max_chunks = self._settings, self._limits.max_chunks
-        cut = iter_chunks(documents, settings.chunk_size, settings.chunk_overlap, settings.splitter)
+        cut = iter_chunks(documents, settings.chunk_size, settings.chunk_overlap, settings.cut)
         try:
             chunks = list(islice(cut, max_chunks + 1))
         except InvalidInputError as error:

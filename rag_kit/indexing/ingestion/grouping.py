@@ -9,7 +9,6 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from rag_kit.concurrency.budget import check_abandoned
-from rag_kit.documents.explanation import CORRECTED
 from rag_kit.errors import InvalidInputError, ReadError
 from rag_kit.indexing.correcting import correct
 from rag_kit.indexing.document_index.rows import Row, make_rows
@@ -65,9 +64,6 @@ class Grouping:
         strict: Raise for the first file that cannot be read.
         rehash: Compare bytes also where size and time are the same.
         corrections: Chunks that were corrected by hand.
-        unplaced: Chunks without offsets in their file, but for those corrected by hand.
-        recognised: Files with pages that were read by OCR.
-        empty: Files with pages that have no text, and how many.
     """
 
     converter: Converter | ClusterConverter
@@ -79,9 +75,6 @@ class Grouping:
     strict: bool = False
     rehash: bool = False
     corrections: Sequence[Correction] = ()
-    unplaced: int = 0
-    recognised: list[str] = field(default_factory=list)
-    empty: list[str] = field(default_factory=list)
     _originals: dict[bytes, str] = field(default_factory=dict)  # fingerprint -> what others may be copies of
 
     def groups(self, files: Mapping[str, SourceFile]) -> Iterator[Group]:
@@ -157,7 +150,7 @@ class Grouping:
         try:
             if corrections := self._corrections_of(source):
                 chunks, lost = correct(chunks, source, corrections)
-                self.report.lost += [(file.file, one.text, one.corrected) for one in lost]
+                self.report.lost += [(file.file, fix.text, fix.corrected) for fix in lost]
             elif original := self._originals.get(fingerprint, ""):
                 group.new.append((file, replace(record, original=original)))
                 self.report.count_copy(source, original, files)
@@ -172,11 +165,6 @@ class Grouping:
             raise ReadError(f"{file.file}: {error}") from error
         group.new.append((file, record))
         self._add_original(record)
-        self.unplaced += sum(not {"start", CORRECTED} & chunk.metadata.keys() for chunk in chunks)
-        if any(chunk.metadata.get("ocr") is True for chunk in chunks):
-            self.recognised.append(file.file)
-        if chunks and (pages := chunks[0].metadata.get("pages_without_text")):
-            self.empty.append(f"{file.file}: {pages}")
         group.rows += rows
         group.chunks += chunks
         group.sources += [source] * len(chunks)

@@ -151,12 +151,12 @@ def ingest(
     ):
         settings = settings_for(
             index,
-            chunk_size=chunk_size,
-            chunk_overlap=chunk_overlap,
             splitter=splitter,
             tokenizer=tokenizer,
-            keep_duplicates=keep_duplicates,
             represent=representer.recorded if representer is not None else {},
+            chunk_size=chunk_size,
+            chunk_overlap=chunk_overlap,
+            keep_duplicates=keep_duplicates,
             ocr=ocr,
         )
         listing = list_files(given, place, index.sources() if prune else [])
@@ -181,7 +181,8 @@ def ingest(
                 corrections=index.corrections(),
             )
             if not dry_run:
-                settings.record(index)
+                if index.settings != settings.values:
+                    index.record_settings(settings.values)
                 _add_vectors(index, report)
             writing = _Writing(index, representer, grouping)
             writing.write_files(listing.files, max_concurrency)
@@ -209,7 +210,11 @@ class _Writing:
         self._representer = representer
         self._grouping = grouping
         self._report = grouping.report
-        self._chinese = 0  # Chinese chunks, where the embedding model knows English only
+        self._chinese = 0  # chunks that an English embedding model cannot embed
+        self._recognised, self._empty = (
+            dict[str, bool](),
+            dict[str, int](),
+        )  # files read by OCR; pages without text
 
     def write_files(self, files: Mapping[str, SourceFile], max_concurrency: int | None) -> None:
         """Write every file that changed; the next ones are read, represented and embedded meanwhile."""
@@ -261,6 +266,11 @@ class _Writing:
     def _count(self, group: Group) -> None:
         if getattr(self._index.embeddings, "english_only", False):
             self._chinese += sum(detect_language(row.text) == "zh" for row in group.rows)
+        for metadata in (chunk.metadata for chunk in group.chunks):
+            if metadata.get("ocr") is True:
+                self._recognised[metadata["source"]] = True
+            if pages := metadata.get("pages_without_text"):
+                self._empty[metadata["source"]] = pages
         progress = self._grouping.progress
         for file, record in group.new:
             known = record.source in self._grouping.records
@@ -271,15 +281,14 @@ class _Writing:
             progress.tell(group.new[-1][0].file)
 
     def closing_notes(self, settings: SplitSettings) -> list[str]:
-        """Notes on pages read by OCR or without text, chunks without offsets, and those the model cannot embed."""
+        """Notes on pages read by OCR or without text, and on chunks that the model cannot embed."""
         notes = []
-        if files := self._grouping.recognised:
-            notes.append(f"read by OCR ({settings.ocr}): {_first_names(files)}")
-        if files := self._grouping.empty:
+        if self._recognised:
+            notes.append(f"read by OCR ({settings.ocr}): {_first_names(list(self._recognised))}")
+        if self._empty:
             advice = "" if settings.ocr else "; scanned pages are read with OCR (ocr=, --ocr)"
+            files = [f"{file}: {pages}" for file, pages in self._empty.items()]
             notes.append(f"pages without text: {_first_names(files)}{advice}")
-        if unplaced := self._grouping.unplaced:
-            notes.append(f"chunks without a place in the file: {unplaced}; {settings.name} rewrites the text")
         if self._chinese:
             notes.append(
                 f"{self._index.embedding} is English only: Chinese chunks ({self._chinese}) can be found by keyword "

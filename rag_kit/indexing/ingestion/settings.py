@@ -33,59 +33,50 @@ _DEFAULTS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class SplitSettings:
-    """Settings of one ingest.
+    """Settings of one ingest; those named as in `_DEFAULTS` are recorded.
 
     Attributes:
         chunk_size: Most characters of a chunk.
         chunk_overlap: Characters repeated between chunks.
-        splitter: What cuts; ``None`` for the splitter by structure.
-        name: What it is called, with its tokenizer.
+        splitter: The name of what cuts, with its tokenizer.
         keep_duplicates: Whether copies of other files go in, too; ``None`` for those in other folders only.
-        represent: What is recorded of representations; empty where there are none and never were.
         ocr: Languages of text that is recognised in pictures; empty for none.
+        cut: What cuts; ``None`` for the splitter by structure.
+        represent: What is recorded of representations; empty where there are none and never were.
         notes: What to tell about a change of settings.
     """
 
     chunk_size: int
     chunk_overlap: int
-    splitter: Splitter | None = None
-    name: str = "structure"
+    splitter: str = "structure"
     keep_duplicates: bool | None = None
-    represent: Mapping[str, Any] = field(default_factory=dict)
     ocr: str = ""
+    cut: Splitter | None = None
+    represent: Mapping[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     @property
     def values(self) -> dict[str, Any]:
         """What is recorded in the index: sizes always, the rest where it is not the default."""
-        values = {name: getattr(self, name) for name in ("chunk_size", "chunk_overlap")}
-        other = {"splitter": self.name, "ocr": self.ocr, "keep_duplicates": self.keep_duplicates}
-        values |= {name: value for name, value in other.items() if value != _DEFAULTS[name]}
-        return {**values, **self.represent}
+        values = {name: getattr(self, name) for name in _DEFAULTS}
+        changed = {k: v for k, v in values.items() if k.startswith("chunk_") or v != _DEFAULTS[k]}
+        return {**changed, **self.represent}
 
     @property
     def key(self) -> str:
         """What is recorded beside a file: with another value, it is read again."""
         return json.dumps({**self.values, "reading": READING}, sort_keys=True)
 
-    def record(self, index: DocumentIndex) -> None:
-        """Write the settings into the index if they are not there."""
-        if index.settings != self.values:
-            index.record_settings(self.values)
-
 
 def settings_for(
     index: DocumentIndex,
     *,
-    chunk_size: int | None,
-    chunk_overlap: int | None,
     splitter: Splitter | str | None = None,
     tokenizer: Tokenizer | None = None,
-    keep_duplicates: bool | None = None,
     represent: Mapping[str, Any] = MappingProxyType({}),
-    ocr: str | None = None,
+    **options: Any,
 ) -> SplitSettings:
-    """The settings given, else those recorded, else the defaults.
+    """The settings given, else those recorded, else the defaults; ``options`` are the others of `_DEFAULTS`.
 
     Raises:
         InvalidInputError: A size is not allowed, or the recorded splitter is an object that must be given again.
@@ -102,33 +93,28 @@ def settings_for(
                 "name: give splitter= (and tokenizer=) again, or others, by which all given files are split again."
             )
         tokenizer = tokenizer if tokenizer is not None else counted or None
-    given = {
-        "chunk_size": chunk_size,
-        "chunk_overlap": chunk_overlap,
-        "keep_duplicates": keep_duplicates,
-        "ocr": ocr,
-    }
-    values: dict[str, Any] = {name: before[name] if value is None else value for name, value in given.items()}
+    values = {name: before[name] if options.get(name) is None else options[name] for name in _DEFAULTS}
     sizes = {name: values[name] for name in ("chunk_size", "chunk_overlap")}
     check_sizes(**sizes)
     values["ocr"] = ocr_languages(values["ocr"]) if values["ocr"] else ""
     cut = chosen_splitter(splitter, **sizes, embeddings=index.embeddings, tokenizer=tokenizer)
-    name = f"{_name_of(splitter)} by {_name_of(tokenizer)}" if tokenizer is not None else _name_of(splitter)
-    now = {**values, "splitter": name}
+    values["splitter"] = " by ".join(_name_of(part) for part in (splitter, tokenizer) if part is not None)
     changed = [
-        f"{key} changed from {before[key]!r} to {now[key]!r}" for key in _DEFAULTS if before[key] != now[key]
+        f"{name} changed from {before[name]!r} to {value!r}"
+        for name, value in values.items()
+        if before[name] != value
     ]
     if "represent" in recorded and any(recorded.get(key) != value for key, value in represent.items()):
         changed.append("what represents chunks (kinds, model or prompts) changed")
     tell = changed and "chunk_size" in recorded
     notes = [f"{' and '.join(changed)}: all given files are split again"] if tell else []
-    return SplitSettings(**values, splitter=cut, name=name, represent=represent, notes=notes)
+    return SplitSettings(**values, cut=cut, represent=represent, notes=notes)
 
 
-def _name_of(thing: Any) -> str:
+def _name_of(part: Any) -> str:
     """What a splitter or tokenizer is recorded as; a splitter of LangChain's with its sizes."""
-    if isinstance(thing, str | PathLike):
-        return str(thing)
-    name = getattr(thing, "__qualname__", None) or type(thing).__qualname__
-    sizes = [getattr(thing, f"_chunk_{what}", None) for what in ("size", "overlap")]
+    if isinstance(part, str | PathLike):
+        return str(part)
+    name = getattr(part, "__qualname__", None) or type(part).__qualname__
+    sizes = [getattr(part, f"_chunk_{what}", None) for what in ("size", "overlap")]
     return f"{name}({sizes[0]}, {sizes[1]})" if None not in sizes else str(name)

@@ -18,7 +18,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.rows import Row, make_rows
 from rag_kit.indexing.document_index.vectors import Vectors, unit
 from rag_kit.indexing.document_index.writing import Batch
-from rag_kit.indexing.raptor.clusters import clusters
+from rag_kit.indexing.raptor.clusters import soft_clusters
 from rag_kit.indexing.raptor.tree import RaptorReport, RaptorTree, short_hash
 from rag_kit.indexing.representing.asking import Asker, batches
 from rag_kit.indexing.representing.kinds import Kind
@@ -84,9 +84,6 @@ def build_raptor(
             "A tree of summaries needs an index with vectors, opened with its embedding model: "
             "DocumentIndex.open(folder, mode='w', embeddings=embedding_model(...))."
         )
-    for name, value, least in (("max_tokens", max_tokens, 100), ("seed", seed, 0)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise InvalidInputError(f"{name}={value!r} was given; it must be a whole number from {least}.")
     if not dry_run:
         with index.transaction():  # an index opened for reading is refused before anything is paid for
             pass
@@ -94,11 +91,10 @@ def build_raptor(
     llm = chat_model() if llm is None else llm
     cache = None if dry_run and isinstance(replies, Path) and not replies.exists() else replies
     with closing(Asker([_CLUSTER], llm, cache, max_concurrency)) as asker:
-        run = _TreeBuilder(
-            index, asker, is_extractive(llm), partition, seed, max_tokens, rebuild, dry_run, progress
-        )
-        run.grow()
-    return run.report
+        builder = _TreeBuilder(index, asker, partition, seed, max_tokens, rebuild, dry_run, progress)
+        builder.by_rule = is_extractive(llm)
+        builder.build()
+    return builder.report
 
 
 class _Item(NamedTuple):
@@ -111,9 +107,11 @@ class _Item(NamedTuple):
 
 
 class _Cluster(NamedTuple):
+    """Members that one summary stands for; ``first`` are the passages it was first made of, above level 1 none."""
+
     id: str
     members: list[str]
-    first: dict[str, str]  # the passages that it was first made of, with their hashes; above level 1 none
+    first: dict[str, str]  # passage -> hash of its text
 
 
 @dataclass
@@ -122,28 +120,27 @@ class _TreeBuilder:
 
     index: DocumentIndex
     asker: Asker
-    by_rule: bool
     partition: Sequence[str] | None
     seed: int
     max_tokens: int
     rebuild: bool
     dry: bool
     progress: Callable[[int, int], None] | None
+    by_rule: bool = False
 
     def __post_init__(self) -> None:
         self.items, self.rows = dict[str, _Item](), list[Row]()
         self._read()
         self.report = RaptorReport(passages=len(self.items))
-        self.old: dict[tuple[str, int], list[Document]] = {}
+        self.old: dict[tuple[str, int], list[Document]] = defaultdict(list)  # by tree and level
         for node in self.tree.nodes.values():
-            place = _json(node.metadata[RAPTOR]["partition"]), node.metadata["level"]
-            self.old.setdefault(place, []).append(node)
+            self.old[_json(node.metadata[RAPTOR]["partition"]), node.metadata["level"]].append(node)
         fields = self._partition_fields()
-        self.groups: dict[str, list[str]] = defaultdict(list)
+        self.passages: dict[str, list[str]] = defaultdict(list)  # by tree
         for key, item in self.items.items():
-            self.groups[_json({name: item.metadata.get(name) for name in fields})].append(key)
-        self.anew = {group for group, ids in self.groups.items() if self._is_made_anew(group, ids)}
-        self.report.rebuilt = sum(len(self.groups[group]) > 1 for group in self.anew)
+            self.passages[_json({name: item.metadata.get(name) for name in fields})].append(key)
+        self.anew = {tree for tree, ids in self.passages.items() if self._is_made_anew(tree, ids)}
+        self.report.rebuilt = sum(len(self.passages[tree]) > 1 for tree in self.anew)
 
     def _read(self) -> None:
         """The passages that have vectors, and the tree, in one state of the index."""
@@ -165,74 +162,70 @@ class _TreeBuilder:
     def _partition_fields(self) -> list[str]:
         """The metadata fields that part the trees."""
         if self.partition is None:
-            recorded = [node.metadata[RAPTOR]["partition"] for node in self.tree.nodes.values()]
-            return sorted(recorded[0]) if recorded else []
-        fields = [self.partition] if isinstance(self.partition, str) else list(self.partition)
+            recorded = (sorted(node.metadata[RAPTOR]["partition"]) for node in self.tree.nodes.values())
+            return next(recorded, [])
+        fields = {self.partition} if isinstance(self.partition, str) else set(self.partition)
         known = {name for item in self.items.values() for name in item.metadata}
-        if self.items and (unknown := [name for name in fields if name not in known]):
+        if self.items and not fields <= known:
             raise InvalidInputError(
-                f"partition={fields!r} was given, and no passage has the field {unknown[0]!r}; "
+                f"partition={sorted(fields)!r} was given, and no passage has the field {min(fields - known)!r}; "
                 f"there are: {', '.join(sorted(known))}."
             )
-        return sorted(set(fields))
+        return sorted(fields)
 
-    def _is_made_anew(self, group: str, ids: Sequence[str]) -> bool:
-        """Whether clusters of a group of passages are made anew; counts the passages that changed since then."""
-        now = {(key, self.items[key].hash) for key in ids}
-        first = {
-            one for node in self.old.get((group, 1), ()) for one in node.metadata[RAPTOR]["first"].items()
-        }
+    def _is_made_anew(self, tree: str, ids: Sequence[str]) -> bool:
+        """Whether a tree's clusters are made anew; counts the passages that changed since they were made."""
+        now = self._hashes(ids).items()
+        first = {pair for node in self.old[tree, 1] for pair in node.metadata[RAPTOR]["first"].items()}
         changed = max(len(now - first), len(first - now)) if first or len(now) > 1 else 0
         self.report.changed += changed
         return self.rebuild or changed > _CHANGED * len(first)
 
-    def grow(self) -> None:
+    def build(self) -> None:
         """Cluster and summarise level by level, all trees at once; then replace the rows in one transaction."""
-        below, level = dict(self.groups), 1
-        while trees := [group for group, ids in below.items() if self._has_level(group, level, ids)]:
-            made = {group: self._clusters_of_level(group, level, below[group]) for group in trees}
-            self._summarise(level, [(group, cluster) for group, own in made.items() for cluster in own])
-            self.report.summaries.append(sum(map(len, made.values())))
+        below, level = dict(self.passages), 1
+        while below:
+            made = {tree: self._clusters_of_level(tree, level, ids) for tree, ids in below.items()}
+            if count := sum(map(len, made.values())):
+                self._summarise(level, made)
+                self.report.summaries.append(count)
             below = {
-                group: [cluster.id for cluster in own]
-                for group, own in made.items()
-                if group not in self.anew or len(own) < len(below[group])  # else nothing is gained
+                tree: [cluster.id for cluster in clusters]
+                for tree, clusters in made.items()
+                if clusters
+                and (tree not in self.anew or len(clusters) < len(below[tree]))  # else nothing is gained
             }
             level += 1
         if not self.dry:
             gone = self.tree.nodes.keys() - {row.id for row in self.rows}
             self.report.embedded = self.index.write(Batch(rows=self.rows, removed_ids=sorted(gone))).embedded
 
-    def _has_level(self, group: str, level: int, ids: Sequence[str]) -> bool:
-        """Whether a tree gets a level: a new one while there is more than one text below, an old one as it had."""
-        return len(ids) > 1 if group in self.anew else (group, level) in self.old
-
-    def _clusters_of_level(self, group: str, level: int, ids: Sequence[str]) -> list[_Cluster]:
-        return (
-            self._make_clusters(group, level, ids)
-            if group in self.anew
-            else self._update_clusters(group, level, ids)
-        )
-
-    def _make_clusters(self, group: str, level: int, ids: Sequence[str]) -> list[_Cluster]:
+    def _clusters_of_level(self, tree: str, level: int, ids: Sequence[str]) -> list[_Cluster]:
+        """The clusters of a level: new ones of more than one text; of a tree that is kept, those there are."""
+        if tree not in self.anew:
+            return self._update_clusters(tree, level, ids)
+        if len(ids) < 2:
+            return []
         sizes = [estimate_tokens(self.items[key].text) for key in ids]
         made = []
-        for found in clusters(self._vectors(ids), sizes, self.max_tokens, self.seed):
-            members = [ids[place] for place in found]
+        for places in soft_clusters(self._vectors(ids), sizes, self.max_tokens, self.seed):
+            members = [ids[place] for place in places]
             first = self._hashes(members) if level == 1 else {}
-            made.append(_Cluster(f"{RAPTOR}:{level}:{_digest([group, sorted(members)])}", members, first))
+            made.append(_Cluster(f"{RAPTOR}:{level}:{_digest([tree, sorted(members)])}", members, first))
         return made
 
-    def _update_clusters(self, group: str, level: int, ids: Sequence[str]) -> list[_Cluster]:
+    def _update_clusters(self, tree: str, level: int, ids: Sequence[str]) -> list[_Cluster]:
         """The clusters there are, without members that are gone; a new passage goes to the nearest one."""
-        made, there = [], set(ids)
-        for node in self.old[group, level]:
+        made, present = [], set(ids)
+        for node in self.old[tree, level]:
             leaves = node.metadata[RAPTOR]["leaves"]
-            kept = [key for key in node.metadata["members"] if key in there]
-            if members := [key for key in kept if leaves.get(key) in (None, self.items[key].hash)]:
+            members = [key for key in node.metadata["members"] if key in present]
+            members = [key for key in members if leaves.get(key) in (None, self.items[key].hash)]
+            if members:
                 made.append(_Cluster(node.id or "", members, node.metadata[RAPTOR]["first"]))
         placed = {key for cluster in made for key in cluster.members}
-        if new := [key for key in ids if key not in placed]:
+        new = [key for key in ids if key not in placed]
+        if made and new:
             centres = unit(np.stack([self._vectors(cluster.members).mean(axis=0) for cluster in made]))
             for key, place in zip(new, (self._vectors(new) @ centres.T).argmax(axis=1), strict=True):
                 made[place].members.append(key)
@@ -244,35 +237,40 @@ class _TreeBuilder:
     def _vectors(self, ids: Sequence[str]) -> Vectors:
         return np.stack([self.items[key].vector for key in ids])
 
-    def _summarise(self, level: int, made: Sequence[tuple[str, _Cluster]]) -> None:
-        """Make the rows of clusters; the model is asked for those whose members changed."""
-        asked, texts, digests = dict[str, list[str]](), dict[str, str](), dict[str, str]()
-        for _, (key, members, _) in made:
-            digests[key] = _digest(sorted(self._hashes(members).values()))
-            old = self.tree.nodes.get(key)
-            if old is not None and not self.rebuild and old.metadata[RAPTOR]["digest"] == digests[key]:
-                texts[key] = old.page_content
-            else:
-                asked[key] = [self.items[member].text for member in members]
-        texts.update(self._summaries(asked))
-        for key in asked.keys() - texts.keys():
-            texts[key], digests[key] = _join_texts(asked[key], _BEGINNINGS), ""
+    def _summarise(self, level: int, made: Mapping[str, Sequence[_Cluster]]) -> None:
+        """Make the rows of the trees' clusters; the model is asked for those whose members changed."""
+        clusters = [(tree, cluster) for tree, found in made.items() for cluster in found]
+        digests = {key: _digest(sorted(self._hashes(members).values())) for _, (key, members, _) in clusters}
+        old = {} if self.rebuild else self.tree.nodes
+        texts = {
+            key: old[key].page_content
+            for key, digest in digests.items()
+            if key in old and old[key].metadata[RAPTOR]["digest"] == digest
+        }
+        changed = {
+            key: [self.items[member].text for member in members]
+            for _, (key, members, _) in clusters
+            if key not in texts
+        }
+        texts |= self._summaries(changed)
+        for key in changed.keys() - texts.keys():
+            texts[key], digests[key] = _join_texts(changed[key], _BEGINNINGS), ""
             self.report.failed += 1
-        for group, (key, members, first) in made:
-            common = self._shared_metadata(members)
-            data = {"partition": json.loads(group), "digest": digests[key], "first": first}
+        for tree, (key, members, first) in clusters:
+            shared = self._shared_metadata(members)
+            data = {"partition": json.loads(tree), "digest": digests[key], "first": first}
             data["leaves"] = self._hashes(members) if level == 1 else {}
-            own = {REPRESENTATION: RAPTOR, "level": level, "members": members, RAPTOR: data}
-            [row] = make_rows([Document(texts[key], id=key, metadata={**common, **own})], source="")
+            fields = {REPRESENTATION: RAPTOR, "level": level, "members": members, RAPTOR: data}
+            [row] = make_rows([Document(texts[key], id=key, metadata={**shared, **fields})], source="")
             self.rows.append(row)
             vector = unit(self._vectors(members).mean(axis=0))
-            self.items[key] = _Item(texts[key], short_hash(row.hash), common, vector)
+            self.items[key] = _Item(texts[key], short_hash(row.hash), shared, vector)
 
-    def _summaries(self, clusters: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    def _summaries(self, texts_of: Mapping[str, Sequence[str]]) -> dict[str, str]:
         """Summaries of clusters' texts by the id of the cluster; of a dry run, placeholders for those not made yet."""
         requests = {
             key: self.asker.request(_CLUSTER, Document(_join_texts(texts, self.max_tokens)), key)
-            for key, texts in clusters.items()
+            for key, texts in texts_of.items()
         }
         replies = self.asker.cached(list(requests.values()))
         missing = [request for request in requests.values() if request.key not in replies]
@@ -281,21 +279,18 @@ class _TreeBuilder:
             calls = batches(missing)
             self.report.calls += len(calls)
             self.report.tokens += sum(map(self.asker.tokens, calls))
-        if self.dry:
-            planned = {key: [_PLACEHOLDER + key] for key in requests}
-        else:
-            planned = {}
+        if not self.dry:
             replies.update(self.asker.ask(missing, self.progress))
-        return {
-            key: text
-            for key, request in requests.items()
-            for text in _CLUSTER.texts(replies.get(request.key, planned.get(key, ())))
-        }
+        summaries = {key: f"{_PLACEHOLDER}{key}" for key in requests} if self.dry else {}
+        for key, request in requests.items():
+            for text in _CLUSTER.texts(replies.get(request.key)):
+                summaries[key] = text
+        return summaries
 
     def _shared_metadata(self, members: Sequence[str]) -> dict[str, Any]:
         """The metadata fields that all members have with the same value, and so all passages below them."""
         fields = [self.items[key].metadata.items() for key in members]
-        shared = set.intersection(*({(name, _json(value)) for name, value in own} for own in fields))
+        shared = set.intersection(*({(name, _json(value)) for name, value in pairs} for pairs in fields))
         return {name: json.loads(value) for name, value in sorted(shared) if name not in _PLACES}
 
 

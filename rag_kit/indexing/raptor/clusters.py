@@ -21,7 +21,7 @@ _OVERLAP = 1.5  # clusters in which a vector is on average at most
 _SMALL = 3  # a cluster of so many is not cut any more
 
 
-def clusters(vectors: Vectors, sizes: Sequence[int], max_size: int, seed: int) -> list[list[int]]:
+def soft_clusters(vectors: Vectors, sizes: Sequence[int], max_size: int, seed: int) -> list[list[int]]:
     """Groups of two or more vectors that are near each other; each vector is in one or several.
 
     A group that is too large is clustered again by itself.

@@ -16,7 +16,6 @@ from rag_kit.indexing.splitting.packing import (
     check_sizes,
     pack_sentences,
     split_spans,
-    whole_character,
 )
 from rag_kit.text import sentences
 
@@ -25,13 +24,14 @@ if TYPE_CHECKING:
 
 #: A function from a text to its number of tokens, or the path of a ``tokenizer.json``.
 Tokenizer: TypeAlias = "Callable[[str], int] | str | PathLike[str]"
-#: Start and end of a stretch of text.
-Unit: TypeAlias = tuple[int, int]
-Places: TypeAlias = "Iterator[Unit]"
+#: Start and end of each stretch of a text.
+Places: TypeAlias = "Iterator[tuple[int, int]]"
 
 _WORD = re.compile(
     r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+|[^\w\s]"
 )
+# as langchain-text-splitters has them, with Chinese stops
+_SEPARATORS = ["\n\n", "\n", "。", "！", "？", ". ", "；", "，", " ", ""]
 _BLANK = re.compile(r"\n[ \t\r]*\n\s*")
 _BREAKS = 90  # percentile of the distances between neighbours at which a text is cut by meaning
 
@@ -68,8 +68,16 @@ def named_splitter(
     check_sizes(chunk_size, chunk_overlap)
     if tokenizer is not None and name != "tokens":
         raise InvalidInputError(f"tokenizer= is for splitter='tokens', not for {name!r}.")
-    if name == "recursive":
-        return partial(_recursively, chunk_size, chunk_overlap)
+    if name in ("recursive", "tokens"):
+        from langchain_text_splitters import RecursiveCharacterTextSplitter
+
+        return RecursiveCharacterTextSplitter(
+            separators=_SEPARATORS,
+            keep_separator="end",
+            chunk_size=chunk_size,
+            chunk_overlap=chunk_overlap,
+            length_function=_counter(tokenizer) if name == "tokens" else len,
+        ).split_documents
     if name == "semantic" and embeddings is None:
         raise ConfigurationError(
             "splitter='semantic' cuts where the meaning changes and needs an embedding model: give embeddings=, "
@@ -82,10 +90,6 @@ def named_splitter(
         "paragraph": partial(_paragraph_places, size=chunk_size),
         "semantic": partial(_semantic_places, size=chunk_size, embeddings=embeddings),
     }
-    if name == "tokens":
-        places[name] = partial(
-            _token_places, size=chunk_size, overlap=chunk_overlap, count=_counter(tokenizer)
-        )
     return partial(_slices, places[name])
 
 
@@ -155,53 +159,6 @@ def _counter(tokenizer: Tokenizer | None) -> Callable[[str], int]:
     loaded.no_truncation()
     loaded.no_padding()
     return lambda text: len(loaded.encode(text, add_special_tokens=False).ids)
-
-
-def _token_places(text: str, *, size: int, overlap: int, count: Callable[[str], int]) -> Places:
-    """Join words into chunks of at most `size` tokens; a chunk begins with the last words of the one before."""
-    ends = [match.end() for match in _WORD.finditer(text)]
-    # a blank belongs to the word behind it, as most tokenizers have it
-    words = [piece for word in pairwise([0, *ends]) for piece in _halved(text, word, size, count)]
-    counts = [count(text[start:end]) for start, end in words]
-    first = 0
-    while first < len(words):
-        end, total = first + 1, counts[first]
-        while end < len(words) and total + counts[end] <= size:
-            total += counts[end]
-            end += 1
-        start, last = words[first][0], words[end - 1][1]
-        yield last - len(text[start:last].lstrip()), last
-        repeated = 0
-        first, previous = end, first
-        while end < len(words) and first > previous + 1 and repeated + counts[first - 1] <= overlap:
-            first -= 1
-            repeated += counts[first]
-        if end < len(words) and repeated + counts[end] > size:
-            first = end  # nothing new fits behind what is repeated
-
-
-def _halved(text: str, word: Unit, size: int, count: Callable[[str], int]) -> Iterator[Unit]:
-    """Halve a word until each piece fits."""
-    start, end = word
-    middle = whole_character(text, (start + end) // 2, start + 1)
-    if count(text[start:end]) <= size or not start < middle < end:
-        yield word
-        return
-    yield from _halved(text, (start, middle), size, count)
-    yield from _halved(text, (middle, end), size, count)
-
-
-def _recursively(size: int, overlap: int, documents: Sequence[Document]) -> list[Document]:
-    """As langchain-text-splitters cuts by default, with Chinese stops."""
-    from langchain_text_splitters import RecursiveCharacterTextSplitter
-
-    cutter = RecursiveCharacterTextSplitter(
-        separators=["\n\n", "\n", "。", "！", "？", ". ", "；", "，", " ", ""],
-        keep_separator="end",
-        chunk_size=size,
-        chunk_overlap=overlap,
-    )
-    return cutter.split_documents(documents)
 
 
 #: Names for ``splitter=``.

@@ -151,7 +151,7 @@ class _SectionPacker:
             place = max(self.text.rfind(mark, position + self.size // 2, limit) for mark in marks)
             if place >= 0:
                 return place + 1
-        return whole_character(self.text, limit, position + 1)
+        return _whole_character(self.text, limit, position + 1)
 
     def _repeated_from(self, cut: int) -> int:
         """Where the next span begins, so that it repeats whole sentences of at most ``overlap`` characters."""
@@ -198,11 +198,11 @@ def _last(places: Sequence[int], low: int, high: int) -> int:
     return places[index] if index >= 0 and places[index] > low else -1
 
 
-def whole_character(text: str, cut: int, low: int) -> int:
+def _whole_character(text: str, cut: int, low: int) -> int:
     """The last place at or before ``cut`` that does not tear a character that is written with several code points.
 
     Example:
-        >>> whole_character("ae\\u0301", 2, 0)
+        >>> _whole_character("ae\\u0301", 2, 0)
         1
     """
     place = cut

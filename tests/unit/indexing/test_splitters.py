@@ -69,7 +69,7 @@ def test_chunks_are_exact_cover_everything_and_are_bounded(
         covered |= set(range(start, end))
     assert all(place in covered for place, mark in enumerate(text) if not mark.isspace())
     # of a text of one repeated letter the places may be any that hold it
-    assert starts == sorted(starts) or (name == "recursive" and len(set(text)) < 4)
+    assert starts == sorted(starts) or (name in ("recursive", "tokens") and len(set(text)) < 4)
     assert [chunk.metadata["chunk"] for chunk in chunks] == list(range(len(chunks)))
 
 
@@ -93,9 +93,8 @@ def test_tokens_are_counted_by_a_local_tokenizer(tmp_path: Path) -> None:
     made = tokenizers.Tokenizer(model)
     made.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
     made.save(str(tmp_path / "tokenizer.json"))
-    chunks = cut(
-        "pump runs " * 30, "tokens", chunk_size=20, chunk_overlap=4, tokenizer=tmp_path / "tokenizer.json"
-    )
+    text = " ".join(f"pump{number}" for number in range(60))
+    chunks = cut(text, "tokens", chunk_size=20, chunk_overlap=4, tokenizer=tmp_path / "tokenizer.json")
     assert [len(chunk.page_content.split()) for chunk in chunks] == [20, 20, 20, 12]
     assert chunks[1].metadata["start"] < chunks[0].metadata["end"]
     (tmp_path / "wrong.json").write_text("{}")
@@ -195,11 +194,6 @@ def test_an_index_remembers_its_splitter(tmp_path: Path, capsys: pytest.CaptureF
         assert {doc.metadata.get("part") for doc in index.get(index.ids())} == {"Lake", "湖"}
     with pytest.raises(InvalidInputError, match="by_heading"):
         ingest(docs, tmp_path / "index")
-    (docs / "b.md").write_text("loud", encoding="utf-8")
-    report = ingest(
-        docs, tmp_path / "index", splitter=lambda found: [Document(d.page_content.upper()) for d in found]
-    )
-    assert any("without a place in the file" in note for note in report.notes)
     capsys.readouterr()
 
 
