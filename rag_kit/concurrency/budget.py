@@ -177,7 +177,7 @@ def _seconds_left() -> list[tuple[float, float]]:
 def begin_branch() -> tuple[threading.Event, Context]:
     """A copy of the caller's context for work on a thread, and the event that tells the work that nobody waits for it.
 
-    Work that is nested in it is told, too.
+    Work nested in it sees the event as well.
     """
     abandoned, context = threading.Event(), copy_context()
     context.run(_branches.set, (*_branches.get(), abandoned))

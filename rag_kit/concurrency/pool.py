@@ -22,7 +22,7 @@ from rag_kit.errors import BranchError
 
 T = TypeVar("T")
 
-#: Calls that one fan-out, or one event loop, has on threads at a time, where it is not told otherwise.
+#: Calls that one fan-out, or one event loop, has on threads at a time, where no other number is given.
 MAX_WIDTH = 256
 #: Threads with a call, above which each fan-out starts one branch at a time.
 MAX_THREADS = 1024

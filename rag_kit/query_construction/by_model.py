@@ -1,4 +1,4 @@
-"""What a model is told of a collection: its fields as lines, with the values that the question names."""
+"""The description of a collection for a model: its fields as lines, with the values that the question names."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from rag_kit.evaluation.tuning.space import label, quiet
 
 FILE = "study.log"
 _NAME = "rag_kit"
-_FEW = 30  # questions below which only great differences can be told from noise
+_FEW = 30  # questions below which only great differences can be distinguished from noise
 _LISTED = 10  # settings in the table
 
 
@@ -156,7 +156,7 @@ class TuningResult(Printed):
 
     @property
     def verdict(self) -> str:
-        """One sentence: what was gained, and whether it can be told from noise."""
+        """One sentence: what was gained, and whether it can be distinguished from noise."""
         metric = self.setup["metric"]
         if self.trials[0].state != "complete":
             return "The search ended before the default setting had answered every question: nothing is compared."
@@ -184,7 +184,7 @@ class TuningResult(Printed):
         if counts["search"] < _FEW or 0 < counts["set_aside"] < _FEW:
             notes.append(
                 f"{counts['search']} questions to search with and {counts['set_aside']} set aside are few: only great "
-                "differences can be told from noise."
+                "differences can be distinguished from noise."
             )
         return notes
 

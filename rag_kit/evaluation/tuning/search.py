@@ -49,8 +49,8 @@ async def atune(
     The questions are cut in two. Settings are tried on the first part, the default one first, the others as Optuna's
     TPE proposes them (Bergstra et al., 2011), block after block of questions. The winner and the default setting are
     then asked the second part, which no setting has seen: ``result.verdict`` says what was gained, and whether that
-    can be told from noise. A setting with values on fewer than four fifths of the questions that the default has
-    values on cannot win.
+    can be distinguished from noise. A setting with values on fewer than four fifths of the questions that the default
+    has values on cannot win.
 
     Everything is written to ``out`` as it comes: an Optuna study, and the scores of each setting as ``evaluate`` keeps
     them. The same call goes on where it was killed, and asks nothing again that has a score; with a larger

@@ -70,7 +70,7 @@ class StoreLeg(FileLeg):
         changed = _changed_numbers(connection, since)
         numbers, scores = _score_candidates(connection, state, query, changed, mask)
         if file is not None:
-            # the store is not told of filters, and knows nothing of ties
+            # the store gets no filter, and knows nothing of ties
             candidates = store.nearest(state, query, k + _MORE if mask is None else 4 * k + _MORE_FILTERED)
             more, cosines = _score_candidates(
                 connection, state, query, np.setdiff1d(candidates, changed), mask
