@@ -62,7 +62,7 @@ class SelfQueryCall:
                 if found:
                     call.note(f"relaxed: nothing passes the whole filter; dropped {dropped}")
                     break
-        return self._finish(found[:limit], made)
+        return self._with_stage(found[:limit], made)
 
     async def _schema(self) -> Schema:
         """The fields, with values of those rows only that the caller may see."""
@@ -146,7 +146,7 @@ class SelfQueryCall:
         self._listed.update(map(id, rows or ()))
         return rows
 
-    def _finish(self, found: Sequence[Document], made: ConstructedQuery) -> list[Document]:
+    def _with_stage(self, found: Sequence[Document], made: ConstructedQuery) -> list[Document]:
         notes = self.call.report()
         stage = {
             **{key: value for key, value in made.as_dict().items() if key != "query"},

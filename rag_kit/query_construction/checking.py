@@ -192,7 +192,7 @@ class _Checker:
                 raise UnfitError("a list has no order" if field.ordered else "its values have no order")
             return comparison_clause(field, operator, self._fit(field, items[0]))
         if field.many:
-            return self._in_list(field, operator, items)
+            return self._list_condition(field, operator, items)
         if operator in ("$contains", "$without"):
             items = self._containing(field, items)
         if len(items) == 1 and operator not in ("$in", "$nin"):
@@ -205,7 +205,7 @@ class _Checker:
             clause = any_of([comparison_clause(field, "$eq", value) for value in values])
         return clause and shorter(clause)
 
-    def _in_list(self, field: MetadataField, operator: str, items: list[Any]) -> Clause | None:
+    def _list_condition(self, field: MetadataField, operator: str, items: list[Any]) -> Clause | None:
         if operator in ("$eq", "$ne"):
             self.repair(f"{field.name} holds lists: {operator[1:]} was read as contains")
         values = self._usable(field, items)

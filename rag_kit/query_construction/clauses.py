@@ -73,19 +73,19 @@ def bounded(where: Clause | None) -> tuple[Clause | None, str | None]:
         >>> bounded({"$and": [year] * 2000})
         ({'year': {'$gt': 2010}}, None)
     """
-    why = _beyond_bounds(where)
+    why = _bounds_error(where)
     if why is None:
         return where, None
     parts = list({repr(part): part for part in conditions(where)}.values())
     kept = parts[:_MOST_CONDITIONS]
-    if _beyond_bounds(all_of(kept)) is not None:
+    if _bounds_error(all_of(kept)) is not None:
         kept = []
     dropped = len(parts) - len(kept)
     said = f"dropped the last {dropped} of {len(parts)} conditions: {why}" if dropped else None
     return all_of(kept), said
 
 
-def _beyond_bounds(where: Clause | None) -> str | None:
+def _bounds_error(where: Clause | None) -> str | None:
     try:
         validate_filter(where)
     except FilterError as error:

@@ -46,7 +46,7 @@ def read_numbers(given: Any, count: int) -> Chosen:
     problems = dict.fromkeys(("out of range", "repeated", "not a number"), 0)
     items = given if isinstance(given, (list, tuple)) else ()
     for item in items:
-        number = _number(item)
+        number = _passage_number(item)
         if number is None:
             problems["not a number"] += 1
         elif not 1 <= number <= count:
@@ -58,7 +58,7 @@ def read_numbers(given: Any, count: int) -> Chosen:
     return Chosen(list(places), [f"{times} {what}" for what, times in problems.items() if times])
 
 
-def _number(item: Any) -> int | None:
+def _passage_number(item: Any) -> int | None:
     if isinstance(item, dict):
         item = next((item[key] for key in ("id", "number", "index") if key in item), None)
     if isinstance(item, (int, float)) and not isinstance(item, bool):

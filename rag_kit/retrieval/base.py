@@ -219,7 +219,7 @@ class RagKitRetriever(BaseRetriever):
         call_config: RunnableConfig | None = None,
         **extra: Any,
     ) -> list[Document]:
-        request = self._request(query, run_manager, k, filter, call_config, extra)
+        request = self._make_request(query, run_manager, k, filter, call_config, extra)
         if wanted := self._unseen_fields(request):
             check_fields(self, wanted, request.config)
         depth = retriever_depth.get()
@@ -240,7 +240,7 @@ class RagKitRetriever(BaseRetriever):
         call_config: RunnableConfig | None = None,
         **extra: Any,
     ) -> list[Document]:
-        request = self._request(query, run_manager, k, filter, call_config, extra)
+        request = self._make_request(query, run_manager, k, filter, call_config, extra)
         if wanted := self._unseen_fields(request):
             await run_in_thread(check_fields, self, wanted, request.config)
         depth = retriever_depth.get()
@@ -257,7 +257,7 @@ class RagKitRetriever(BaseRetriever):
         wanted = fields_of_filter(where) if where else set()
         return set() if not wanted or known_already(self, wanted, request.config) else wanted
 
-    def _request(
+    def _make_request(
         self,
         query: Any,
         run_manager: CallbackManagerForRetrieverRun | AsyncCallbackManagerForRetrieverRun,

@@ -88,11 +88,11 @@ def read_mentions(
         floor = max([0, value.begin - cues.REACH, *ends])
         before = mentions[-1].atom if mentions else None
         follows = before is not None and before.negated and carries_on(text[before.end : value.begin])
-        mentions.append(_read(text, value, fields[value.field], floor, follows))
+        mentions.append(_make_mention(text, value, fields[value.field], floor, follows))
     return mentions
 
 
-def _read(text: str, value: NamedValue, field: MetadataField, floor: int, denied: bool) -> Mention:
+def _make_mention(text: str, value: NamedValue, field: MetadataField, floor: int, denied: bool) -> Mention:
     left = text[floor : value.begin]
     name = name_before(left, field.all_names)
     # "with no author Smith"

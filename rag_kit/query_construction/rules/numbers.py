@@ -66,7 +66,7 @@ def find_numbers(
     ]
     matches = list(islice(_NUMBER.finditer(text), _MAX_NUMBERS)) if fields else []
     matches = [match for match in matches if not any(a < match.end() and match.start() < b for a, b in taken)]
-    owners = [_owner(text, match, fields, match.span("figures") in years) for match in matches]
+    owners = [_field_of_number(text, match, fields, match.span("figures") in years) for match in matches]
     # in "between 5 and 7 years old" the field of one number is that of the other
     for place, (one, other) in enumerate(pairwise(matches)):
         first, second = owners[place : place + 2]
@@ -82,7 +82,9 @@ def find_numbers(
     ]
 
 
-def _owner(text: str, match: re.Match[str], fields: Sequence[MetadataField], year: bool) -> _Owner | None:
+def _field_of_number(
+    text: str, match: re.Match[str], fields: Sequence[MetadataField], year: bool
+) -> _Owner | None:
     begin, end = match.span()
     floor = max(0, begin - cues.REACH)
     left = text[floor:begin]

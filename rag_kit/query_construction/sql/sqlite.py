@@ -57,7 +57,7 @@ class SqliteDatabase:
             InvalidInputError: The database cannot be opened.
         """
         refused: list[str] = []
-        connection = self._open(limits.seconds)
+        connection = self._open_read_only(limits.seconds)
         try:
             for pragma in ("query_only = ON", "trusted_schema = OFF", "temp_store = FILE"):
                 connection.execute(f"PRAGMA {pragma}")
@@ -89,7 +89,7 @@ class SqliteDatabase:
         finally:
             connection.close()
 
-    def _open(self, seconds: float) -> sqlite3.Connection:
+    def _open_read_only(self, seconds: float) -> sqlite3.Connection:
         with self._engine.connect() as theirs:
             listed = theirs.exec_driver_sql("PRAGMA database_list").all()
             file = next((row[2] for row in listed if row[1] == "main"), "")

@@ -83,12 +83,17 @@ class QueryResult:
         }
         return [
             with_provenance(
-                self._document(row), score=None, rank=number, row=number, statement=self.statement, **place
+                self._row_document(row),
+                score=None,
+                rank=number,
+                row=number,
+                statement=self.statement,
+                **place,
             )
             for number, row in enumerate(self.rows, start=1)
         ]
 
-    def _document(self, row: tuple[Any, ...]) -> Document:
+    def _row_document(self, row: tuple[Any, ...]) -> Document:
         named = list(zip(self.columns, row, strict=True))
         text = "\n".join(f"{name}: {'NULL' if cell is None else cell}" for name, cell in named)
         values = {name: float(cell) if isinstance(cell, Decimal) else to_plain(cell) for name, cell in named}
