@@ -19,7 +19,6 @@ from rag_kit.indexing.readers.formats import (
     KINDS,
     UserReader,
     check_pattern,
-    check_reader,
     format_of,
     reader_for,
     user_parts,
@@ -64,7 +63,7 @@ class Reader:
         self.limits = limits
         self.ocr = ocr_languages(ocr) if ocr else ""
         self.root = Path(root) if root is not None else None
-        self.readers = {check_pattern(name): check_reader(one) for name, one in (readers or {}).items()}
+        self.readers = {check_pattern(pattern): reader for pattern, reader in (readers or {}).items()}
         self._process: ReaderProcess | None = None
         self._lock = threading.Lock()
         self._closed = False

@@ -95,13 +95,9 @@ def check_content(data: bytes, kind: str) -> None:
             "it is encrypted with a password, or an old binary Office file",
             f"Open it, remove the password and save it as .{kind}",
         )
-    if kind == "pdf":
-        fits = _PDF in data[:1024]
-    elif kind in _ZIPPED:
-        fits = data.startswith(_ZIP)
-    else:
-        fits = not data.startswith((_PDF, _ZIP, _OLE))
-    if not fits:
+    expected = _PDF in data[:1024] if kind == "pdf" else data.startswith(_ZIP)
+    other = data.startswith((_PDF, _ZIP, _OLE))
+    if not expected if kind == "pdf" or kind in _ZIPPED else other:
         raise Unreadable(
             f"it is no {kind} file although it is named so", "Give it the suffix of its real format"
         )
@@ -124,7 +120,7 @@ def register_reader(pattern: str, reader: UserReader | None) -> None:
             reader away.
 
     Raises:
-        InvalidInputError: The pattern is none, or the reader is neither a function nor a loader class.
+        InvalidInputError: The pattern is none.
 
     Example:
         >>> register_reader("*.shout", lambda path: path.read_text().upper())
@@ -132,7 +128,7 @@ def register_reader(pattern: str, reader: UserReader | None) -> None:
     """
     _READERS.pop(name := check_pattern(pattern), None)
     if reader is not None:
-        _READERS[name] = check_reader(reader)
+        _READERS[name] = reader
 
 
 def check_pattern(pattern: Any) -> str:
@@ -148,21 +144,6 @@ def check_pattern(pattern: Any) -> str:
             f"{pattern!r}."
         )
     return f"*{lower}" if lower.startswith(".") else lower
-
-
-def check_reader(reader: Any) -> UserReader:
-    """Check a reader that a user gave, and return it.
-
-    Raises:
-        InvalidInputError: It is neither a function nor a class with ``load``.
-    """
-    if not callable(reader) or (isinstance(reader, type) and not hasattr(reader, "load")):
-        raise InvalidInputError(
-            f"A reader must be a function that takes a path, or a class with load(), as LangChain's loaders, not "
-            f"{reader!r:.80}."
-        )
-    checked: UserReader = reader
-    return checked
 
 
 def all_readers(more: Mapping[str, UserReader]) -> dict[str, UserReader]:
@@ -197,11 +178,11 @@ def user_parts(reader: UserReader, path: Path) -> list[Part | Document]:
         raise Unreadable(reason, "Mend that reader") from error
     parts: list[Part | Document] = []
     for item in items:
-        if isinstance(item, str):
-            parts.append(Part(item))
-        elif isinstance(item, Document):  # a loader's source is the path as this process sees it
+        if isinstance(item, Document):  # a loader's source is the path as this process sees it
             metadata = {k: v for k, v in item.metadata.items() if not (is_loader and k == "source")}
             parts.append(item.model_copy(update={"metadata": metadata}))
+        elif isinstance(item, str):
+            parts.append(Part(item))
         else:
             reason = f"the registered reader gave {type(item).__name__}, not text or a Document"
             raise Unreadable(reason, "Mend that reader")

@@ -89,14 +89,9 @@ def split(
         [('# 湖\\n\\n湖水很深。', '湖'), ('湖水很冷，没有人敢在冬天游泳。', '湖')]
     """
     check_sizes(chunk_size, chunk_overlap)
-    cut = chosen_splitter(
-        splitter,
-        chunk_size=chunk_size,
-        chunk_overlap=chunk_overlap,
-        embeddings=embeddings,
-        tokenizer=tokenizer,
-    )
-    return list(iter_chunks(documents, chunk_size, chunk_overlap, cut))
+    sizes = {"chunk_size": chunk_size, "chunk_overlap": chunk_overlap}
+    cut = chosen_splitter(splitter, **sizes, embeddings=embeddings, tokenizer=tokenizer)
+    return list(iter_chunks(documents, **sizes, splitter=cut))
 
 
 def chosen_splitter(splitter: Splitter | str, **settings: Any) -> Splitter | None:
@@ -116,28 +111,21 @@ def iter_chunks(
             raise InvalidInputError(
                 f"documents[{position}] must be a Document, not {type(document).__name__}."
             )
-        given = document.metadata
-        source = given.get("source", document.id if document.id is not None else f"\x00{position}")
-        number = numbers.get(source, 0)
-        nested = any(isinstance(value, dict | list | set) for value in given.values())
+        source = document.metadata.get("source", document.id or f"\x00{position}")
+        fields = {k: v for k, v in document.metadata.items() if k not in ("heading", "start", "end")}
         parts = (
-            _by_structure(document, chunk_size, chunk_overlap)
+            _split_by_structure(document, chunk_size, chunk_overlap)
             if splitter is None
-            else _by(splitter, document)
+            else _split_by(splitter, document)
         )
         for part in parts:
-            metadata = copy.deepcopy(given) if nested else dict(given)
-            for key in ("heading", "start", "end"):
-                metadata.pop(key, None)
-            metadata["chunk"] = number
-            if part.start is not None:
-                metadata |= {"start": part.start, "end": part.end}
-            yield Document(page_content=part.text, metadata={**metadata, **part.metadata})
-            number += 1
-        numbers[source] = number
+            place = {} if part.start is None else {"start": part.start, "end": part.end}
+            number = numbers[source] = numbers.get(source, -1) + 1
+            metadata = {**copy.deepcopy(fields), "chunk": number, **place, **part.metadata}
+            yield Document(page_content=part.text, metadata=metadata)
 
 
-def _by_structure(document: Document, chunk_size: int, chunk_overlap: int) -> Iterator[Part]:
+def _split_by_structure(document: Document, chunk_size: int, chunk_overlap: int) -> Iterator[Part]:
     text, heading = document.page_content, document.metadata.get("heading")
     for span in split_spans(
         text,
@@ -150,7 +138,7 @@ def _by_structure(document: Document, chunk_size: int, chunk_overlap: int) -> It
         yield Part(text[span.start : span.end], span.start, span.end, {k: v for k, v in more.items() if v})
 
 
-def _by(splitter: Splitter, document: Document) -> Iterator[Part]:
+def _split_by(splitter: Splitter, document: Document) -> Iterator[Part]:
     headings = Headings(document)
     for part in spans_of(document, splitter):
         if part.text.strip():
@@ -189,18 +177,17 @@ def spans_of(document: Document, splitter: Any, start: int = 0, end: int | None 
     parts: list[Part] = []
     last, done = -1, 0
     for piece in pieces:
-        content = piece.page_content
+        content, length = piece.page_content, len(piece.page_content)
         metadata = {
             key: value
             for key, value in piece.metadata.items()
             if key not in ("start", "end", "start_index") and document.metadata.get(key, _ABSENT) != value
         }
-        place = _place(text, piece, last, done)
-        if place < 0:
+        if (place := _place(text, piece, last, done)) < 0:
             parts.append(Part(content, None, None, metadata))
-            continue
-        last, done = place, max(done, place + len(content))
-        parts.append(Part(content, start + place, start + place + len(content), metadata))
+        else:
+            last, done = place, max(done, place + length)
+            parts.append(Part(content, start + place, start + place + length, metadata))
     return parts
 
 

@@ -15,12 +15,11 @@ _SPECIAL = re.compile(
     r"^(?: {0,3}(?P<mark>\#{1,6})[ \t]+(?P<title>\S[^\n]*)"
     r"|(?P<setext>[^\s#|>\-*+`~][^\n]*)\n={3,}[ \t]*$"
     r"|(?P<fence>[ ]{0,3}(?:`{3,}|~{3,}))[^\n]*"
-    r"|(?P<table>[ \t]*\|[^\n]*)"
+    r"|(?P<table>[ \t]*\|[^\n]*(?:\n[ \t]*\|[^\n]*)*)"
     r"|(?P<item>[ \t]*(?:[-*+•]|\d{1,4}[.)])[ \t])"
     r"|(?P<blank>[ \t]*$))",
     re.M,
 )
-_MORE_ROWS = re.compile(r"(?:\n[ \t]*\|[^\n]*)*")
 _VISIBLE = re.compile(r"\S")
 #: Formats of documents whose text is not markdown.
 NOT_MARKDOWN = frozenset({"txt", "json", "jsonl"})
@@ -75,8 +74,6 @@ def sections(text: str, *, heading: str = "", markdown: bool = True) -> Iterator
         start, kind = match.start(), match.lastgroup
         if start < skip:
             continue
-        if kind == "title":
-            kind = "mark"
         if not markdown and kind != "blank":
             continue
         if visible < start:
@@ -86,9 +83,9 @@ def sections(text: str, *, heading: str = "", markdown: bool = True) -> Iterator
             item = None
         if not bare:
             _end(current, start)
-        if kind in ("mark", "setext"):
-            title = match["title"].rstrip("# \t") if kind == "mark" else match["setext"].strip()
-            level = len(match["mark"]) if kind == "mark" else 1
+        if kind in ("title", "setext"):
+            title = match["title"].rstrip("# \t") if kind == "title" else match["setext"].strip()
+            level = len(match["mark"]) if kind == "title" else 1
             path = [entry for entry in path if entry[0] < level]
             path.append((level, " ".join(title.split())[:_MAX_TITLE]))
             joined = " > ".join(name for _, name in path if name)
@@ -101,24 +98,19 @@ def sections(text: str, *, heading: str = "", markdown: bool = True) -> Iterator
             skip = body = match.end()
             bare, visible = True, _visible(text, body)
             _heading_done(current, skip)
-        elif kind == "fence":
-            close = re.compile(rf"^[ ]{{0,3}}{re.escape(match['fence'].strip())}[`~]*[ \t]*$", re.M)
-            last = close.search(text, match.end())
-            skip = last.end() if last else len(text)
-            current.keeps.append(Keep("code", start, skip))
-            current.ends.append(skip)
-            bare = False
-        elif kind == "table":
-            rows = _MORE_ROWS.match(text, match.end())
-            skip = rows.end() if rows else match.end()
-            lines = text[start:skip].split("\n", 2)
-            header = "\n".join(lines[:2]) if len(lines) > 1 and _DELIMITER.match(lines[1]) else ""
-            current.keeps.append(Keep("table", start, skip, header))
-            current.ends.append(skip)
-            bare = False
         elif kind == "item":
-            item = start
-            bare = False
+            item, bare = start, False
+        elif kind in ("fence", "table"):
+            skip, header, bare = match.end(), "", False
+            if kind == "fence":
+                fence = re.escape(match["fence"].strip())
+                close = re.compile(rf"^[ ]{{0,3}}{fence}[`~]*[ \t]*$", re.M).search(text, skip)
+                skip = close.end() if close else len(text)
+            else:
+                lines = match["table"].split("\n", 2)
+                header = "\n".join(lines[:2]) if len(lines) > 1 and _DELIMITER.match(lines[1]) else ""
+            current.keeps.append(Keep("code" if kind == "fence" else "table", start, skip, header))
+            current.ends.append(skip)
     if item is not None:
         current.keeps.append(Keep("item", item, len(text)))
     _end(current, len(text))

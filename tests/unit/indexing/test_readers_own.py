@@ -80,13 +80,9 @@ def test_a_langchain_loader_class_is_enough(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("wrong", ["", "eml", "*", "*.", 3])
 def test_a_pattern_that_is_none_is_refused(wrong: Any) -> None:
-    """With an example of one; so is what reads nothing."""
+    """With an example of one."""
     with pytest.raises(InvalidInputError, match=r"\*\.eml"):
         register_reader(wrong, str)
-    with pytest.raises(InvalidInputError, match="load"):
-        register_reader("*.eml", int)
-    with pytest.raises(InvalidInputError, match="function"):
-        Reader(readers={"*.eml": "loader"})  # type: ignore[dict-item]
 
 
 def test_a_letter_is_read_with_its_headers(tmp_path: Path) -> None:
