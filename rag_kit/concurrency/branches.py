@@ -259,6 +259,7 @@ class _Threads(Generic[T]):
         return bool(self._pending) and room
 
     def _start(self, number: int, task: Callable[[], T]) -> None:
+        """Start a branch on a thread; one that a deadline forbids ends at once."""
         try:
             limit = time_limit(self._timeout, f"Branch {self._names[number]!r}")
         except BudgetExceededError as error:

@@ -30,6 +30,7 @@ def clean_text(text: str) -> str:
 
 
 def _escape(match: re.Match[str]) -> str:
+    """The visible escape of a character."""
     code = ord(match.group())
     if code <= 0xFF:
         return f"\\x{code:02x}"

@@ -81,6 +81,7 @@ class MetadataColumns:
         return np.full(len(self._rows), mask, dtype=np.bool_) if isinstance(mask, bool) else mask
 
     def _column(self, key: str) -> _Column:
+        """The column of a key, made on first use."""
         # One maker at a time: two would each read all rows.
         with self._lock:
             column = self._columns.get(key)
@@ -119,7 +120,7 @@ class _Column:
         import numpy as np
 
         if operator in ORDER:
-            return self._between(operator, operand)
+            return self._compare_order(operator, operand)
         table = np.zeros(len(self.places), dtype=np.bool_)
         if operator in ("$eq", "$in"):
             names = map(equality_key, operand if operator == "$in" else [operand])
@@ -129,7 +130,8 @@ class _Column:
         result: Mask = table[self.codes]
         return result
 
-    def _between(self, operator: str, operand: Any) -> Mask:
+    def _compare_order(self, operator: str, operand: Any) -> Mask:
+        """The rows whose number or string is on one side of the operand, found by bisection."""
         values, offset = (self.strings, len(self.numbers)) if isinstance(operand, str) else (self.numbers, 0)
         place = (bisect_left if operator in ("$gte", "$lt") else bisect_right)(values, operand)
         low, high = (place, len(values)) if operator in ("$gt", "$gte") else (0, place)

@@ -109,7 +109,7 @@ def explain(documents: Sequence[Document], *, width: int = 100) -> Explanation:
 
 def _row(doc: Document, record: dict[str, Any], position: int, shared: Sequence[str]) -> _Row:
     """What is printed of one document; notes that all documents share are left out."""
-    stages = [_stage(stage) for stage in record.get("stages", [])]
+    stages = [_describe_stage(stage) for stage in record.get("stages", [])]
     if isinstance(sentence := doc.metadata.get(SITUATION), str):
         stages.append(one_line(f'searched with "{sentence}"'))
     notes = [one_line(note) for note in record.get("notes", []) if note not in shared]
@@ -119,14 +119,15 @@ def _row(doc: Document, record: dict[str, Any], position: int, shared: Sequence[
     return _Row(
         rank=one_line(str(rank if rank is not None else position)),
         score=_number(record.get("score")),
-        place=_place(doc),
+        place=_describe_source(doc),
         text=one_line(doc.page_content[:400]),
         stages=stages,
         notes=notes,
     )
 
 
-def _place(doc: Document) -> str:
+def _describe_source(doc: Document) -> str:
+    """Where a document comes from: file, title and place in it, else its identity."""
     metadata = doc.metadata
     names = (metadata.get("file") or metadata.get("source"), metadata.get("title"))
     parts = [str(name) for name in names if name]
@@ -134,7 +135,8 @@ def _place(doc: Document) -> str:
     return one_line(", ".join(parts) or document_key(doc)[:40])
 
 
-def _stage(stage: dict[str, Any]) -> str:
+def _describe_stage(stage: dict[str, Any]) -> str:
+    """One stage of a provenance as a line."""
     # a retriever that is named for what it does is named once
     parts = list(dict.fromkeys(str(stage.get(key, "?")) for key in ("stage", "retriever")))
     numbers = [key for key in ("rank", "score", "weight") if stage.get(key) is not None]

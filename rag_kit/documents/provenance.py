@@ -172,7 +172,7 @@ def first_stage(
     for rank, (doc, score) in enumerate(hits, start=1):
         entry = {**shared, "rank": rank, "score": to_plain(score)}
         record = {"score": entry["score"], "rank": rank, "stages": [entry], "notes": []}
-        doc.metadata[PROVENANCE_KEY] = record if retriever_depth.get() else _compact(record)
+        doc.metadata[PROVENANCE_KEY] = record if retriever_depth.get() else _encode_if_own(record)
         documents.append(doc)
     return documents
 
@@ -182,7 +182,7 @@ def compact_provenance(documents: list[Document]) -> list[Document]:
     for doc in documents:
         record = doc.metadata.get(PROVENANCE_KEY)
         if type(record) is dict:
-            doc.metadata[PROVENANCE_KEY] = _compact(record)
+            doc.metadata[PROVENANCE_KEY] = _encode_if_own(record)
     return documents
 
 
@@ -198,7 +198,8 @@ def peek_score(doc: Document) -> float | None:
     return float(score) if isinstance(score, (int, float)) and not isinstance(score, bool) else None
 
 
-def _compact(record: Mapping[str, Any]) -> Any:
+def _encode_if_own(record: Mapping[str, Any]) -> Any:
+    """The record as a string, where it is one of this kit."""
     try:
         return encode_provenance(record)
     except (KeyError, TypeError, ValueError, AttributeError):
@@ -207,7 +208,7 @@ def _compact(record: Mapping[str, Any]) -> Any:
 
 def _replace(doc: Document, record: dict[str, Any]) -> Document:
     metadata = {key: copy_value(value) for key, value in doc.metadata.items() if key != PROVENANCE_KEY}
-    metadata[PROVENANCE_KEY] = record if retriever_depth.get() else _compact(record)
+    metadata[PROVENANCE_KEY] = record if retriever_depth.get() else _encode_if_own(record)
     return doc.model_copy(update={"metadata": metadata})
 
 

@@ -265,6 +265,7 @@ async def ask_for_value(call: ModelCall, messages: list[Any]) -> Any:
 
 
 async def _ask_for_text(call: ModelCall) -> str:
+    """The text of the answer; a refusal or an empty answer is an error."""
     message = await ask_for_value(call, await format_prompt())
     if refusal := refusal_of(message):
         raise ModelOutputError(f"The model refused to answer: {call.without_secrets(refusal)}")

@@ -23,33 +23,34 @@ def embed_query(embeddings: Embeddings, text: str) -> list[float]:
     Raises:
         ModelError: It failed; no key stands in the message.
     """
-    return _call(embeddings, partial(embeddings.embed_query, text))
+    return _map_errors(embeddings, partial(embeddings.embed_query, text))
 
 
 def embed_documents(embeddings: Embeddings, texts: list[str]) -> list[list[float]]:
     """As ``embeddings.embed_documents``, with the kit's errors."""
-    return _call(embeddings, partial(embeddings.embed_documents, texts))
+    return _map_errors(embeddings, partial(embeddings.embed_documents, texts))
 
 
 async def aembed_query(embeddings: Embeddings, text: str) -> list[float]:
     """As ``embed_query``, without blocking; a model that has no ``aembed_query`` of its own runs on the shared pool."""
-    vector: list[float] = await _acall(embeddings, "query", text)
+    vector: list[float] = await _aembed(embeddings, "query", text)
     return vector
 
 
 async def aembed_documents(embeddings: Embeddings, texts: list[str]) -> list[list[float]]:
     """As ``embed_documents``, without blocking; see ``aembed_query``."""
-    vectors: list[list[float]] = await _acall(embeddings, "documents", texts)
+    vectors: list[list[float]] = await _aembed(embeddings, "documents", texts)
     return vectors
 
 
 async def aembed_bare(embeddings: Embeddings, texts: list[str]) -> list[list[float]]:
     """As ``aembed_documents``, with the provider's own errors, for callers that retry on some of them."""
-    vectors: list[list[float]] = await _aembed(embeddings, "documents", texts)
+    vectors: list[list[float]] = await _embed_native(embeddings, "documents", texts)
     return vectors
 
 
-async def _aembed(embeddings: Embeddings, what: str, texts: Any) -> Any:
+async def _embed_native(embeddings: Embeddings, what: str, texts: Any) -> Any:
+    """Embed by the model's own coroutine, else on a thread."""
     blocking = partial(getattr(embeddings, f"embed_{what}"), texts)
     native = f"aembed_{what}"
     # LangChain's default runs on asyncio's small pool.
@@ -59,7 +60,8 @@ async def _aembed(embeddings: Embeddings, what: str, texts: Any) -> Any:
     return await call_client(call, blocking, connections_of(embeddings))
 
 
-def _call(embeddings: Embeddings, call: Callable[[], T]) -> T:
+def _map_errors(embeddings: Embeddings, call: Callable[[], T]) -> T:
+    """Call the model; an error of the provider becomes one of the kit."""
     try:
         return call()
     except RagKitError:
@@ -69,9 +71,10 @@ def _call(embeddings: Embeddings, call: Callable[[], T]) -> T:
     raise map_model_error(failure, model=embeddings)
 
 
-async def _acall(embeddings: Embeddings, what: str, texts: Any) -> Any:
+async def _aembed(embeddings: Embeddings, what: str, texts: Any) -> Any:
+    """As `_map_errors`, on an event loop."""
     try:
-        return await _aembed(embeddings, what, texts)
+        return await _embed_native(embeddings, what, texts)
     except RagKitError:
         raise
     except Exception as error:  # noqa: BLE001 - as above

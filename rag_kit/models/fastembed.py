@@ -45,6 +45,7 @@ class _LocalModel:
         self._lock, self._loaded = threading.Lock(), None
 
     def _load(self) -> Any:
+        """The model of fastembed, loaded once."""
         with self._lock:
             if self._loaded is None:
                 try:
@@ -155,6 +156,7 @@ def _weights(vector: Any) -> dict[int, float]:
 
 
 def _classes() -> dict[str, Any]:
+    """fastembed's classes by name."""
     try:
         from fastembed import LateInteractionTextEmbedding, SparseTextEmbedding, TextEmbedding
         from fastembed.rerank.cross_encoder import TextCrossEncoder

@@ -58,6 +58,7 @@ def _is_stream(response: httpx2.Response) -> bool:
 
 
 def _check_end(response: httpx2.Response, read: Any, *args: Any) -> Iterator[bytes]:
+    """Hand the stream on; a stream that breaks off raises at its end."""
     tail = b"\n"
     for piece in read(*args):
         tail = _end_of_stream(tail, piece)

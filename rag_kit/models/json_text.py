@@ -58,7 +58,7 @@ def json_values(text: str) -> Iterator[Any]:
         return
     if _START.match(text):
         with suppress(ValueError, RecursionError):
-            value, end = _read(text, 0)
+            value, end = _read_value(text, 0)
             if not text[end:].strip():
                 yield value
                 return
@@ -82,7 +82,7 @@ def _find_values(text: str) -> tuple[list[Any], bool]:
         if match is None:
             break
         try:
-            value = _read(text, match.start())
+            value = _read_value(text, match.start())
         except TruncatedError:
             return values, True
         except (ValueError, RecursionError):
@@ -93,7 +93,8 @@ def _find_values(text: str) -> tuple[list[Any], bool]:
     return values, False
 
 
-def _read(text: str, start: int) -> tuple[Any, int]:
+def _read_value(text: str, start: int) -> tuple[Any, int]:
+    """The value that starts at a place, and the place after it."""
     try:
         value, end = _DECODER.raw_decode(text, start)
     except (ValueError, RecursionError):
@@ -165,6 +166,7 @@ def _ends_string(text: str, after: int) -> bool:
 
 
 def _quote_json(raw: str) -> str:
+    """The inside of a string as a JSON string."""
     try:
         return json.dumps(json.loads('"' + re.sub(r'(?<!\\)"', r"\"", raw) + '"', strict=False))
     except ValueError:

@@ -210,6 +210,7 @@ def _is_preamble(line: str) -> bool:
 
 
 def _strip_quotes(text: str) -> str:
+    """A text without the quotation marks or bold marks around it."""
     text = text.strip()
     for mark in ("**", "__"):
         if text.startswith(mark) and text.endswith(mark) and len(text) > 2 * len(mark):

@@ -79,6 +79,7 @@ def options(settings: Mapping[str, Any], *variables: str) -> dict[str, Any]:
 
 
 def _check_address(source: str, address: str) -> str:
+    """The address of an endpoint; refused where it is none, or would put a secret into logs."""
     if not re.match(r"https?://[^/\s]", address):
         raise ConfigurationError(
             f"{source}={short(address)!r} is no address; it must start with http:// or https://, as in "

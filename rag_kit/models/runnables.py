@@ -138,12 +138,12 @@ def _first_text(model: Any, *names: str) -> str | None:
 
 def first_method(model: Any) -> int:
     """Index into METHODS from which on this model's endpoint is known to serve; 0 when nothing is known."""
-    return _first_method.get(_key(model), 0)
+    return _first_method.get(_model_key(model), 0)
 
 
 def remember_method(model: Any, index: int) -> None:
     """Note that the endpoint refused every method before this one and served this one."""
-    if (key := _key(model)) is not None:
+    if (key := _model_key(model)) is not None:
         if len(_first_method) >= _MAX_REMEMBERED:
             _first_method.clear()
         _first_method[key] = index
@@ -154,7 +154,8 @@ def forget_methods() -> None:
     _first_method.clear()
 
 
-def _key(model: Any) -> tuple[str, str, str] | None:
+def _model_key(model: Any) -> tuple[str, str, str] | None:
+    """Class, name and address of a model; None for one without a name."""
     name = model_name(model)
     return (
         None

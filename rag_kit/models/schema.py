@@ -83,7 +83,7 @@ class Target:
         self.text = json.dumps(self.json_schema, ensure_ascii=False)
         properties = self.json_schema.get("properties", {})
         self.fields = {name: self._resolve(field) for name, field in properties.items()}
-        self.kinds = {name: self._kind(field) for name, field in self.fields.items()}
+        self.kinds = {name: self._field_kind(field) for name, field in self.fields.items()}
         self.required = [name for name in self.json_schema.get("required", []) if name in self.fields]
         needed = self.required or list(self.fields)
         self.only_field = needed[0] if len(needed) == 1 else None
@@ -94,7 +94,8 @@ class Target:
         """What ``with_structured_output`` gets: the class itself, or a copy of the JSON schema."""
         return self._sent or copy.deepcopy(self.json_schema)
 
-    def _kind(self, field: dict[str, Any]) -> str:
+    def _field_kind(self, field: dict[str, Any]) -> str:
+        """The type of a field, by the first of its alternatives that names one."""
         options = [self._resolve(option) for option in field.get("anyOf", [])] or [field]
         for option in options:
             kind = option.get("type")
@@ -187,6 +188,7 @@ class Target:
         return value
 
     def _validate(self, value: dict[str, Any]) -> Any:
+        """The validated value; raises with each place that does not fit."""
         if self.model is None:
             problems = _json_problems(value, self.json_schema)
             result: Any = value

@@ -44,6 +44,7 @@ def list_validator(max_items: int, min_items: int = 0) -> Any:
     """A validator of lists: from ``min_items`` to ``max_items`` entries, whatever they are."""
 
     def check(value: Any) -> Any:
+        """The list, if it has an allowed length."""
         if not isinstance(value, list):
             raise ValueError("must be a list")
         if not min_items <= len(value) <= max_items:

@@ -106,7 +106,7 @@ class PromptLibrary:
         if replacement is None:
             packaged = _prompt_path(self.packaged, name, language)
             if packaged is None:
-                raise InvalidInputError(self._unknown(name, language))
+                raise InvalidInputError(self._missing_message(name, language))
             return _read_file(packaged)
         parsed, problems = _read_file(replacement)
         original = self.original(name, language)
@@ -120,7 +120,8 @@ class PromptLibrary:
         path = next(filter(None, paths), None)
         return None if path is None else _read_file(path)[0]
 
-    def _unknown(self, name: str, language: str) -> str:
+    def _missing_message(self, name: str, language: str) -> str:
+        """The message for a prompt that is not there."""
         names = self.names()
         if name in names:
             there = [tongue for known, tongue in self.entries() if known == name]

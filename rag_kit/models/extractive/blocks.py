@@ -94,6 +94,7 @@ def read_prompt(messages: Sequence[BaseMessage]) -> Prompt:
 
 
 def _passages(body: str) -> list[PassageText]:
+    """The passages of a prompt, with their numbers and attributes."""
     passages = []
     for place, (head, text) in enumerate(_elements(body, "passage"), start=1):
         attributes = _attributes(head)
@@ -121,6 +122,7 @@ def _attributes(text: str) -> dict[str, str]:
 
 
 def _block(body: str, name: str) -> str:
+    """The text of the first element of a name; it may lack its end."""
     opening, closing = f"<{name}>", f"</{name}>"
     start = body.find(opening)
     if start < 0:
@@ -138,6 +140,7 @@ def _inner(text: str) -> str:
 
 
 def _schema(body: str) -> dict[str, Any] | None:
+    """The JSON schema in the prompt, if there is one."""
     try:
         schema = json.loads(_block(body, "schema"))
     except (ValueError, RecursionError):

@@ -50,6 +50,7 @@ def phrases(text: str) -> list[Phrase]:
 
 
 def _words(text: str) -> Iterator[Phrase]:
+    """The quoted texts, years and words of a text that say something."""
     known = {term.key: term for term in question_terms(text)}
     for match in _PIECE.finditer(text):
         if match["quoted"]:

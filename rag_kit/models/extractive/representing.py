@@ -64,6 +64,7 @@ def _for_each_passage(prompt: Prompt, work: Callable[[str], list[str]]) -> dict[
 
 
 def _summary(text: str) -> str:
+    """The sentences that share most terms with the others, in their order."""
     rows = [(sentence.text, set(terms(sentence.text))) for sentence in sentences(text)]
     if len(rows) <= _SENTENCES:
         return text.strip()

@@ -81,11 +81,12 @@ class MiniLMEmbeddings(Embeddings):
             raise InvalidInputError("embed_documents takes a list of str; for one text use embed_query")
         result = np.empty((len(texts), HIDDEN), np.float32)
         for start in range(0, len(texts), WINDOW):
-            for rows, vectors in self._run(texts[start : start + WINDOW]):
+            for rows, vectors in self._embed_batches(texts[start : start + WINDOW]):
                 result[np.asarray(rows) + start] = vectors
         return result
 
-    def _run(self, texts: Sequence[str]) -> Iterator[tuple[list[int], NDArray[np.float32]]]:
+    def _embed_batches(self, texts: Sequence[str]) -> Iterator[tuple[list[int], NDArray[np.float32]]]:
+        """The rows of each batch and their vectors."""
         tokenizer, session = self._load()
         # A lone surrogate (broken input) cannot reach the Rust tokenizer; it becomes "?".
         clean = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
@@ -101,6 +102,7 @@ class MiniLMEmbeddings(Embeddings):
             yield rows, session.run(["embedding"], {"input_ids": ids, "attention_mask": mask})[0]
 
     def _load(self) -> tuple[Any, Any]:
+        """Tokenizer and session, loaded once."""
         with self._lock:
             if self._engine is None:
                 try:

@@ -94,7 +94,8 @@ def _gelu(g: _Graph, x: str) -> str:
     return result
 
 
-def _layer(g: _Graph, x: str, number: int, mask: str, weights: dict[str, Array]) -> str:
+def _add_layer(g: _Graph, x: str, number: int, mask: str, weights: dict[str, Array]) -> str:
+    """One transformer layer: attention, then the feed-forward part, each with its residual and norm."""
     prefix = f"encoder.layer.{number}"
     parts = [f"{prefix}.attention.self.{part}" for part in ("query", "key", "value")]
     # One product for query, key and value: a third of the calls, same numbers.
@@ -148,7 +149,7 @@ def build_graph(weights: dict[str, Array]) -> bytes:
     hidden = g.add("Mul", g.add("Sub", g.scalar(1.0), mask), g.scalar(_MASKED))
     hidden = g.add("Unsqueeze", hidden, g.shape(1, 2))
     for number in range(LAYERS):
-        x = _layer(g, x, number, hidden, weights)
+        x = _add_layer(g, x, number, hidden, weights)
 
     wide = g.add("Unsqueeze", mask, g.shape(2))
     total = g.add("ReduceSum", g.add("Mul", x, wide), g.shape(1), keepdims=0)
