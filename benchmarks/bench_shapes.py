@@ -11,7 +11,7 @@ from pathlib import Path
 
 from harness import Row, at_most
 
-from rag_kit.indexing.readers.convert import convert
+from rag_kit.indexing.readers.child import convert
 from rag_kit.indexing.readers.limits import ReadLimits
 from rag_kit.indexing.readers.parts import Context
 from rag_kit.indexing.splitting.api import split

@@ -15,7 +15,7 @@ from pathlib import Path
 
 
 def ours(path: str) -> list[str]:
-    from rag_kit.indexing.readers.convert import convert
+    from rag_kit.indexing.readers.child import convert
     from rag_kit.indexing.readers.limits import ReadLimits
     from rag_kit.indexing.readers.parts import Context
 

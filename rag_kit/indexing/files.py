@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -66,18 +66,35 @@ def iter_files(paths: Iterable[str | Path], *, exclude: Sequence[str | Path] = (
         >>> [source.file for source in files], problems
         (['a.md', 'b.md'], [])
     """
-    if isinstance(paths, str | Path):
-        paths = [paths]
-    given = sorted(Path(os.path.abspath(path)) for path in paths)
-    if missing := [str(path) for path in given if not os.path.lexists(path)]:
+    roots = sorted(
+        Path(os.path.abspath(path)) for path in ([paths] if isinstance(paths, str | Path) else paths)
+    )
+    if missing := [str(path) for path in roots if not os.path.lexists(path)]:
         raise InvalidInputError(f"No such file or folder: {missing[0]!r}. Check the path.")
-    search = _Search({os.path.realpath(path) for path in exclude})
-    links = [(link, root) for root in given if root.is_dir() for link in search.add_folder(root)]
-    links += [(path, path.parent) for path in given if not path.is_dir()]
-    for link, root in links:
-        search.add_link(link, root)
-    search.files.sort(key=lambda source: (os.fsencode(source.root), os.fsencode(source.file)))
-    return FileListing(search.files, sorted(search.problems))
+    passed = {os.path.realpath(path) for path in exclude}  # what is left out, or listed already
+    files: list[SourceFile] = []
+    problems: list[FileProblem] = []
+    links: list[tuple[Path, Path]] = []  # after all files, since they may lead to one of them
+    for root in roots:
+        for path in _walk(root, passed, problems) if root.is_dir() else ():
+            if path.is_symlink():
+                links.append((path, root))
+            else:
+                _list_file(path, root, passed, files, problems)
+    links += [(path, path.parent) for path in roots if not path.is_dir()]
+    for path, root in links:
+        try:
+            target = Path(os.path.realpath(path, strict=True))
+        except OSError as error:
+            problems.append(_problem(path, root, f"the link leads nowhere ({error.strerror})"))
+            continue
+        if not target.is_relative_to(os.path.realpath(root)):
+            reason = "the link leaves the folder; name the file itself, or copy it, to have it read"
+            problems.append(_problem(path, root, reason))
+        elif not target.is_dir():
+            _list_file(path, root, passed, files, problems)
+    files.sort(key=lambda source: (os.fsencode(source.root), os.fsencode(source.file)))
+    return FileListing(files, sorted(problems))
 
 
 def printable_path(path: str) -> str:
@@ -96,67 +113,46 @@ def printable_path(path: str) -> str:
     return data.replace(b"\\", b"\\\\").decode("utf-8", "backslashreplace")
 
 
-class _Search:
-    """Collects files, each once, and problems."""
+def _walk(root: Path, passed: set[str], problems: list[FileProblem]) -> Iterator[Path]:
+    """All files and links below a folder that are not hidden."""
 
-    def __init__(self, exclude: set[str]) -> None:
-        self.files: list[SourceFile] = []
-        self.problems: list[FileProblem] = []
-        self._passed = exclude  # real paths of what is excluded, or is taken already
+    def refuse(error: OSError) -> None:
+        reason = f"the folder cannot be read ({error.strerror or error})"
+        problems.append(_problem(Path(error.filename), root, reason))
 
-    def add_folder(self, root: Path) -> list[Path]:
-        """Take all files below a folder, and return the links, which may lead to one of them."""
-        links: list[Path] = []
-
-        def refuse(error: OSError) -> None:
-            reason = f"the folder cannot be read ({error.strerror or error})"
-            self._add_problem(Path(error.filename), root, reason)
-
-        for folder, folders, files in os.walk(root, onerror=refuse):
-            folders[:] = [name for name in folders if _is_shown(name)]
-            if os.path.realpath(folder) in self._passed:
-                folders.clear()
-                continue
-            for path in (Path(folder, name) for name in [*folders, *files] if _is_shown(name)):
-                if path.is_symlink():
-                    links.append(path)
-                elif path.name not in folders:
-                    self._take(path, root)
-        return links
-
-    def add_link(self, link: Path, root: Path) -> None:
-        """Take the file that a link leads to, or one that was named itself."""
-        try:
-            target = Path(os.path.realpath(link, strict=True))
-        except OSError as error:
-            self._add_problem(link, root, f"the link leads nowhere ({error.strerror})")
-            return
-        if not target.is_relative_to(os.path.realpath(root)):
-            reason = "the link leaves the folder; name the file itself, or copy it, to have it read"
-            self._add_problem(link, root, reason)
-        elif not target.is_dir():
-            self._take(link, root)
-
-    def _take(self, path: Path, root: Path) -> None:
-        real = os.path.realpath(path)
-        if real in self._passed:
-            return
-        if not os.path.isfile(path):
-            self._add_problem(path, root, "it is no regular file but a pipe, socket or device")
-        elif not os.access(path, os.R_OK):
-            self._add_problem(path, root, "reading it is not permitted")
-        elif len(self.files) >= _MAX_FILES:
-            raise InvalidInputError(
-                f"There are more than {_MAX_FILES} files under {root}. Ingest parts of it one after the other."
-            )
-        else:
-            self._passed.add(real)
-            self.files.append(SourceFile(path, root, path.relative_to(root).as_posix()))
-
-    def _add_problem(self, path: Path, root: Path, reason: str) -> None:
-        name = path.relative_to(root).as_posix() if path != root else path.name
-        self.problems.append(FileProblem(path, printable_path(name), reason))
+    for folder, folders, files in os.walk(root, onerror=refuse):
+        folders[:] = [name for name in folders if _is_visible(name)]
+        if os.path.realpath(folder) in passed:
+            folders.clear()
+            continue
+        yield from (path for name in folders if (path := Path(folder, name)).is_symlink())
+        yield from (Path(folder, name) for name in files if _is_visible(name))
 
 
-def _is_shown(name: str) -> bool:
+def _list_file(
+    path: Path, root: Path, passed: set[str], files: list[SourceFile], problems: list[FileProblem]
+) -> None:
+    """Add a file that is not listed yet, or say why it cannot be read."""
+    real = os.path.realpath(path)
+    if real in passed:
+        return
+    if not os.path.isfile(path):
+        problems.append(_problem(path, root, "it is no regular file but a pipe, socket or device"))
+    elif not os.access(path, os.R_OK):
+        problems.append(_problem(path, root, "reading it is not permitted"))
+    elif len(files) >= _MAX_FILES:
+        raise InvalidInputError(
+            f"There are more than {_MAX_FILES} files under {root}. Ingest parts of it one after the other."
+        )
+    else:
+        passed.add(real)
+        files.append(SourceFile(path, root, path.relative_to(root).as_posix()))
+
+
+def _problem(path: Path, root: Path, reason: str) -> FileProblem:
+    name = path.relative_to(root).as_posix() if path != root else path.name
+    return FileProblem(path, printable_path(name), reason)
+
+
+def _is_visible(name: str) -> bool:
     return not name.startswith(".") and name not in _IGNORED

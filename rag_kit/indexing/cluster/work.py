@@ -1,28 +1,37 @@
-"""One run on a cluster: its tasks, what they gave, and what becomes of them when workers die."""
+"""One run on a cluster: files converted and texts embedded on workers, results in order, dead workers survived."""
 
 from __future__ import annotations
 
-import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.embeddings import Embeddings
 
 from rag_kit._redact import error_text
 from rag_kit.concurrency.budget import check_abandoned
-from rag_kit.errors import ConfigurationError, RagKitError
+from rag_kit.errors import ConfigurationError, RagKitError, ReadError
 from rag_kit.indexing.cluster import worker
+from rag_kit.indexing.readers.parts import Unreadable
 from rag_kit.models.embedding import embedding_name
 
-_ATTEMPTS = 5
-_DEATHS_OF_A_CALL = 10
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
+
+    from rag_kit.indexing.files import SourceFile
+    from rag_kit.indexing.ingestion.listing import Sight
+
+_REGISTER_ATTEMPTS = 5
+_MAX_CALL_DEATHS = 10
+_MAX_FILE_DEATHS = 3
 _LOOK_SECONDS = 5.0
-_MOST_CALLS = 1_000
 _WITHOUT_WORKERS = 300.0
+_WINDOW = 64  # files submitted at a time, at least
+_AHEAD = 8  # and at least so many for each thread of the workers
 
 
 @contextmanager
@@ -30,8 +39,7 @@ def on_cluster(client: Any, parts: worker.Parts) -> Iterator[Cluster]:
     """Send the parts of a run to the workers, and take them away afterwards.
 
     Raises:
-        ConfigurationError: One cannot be sent.
-        ConfigurationError: A worker cannot do the work.
+        ConfigurationError: One cannot be sent, or a worker cannot do the work.
     """
     from cloudpickle import dumps  # as Dask does, whose own function logs the model that it cannot send
 
@@ -53,19 +61,20 @@ def on_cluster(client: Any, parts: worker.Parts) -> Iterator[Cluster]:
 
 
 def _register(client: Any, parts: worker.Parts, run: str) -> None:
-    for attempt in range(1, _ATTEMPTS + 1):
+    """Send the parts; again after a second where a worker died meanwhile, so that others may not have them."""
+    for attempt in range(1, _REGISTER_ATTEMPTS + 1):
         try:
             client.register_plugin(parts, name=run)
             return
         except ConfigurationError:
             raise
         except Exception as error:
-            if not isinstance(error, OSError) or attempt == _ATTEMPTS:
+            if not isinstance(error, OSError) or attempt == _REGISTER_ATTEMPTS:
                 raise ConfigurationError(
                     f"A worker cannot take part ({error_text(error, most=500)}). All need {worker.versions()}, and "
                     "the packages of readers and models."
                 ) from error
-            time.sleep(1)  # one died meanwhile, so that others may not have the parts
+            time.sleep(1)
 
 
 class Cluster:
@@ -82,9 +91,7 @@ class Cluster:
         self._address = getattr(client.scheduler, "address", "?")
         self._numbers = count()
         self._threads, self._looked, self._seen = 0, 0.0, time.monotonic()
-        self._calls = threading.Semaphore(_MOST_CALLS)
 
-    @property
     def threads(self) -> int:
         """Threads of all workers, as of some seconds ago.
 
@@ -96,7 +103,7 @@ class Cluster:
             try:
                 self._looked, self._threads = now, sum(self._client.nthreads().values())
             except OSError as error:
-                raise self._gone() from error
+                raise self._unreachable() from error
             self._seen = now if self._threads else self._seen
             if now - self._seen > _WITHOUT_WORKERS:
                 raise ConfigurationError(
@@ -110,60 +117,83 @@ class Cluster:
         key = (f"rag-kit-{task.__name__}-{self._run[-32:]}", next(self._numbers))
         return self._client.submit(task, self._run, *arguments, key=key, pure=False, priority=priority)
 
-    def result(self, future: Any) -> Any:
-        """What a task gave, when it has ended; ``None`` where a worker died with it.
-
-        Raises:
-            ConfigurationError: The scheduler is gone, or there are no workers.
-        """
-        from distributed import CancelledError, KilledWorker, wait
+    def wait(self, future: Any) -> None:
+        """Wait until a task has ended, or its worker has died; raises `ConfigurationError` where there are none."""
+        from distributed import CancelledError, wait
 
         while not future.done():
             check_abandoned()
             with suppress(TimeoutError, CancelledError), self._client.as_current():
                 wait([future], timeout=1.0)
-            _ = self.threads  # raises where there are none
+            self.threads()
+
+    def result(self, future: Any) -> Any:
+        """What a task returned, when it has ended; ``None`` where a worker died with it.
+
+        Raises:
+            ConfigurationError: The scheduler is gone, or there are no workers.
+        """
+        from distributed import CancelledError, KilledWorker
+
+        self.wait(future)
         try:
             return self._client.gather(future)
         except KilledWorker:
             return None
         except (CancelledError, OSError) as error:
-            raise self._gone() from error
+            raise self._unreachable() from error
 
-    def _gone(self) -> ConfigurationError:
+    def _unreachable(self) -> ConfigurationError:
         return ConfigurationError(
             f"The scheduler at {self._address} went away. What was committed stays; run the same again, and it goes on "
             "where it stopped."
         )
 
-    def call(self, task: Callable[..., Any], *arguments: Any) -> Any:
-        """What a task gives, before tasks that were submitted earlier; again where its worker dies.
 
-        Raises:
-            RagKitError: What the task gave.
-            ConfigurationError: Its worker died ten times.
-        """
-        with self._calls:
-            for _ in range(_DEATHS_OF_A_CALL):
-                reply = self.result(self.submit(task, *arguments, priority=10))
-                if isinstance(reply, RagKitError):
-                    raise reply
-                if reply is not None:
-                    return reply
-        raise ConfigurationError(
-            f"{_DEATHS_OF_A_CALL} workers died while they embedded. Do they have memory enough for the model?"
-        )
+class ClusterConverter:
+    """As `Converter`, on workers: a bounded number of files is submitted ahead of the one that is asked for.
 
-    @contextmanager
-    def without_calls(self) -> Iterator[None]:
-        """Keep `call` waiting meanwhile, so that a worker that dies can be blamed on one task."""
-        permits = 0
-        try:
-            for permits in range(1, _MOST_CALLS + 1):  # noqa: B007 - released below
-                self._calls.acquire()
-            yield
-        finally:
-            self._calls.release(permits)
+    When a worker dies, Dask blames all its tasks. Such a file is tried again with no other on the workers, so that
+    one that ends three of them is known, and no other is left out for it.
+
+    Args:
+        cluster: Where to convert.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._coming: Iterator[SourceFile] = iter(())
+        self._futures: deque[Any] = deque()
+
+    def close(self) -> None:
+        """Let go of the tasks: Dask drops those whose futures are gone."""
+        self._futures.clear()
+
+    def expect(self, files: Iterable[SourceFile]) -> None:
+        """Take the files that will be asked for, in their order."""
+        self._coming = iter(files)
+
+    def convert(self, file: SourceFile) -> tuple[list[Document], Sight, str, bytes]:
+        """As `Converter.convert`, of the next file that was expected."""
+        window = max(_WINDOW, _AHEAD * self._cluster.threads())
+        while len(self._futures) < window and (following := next(self._coming, None)) is not None:
+            self._futures.append(self._cluster.submit(worker.convert, following))
+        future, deaths = self._futures.popleft(), 0
+        while (outcome := self._cluster.result(future)) is None:
+            deaths += int(future.exception().allowed_failures) + 1
+            if deaths >= _MAX_FILE_DEATHS:
+                cause = Unreadable(
+                    f"the worker that read it died {deaths} times",
+                    "Mend its reader, or give workers more memory",
+                )
+                raise ReadError(f"{file.file}: {cause.message}") from cause
+            for other in self._futures:
+                self._cluster.wait(other)
+            future = self._cluster.submit(worker.convert, file)
+        if isinstance(outcome[0], Exception):
+            error, error_cause = outcome
+            raise error from error_cause
+        return outcome  # type: ignore[no-any-return]
 
 
 class ClusterEmbeddings(Embeddings):
@@ -185,12 +215,24 @@ class ClusterEmbeddings(Embeddings):
     @property
     def concurrent_batches(self) -> int:
         """How many batches are sent at a time: for each thread of the workers one, and one that waits in its queue."""
-        return 2 * self._cluster.threads
+        return 2 * self._cluster.threads()
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """The vectors of texts, as an array."""
-        vectors: list[list[float]] = self._cluster.call(worker.embed, texts)
-        return vectors
+        """The vectors of texts, as an array; before files that were submitted earlier, again where a worker dies.
+
+        Raises:
+            RagKitError: What the model raised on the worker.
+            ConfigurationError: Ten workers died.
+        """
+        for _ in range(_MAX_CALL_DEATHS):
+            vectors = self._cluster.result(self._cluster.submit(worker.embed, texts, priority=10))
+            if isinstance(vectors, RagKitError):
+                raise vectors
+            if vectors is not None:
+                return vectors  # type: ignore[no-any-return]
+        raise ConfigurationError(
+            f"{_MAX_CALL_DEATHS} workers died while they embedded. Do they have memory enough for the model?"
+        )
 
     def embed_query(self, text: str) -> list[float]:
         """The vector of a query, by the model itself."""

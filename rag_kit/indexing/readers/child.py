@@ -7,19 +7,78 @@ is executed crosses the pipe. After ``max_seconds`` of a file the kernel's alarm
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
+import re
 import signal
+import stat
 import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import IO, Any
 
-from rag_kit.indexing.readers.convert import convert
+from rag_kit.indexing.readers.formats import KINDS, check_content
 from rag_kit.indexing.readers.guard import follow_parent, forbid_network, limit_memory
 from rag_kit.indexing.readers.limits import ReadLimits
-from rag_kit.indexing.readers.parts import SAVE_AGAIN, Context, Unreadable
+from rag_kit.indexing.readers.parts import SAVE_AGAIN, Context, Part, Unreadable, over_limit
 
 _RECURSION = 5_000
-_LONGEST = 1e6  # seconds that an alarm is set to
+_MAX_ALARM = 1e6  # seconds
+_SURROGATES = re.compile("[\ud800-\udfff]")
+_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+
+
+def _read_bytes(path: str | Path, max_bytes: int) -> bytes:
+    """The bytes of a regular file; anything else (a pipe, a device) is never waited for."""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise Unreadable("it is no regular file but a folder, pipe, socket or device", "Leave it out")
+        with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as stream:
+            data = stream.read(max_bytes + 1)
+    except FileNotFoundError as error:
+        raise Unreadable("there is no such file", "Check the path") from error
+    except (OSError, ValueError) as error:  # not allowed, a broken disk, a null character in the name
+        reason = getattr(error, "strerror", None) or error
+        raise Unreadable(
+            f"it cannot be opened ({reason})", "Check the path, its rights and the disk"
+        ) from error
+    if len(data) > max_bytes:
+        raise over_limit(f"it has over {max_bytes} bytes", "max_bytes", max_bytes)
+    return data
+
+
+def convert(path: str | Path, kind: str, context: Context) -> Iterator[Part]:
+    """All parts of a file that have text.
+
+    Raises:
+        Unreadable: See each converter; also when no text comes out at all.
+    """
+    data = _read_bytes(path, context.limits.max_bytes)
+    check_content(data, kind)
+    module, _, name = KINDS[kind].reader.partition(":")
+    converter: Callable[[bytes, Context], Iterator[Part]] = getattr(
+        importlib.import_module(f"rag_kit.indexing.readers.{module}"), name
+    )
+    characters = 0
+    for part in converter(data, context):
+        part.text = _clean(part.text)
+        if part.text.strip():
+            characters += len(part.text)
+            context.check(characters, "characters of text", "max_characters")
+            part.metadata = {
+                key: _clean(value) if isinstance(value, str) else value
+                for key, value in part.metadata.items()
+                if value != ""
+            }
+            yield part
+    if not characters:
+        raise Unreadable("no text found in it", "Remove it, or check that it is the right file")
+
+
+def _clean(text: str) -> str:
+    """Text that every store and encoder takes: no lone surrogates, no control characters but tab and newline."""
+    return _CONTROLS.sub(" ", _SURROGATES.sub("\ufffd", text))
 
 
 def _write(out: IO[str], **message: Any) -> None:
@@ -30,7 +89,7 @@ def _write(out: IO[str], **message: Any) -> None:
 def _serve(request: dict[str, Any], out: IO[str]) -> None:
     limits = ReadLimits(**request["limits"])
     count = 0
-    signal.setitimer(signal.ITIMER_REAL, min(limits.max_seconds, _LONGEST))
+    signal.setitimer(signal.ITIMER_REAL, min(limits.max_seconds, _MAX_ALARM))
     try:
         for part in convert(request["path"], request["format"], Context(limits, request["ocr"])):
             _write(out, text=part.text, metadata=part.metadata)

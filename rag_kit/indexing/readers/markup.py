@@ -24,7 +24,6 @@ _BLOCK = frozenset(
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
 _SPACES = re.compile(r"[ \t\n\r\f\v\u00a0]+")
-_MAX_DEPTH = 200
 
 
 def parse_html(text: str) -> Any:
@@ -66,33 +65,27 @@ def to_markdown(tree: Any) -> str:
         >>> to_markdown(parse_html("<h1>A</h1><p>b <b>c</b></p><ul><li>d</ul>"))
         '# A\\n\\nb c\\n\\n- d'
     """
-    return "\n\n".join(_blocks(tree, 0))
+    return "\n\n".join(_blocks(tree))
 
 
-def _blocks(node: Any, depth: int) -> Iterator[str]:
+def _blocks(node: Any) -> Iterator[str]:
     """The block texts inside an element; loose inline content between blocks becomes paragraphs."""
-    if depth > _MAX_DEPTH:
-        text = _tidy("".join(node.itertext()))
-        if text:
-            yield text
-        return
     loose: list[str] = [node.text or ""]
     for child in node:
-        if _skipped(child):
-            loose.append(child.tail or "")
-            continue
-        if child.tag in _BLOCK or _holds_block(child):
-            yield from _paragraph(loose)
-            yield from _block(child, depth + 1)
-            loose = [child.tail or ""]
-        else:
-            loose += [_inline(child, depth + 1), child.tail or ""]
+        if not _is_skipped(child):
+            # an inline element around blocks, as in ``<a><div>``, counts as a block
+            if child.tag in _BLOCK or any(inner.tag in _BLOCK for inner in child):
+                yield from _paragraph(loose)
+                yield from _block(child)
+                loose = []
+            else:
+                loose.append(_inline(child))
+        loose.append(child.tail or "")
     yield from _paragraph(loose)
 
 
 def _paragraph(pieces: list[str]) -> Iterator[str]:
-    text = _tidy("".join(pieces))
-    if text:
+    if text := _tidy("".join(pieces)):
         yield "\\" + text if text.startswith("#") else text
 
 
@@ -101,49 +94,41 @@ def _tidy(text: str) -> str:
     return "\n".join(line for line in lines if line)
 
 
-def _skipped(node: Any) -> bool:
+def _is_skipped(node: Any) -> bool:
     if not isinstance(node.tag, str) or node.tag in _SKIP or "hidden" in node.attrib:
         return True
     style = node.get("style")
     return bool(style and _HIDDEN.search(style))
 
 
-def _holds_block(node: Any) -> bool:
-    """An inline element around blocks, as in ``<a><div>``: its content counts."""
-    return any(isinstance(child.tag, str) and child.tag in _BLOCK for child in node)
-
-
-def _block(node: Any, depth: int) -> Iterator[str]:
+def _block(node: Any) -> Iterator[str]:
     tag = node.tag
     if tag in _HEADINGS:
-        text = _tidy(_inside(node, depth)).replace("\n", " ")
-        if text:
+        if text := _tidy(_inside(node)).replace("\n", " "):
             yield "#" * _HEADINGS[tag] + " " + text
     elif tag in ("ul", "ol", "menu", "dir"):
-        text = _list(node, depth)
-        if text:
+        if text := _list(node):
             yield text
     elif tag == "table":
-        yield from _table(node, depth)
+        yield from _table(node)
     elif tag == "pre":
         code = "".join(node.itertext()).strip("\n").replace("```", "'''")
         if code.strip():
             yield f"```\n{code}\n```"
     elif tag == "blockquote":
-        inner = "\n\n".join(_blocks(node, depth))
-        if inner:
+        if inner := "\n\n".join(_blocks(node)):
             yield "\n".join("> " + line if line else ">" for line in inner.split("\n"))
     elif tag != "hr":
-        yield from _blocks(node, depth)
+        yield from _blocks(node)
 
 
-def _list(node: Any, depth: int) -> str:
+def _list(node: Any) -> str:
     lines: list[str] = []
     number = 0
     for child in node:
-        if _skipped(child):
+        if _is_skipped(child):
             continue
-        inner = "\n".join(_blocks(child, depth + 1) if child.tag == "li" else _block(child, depth + 1))
+        inner = "\n".join(_blocks(child) if child.tag == "li" else _block(child))
         if inner:
             number += 1
             mark = f"{number}. " if node.tag == "ol" else "- "
@@ -153,26 +138,23 @@ def _list(node: Any, depth: int) -> str:
     return "\n".join(lines)
 
 
-def _table(node: Any, depth: int) -> Iterator[str]:
+def _table(node: Any) -> Iterator[str]:
     """The captions and the markdown of a table; the blocks of its cells where it only lays out the page."""
-    captions = [child for child in node if child.tag == "caption"]
-    for caption in captions:
-        yield from _paragraph([_inside(caption, depth)])
-    if any(True for _ in node.iter("h1", "h2", "h3", "h4", "h5", "h6")) or any(
-        inner is not node for inner in node.iter("table")
-    ):
+    for caption in node.iterchildren("caption"):
+        yield from _paragraph([_inside(caption)])
+    if next(node.iterdescendants("table", *_HEADINGS), None) is not None:
         for row in node.iter("tr"):  # a table used for layout
             if next(row.iterancestors("table"), None) is node:
                 for cell in row:
-                    if isinstance(cell.tag, str) and not _skipped(cell):
-                        yield from _blocks(cell, depth + 1)
+                    if isinstance(cell.tag, str) and not _is_skipped(cell):
+                        yield from _blocks(cell)
         return
     grid = Grid()
     for row in node.iter("tr"):
         grid.new_row()
         for cell in row:
-            if cell.tag in ("td", "th") and not _skipped(cell):
-                text = " ".join(" ".join(_blocks(cell, depth + 1)).split())
+            if cell.tag in ("td", "th") and not _is_skipped(cell):
+                text = " ".join(" ".join(_blocks(cell)).split())
                 grid.add(text, _span(cell.get("colspan")), _span(cell.get("rowspan")))
     rows = [row for row in grid.filled_rows() if any(row)]
     if len(rows) == 1 or (rows and len(rows[0]) == 1):
@@ -181,14 +163,14 @@ def _table(node: Any, depth: int) -> Iterator[str]:
         yield markdown_table(rows)
 
 
-def _inside(node: Any, depth: int) -> str:
+def _inside(node: Any) -> str:
     pieces = [node.text or ""]
     for child in node:
-        pieces += ["" if _skipped(child) else _inline(child, depth + 1), child.tail or ""]
+        pieces += ["" if _is_skipped(child) else _inline(child), child.tail or ""]
     return "".join(pieces)
 
 
-def _inline(node: Any, depth: int) -> str:
+def _inline(node: Any) -> str:
     tag = node.tag
     if tag == "br":
         return "\x0b"  # a line break that survives the folding of white space
@@ -196,9 +178,7 @@ def _inline(node: Any, depth: int) -> str:
         return f" {node.get('alt') or ''} "
     if tag == "math":
         return str(node.get("alttext") or "") or "".join(node.itertext())
-    if depth > _MAX_DEPTH:
-        return "".join(node.itertext())
-    text = _inside(node, depth)
+    text = _inside(node)
     if tag in _BLOCK:
         return f" {text} "
     if tag in ("code", "kbd", "samp", "tt") and text.strip() and "`" not in text:

@@ -43,11 +43,7 @@ class Layout:
                 self._compounds.update(_COMPOUND.findall(line.text.lower()))
         self.body = sizes.most_common(1)[0][0] if sizes else 0.0
         large = sorted((size for size in sizes if size >= self.body * 1.12), reverse=True)
-        merged: list[float] = []
-        for size in large:
-            if not merged or size < merged[-1] * 0.96:
-                merged.append(size)
-        self._sizes = merged[: _LEVELS - 1]
+        self._sizes = large[: _LEVELS - 1]
         self._path: list[tuple[int, str]] = []
         self.first_heading = ""
 

@@ -1,4 +1,4 @@
-"""Tables and key-value lists of a PDF page: by their ruled grid, else by how their words stand below each other."""
+"""Tables of a PDF page: by their ruled grid, else by how their words stand below each other."""
 
 from __future__ import annotations
 
@@ -24,21 +24,15 @@ def with_tables(lines: Sequence[Line], rules: Sequence[Rule]) -> list[Line]:
     for grid in _grids(rules):
         inside = [line for line in left if grid.holds(line)]
         rows = grid.rows([word for line in inside for word in line.words]) if inside else []
-        if rows and not _is_finer(_vertical_groups(inside), rows):
+        if rows:
             left = _replaced(left, inside, markdown_table(rows))
     for run in _runs(left):
         for group in _vertical_groups(run):
             rows = _read_table(group)
             if rows:
                 inside = [line for line in run if any(line is one.line for row in group for one in row)]
-                left = _replaced(left, inside, _table_or_pairs(rows))
+                left = _replaced(left, inside, markdown_table(rows))
     return left
-
-
-def _is_finer(groups: list[list[_Row]], rows: list[list[str]]) -> bool:
-    """Whether words stand in more columns than the rules show, or rows have no rules between them."""
-    found = _read_table(groups[0]) if len(groups) == 1 else []
-    return len(found) > len(rows) and (len(found[0]) > len(rows[0]) or len(found) > 4 * len(rows))
 
 
 def _replaced(lines: list[Line], inside: list[Line], text: str) -> list[Line]:
@@ -168,22 +162,20 @@ def _cells(line: Line) -> _Row:
 
 
 def _runs(lines: Sequence[Line]) -> list[list[Line]]:
-    """Stretches of lines of one size in one column, up to the last that has cells; no code."""
+    """Stretches of lines of one size in one column, up to the last that has several cells; no code."""
     runs: list[list[Line]] = []
     run: list[Line] = []
-    last = 0
-    for line in [*lines, None]:
-        cells = _cells(line) if line is not None and not line.block else []
-        fits = line is not None and bool(cells) and not (line.mono and len(cells) < 2)
-        fits = fits and all(len(cell.text) <= _MAX_CELL for cell in cells)
-        if line is None or not fits or (run and not _goes_on(run[-1], line)):
-            if last and sum(code.mono for code in run[:last]) * 2 <= last:
-                runs.append(run[:last])
-            run, last = [], 0
-        if line is not None and fits:
+    rows = 0  # of the run, up to the last line with several cells
+    for line in lines:
+        cells = [] if line.block else _cells(line)
+        fits = bool(cells) and all(len(cell.text) <= _MAX_CELL for cell in cells)
+        if not fits or (run and not _goes_on(run[-1], line)):
+            runs.append(run[:rows])
+            run, rows = [], 0
+        if fits:
             run.append(line)
-            last = len(run) if len(cells) > 1 else last
-    return runs
+            rows = len(run) if len(cells) > 1 else rows
+    return [run for run in [*runs, run[:rows]] if run]
 
 
 def _goes_on(line: Line, after: Line) -> bool:
@@ -203,24 +195,16 @@ def _vertical_groups(run: list[Line]) -> list[list[_Row]]:
     groups: list[list[_Row]] = []
     for row in rows:
         line = row[0].line
-        near = groups and groups[-1][-1][0].line.bottom - line.bottom < 3.2 * line.size
-        if near:
+        if groups and groups[-1][-1][0].line.bottom - line.bottom < 3.2 * line.size:
             groups[-1].append(row)
         else:
             groups.append([row])
     for group in groups:
         while group and len(group[-1]) == 1:
             group.pop()
-        while group and len(group[0]) == 1 and not _is_over_second(group):
+        while group and len(group[0]) == 1:
             del group[0]
     return [group for group in groups if group]
-
-
-def _is_over_second(group: list[_Row]) -> bool:
-    """Whether the first row is one cell that stands over the second column of the next row."""
-    below = group[1] if len(group) > 1 else []
-    near = bool(below) and group[0][0].line.bottom - below[0].line.bottom < 2 * below[0].line.size
-    return near and len(below) > 1 and group[0][0].left > min(below, key=lambda cell: cell.left).right
 
 
 def _read_table(rows: list[_Row]) -> list[list[str]]:
@@ -241,14 +225,6 @@ def _read_table(rows: list[_Row]) -> list[list[str]]:
     words = sum(len(re.findall(r"[\u2e80-\u9fff]{1,2}|[^\s\u2e80-\u9fff]+", text)) for text in filled)
     fits = over <= 0.15 * sum(map(len, rows)) and words <= _WORDS * len(filled)
     return table if fits and len(filled) > 0.35 * len(table) * len(columns) else []
-
-
-def _table_or_pairs(rows: list[list[str]]) -> str:
-    """A table, or one line a pair where the first column names what the second holds."""
-    keys = [texts[0] for texts in rows if texts[0].endswith((":", "："))]
-    if len(rows[0]) == 2 and len(keys) > 0.6 * len(rows):
-        return "\n".join(" ".join(text for text in texts if text) for texts in rows)
-    return markdown_table(rows)
 
 
 def _columns(rows: list[_Row]) -> list[tuple[float, float]]:
