@@ -74,7 +74,8 @@ def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
     ]
     mono = sum(len(line.text) for lines in pages for line in lines if line.mono)
     pages = [with_tables(_letterhead_first(lines), drawn) for lines, drawn in zip(pages, rules, strict=True)]
-    if mono < 0.9 * characters:  # else the font of fixed width is no sign of code
+    # where most of a document is set in a font of fixed width, that is no sign of code
+    if mono < 0.9 * characters:
         pages = [_with_code(lines) for lines in pages]
     layout = Layout(pages)
     empty = sum(1 for lines in pages if not lines) - len(recognised)
@@ -115,7 +116,10 @@ def _page(document: Any, index: int, context: Context) -> tuple[list[Line], list
 
 
 def running_lines(edges: Sequence[Mapping[int, str]]) -> list[set[int]]:
-    """Find what comes back at the edges of pages, equal but for its digits, on half of them; and page numbers.
+    """Find what comes back at the edges of pages, equal but for its digits: on half of them, or by chapter.
+
+    Heads by chapter stand each on three pages in a row or more, and together on half of the pages. A line that is a
+    page number alone is a running line, too.
 
     Args:
         edges: For each page the lines at its top and bottom edge, by numbers of the caller's.
@@ -133,7 +137,9 @@ def running_lines(edges: Sequence[Mapping[int, str]]) -> list[set[int]]:
         for key in {_without_digits(text) for text in lines.values() if len(text) <= _MAX_RUNNING}:
             pages_of[key].append(page)
     half = max(3, (len(edges) + 1) // 2)
-    repeated = {key for key, on in pages_of.items() if len(on) >= half}
+    dense = {key for key, on in pages_of.items() if len(on) >= 3 and on[-1] - on[0] <= 2 * len(on)}
+    chapters = dense if len({page for key in dense for page in pages_of[key]}) >= half else set()
+    repeated = {key for key, on in pages_of.items() if len(on) >= half} | chapters
     return [
         {
             number

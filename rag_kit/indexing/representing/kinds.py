@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from rag_kit.documents import clean_text
 from rag_kit.documents.fields import did_you_mean
@@ -20,37 +20,39 @@ _TAGS = ("topic", "type", "place", "person", "organisation", "language")
 _MAX_TAGS, _MAX_TAG_VALUE = 16, 80
 
 
-class _Form(NamedTuple):
+@dataclass(frozen=True)
+class _Form:
     """What a kind allows: how many texts, how long, and what may stand after its name."""
 
     count: int
     max_chars: int = 0
     by_rule: bool = False  # whether the embedded model makes it too
     joined: str | None = None  # between the texts, where they become one child; else each is a child
-    argument: str = "(?!)"  # a pattern
-    hint: str = "nothing"
+    argument: tuple[str, str] = ("(?!)", "nothing")  # a pattern, and how it is explained
 
 
-_NUMBER = {"argument": r"[1-9]|1\d|20", "hint": "a number from 1 to 20, such as 3"}
+_NUMBER = (r"[1-9]|1\d|20", "a number from 1 to 20, such as 3")
 _NAME = r"[^\W\d]\w{0,31}"
 _ALLOWED = {
-    "children": _Form(250, 0, True, None, r"[2-9]\d|[1-9]\d{2,}", "20 or more characters, such as 250"),
+    "children": _Form(
+        250, by_rule=True, argument=(r"[2-9]\d|[1-9]\d{2,}", "20 or more characters, such as 250")
+    ),
     "summary": _Form(1, 2_000, by_rule=True),
-    "questions": _Form(3, 500, **_NUMBER),
-    "keywords": _Form(8, 100, by_rule=True, joined=", ", **_NUMBER),
-    "qa": _Form(3, 1_000, **_NUMBER),
+    "questions": _Form(3, 500, argument=_NUMBER),
+    "keywords": _Form(8, 100, by_rule=True, joined=", ", argument=_NUMBER),
+    "qa": _Form(3, 1_000, argument=_NUMBER),
     "tags": _Form(
         count=_MAX_TAGS,
         max_chars=200,
         by_rule=True,
         joined="; ",
-        argument=rf"{_NAME}(\+{_NAME}){{0,{_MAX_TAGS - 1}}}",
-        hint=f"at most {_MAX_TAGS} names of letters, digits and _, such as topic+place",
+        argument=(
+            rf"{_NAME}(\+{_NAME}){{0,{_MAX_TAGS - 1}}}",
+            f"at most {_MAX_TAGS} names of letters, digits and _, such as topic+place",
+        ),
     ),
-    "translation": _Form(
-        1, 20_000, argument=r"[^\W\d_][\w -]{1,29}", hint="a language, such as zh or German"
-    ),
-    "triples": _Form(10, 300, **_NUMBER),
+    "translation": _Form(1, 20_000, argument=(r"[^\W\d_][\w -]{1,29}", "a language, such as zh or German")),
+    "triples": _Form(10, 300, argument=_NUMBER),
     "situation": _Form(1, 300),
 }
 # `cluster` is a cluster of passages, for `build_raptor` alone
@@ -170,7 +172,7 @@ def _kind(spec: str) -> Kind:
         raise InvalidInputError(
             f"represent={spec!r} is unknown; allowed: {', '.join(_ALLOWED)}{did_you_mean(name, _ALLOWED)}."
         )
-    form = _ALLOWED[name]
-    if colon and not re.fullmatch(form.argument, argument):
-        raise InvalidInputError(f"represent={spec!r} was given; what stands behind {name}: is {form.hint}.")
+    pattern, hint = _ALLOWED[name].argument
+    if colon and not re.fullmatch(pattern, argument):
+        raise InvalidInputError(f"represent={spec!r} was given; what stands behind {name}: is {hint}.")
     return Kind(spec, name, argument)
