@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from langchain_core.documents import Document
 
-    from rag_kit.indexing.cluster.converting import ClusterConverter
+    from rag_kit.indexing.cluster.work import ClusterConverter
     from rag_kit.indexing.document_index.writing import Correction
     from rag_kit.indexing.files import SourceFile
     from rag_kit.indexing.ingestion.converting import Converter

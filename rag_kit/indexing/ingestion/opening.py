@@ -18,7 +18,7 @@ from rag_kit.indexing.readers.formats import all_readers
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
-    from rag_kit.indexing.cluster.converting import ClusterConverter
+    from rag_kit.indexing.cluster.work import ClusterConverter
     from rag_kit.indexing.ingestion.settings import SplitSettings
     from rag_kit.indexing.postgres.location import Location
     from rag_kit.indexing.readers.formats import UserReader
@@ -111,8 +111,7 @@ def opened_converter(
             yield converter
         return
     from rag_kit.indexing.cluster.connecting import connected
-    from rag_kit.indexing.cluster.converting import ClusterConverter
-    from rag_kit.indexing.cluster.work import ClusterEmbeddings, on_cluster
+    from rag_kit.indexing.cluster.work import ClusterConverter, ClusterEmbeddings, on_cluster
     from rag_kit.indexing.cluster.worker import Parts
     from rag_kit.models.runnables import connections_of
 

@@ -116,6 +116,7 @@ def test_a_copy_comes_back_when_its_original_goes_or_changes(
 
 
 @pytest.mark.slow
+@pytest.mark.folder  # another process would not write to the test's database
 def test_a_copy_comes_back_after_a_kill_between_writing_and_pruning(tmp_path: Path) -> None:
     """kill -9 before, and after, the original is removed: the next ingest ends with the text once."""
     for moment in ("before", "after"):
