@@ -16,6 +16,7 @@ from rag_kit.errors import ConfigurationError, InvalidInputError, MissingExtraEr
 
 _CONNECT_SECONDS = 15.0
 _CLOSE_SECONDS = 3.0
+_LOOK_MS = 2_000
 _ENVIRONMENT = {
     # the first death of a worker blames its tasks, and what is blamed is tried by itself
     "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0",
@@ -109,15 +110,31 @@ def serve() -> None:
     """
     from distributed import LocalCluster
 
+    workers = int(sys.argv[1])
     with LocalCluster(
-        n_workers=int(sys.argv[1]),
+        n_workers=workers,
         threads_per_worker=1,
         host="127.0.0.1",
         dashboard_address=None,
         silence_logs=logging.ERROR,
     ) as cluster:
+        _keep_workers(cluster, workers)
         print(cluster.scheduler_address, flush=True)
         sys.stdin.read()
+
+
+def _keep_workers(cluster: Any, workers: int) -> None:
+    """Start a worker anew where Dask has given one up, as it does with those that die while they start."""
+    from distributed.core import Status
+    from tornado.ioloop import PeriodicCallback
+
+    def look() -> None:
+        for name, nanny in list(cluster.workers.items()):
+            if nanny.status in (Status.closed, Status.failed):
+                del cluster.workers[name]
+        cluster.scale(workers)
+
+    cluster.loop.add_callback(PeriodicCallback(look, _LOOK_MS).start)
 
 
 if __name__ == "__main__":
