@@ -5,8 +5,9 @@ from __future__ import annotations
 import ctypes
 import re
 import unicodedata
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from itertools import groupby
 from typing import Any
 
 HYPHEN = "\x02"  # a hyphen at a line's end, as PDFium marks it
@@ -14,7 +15,12 @@ _BOLD = re.compile(rb"bold|black|heavy|[a-z]bx\d|-bd\b")  # cmbx10, sfbx1000: Te
 _MONO = re.compile(rb"courier|mono|typewriter|consol|menlo|(?:cm|sf)tt")
 _FORCE_BOLD = 0x40000
 _HYPHENS = (0x2010, 0xAD)  # of a line's end, where PDFium does not mark them
-_DROP = (0xFEFF, 0x200B, 0xAD, 0x0)
+_LINE_ENDS = frozenset((10, 13))
+_BLANKS = frozenset((*range(33), 0xA0)) - {ord(HYPHEN)}
+_INVISIBLE = re.compile("[\ufeff\u200b\xad\0]")
+_PRIVATE = re.compile("[\ue000-\uf8ff\x80-\x9f]")
+_CONTROL = re.compile("[\x01\x03-\x1f\x80-\x9f\ue000-\uf8ff]")
+_LIGATURE_OR_RADICAL = re.compile("[\u2e80-\u2fdf\ufb00-\ufb06]")
 _TYPED = (4, 5, 6)  # PDFium's numbers of fields with a choice, a list or a text
 _MOST_TYPED = 200_000  # bytes of a field
 _MOST_RULES = 2_000  # of a page; more are a drawing
@@ -73,65 +79,82 @@ class Rule:
 
 def page_lines(page: Any) -> list[Line]:
     """All lines of a page that are not blank, in the order in which PDFium gives them."""
-    import pypdfium2.raw as raw
-
     text_page = page.get_textpage()
     try:
-        return _lines(raw, text_page.raw, page.get_height())
+        return _PageText(text_page.raw, page.get_height()).lines()
     finally:
         text_page.close()
 
 
-def _lines(raw: Any, handle: Any, height: float) -> list[Line]:
-    lines: list[Line] = []
-    unicode_of = raw.FPDFText_GetUnicode
-    codes = [unicode_of(handle, index) for index in range(raw.FPDFText_CountChars(handle))]
-    codes.append(10)
-    start = 0
-    for index, code in enumerate(codes):
-        if code not in (10, 13):
-            continue
-        first, last = start, index - 1
-        start = index + 1
-        while first <= last and codes[first] <= 32 and codes[first] != 2:
-            first += 1
-        while last >= first and codes[last] in (32, 9, 0xA0):
-            last -= 1
-        if last < first:
-            continue
+class _PageText:
+    """The characters of a page as PDFium gives them: their codes, places and fonts."""
+
+    def __init__(self, handle: Any, height: float) -> None:
+        import pypdfium2.raw as raw
+
+        self._raw, self._handle, self._height = raw, handle, height
+        self._codes = [raw.FPDFText_GetUnicode(handle, n) for n in range(raw.FPDFText_CountChars(handle))]
+
+    def lines(self) -> list[Line]:
+        """The lines that are not blank."""
+        stretches = _stretches(self._codes, 0, len(self._codes), _LINE_ENDS)
+        return [line for start, end in stretches if (line := self._line(start, end)) is not None]
+
+    def _line(self, start: int, end: int) -> Line | None:
+        codes = self._codes
+        places = list(_stretches(codes, start, end, _BLANKS))
+        if not places:
+            return None
+        first, last = places[0][0], places[-1][1] - 1
         if codes[last] in _HYPHENS:
             codes[last] = 2
         text = _decode(codes[first : last + 1])
         if not text.strip():
-            continue
-        left, bottom = _place(raw, handle, first)[0:2]
-        right, last_bottom = _place(raw, handle, last)[2:4]
-        word = next((place for place in range(first, last + 1) if chr(codes[place]).isalnum()), first)
+            return None
+        left, bottom, _ = self._place(first)
+        _, end_bottom, right = self._place(last)
         # a bullet before the word may be of another font
-        size, *styles = _font(raw, handle, word)
-        if any(styles):
-            _, *end = _font(raw, handle, last if codes[last] > 32 else (word + last) // 2)
-            styles = [one and other for one, other in zip(styles, end, strict=True)]
-        bold, mono = styles
-        place = bottom / height if height else 0.5
-        words = _words(raw, handle, codes, first, last, bottom, size)
-        lines.append(Line(text, left, right, bottom, last_bottom, round(size, 1), place, bold, mono, words))
-    return lines
+        letter = next((index for index in range(first, last + 1) if chr(codes[index]).isalnum()), first)
+        size, bold, mono = self._font(letter)
+        if bold or mono:
+            _, end_bold, end_mono = self._font(last if codes[last] > 32 else (letter + last) // 2)
+            bold, mono = bold and end_bold, mono and end_mono
+        words = [
+            Word(word, self._place(begin)[0], self._place(stop - 1)[2], bottom, size)
+            for begin, stop in places
+            if (word := _decode(codes[begin:stop]))
+        ]
+        height = bottom / self._height if self._height else 0.5
+        return Line(text, left, right, bottom, end_bottom, round(size, 1), height, bold, mono, words)
+
+    def _place(self, index: int) -> tuple[float, float, float]:
+        """Left edge, baseline and right edge of a character."""
+        left, right, bottom, top, x, y = (ctypes.c_double() for _ in range(6))
+        self._raw.FPDFText_GetCharBox(self._handle, index, left, right, bottom, top)
+        self._raw.FPDFText_GetCharOrigin(self._handle, index, x, y)
+        return left.value, y.value, right.value
+
+    def _font(self, index: int) -> tuple[float, bool, bool]:
+        """Size in points as it stands on the page, and whether the font is bold, and of fixed width."""
+        raw, handle = self._raw, self._handle
+        size, matrix = raw.FPDFText_GetFontSize(handle, index), raw.FS_MATRIX()
+        if raw.FPDFText_GetMatrix(handle, index, matrix):
+            size *= (matrix.b**2 + matrix.d**2) ** 0.5
+        buffer, flags = ctypes.create_string_buffer(128), ctypes.c_int()
+        raw.FPDFText_GetFontInfo(handle, index, buffer, 128, flags)
+        name = buffer.value.lower()
+        bold = bool(_BOLD.search(name) or flags.value & _FORCE_BOLD)
+        return float(size), bold, bool(_MONO.search(name))
 
 
-def _words(
-    raw: Any, handle: Any, codes: list[int], first: int, last: int, bottom: float, size: float
-) -> list[Word]:
-    words, start = [], first
-    for index in range(first, last + 2):
-        if index <= last and ((codes[index] > 32 and codes[index] != 0xA0) or codes[index] == 2):
-            continue
-        text = _decode(codes[start:index])
-        if text:
-            left, right = _place(raw, handle, start)[0], _place(raw, handle, index - 1)[2]
-            words.append(Word(text, left, right, bottom, size))
-        start = index + 1
-    return words
+def _stretches(
+    codes: Sequence[int], start: int, end: int, breaks: Collection[int]
+) -> Iterator[tuple[int, int]]:
+    """Start and end of each stretch of characters between breaks."""
+    for broken, indexes in groupby(range(start, end), lambda index: codes[index] in breaks):
+        if not broken:
+            first, *rest = indexes
+            yield first, (rest[-1] if rest else first) + 1
 
 
 def with_fields(lines: list[Line], page: Any, form: Any) -> list[Line]:
@@ -196,54 +219,13 @@ def page_rules(page: Any) -> list[Rule]:
     return rules
 
 
-def _decode(codes: list[int]) -> str:
-    pieces = []
-    high = 0
-    for code in codes:
-        if 0xD800 <= code < 0xDC00:  # PDFium hands characters beyond the first plane out in halves
-            high = code
-            continue
-        if 0xDC00 <= code < 0xE000:
-            code = 0x10000 + ((high - 0xD800) << 10) + (code - 0xDC00) if high else 0xFFFD
-        high = 0
-        if code in (2, 0xFFFE):
-            pieces.append(HYPHEN)
-        elif code in _DROP:
-            continue
-        elif 0xE000 <= code <= 0xF8FF or 0x80 <= code < 0xA0:  # a font's private sign: bullets, mostly
-            pieces.append("•" if not pieces else " ")
-        elif code < 32:
-            pieces.append(" ")
-        else:
-            pieces.append(_plain(code))
-    return "".join(pieces)
-
-
-@cache
-def _plain(code: int) -> str:
-    """A character; ligatures as letters, and for radicals the characters that Chinese PDFs mean (⽂ is 文)."""
-    strange = 0x2E80 <= code < 0x2FE0 or 0xFB00 <= code <= 0xFB06
-    return unicodedata.normalize("NFKC", chr(code)) if strange else chr(code)
-
-
-def _place(raw: Any, handle: Any, index: int) -> tuple[float, float, float, float]:
-    """Left, baseline, right, baseline of a character."""
-    left, right, bottom, top = (ctypes.c_double() for _ in range(4))
-    raw.FPDFText_GetCharBox(handle, index, left, right, bottom, top)
-    x, y = ctypes.c_double(), ctypes.c_double()
-    raw.FPDFText_GetCharOrigin(handle, index, x, y)
-    return left.value, y.value, right.value, y.value
-
-
-def _font(raw: Any, handle: Any, index: int) -> tuple[float, bool, bool]:
-    """Size in points as it stands on the page, and whether the font is bold, and of fixed width."""
-    size = raw.FPDFText_GetFontSize(handle, index)
-    matrix = raw.FS_MATRIX()
-    if raw.FPDFText_GetMatrix(handle, index, matrix):
-        size *= (matrix.b**2 + matrix.d**2) ** 0.5
-    buffer = ctypes.create_string_buffer(128)
-    flags = ctypes.c_int()
-    raw.FPDFText_GetFontInfo(handle, index, buffer, 128, flags)
-    name = buffer.value.lower()
-    bold = bool(_BOLD.search(name) or flags.value & _FORCE_BOLD)
-    return float(size), bold, bool(_MONO.search(name))
+def _decode(codes: Sequence[int]) -> str:
+    """The text of characters, without invisible ones; a font's private sign at its beginning is a bullet."""
+    # PDFium gives characters beyond the first plane in halves
+    text = "".join(map(chr, codes)).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    text = _INVISIBLE.sub("", text.replace("\ufffe", HYPHEN))
+    if _PRIVATE.match(text):
+        text = f"•{text[1:]}"
+    text = _CONTROL.sub(" ", text)
+    # ligatures as letters, and for radicals the characters that Chinese PDFs mean (⽂ is 文)
+    return _LIGATURE_OR_RADICAL.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text)
