@@ -32,7 +32,8 @@ def read_xlsx(data: bytes, context: Context) -> Iterator[Part]:
     for sheet in book.worksheets:
         rows = _cells(sheet, formulas[sheet.title] if formulas is not None else None)
         heading = f"# {sheet.title}\n\n"
-        for part in (part for block in _blocks(rows) for part in _parts(block)):
+        parts = [part for block in _blocks(rows) for part in _parts(block)]
+        for part in [*parts, *map(Part, _chart_titles(sheet))]:
             part.text, heading = heading + part.text, ""
             part.metadata |= {"sheet": sheet.title, "heading": sheet.title, "title": title}
             yield part
@@ -114,3 +115,10 @@ def _parts(block: Rows) -> Iterator[Part]:
         return
     for table, first, last in table_groups(lines[0], lines[1:]):
         yield Part(table, {"row_start": numbers[first], "row_end": numbers[last]})
+
+
+def _chart_titles(sheet: Any) -> Iterator[str]:
+    """The titles of charts, whose figures are in the cells."""
+    for chart in getattr(sheet, "_charts", []):
+        if rich := getattr(getattr(chart.title, "tx", None), "rich", None):
+            yield "Chart: " + "".join(run.t for paragraph in rich.p for run in paragraph.r or [] if run.t)
