@@ -41,7 +41,7 @@ def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
     try:
         document = pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as error:
-        raise _refusal(str(error)) from error
+        raise _open_error(str(error)) from error
     try:
         count = len(document)
         if document.get_formtype():
@@ -52,7 +52,7 @@ def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
         recognised: dict[int, str] = {}
         characters = 0
         for index in range(count):
-            lines, drawn, text = _page(document, index, context)
+            lines, drawn, text = _read_page(document, index, context)
             if text:
                 recognised[index + 1] = text
             characters += sum(len(line.text) for line in lines) + len(text)
@@ -97,7 +97,7 @@ def _at_edge(line: Line) -> bool:
     return not 0.09 <= line.place <= 0.91
 
 
-def _page(document: Any, index: int, context: Context) -> tuple[list[Line], list[Rule], str]:
+def _read_page(document: Any, index: int, context: Context) -> tuple[list[Line], list[Rule], str]:
     """The lines and rules of a page, and where it has none the text that OCR finds, if that is asked for."""
     import pypdfium2
 
@@ -177,15 +177,15 @@ def _with_code(lines: Sequence[Line]) -> list[Line]:
     for is_code, stretch in groupby(lines, lambda line: line.mono and not line.block):
         code = list(stretch)
         # a single line within a paragraph may be an address or a code word
-        page += [code[0].as_block(_fenced(code))] if is_code and (len(code) > 1 or not page) else code
+        page += [code[0].as_block(_fence_code(code))] if is_code and (len(code) > 1 or not page) else code
     return page
 
 
-def _fenced(lines: Sequence[Line]) -> str:
+def _fence_code(lines: Sequence[Line]) -> str:
     """Lines of code with the indents and blanks that the places of their words stand for."""
     width = median((line.right - line.left) / max(1, len(line.text)) for line in lines) or 1.0
     left = min(line.left for line in lines)
-    steps = [one.bottom - other.bottom for one, other in pairwise(lines)]
+    steps = [line.bottom - below.bottom for line, below in pairwise(lines)]
     leading = median([step for step in steps if step > 0] or [1.0])
     texts: list[str] = []
     for line, step in zip(lines, [leading, *steps], strict=True):
@@ -199,7 +199,7 @@ def _fenced(lines: Sequence[Line]) -> str:
     return "```\n" + "\n".join(texts).replace("```", "'''") + "\n```"
 
 
-def _refusal(message: str) -> Unreadable:
+def _open_error(message: str) -> Unreadable:
     if "password" in message.lower():
         return Unreadable("it is encrypted with a password", "Save it without the password")
     reason = message.split(":")[-1].strip(" .)")

@@ -64,10 +64,10 @@ class Layout:
             if previous is not None and level > 0:
                 goes_on = blocks[-1][0] == level and 0 < previous.bottom - line.bottom < 2 * line.size
             elif previous is not None and level == _TEXT:
-                goes_on = blocks[-1][0] <= 0 and self._joins(previous, line, above_right)
+                goes_on = blocks[-1][0] <= 0 and self._continues(previous, line, above_right)
             if previous is not None and goes_on:
                 kind, text = blocks[-1]
-                blocks[-1] = (kind, text + self._joint(previous, line) + line.text)
+                blocks[-1] = (kind, text + self._separator(previous, line) + line.text)
             else:
                 item = level == _TEXT and _MARK.match(line.text)
                 blocks.append((_ITEM if item else level, line.text))
@@ -79,7 +79,7 @@ class Layout:
         out = ""
         last = _TEXT
         for kind, text in blocks:
-            text = self._hyphens(text)
+            text = self._join_hyphenated(text)
             if kind != _BLOCK:
                 text = " ".join(text.split())
             if kind > 0:
@@ -113,7 +113,7 @@ class Layout:
             return 0  # a whole bold paragraph
         return len(self._sizes) + 1
 
-    def _joins(self, line: Line, after: Line, right: float) -> bool:
+    def _continues(self, line: Line, after: Line, right: float) -> bool:
         """Whether a line goes on in the next one."""
         if _MARK.match(after.text) or abs(line.size - after.size) > 0.15 * line.size:
             return False
@@ -125,7 +125,7 @@ class Layout:
             return (
                 down < 0
                 and not _END.search(line.text)
-                and self._full(line, after, right)
+                and self._has_no_room(line, after, right)
                 and (after.text[0].islower() or bool(_WIDE.match(after.text)))
             )
         marked = bool(_MARK.match(line.text))
@@ -133,10 +133,10 @@ class Layout:
             return False  # an indented first line
         if after.left > line.right or after.right < line.left:
             return False
-        return self._full(line, after, right)
+        return self._has_no_room(line, after, right)
 
     @staticmethod
-    def _full(line: Line, after: Line, right: float) -> bool:
+    def _has_no_room(line: Line, after: Line, right: float) -> bool:
         """The next line's first word had no room left on this line."""
         if line.right - line.left < _NARROW * line.size and not line.text.endswith(HYPHEN):
             return False
@@ -149,21 +149,21 @@ class Layout:
         )
 
     @staticmethod
-    def _joint(line: Line, after: Line) -> str:
+    def _separator(line: Line, after: Line) -> str:
         if line.text.endswith(HYPHEN):
             return ""
         return "" if _WIDE.match(line.text[-1]) and _WIDE.match(after.text[0]) else " "
 
-    def _hyphens(self, text: str) -> str:
+    def _join_hyphenated(self, text: str) -> str:
         """Words that a line's end cut: joined, unless the document writes them with a hyphen elsewhere."""
 
-        def whole(match: re.Match[str]) -> str:
+        def join(match: re.Match[str]) -> str:
             head, tail = match.groups()
             hyphened = f"{head}-{tail}"
             apart = not tail or tail[0].isdigit() or tail[0].isupper() or head[-1].isdigit()
             return hyphened if apart or hyphened.lower() in self._compounds else head + tail
 
-        return _HYPHENATED.sub(whole, text).replace(HYPHEN, "-")
+        return _HYPHENATED.sub(join, text).replace(HYPHEN, "-")
 
 
 def _right_edges(lines: Sequence[Line]) -> list[float]:
@@ -171,13 +171,13 @@ def _right_edges(lines: Sequence[Line]) -> list[float]:
     edges: list[float] = []
     start = 0
     for index in range(1, len(lines) + 1):
-        if index == len(lines) or not _same_run(lines[index - 1], lines[index]):
+        if index == len(lines) or not _is_same_block(lines[index - 1], lines[index]):
             edges += [max(line.right for line in lines[start:index])] * (index - start)
             start = index
     return edges
 
 
-def _same_run(line: Line, after: Line) -> bool:
+def _is_same_block(line: Line, after: Line) -> bool:
     """Whether a line goes on with the one before: close below it, as far left and as large."""
     down = line.end_bottom - after.bottom
     return (

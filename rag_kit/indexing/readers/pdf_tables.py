@@ -21,21 +21,21 @@ _FEW_ROWS = 3
 def with_tables(lines: Sequence[Line], rules: Sequence[Rule]) -> list[Line]:
     """The lines of a page, those of each table replaced by one line that holds it as markdown."""
     left = list(lines)
-    for grid in _grids(rules):
+    for grid in _find_grids(rules):
         inside = [line for line in left if grid.holds(line)]
         rows = grid.rows([word for line in inside for word in line.words]) if inside else []
         if rows:
-            left = _replaced(left, inside, markdown_table(rows))
-    for run in _runs(left):
+            left = _replace_by_table(left, inside, markdown_table(rows))
+    for run in _table_stretches(left):
         for group in _vertical_groups(run):
             rows = _read_table(group)
             if rows:
-                inside = [line for line in run if any(line is one.line for row in group for one in row)]
-                left = _replaced(left, inside, markdown_table(rows))
+                inside = [line for line in run if any(line is cell.line for row in group for cell in row)]
+                left = _replace_by_table(left, inside, markdown_table(rows))
     return left
 
 
-def _replaced(lines: list[Line], inside: list[Line], text: str) -> list[Line]:
+def _replace_by_table(lines: list[Line], inside: list[Line], text: str) -> list[Line]:
     taken = {id(line) for line in inside}
     first = next(index for index, line in enumerate(lines) if id(line) in taken)
     rest = [line for line in lines[first:] if id(line) not in taken]
@@ -66,9 +66,9 @@ class _Grid:
         for row in range(count):
             for column in range(columns):
                 place = (row, column)
-                if column and not self._crossed(row, column, upright=True):
+                if column and not self._has_rule(row, column, upright=True):
                     owner[place] = owner[row, column - 1]
-                elif row and not self._crossed(row, column, upright=False):
+                elif row and not self._has_rule(row, column, upright=False):
                     owner[place] = owner[row - 1, column]
                 else:
                     owner[place] = place
@@ -79,7 +79,7 @@ class _Grid:
             texts.setdefault(owner[min(max(row, 0), count - 1), min(max(column, 0), columns - 1)], []).append(
                 word
             )
-        joined = {place: _joined(found) for place, found in texts.items()}
+        joined = {place: _join_words(inside) for place, inside in texts.items()}
         rows = [[joined.get(owner[row, column], "") for column in range(columns)] for row in range(count)]
         rows = [row for row in rows if any(row)]
         filled = [sum(map(bool, column)) for column in zip(*rows, strict=True)]
@@ -87,7 +87,7 @@ class _Grid:
         fits = fits and 2 * len(set(owner.values())) > len(owner)  # in a drawing most lines end somewhere
         return rows if fits else []
 
-    def _crossed(self, row: int, column: int, *, upright: bool) -> bool:
+    def _has_rule(self, row: int, column: int, *, upright: bool) -> bool:
         """Whether a rule stands at the left of a cell (``upright``), or above it."""
         if upright:
             at, middle = self.xs[column], (self.ys[row] + self.ys[row + 1]) / 2
@@ -99,17 +99,17 @@ class _Grid:
         )
 
 
-def _joined(words: list[Word]) -> str:
+def _join_words(words: list[Word]) -> str:
     ordered = sorted(words, key=lambda word: (-round(word.bottom / (word.size or 1) * 2), word.left))
-    return reduce(_together, (word.text for word in ordered))
+    return reduce(_join_texts, (word.text for word in ordered))
 
 
-def _together(text: str, more: str) -> str:
+def _join_texts(text: str, more: str) -> str:
     chinese = text and more and _CHINESE.match(text[-1]) and _CHINESE.match(more[0])
     return text + more if chinese else f"{text} {more}".strip()
 
 
-def _grids(rules: Sequence[Rule]) -> list[_Grid]:
+def _find_grids(rules: Sequence[Rule]) -> list[_Grid]:
     """The sets of rules that touch and enclose at least two rows and two columns."""
     left, grids = list(rules), []
     while left:
@@ -120,19 +120,20 @@ def _grids(rules: Sequence[Rule]) -> list[_Grid]:
             near = [other for other in left if rule.touches(other)]
             todo += near
             left = [other for other in left if not rule.touches(other)]
-        xs = _merged([rule.at for rule in group if rule.upright])
-        ys = _merged([rule.at for rule in group if not rule.upright])[::-1]
+        xs = _distinct_places([rule.at for rule in group if rule.upright])
+        ys = _distinct_places([rule.at for rule in group if not rule.upright])[::-1]
         if len(xs) > 2 and len(ys) > 2 and len(xs) * len(ys) < _MOST_CELLS:
             grids.append(_Grid(xs, ys, group))
     return grids
 
 
-def _merged(places: list[float]) -> list[float]:
-    found: list[float] = []
+def _distinct_places(places: list[float]) -> list[float]:
+    """Places in order, those within three points of each other as one."""
+    distinct: list[float] = []
     for place in sorted(places):
-        if not found or place - found[-1] > 3:
-            found.append(place)
-    return found
+        if not distinct or place - distinct[-1] > 3:
+            distinct.append(place)
+    return distinct
 
 
 # --- tables without rules
@@ -149,7 +150,7 @@ class _Cell:
 _Row = list[_Cell]
 
 
-def _cells(line: Line) -> _Row:
+def _read_cells(line: Line) -> _Row:
     """The words of a line, those that stand close joined."""
     cells: _Row = []
     for word in line.words:
@@ -161,15 +162,15 @@ def _cells(line: Line) -> _Row:
     return cells
 
 
-def _runs(lines: Sequence[Line]) -> list[list[Line]]:
+def _table_stretches(lines: Sequence[Line]) -> list[list[Line]]:
     """Stretches of lines of one size in one column, up to the last that has several cells; no code."""
     runs: list[list[Line]] = []
     run: list[Line] = []
     rows = 0  # of the run, up to the last line with several cells
     for line in lines:
-        cells = [] if line.block else _cells(line)
+        cells = [] if line.block else _read_cells(line)
         fits = bool(cells) and all(len(cell.text) <= _MAX_CELL for cell in cells)
-        if not fits or (run and not _goes_on(run[-1], line)):
+        if not fits or (run and not _is_same_column(run[-1], line)):
             runs.append(run[:rows])
             run, rows = [], 0
         if fits:
@@ -178,7 +179,7 @@ def _runs(lines: Sequence[Line]) -> list[list[Line]]:
     return [run for run in [*runs, run[:rows]] if run]
 
 
-def _goes_on(line: Line, after: Line) -> bool:
+def _is_same_column(line: Line, after: Line) -> bool:
     """Whether the next line is of the same size and not at the head of the next column."""
     same = abs(after.size - line.size) <= 0.08 * after.size
     return same and after.bottom - line.bottom <= _COLUMN * after.size
@@ -189,9 +190,9 @@ def _vertical_groups(run: list[Line]) -> list[list[_Row]]:
     rows: list[_Row] = []
     for line in sorted(run, key=lambda line: -line.bottom):
         if rows and abs(rows[-1][0].line.bottom - line.bottom) < 0.4 * line.size:
-            rows[-1] += _cells(line)
+            rows[-1] += _read_cells(line)
         else:
-            rows.append(_cells(line))
+            rows.append(_read_cells(line))
     groups: list[list[_Row]] = []
     for row in rows:
         line = row[0].line
@@ -209,7 +210,7 @@ def _vertical_groups(run: list[Line]) -> list[list[_Row]]:
 
 def _read_table(rows: list[_Row]) -> list[list[str]]:
     """The cells of rows that stand in columns; nothing where they are prose."""
-    columns = _columns(rows)
+    columns = _find_columns(rows)
     if len(columns) < 2 or len(rows) < _FEW_ROWS:
         return []
     table = [[""] * len(columns) for _ in rows]
@@ -227,7 +228,7 @@ def _read_table(rows: list[_Row]) -> list[list[str]]:
     return table if fits and len(filled) > 0.35 * len(table) * len(columns) else []
 
 
-def _columns(rows: list[_Row]) -> list[tuple[float, float]]:
+def _find_columns(rows: list[_Row]) -> list[tuple[float, float]]:
     """Where the columns stand, learned from the fullest rows first; a cell over two of them widens neither."""
     spans: list[list[float]] = []
     for row in sorted(rows, key=len, reverse=True):
