@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def opened_index(
+def open_index(
     paths: Sequence[Path],
     folder: Path | Location,
     embeddings: Embeddings | None,
@@ -59,7 +59,7 @@ def _create(folder: Path | Location, embeddings: Embeddings | None, wait: float)
 
 
 @contextlib.contextmanager
-def opened_representer(
+def open_representer(
     index: DocumentIndex,
     represent: Sequence[str] | str | None,
     llm: Any,
@@ -97,7 +97,7 @@ def opened_representer(
 
 
 @contextlib.contextmanager
-def opened_converter(
+def open_converter(
     index: DocumentIndex,
     settings: SplitSettings,
     limits: ReadLimits | None,

@@ -20,7 +20,7 @@ from rag_kit.indexing.document_index.rows import Row
 from rag_kit.indexing.document_index.writing import Batch
 from rag_kit.indexing.ingestion.grouping import Group, Grouping
 from rag_kit.indexing.ingestion.listing import list_files
-from rag_kit.indexing.ingestion.opening import opened_converter, opened_index, opened_representer
+from rag_kit.indexing.ingestion.opening import open_converter, open_index, open_representer
 from rag_kit.indexing.ingestion.report import IngestReport, Progress
 from rag_kit.indexing.ingestion.settings import SplitSettings, settings_for
 from rag_kit.indexing.postgres.location import Location, location_of
@@ -140,14 +140,14 @@ def ingest(
         (1, 1)
     """
     started = time.monotonic()
-    given = [Path(paths)] if isinstance(paths, str | PathLike) else [Path(path) for path in paths]
-    if not given:
+    named = [Path(paths)] if isinstance(paths, str | PathLike) else [Path(path) for path in paths]
+    if not named:
         raise InvalidInputError("paths is empty; name files or folders.")
     place = location_of(folder)
     is_clustered(workers, scheduler)  # refuses what cannot be before anything is opened
     with (
-        opened_index(given, place, embeddings, wait, dry_run=dry_run) as index,
-        opened_representer(index, represent, llm, max_concurrency, dry_run=dry_run) as representer,
+        open_index(named, place, embeddings, wait, dry_run=dry_run) as index,
+        open_representer(index, represent, llm, max_concurrency, dry_run=dry_run) as representer,
     ):
         settings = settings_for(
             index,
@@ -159,14 +159,14 @@ def ingest(
             keep_duplicates=keep_duplicates,
             ocr=ocr,
         )
-        listing = list_files(given, place, index.sources() if prune else [])
+        listing = list_files(named, place, index.sources() if prune else [])
         if strict and listing.problems:
             name, reason = listing.problems[0]
             raise ReadError(f"{name}: {reason}. Nothing was changed, for strict was asked for.")
         report = IngestReport(notes=list(settings.notes), failed=list(listing.problems), dry_run=dry_run)
         records = index.source_records()
         with (
-            opened_converter(index, settings, limits, readers, workers, scheduler) as converter,
+            open_converter(index, settings, limits, readers, workers, scheduler) as converter,
             index.transaction() if strict and not dry_run else contextlib.nullcontext(),
         ):
             grouping = Grouping(

@@ -81,13 +81,13 @@ def split_family(
         levels = [
             ((*path, Ancestor(part.start, part.end, 0, headings.at(part.start))), part.start, part.end)
             for path, start, end in levels
-            for part in _parts(document, cut, start, end, 0, headings.markdown)
+            for part in _split_span(document, cut, start, end, 0, headings.markdown)
             if part.start is not None and part.end is not None
         ]
     children = [
-        Child(part.text, part.start, part.end, path, _metadata(part, headings))
+        Child(part.text, part.start, part.end, path, _metadata_with_heading(part, headings))
         for path, start, end in levels
-        for part in _parts(
+        for part in _split_span(
             document, child_splitter or sizes.child, start, end, sizes.overlap, headings.markdown
         )
         if part.text.strip()
@@ -95,7 +95,7 @@ def split_family(
     return Family(document, children)
 
 
-def _parts(
+def _split_span(
     document: Document, cut: Splitter | int, start: int, end: int, overlap: int, markdown: bool
 ) -> Sequence[Part]:
     if not isinstance(cut, int):
@@ -105,7 +105,7 @@ def _parts(
     return [Part(text[s.start : s.end], start + s.start, start + s.end, {}) for s in spans]
 
 
-def _metadata(part: Part, headings: Headings) -> dict[str, Any]:
+def _metadata_with_heading(part: Part, headings: Headings) -> dict[str, Any]:
     if part.start is None or not (heading := headings.at(part.start)):
         return dict(part.metadata)
     return {"heading": heading, **part.metadata}

@@ -223,14 +223,14 @@ def _documents(
     parts: Iterable[Part | Document], path: Path, real: Path, root: Path | None, kind: str
 ) -> list[Document]:
     # the name as given, not the target of a link: that is what people look for
-    given = Path(os.path.abspath(path))
-    base = Path(os.path.abspath(root)) if root is not None else given.parent
-    inside = given.is_relative_to(base)
-    file = (given.relative_to(base) if inside else real.relative_to(base.resolve())).as_posix()
+    absolute = Path(os.path.abspath(path))
+    base = Path(os.path.abspath(root)) if root is not None else absolute.parent
+    inside = absolute.is_relative_to(base)
+    file = (absolute.relative_to(base) if inside else real.relative_to(base.resolve())).as_posix()
     common: dict[str, Any] = {
         "source": printable_path(path.as_posix() if root is None else file),
         "file": printable_path(file),
-        "title": printable_path(given.stem),
+        "title": printable_path(absolute.stem),
         "format": kind,
         "mime": KINDS[kind].mime if kind in KINDS else "application/octet-stream",
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from rag_kit.errors import InvalidInputError
 
@@ -39,10 +39,9 @@ class ReadLimits:
     max_chunks: int = 200_000
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
+        for name, value in vars(self).items():
             if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-                raise InvalidInputError(f"ReadLimits.{field.name} must be a number above 0, not {value!r}.")
+                raise InvalidInputError(f"ReadLimits.{name} must be a number above 0, not {value!r}.")
         if self.max_memory < _SMALLEST_MEMORY:
             raise InvalidInputError(
                 f"ReadLimits.max_memory must be at least {_SMALLEST_MEMORY} bytes (256 MiB), not {self.max_memory}."

@@ -122,8 +122,7 @@ class ReaderProcess:
 
 def child_environment() -> dict[str, str]:
     """The environment of a child: few variables and no keys, in case a file takes its parser over."""
-    kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
-    kept |= {name: value for name, value in os.environ.items() if name.startswith("LC_")}
-    kept["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
-    one = ("PYTHONUTF8", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
-    return kept | dict.fromkeys(one, "1")
+    variables = {k: v for k, v in os.environ.items() if k in _KEPT_VARIABLES or k.startswith("LC_")}
+    variables["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+    switches = ("PYTHONUTF8", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+    return variables | dict.fromkeys(switches, "1")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -96,7 +96,9 @@ class Asker:
         """Cached replies, by key."""
         if self._cache is None:
             return {}
-        replies: dict[str, list[str]] = self._cache.get(list(dict.fromkeys(one.key for one in requests)))
+        replies: dict[str, list[str]] = self._cache.get(
+            list(dict.fromkeys(request.key for request in requests))
+        )
         return replies
 
     def ask(
@@ -112,7 +114,7 @@ class Asker:
         """
         replies: dict[str, list[str]] = {}
         self._send(batches(requests), replies, progress)
-        self._send([[one] for one in requests if one.key not in replies], replies, progress)
+        self._send([[request] for request in requests if request.key not in replies], replies, progress)
         return replies
 
     def _send(
@@ -164,8 +166,8 @@ class Asker:
         kind, language = batch[0].kind, batch[0].language
         prompt = self._prompts[kind.spec, language]
         values = {
-            "passages": render_passages([one.passage for one in batch]),
-            "surroundings": render_passages([one.around for one in batch]),
+            "passages": render_passages([request.passage for request in batch]),
+            "surroundings": render_passages([request.around for request in batch]),
             **kind.values(language),
         }
         return prompt, {name: value for name, value in values.items() if name in prompt.input_variables}
@@ -176,19 +178,14 @@ def batches(requests: Sequence[PassageRequest]) -> list[list[PassageRequest]]:
     groups: dict[tuple[str, ...], list[PassageRequest]] = {}
     for request in {request.key: request for request in requests}.values():
         groups.setdefault((request.kind.spec, request.language, request.group), []).append(request)
-    return [batch for group in groups.values() for batch in _cut(group)]
-
-
-def _cut(group: Sequence[PassageRequest]) -> Iterator[list[PassageRequest]]:
-    """Cut requests into batches by the number of passages and of characters."""
-    batch: list[PassageRequest] = []
-    size = 0
-    for request in group:
-        length = len(request.passage.page_content) + len(request.around)
-        if batch and (len(batch) == _PASSAGES or size + length > _CHARACTERS):
-            yield batch
-            batch, size = [], 0
-        batch.append(request)
-        size += length
-    if batch:
-        yield batch
+    made: list[list[PassageRequest]] = []
+    for group in groups.values():
+        size = _CHARACTERS
+        for request in group:
+            length = len(request.passage.page_content) + len(request.around)
+            if size + length > _CHARACTERS or len(made[-1]) == _PASSAGES:
+                made.append([])
+                size = 0
+            made[-1].append(request)
+            size += length
+    return made

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.documents import copy_document
@@ -172,26 +171,23 @@ class Representer:
         self, documents: Sequence[Document], sources: Sequence[str] | None
     ) -> list[tuple[int, PassageRequest]]:
         """A request to the model for each document (by number) and kind of text, but for what is cut by rule."""
-        origins = [
-            _origin(doc, source) for doc, source in zip(documents, sources or repeat(None), strict=False)
-        ]
-        if sources is None:
-            fields = [document.metadata for document in documents]
-            sources = [str(own.get("source") or sorted(own.items(), key=str)) for own in fields]
+        sources = sources or [str(document.metadata.get("source") or "") for document in documents]
+        origins = [_origin(document, source) for document, source in zip(documents, sources, strict=True)]
         requests = []
         for number, (document, source) in enumerate(zip(documents, sources, strict=True)):
+            group = source or str(sorted(document.metadata.items(), key=str))
             for kind in self._asked if document.page_content.strip() else ():
                 around = "" if kind.is_searched_alone else _around(documents, origins, number)
-                requests.append((number, self._asker.request(kind, document, source, around)))
+                requests.append((number, self._asker.request(kind, document, group, around)))
         return requests
 
     def _family(self, document: Document, texts: Mapping[Kind, Sequence[str]]) -> Family:
         parent = copy_document(document)
-        for kind, own in texts.items():
-            if kind.name == "situation" and own:
-                parent.metadata = {**parent.metadata, SITUATION: own[0]}
+        for kind, made in texts.items():
+            if kind.name == "situation" and made:
+                parent.metadata = {**parent.metadata, SITUATION: made[0]}
             if kind.name == "tags":
-                fields = {f"{TAG_PREFIX}{name}": value for name, value in kind.tags(own).items()}
+                fields = {f"{TAG_PREFIX}{name}": value for name, value in kind.tags(made).items()}
                 parent.metadata = {**fields, **parent.metadata}
         children = [Child(parent.page_content, 0, len(parent.page_content))]
         for kind in self.kinds:
@@ -201,16 +197,14 @@ class Representer:
                     Child(part.text, part.start, part.end, metadata={**part.metadata, **label})
                     for part in split_family(parent, PartSizes((), kind.count, 0)).children
                 ]
-            elif (
-                kind.is_searched_alone
-            ):  # also what equals the document: without it, it would rank behind longer ones
+            elif kind.is_searched_alone:
+                # also what equals the document: without it, it would rank behind longer ones
                 children += [Child(text, metadata=label) for text in kind.children(texts.get(kind, ()))]
         return Family(parent, children)
 
 
-def _origin(document: Document, source: str | None) -> str:
+def _origin(document: Document, source: str) -> str:
     """The same for documents that stand in one text and pass the same filters; ``""`` without a source."""
-    source = source or str(document.metadata.get("source") or "")
     fields = {name: value for name, value in document.metadata.items() if name not in _PLACE}
     return f"{source}\0{sorted(fields.items(), key=str)}" if source else ""
 
