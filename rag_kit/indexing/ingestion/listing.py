@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,12 +30,12 @@ class Listing:
     Attributes:
         files: By identity: the absolute path, links resolved.
         problems: What was refused, with the reason.
-        vanished: Whether a source known to the index should be among the files, and is not.
+        vanished: Sources known to the index that should be among the files, and are not.
     """
 
     files: dict[str, SourceFile]
     problems: list[tuple[str, str]]
-    vanished: Callable[[str], bool]
+    vanished: list[str]
 
 
 def identity(path: Path) -> str:
@@ -70,10 +70,8 @@ def list_files(paths: Sequence[Path], folder: object, known: Sequence[str]) -> L
         files.setdefault(identity(file.path), replace(file, file=printable_path(file.file)))
     # what could not be looked at has not vanished
     unseen = [identity(problem.path) for problem in problems]
-
-    def vanished(source: str) -> bool:
-        return source not in files and in_scope(source, scopes) and not in_scope(source, unseen)
-
+    absent = [source for source in known if source not in files and in_scope(source, scopes)]
+    vanished = [source for source in absent if not in_scope(source, unseen)]
     refused = [(problem.file, problem.reason) for problem in problems]
     return Listing(dict(sorted(files.items())), refused, vanished)
 

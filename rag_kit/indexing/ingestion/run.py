@@ -159,12 +159,12 @@ def ingest(
             keep_duplicates=keep_duplicates,
             ocr=ocr,
         )
-        listing = list_files(named, place, index.sources() if prune else [])
+        records = index.source_records()
+        listing = list_files(named, place, list(records) if prune else [])
         if strict and listing.problems:
             name, reason = listing.problems[0]
             raise ReadError(f"{name}: {reason}. Nothing was changed, for strict was asked for.")
         report = IngestReport(notes=list(settings.notes), failed=list(listing.problems), dry_run=dry_run)
-        records = index.source_records()
         with (
             open_converter(index, settings, limits, readers, workers, scheduler) as converter,
             index.transaction() if strict and not dry_run else contextlib.nullcontext(),
@@ -186,12 +186,10 @@ def ingest(
                 _add_vectors(index, report)
             writing = _Writing(index, representer, grouping)
             writing.write_files(listing.files, max_concurrency)
-            if prune:
-                gone = [source for source in records if listing.vanished(source)]
-                if not dry_run:
-                    index.delete_sources(gone)
-                for source in gone:
-                    report.count(source, "removed")
+            if listing.vanished and not dry_run:
+                index.delete_sources(listing.vanished)
+            for source in listing.vanished:
+                report.count(source, "removed")
             grouping.progress.tell("")
         if not dry_run:
             index.flush()
