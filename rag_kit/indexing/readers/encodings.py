@@ -1,6 +1,7 @@
-"""Bytes to text: byte order marks, UTF-8, declared charsets, then GB18030 or Big5 if the characters are usual ones.
+"""Bytes to text: byte order marks, UTF-8, declared charsets, then the legacy encodings of East Asia and Europe.
 
-General detectors need long texts to tell GB18030 from Big5; a short note is often all there is.
+General detectors need long texts to tell GB18030 from Big5 and Korean; a short note is often all there is. Here
+each candidate decodes strictly, and is scored by how many of its characters are ones that people really write.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from itertools import product
 
 from rag_kit.indexing.readers.parts import Unreadable
 
-_BOMS = {
-    codecs.BOM_UTF8: "utf-8",
-    codecs.BOM_UTF32_LE: "utf-32-le",  # before the mark of UTF-16, which it begins with
-    codecs.BOM_UTF32_BE: "utf-32-be",
-    codecs.BOM_UTF16_LE: "utf-16-le",
-    codecs.BOM_UTF16_BE: "utf-16-be",
-}
+_BOMS: tuple[tuple[bytes, str], ...] = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
 _DECLARED = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?\s*([A-Za-z0-9_.:-]{2,40})""")
 _ALIASES = {  # declared name -> the larger encoding that its files are really in, as browsers do
     "gb2312 gbk gb_2312-80 x-gbk": "gb18030",
@@ -27,37 +28,62 @@ _ALIASES = {  # declared name -> the larger encoding that its files are really i
     "euc-kr ks_c_5601-1987": "cp949",
     "shift_jis x-sjis shift-jis": "cp932",
 }
-# first and last lead byte, first trail byte of the frequent half of an encoding's table
-_USUAL_BYTES = {"gb18030": (0xB0, 0xD7, 0xA1), "big5hkscs": (0xA4, 0xC6, 0x40)}
-_MARKS = "，。、；：？！“”‘’（）《》〈〉「」『』【】…—·～％　"
-_MIN_USUAL = 0.55
+_CANDIDATES = ("gb18030", "big5hkscs", "cp949", "cp932", "euc_jp")
 _SAMPLE = 200_000
-_STRANGE = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\ufffd]")
+_CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+
+
+_ROWS = {  # lead and trail bytes of the frequent half of an encoding's table; kana too
+    "gb18030": ["b0d7 a1fe"],
+    "big5hkscs": ["a4c6 407e", "a4c6 a1fe"],
+    "cp949": ["b0c8 a1fe"],
+    "euc_jp": ["b0cf a1fe", "a4a5 a1fe"],
+}
+_ROWS_OF = {"cp932": "euc_jp"}  # the same characters under other bytes
 
 
 @cache
-def _usual_characters(encoding: str) -> frozenset[str]:
-    """Chinese characters of everyday use in an encoding, and punctuation."""
-    first, last, trail = _USUAL_BYTES[encoding]
-    pairs = map(bytes, product(range(first, last + 1), range(trail, 0xFF)))
-    return frozenset(_MARKS).union(*(pair.decode(encoding, "ignore") for pair in pairs))
+def _common(encoding: str) -> frozenset[str]:
+    """Characters of everyday use in an encoding: the frequent half of its table, kana, hangul, punctuation."""
+    common = set("，。、；：？！“”‘’（）《》〈〉「」『』【】…—·～％　")
+    name = _ROWS_OF.get(encoding, encoding)
+    for row in _ROWS[name]:
+        first, last, low, high = bytes.fromhex(row)
+        for lead, trail in product(range(first, last + 1), range(low, high + 1)):
+            common.update(bytes((lead, trail)).decode(name, "ignore"))
+    return frozenset(common)
 
 
-def _share_of_usual(data: bytes, encoding: str) -> float:
-    """The share of the characters beyond ASCII that are of everyday use; 0 where the bytes are of no such text."""
-    if not _decodes(data, encoding):
+# The most frequent characters of running text; they settle what the tables alone leave open.
+_FREQUENT = frozenset(
+    "的一是不了在人有我他这中大来上国个到说们为子和你地出道也时年得就那要下以生会自着去之过家学对可里后小么心多天"
+    "能好用于方成者行法所分作文同理工其这進這個們國來說會時為學對後過"
+    "이다는을를의에가은고하한지로기서사도자대인어나시해리과"
+    "のにはをたがでてとしれさるいなも"
+)
+
+
+def _score(text: str, encoding: str) -> float:
+    high = [character for character in text if character > "\x7f"]
+    if not high:
         return 0.0
-    characters = [character for character in data.decode(encoding)[:_SAMPLE] if character > "\x7f"]
-    usual = _usual_characters(encoding)
-    return sum(character in usual for character in characters) / max(1, len(characters))
+    common = _common(encoding)
+    usual = sum(1 for character in high if character in common)
+    frequent = sum(1 for character in high if character in _FREQUENT)
+    return usual / len(high) + frequent / len(high)
 
 
-def _decodes(data: bytes, encoding: str) -> bool:
+def _strict(data: bytes, encoding: str) -> str | None:
     try:
-        data.decode(encoding)
+        return data.decode(encoding)
     except (UnicodeDecodeError, LookupError):
-        return False
-    return True
+        return None
+
+
+def _declared(data: bytes) -> str | None:
+    match = _DECLARED.search(data[:4096])
+    name = match.group(1).decode("ascii").lower() if match else ""
+    return next((wide for names, wide in _ALIASES.items() if name in names.split()), name or None)
 
 
 def detect(data: bytes, *, markup: bool = False) -> str:
@@ -73,16 +99,20 @@ def detect(data: bytes, *, markup: bool = False) -> str:
         >>> detect("café au lait, déjà vu".encode("cp1252"))
         'cp1252'
     """
-    if _decodes(data, "utf-8"):
+    if _strict(data, "utf-8") is not None:
         return "utf-8"
-    if markup and (match := _DECLARED.search(data[:4096])):
-        declared = match.group(1).decode("ascii").lower()
-        name = next((wide for names, wide in _ALIASES.items() if declared in names.split()), declared)
-        if _decodes(data, name):
+    if markup:
+        name = _declared(data)
+        if name and name != "utf-8" and _strict(data, name) is not None:
             return name
-    shares = {encoding: _share_of_usual(data, encoding) for encoding in _USUAL_BYTES}
-    best = max(shares, key=lambda encoding: shares[encoding])
-    return best if shares[best] > _MIN_USUAL else "cp1252"
+    best, best_score = "cp1252", 0.55
+    for encoding in _CANDIDATES:
+        text = _strict(data, encoding)
+        if text is not None:
+            score = _score(text[:_SAMPLE], encoding)
+            if score > best_score + 1e-9:
+                best, best_score = encoding, score
+    return best
 
 
 def decode(data: bytes, *, markup: bool = False) -> str:
@@ -95,11 +125,19 @@ def decode(data: bytes, *, markup: bool = False) -> str:
         >>> decode(b"\xef\xbb\xbfhello\r\nworld")
         'hello\nworld'
     """
-    mark = next((mark for mark in _BOMS if data.startswith(mark)), b"")
-    data = data.removeprefix(mark)
-    text = data.decode(_BOMS[mark] if mark else detect(data, markup=markup), "replace")
+    text: str | None = None
+    for mark, encoding in _BOMS:
+        if data.startswith(mark):
+            text = data[len(mark) :].decode(encoding, "replace")
+            break
+    if text is None:
+        encoding = detect(data, markup=markup)
+        if encoding == "cp1252" and data.startswith(b"\x00"):
+            encoding = "utf-8"
+        text = data.decode(encoding, "replace")
     sample = text[:_SAMPLE]
-    if len(_STRANGE.findall(sample)) > 0.02 * len(sample) + 1:
+    strange = len(_CONTROLS.findall(sample)) + sample.count("\ufffd")
+    if strange > 0.02 * len(sample) + 1:
         raise Unreadable(
             "it holds binary data, not text",
             "Give it the suffix of its real format, or save it as UTF-8 text",

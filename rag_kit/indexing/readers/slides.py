@@ -1,4 +1,4 @@
-"""PowerPoint slides, through python-pptx: one part a slide, with its notes, tables and charts."""
+"""PowerPoint slides, through python-pptx: one part a slide, with its notes, tables, charts and diagrams."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 from typing import Any
 
-from rag_kit.indexing.readers.package import Package
+from rag_kit.indexing.readers.package import Package, parse_xml
 from rag_kit.indexing.readers.parts import Context, Part, Unreadable
 from rag_kit.indexing.readers.tables import Grid, markdown_table
 
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
+_DGM = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}"
+_R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 _GROUP_DEPTH = 20
 
 
@@ -62,6 +64,8 @@ def _shapes(shapes: Iterable[Any], depth: int) -> Iterator[str]:
             text = _paragraphs(shape.text_frame)
             if text:
                 yield text
+        elif shape.element.find(f".//{_DGM}relIds") is not None:
+            yield from _diagram(shape)
         else:
             description = shape.element.find(".//{*}cNvPr")
             text = (description.get("descr") or "") if description is not None else ""
@@ -108,3 +112,17 @@ def _chart(chart: Any) -> Iterator[str]:
             [label or "", *("" if value is None else f"{value:g}" for value in row)] for label, *row in values
         ]
         yield markdown_table([["", *names], *rows])
+
+
+def _diagram(shape: Any) -> Iterator[str]:
+    """The words of a SmartArt diagram, which python-pptx does not read itself."""
+    reference = shape.element.find(f".//{_DGM}relIds")
+    identifier = reference.get(f"{_R}dm")
+    try:
+        blob = shape.part.related_part(identifier).blob
+    except KeyError:
+        return
+    for point in parse_xml(blob, "diagram").iter(f"{_DGM}pt"):
+        text = " ".join("".join(node.text or "" for node in point.iter(f"{_A}t")).split())
+        if text:
+            yield f"- {text}"
