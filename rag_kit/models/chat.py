@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from rag_kit.errors import ConfigurationError
 
@@ -66,10 +66,9 @@ def chat_model(name: str | None = None, **settings: Any) -> BaseChatModel:
         from rag_kit.models.extractive.model import ExtractiveChatModel
 
         return make(name, lambda: ExtractiveChatModel(**settings))
-    named_provider = settings.pop("model_provider", None)
-    provider, model = (
-        (named_provider, name.removeprefix(f"{named_provider}:")) if named_provider else split_name(name)
-    )
+    provider, model = split_name(name)
+    if named := settings.pop("model_provider", None):
+        provider, model = named, name.removeprefix(f"{named}:")
     if provider is None:
         raise ConfigurationError(
             f"The provider of the model {name!r} is unknown. Write PROVIDER:MODEL; for an OpenAI-compatible "
@@ -93,8 +92,7 @@ def chat_model(name: str | None = None, **settings: Any) -> BaseChatModel:
             guarded = with_http_clients(chosen)
             if provider == "openai" and url is None and not os.environ.get("OPENAI_BASE_URL"):
                 guarded.setdefault("stream_usage", True)  # LangChain's default, dropped beside such a client
-        model_object: BaseChatModel = init_chat_model(model, model_provider=provider, **guarded)
-        return model_object
+        return cast("BaseChatModel", init_chat_model(model, model_provider=provider, **guarded))
 
     return make(name, build)
 

@@ -128,10 +128,6 @@ def _to_strict_json(text: str, start: int) -> tuple[str, int]:
                 raise ValueError("brackets do not match")
             while out and (out[-1].isspace() or out[-1] == ","):
                 out.pop()
-        elif text.startswith("//", i):
-            end = text.find("\n", i)
-            i = len(text) if end < 0 else end
-            continue
         elif c.isalpha():
             word = re.compile(r"[^\W\d]\w*").match(text, i)
             name = word.group() if word else c
@@ -162,7 +158,7 @@ def _read_string(text: str, start: int) -> tuple[str, int]:
 def _ends_string(text: str, after: int) -> bool:
     """A quote closes its string only if what follows is punctuation of JSON, or nothing."""
     rest = text[after : after + 200].lstrip()
-    return not rest or rest[0] in ",:}]，：｝］】、" or rest.startswith("//")
+    return not rest or rest[0] in ",:}]，：｝］】、"
 
 
 def _quote_json(raw: str) -> str:

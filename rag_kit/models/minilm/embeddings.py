@@ -107,9 +107,7 @@ class MiniLMEmbeddings(Embeddings):
             if self._engine is None:
                 try:
                     self._engine = load_tokenizer(self._folder), load_session(self._folder, self.threads)
-                except (
-                    Exception
-                ) as error:  # neither library has a public base class, and damaged files raise many
+                except Exception as error:  # neither library has a base class for what damaged files raise
                     raise ConfigurationError(
                         f"{self._folder} cannot be used ({type(error).__name__}: {error}). "
                         f"Run: {files.INSTALL_COMMAND} --force"

@@ -36,7 +36,6 @@ GRADE = Target(Grade)
         ("{“queries”：［“检索”，“重排”］｝", ["检索", "重排"]),
         ('{"queries"： ["检索，增强"，"重排：二"]}', ["检索，增强", "重排：二"]),
         ('{"queries": ["he said "yes" loudly", "b"]}', ['he said "yes" loudly', "b"]),
-        ('{"queries": ["a", // the first\n "b",],}', ["a", "b"]),
         ('{"queries": ["line\nbreak"]}', ["line\nbreak"]),
         ('{"Queries": {"queries": ["a"]}}', ["a"]),
         ('{"name": "Queries", "arguments": {"queries": ["a"]}}', ["a"]),
