@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.families import Ancestor, Child, Family
@@ -85,7 +85,7 @@ def split_family(
             if part.start is not None and part.end is not None
         ]
     children = [
-        Child(part.text, part.start, part.end, path, _metadata_with_heading(part, headings))
+        Child(part.text, part.start, part.end, path, {**headings.metadata_at(part.start), **part.metadata})
         for path, start, end in levels
         for part in _split_span(
             document, child_splitter or sizes.child, start, end, sizes.overlap, headings.markdown
@@ -105,12 +105,6 @@ def _split_span(
     return [Part(text[s.start : s.end], start + s.start, start + s.end, {}) for s in spans]
 
 
-def _metadata_with_heading(part: Part, headings: Headings) -> dict[str, Any]:
-    if part.start is None or not (heading := headings.at(part.start)):
-        return dict(part.metadata)
-    return {"heading": heading, **part.metadata}
-
-
 def sentence_family(document: Document, *, max_chars: int = 1000) -> Family:
     """Cut a document into sentences.
 
@@ -125,9 +119,8 @@ def sentence_family(document: Document, *, max_chars: int = 1000) -> Family:
         [('湖水很深。', 0), ('The lake is cold.', 5)]
     """
     headings = Headings(document)
-    children = []
-    for sentence in sentences(document.page_content, max_chars=max_chars):
-        heading = headings.at(sentence.start)
-        metadata = {"heading": heading} if heading else {}
-        children.append(Child(sentence.text, sentence.start, sentence.end, metadata=metadata))
+    children = [
+        Child(sentence.text, sentence.start, sentence.end, metadata=headings.metadata_at(sentence.start))
+        for sentence in sentences(document.page_content, max_chars=max_chars)
+    ]
     return Family(document, children)

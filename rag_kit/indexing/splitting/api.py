@@ -142,9 +142,7 @@ def _split_by(splitter: Splitter, document: Document) -> Iterator[Part]:
     headings = Headings(document)
     for part in spans_of(document, splitter):
         if part.text.strip():
-            heading = "" if part.start is None else headings.at(part.start)
-            more: Mapping[str, Any] = {"heading": heading} if heading else {}
-            yield part._replace(metadata={**more, **part.metadata})
+            yield part._replace(metadata={**headings.metadata_at(part.start), **part.metadata})
 
 
 def spans_of(document: Document, splitter: Any, start: int = 0, end: int | None = None) -> list[Part]:

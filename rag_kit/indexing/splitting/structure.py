@@ -163,3 +163,8 @@ class Headings:
         """The headings above a place, ``""`` where there are none."""
         index = bisect_right(self._starts, place) - 1
         return self._headings[index] if index >= 0 else ""
+
+    def metadata_at(self, place: int | None) -> dict[str, str]:
+        """The field ``heading`` of what begins at a place; no field where nothing stands above it."""
+        heading = "" if place is None else self.at(place)
+        return {"heading": heading} if heading else {}
