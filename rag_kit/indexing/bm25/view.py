@@ -89,7 +89,8 @@ class View:
             return 0.0
         highest, unknown, find = self._highest, self._known_terms, self._vocabulary.get
         return sum(
-            weight * highest[min(find(term, unknown), unknown)] for term, weight in _weighted(terms).items()
+            weight * highest[min(find(term, unknown), unknown)]
+            for term, weight in term_weights(terms).items()
         )
 
     def frequency(self, term: str) -> int:
@@ -149,7 +150,7 @@ class View:
     def _known(self, terms: Query) -> Iterator[tuple[int, float]]:
         """Numbers and weights of the terms that are in the index."""
         known, find = self._known_terms, self._vocabulary.get
-        for term, weight in _weighted(terms).items():
+        for term, weight in term_weights(terms).items():
             if (number := find(term, known)) < known:
                 yield number, weight
 
@@ -176,7 +177,7 @@ class View:
         return positions[np.lexsort((positions, -table[positions]))[:k]]
 
 
-def _weighted(terms: Query) -> Mapping[str, float]:
+def term_weights(terms: Query) -> Mapping[str, float]:
     """The weight of each term, which is the number of its repeats if it has none."""
     return terms if isinstance(terms, Mapping) else Counter(terms)
 

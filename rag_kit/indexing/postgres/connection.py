@@ -1,7 +1,8 @@
-"""A connection of psycopg that takes the SQL that an index shares with SQLite, and the errors of PostgreSQL."""
+"""A connection of psycopg that takes the SQL that an index shares with SQLite; filtered rows; PostgreSQL's errors."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -10,6 +11,7 @@ from typing import Any
 
 import psycopg
 
+from rag_kit.documents import Filter, compile_filter
 from rag_kit.errors import DocumentIndexError, IndexFormatError, InvalidInputError, RagKitError
 from rag_kit.indexing.postgres.location import Location
 
@@ -72,6 +74,17 @@ class PostgresConnection:
         """Run one statement for each row of values, in one round trip."""
         with self.native.cursor() as cursor:
             cursor.executemany(postgres_sql(sql), parameters)
+
+
+def filter_rows(
+    native: psycopg.Connection[Any], numbers: Sequence[int], where: Filter | None
+) -> dict[int, str]:
+    """Of some rows those that are there and pass a filter: their ids by number."""
+    columns = "n, id, metadata" if where else "n, id, NULL"
+    query = f"SELECT {columns} FROM chunks WHERE n = ANY(%b::bigint[])"
+    rows = native.execute(query, (list(numbers),))
+    passes = compile_filter(where)
+    return {n: key for n, key, metadata in rows if metadata is None or passes(json.loads(metadata))}
 
 
 def explanation(error: psycopg.Error, location: Location) -> RagKitError:

@@ -8,7 +8,7 @@ document. So a search reads nothing but the rows of its terms, and the number of
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from rag_kit.documents import Filter
 from rag_kit.indexing.bm25.parameters import DEFAULT_B, DEFAULT_K1
 from rag_kit.indexing.bm25.scoring import inverse_frequencies
-from rag_kit.indexing.bm25.view import Query
+from rag_kit.indexing.bm25.view import Query, term_weights
 from rag_kit.indexing.document_index.vectors import TIE
-from rag_kit.indexing.postgres.filtering import filter_rows
+from rag_kit.indexing.postgres.connection import filter_rows
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -100,38 +100,27 @@ def read_frequencies(native: Connection[Any], terms: Iterable[str]) -> dict[str,
 
 def score_all(native: Connection[Any], terms: Query) -> tuple[Numbers, Scores]:
     """Row numbers of all documents above zero, and their scores: to the last bit what a ``BM25Index`` gives."""
-    total = read_counts(native)
-    postings = read_postings(native, dict.fromkeys(terms))
+    total, weights = read_counts(native), term_weights(terms)
+    postings = read_postings(native, weights)
     numbers = np.concatenate([np.zeros(0, np.int64), *(its.numbers for its in postings.values())])
     # only blocks that occur have a part of the table
     blocks = np.flatnonzero(np.bincount(numbers // BLOCK))
     table = np.zeros(len(blocks) * BLOCK, np.float32)
-    weights = {
-        term: (
-            np.searchsorted(blocks, its.numbers // BLOCK) * BLOCK + its.numbers % BLOCK,
-            _weights(its, total),
-        )
-        for term, its in postings.items()
-    }
-    for term, weight in _weighted(terms).items():
-        if term in weights:
-            places, part = weights[term]
-            table[places] += part * np.float32(weight)
+    for term in (term for term in weights if term in postings):
+        block, place = np.divmod(postings[term].numbers, BLOCK)
+        added = _weights(postings[term], total) * np.float32(weights[term])
+        table[np.searchsorted(blocks, block) * BLOCK + place] += added
     hits = np.flatnonzero(table > 0)
     return blocks[hits // BLOCK] * BLOCK + hits % BLOCK, table[hits]
 
 
 def maximum(native: Connection[Any], terms: Query) -> float:
     """The score that a document nears as each of the terms fills it; unknown terms count as rarest."""
-    total, frequencies = read_counts(native), read_frequencies(native, dict.fromkeys(terms))
+    total, weights = read_counts(native), term_weights(terms)
     if not total.documents:
         return 0.0
-    idf = {term: _idf(frequencies.get(term, 0), total) for term in terms}
-    return float(sum(weight * idf[term] for term, weight in _weighted(terms).items()))
-
-
-def _weighted(terms: Query) -> Mapping[str, float]:
-    return terms if isinstance(terms, Mapping) else Counter(terms)
+    frequencies = read_frequencies(native, weights)
+    return sum(weight * _idf(frequencies.get(term, 0), total) for term, weight in weights.items())
 
 
 def _idf(frequency: int, total: Counts) -> float:

@@ -14,7 +14,7 @@ from rag_kit.indexing.bm25.term_graph import TermGraph
 from rag_kit.indexing.bm25.view import Query
 from rag_kit.indexing.document_index.keyword import KeywordView
 from rag_kit.indexing.document_index.rows import documents
-from rag_kit.indexing.postgres.filtering import filter_rows
+from rag_kit.indexing.postgres.connection import filter_rows
 from rag_kit.indexing.postgres.keyword_scores import (
     Numbers,
     best_hits,
@@ -101,34 +101,28 @@ def spread(
     starts = list(filter_rows(native, list(weights), where))
     if not sum(weights[n] for n in starts) > 0:
         return []
-    near = _all_documents(_edges(native, starts, max_df))
-    edges = _edges(native, list(filter_rows(native, near.tolist(), where)), max_df)
-    places = np.union1d(_all_documents(edges), np.array(starts, np.int64))
+    places, edges = np.array(starts, np.int64), dict[str, Numbers]()
+    for _ in range(2):
+        passing = list(filter_rows(native, places.tolist(), where))
+        edges = _documents_of_terms(native, passing, max_df)
+        places = np.unique(np.concatenate([np.array(starts, np.int64), *edges.values()]))
     ids = filter_rows(native, places.tolist(), where)
     size = read_counts(native).documents  # of all: by it the rarity of a term is counted
     allowed = np.zeros(size, bool)
     allowed[: len(places)] = np.isin(places, list(ids))
+    documents = np.searchsorted(places, np.concatenate([places[:0], *edges.values()])).astype(np.int32)
+    pointers = np.cumsum([0, *map(len, edges.values())])
+    graph = TermGraph(
+        Postings(pointers, documents, np.ones(len(documents), np.uint16)), size, list(edges), max_df
+    )
     seeds_at = {int(np.searchsorted(places, n)): weights[n] for n in starts}
-    visits = _graph(edges, places, size, max_df).visits(seeds_at, k, damping, allowed)
+    visits = graph.visits(seeds_at, k, damping, allowed)
     return [(ids[int(places[place])], mass, terms) for place, mass, terms in visits]
 
 
-def _edges(native: Connection[Any], numbers: Sequence[int], max_df: int) -> dict[str, Numbers]:
+def _documents_of_terms(native: Connection[Any], numbers: Sequence[int], max_df: int) -> dict[str, Numbers]:
     """The terms of some documents that other documents have too, and the numbers of all documents with each."""
     terms = set().union(*read_terms(native, numbers).values())
     shared = sorted(term for term, count in read_frequencies(native, terms).items() if 1 < count <= max_df)
     postings = read_postings(native, shared)
     return {term: postings[term].numbers for term in shared}
-
-
-def _all_documents(edges: Mapping[str, Numbers]) -> Numbers:
-    """The numbers of all documents that some edge leads to, sorted."""
-    return np.unique(np.concatenate([np.zeros(0, np.int64), *edges.values()]))
-
-
-def _graph(edges: Mapping[str, Numbers], places: Numbers, size: int, max_df: int) -> TermGraph:
-    """The graph of these edges, whose documents are numbered by place."""
-    documents = np.searchsorted(places, np.concatenate([np.zeros(0, np.int64), *edges.values()]))
-    pointers = np.cumsum([0, *map(len, edges.values())])
-    compact = Postings(pointers, documents.astype(np.int32), np.ones(len(documents), np.uint16))
-    return TermGraph(compact, size, list(edges), max_df)

@@ -15,7 +15,7 @@ from psycopg import sql
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.vectors import Vectors, best, unit
-from rag_kit.indexing.postgres.filtering import filter_rows
+from rag_kit.indexing.postgres.connection import filter_rows
 
 if TYPE_CHECKING:
     from rag_kit.documents import Filter
