@@ -36,7 +36,7 @@ sys.path.insert(0, str(ROOT))
 from rag_kit.indexing import BM25Index
 from rag_kit.indexing.bm25.parameters import DEFAULT_B, DEFAULT_K1
 from rag_kit.indexing.postgres.keyword import save_counts, write_terms
-from rag_kit.indexing.postgres.keyword_scores import (
+from rag_kit.indexing.postgres.keyword_search import (
     BLOCK,
     best_hits,
     read_counts,

@@ -14,8 +14,7 @@ from langchain_core.vectorstores import VectorStore
 
 from rag_kit._redact import error_text
 from rag_kit.errors import DocumentIndexError, InvalidInputError
-from rag_kit.indexing.document_index.sql import Connection, in_groups
-from rag_kit.indexing.document_index.state import State
+from rag_kit.indexing.document_index.state import Connection, State, in_groups
 from rag_kit.indexing.document_index.vector_file import stored_blocks
 from rag_kit.indexing.store_filters import made_by
 

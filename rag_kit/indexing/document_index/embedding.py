@@ -11,8 +11,7 @@ import numpy as np
 from rag_kit.concurrency.ahead import map_ahead
 from rag_kit.errors import IndexMismatchError, InvalidInputError, LockedError, ModelOutputError
 from rag_kit.indexing.document_index.rows import text_hash
-from rag_kit.indexing.document_index.sql import Connection, in_groups, replacing, select_in
-from rag_kit.indexing.document_index.state import State
+from rag_kit.indexing.document_index.state import Connection, State, in_groups, replacing, select_in
 from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.document_index.vectors import Vectors, unit
 from rag_kit.indexing.document_index.writing import known_vectors

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.rows import Row, chunk_id, document_rows, documents, make_row, same_row
-from rag_kit.indexing.document_index.sql import Connection, select_in
+from rag_kit.indexing.document_index.state import Connection, select_in
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document

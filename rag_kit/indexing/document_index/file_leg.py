@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from rag_kit.indexing.document_index.folder import remove_parts
-from rag_kit.indexing.document_index.report import IndexReport
 from rag_kit.indexing.document_index.rows import count_since
-from rag_kit.indexing.document_index.sql import Connection
-from rag_kit.indexing.document_index.state import State
+from rag_kit.indexing.document_index.state import Connection, IndexReport, State
 
 _FOLLOWED = 100  # a file is left as it is while at most one row in so many has changed since
 

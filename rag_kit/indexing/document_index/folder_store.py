@@ -15,15 +15,16 @@ from rag_kit.indexing.document_index.embedding import check_model
 from rag_kit.indexing.document_index.folder import (
     REPLIES,
     STORE,
+    connect_reader,
+    connect_writer,
+    explanation,
     is_part,
     lock_for_writing,
     prepare_new,
     refuse_links,
 )
 from rag_kit.indexing.document_index.keyword import KeywordLeg, KeywordView
-from rag_kit.indexing.document_index.sql import Connection
-from rag_kit.indexing.document_index.sqlite_file import connect_reader, connect_writer, explanation
-from rag_kit.indexing.document_index.state import VERSION, State, missing_index
+from rag_kit.indexing.document_index.state import VERSION, Connection, State, missing_index
 from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.document_index.store_leg import StoreLeg
 from rag_kit.indexing.document_index.vector_leg import VectorLeg

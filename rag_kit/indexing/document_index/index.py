@@ -13,7 +13,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.connected_store import ConnectedStore
 from rag_kit.indexing.document_index.embedding import fill_vectors, name_of
 from rag_kit.indexing.document_index.folder_store import FolderStore
-from rag_kit.indexing.document_index.report import IndexReport
+from rag_kit.indexing.document_index.state import IndexReport
 from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.document_index.verifying import rebuild
 from rag_kit.indexing.document_index.writable import WritableIndex

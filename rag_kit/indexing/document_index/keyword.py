@@ -15,10 +15,8 @@ from rag_kit.errors import IndexFormatError, IndexMissingError
 from rag_kit.indexing.bm25.parameters import check_k, check_query, check_weights
 from rag_kit.indexing.document_index.file_leg import FileLeg
 from rag_kit.indexing.document_index.folder import repair_advice
-from rag_kit.indexing.document_index.report import IndexReport
 from rag_kit.indexing.document_index.rows import changed_documents, text_hash
-from rag_kit.indexing.document_index.sql import Connection
-from rag_kit.indexing.document_index.state import State
+from rag_kit.indexing.document_index.state import Connection, IndexReport, State
 from rag_kit.indexing.document_index.vectors import TIE
 from rag_kit.indexing.searched import passages, searched_text
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.concurrency.bridge import run_in_thread
@@ -15,10 +16,8 @@ from rag_kit.indexing.document_index import verifying
 from rag_kit.indexing.document_index.embedding import name_of, query_vector
 from rag_kit.indexing.document_index.families import FamilyView
 from rag_kit.indexing.document_index.keyword import KeywordView
-from rag_kit.indexing.document_index.report import IndexReport
 from rag_kit.indexing.document_index.rows import documents
-from rag_kit.indexing.document_index.sql import Connection, select_in
-from rag_kit.indexing.document_index.state import State
+from rag_kit.indexing.document_index.state import Connection, IndexReport, State, select_in
 from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.searched import REPRESENTATION, passages
 from rag_kit.models.clients import aembed_query, embed_query
@@ -135,8 +134,8 @@ class ReadableIndex:
         return self._store.state().embedding
 
     @property
-    def replies(self) -> Any:
-        """Where the replies of a chat model are kept, for `Representer` and `build_raptor`."""
+    def replies(self) -> Path:
+        """The file that keeps the replies of a chat model, for `Representer` and `build_raptor`."""
         return self._store.replies
 
     @property

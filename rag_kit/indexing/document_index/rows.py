@@ -12,7 +12,7 @@ from rag_kit.documents.identity import to_plain
 from rag_kit.documents.provenance import strip_provenance
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25.parameters import documents_of
-from rag_kit.indexing.document_index.sql import Connection, select_in
+from rag_kit.indexing.document_index.state import Connection, select_in
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document

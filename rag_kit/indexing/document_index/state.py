@@ -1,14 +1,119 @@
-"""The small facts about an index, which are kept in its store."""
+"""What stores and legs share: the connection and its SQL, the small facts about an index, the report of a check."""
 
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Annotated, Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from rag_kit.errors import IndexFormatError, IndexMissingError
-from rag_kit.indexing.document_index.sql import Connection
+
+_MANY = 500  # placeholders in one statement
+
+
+class Connection(Protocol):
+    """A connection inside a transaction: sqlite3's own, or PostgreSQL's behind an adapter; placeholders are ``?``."""
+
+    def execute(self, sql: str, parameters: Sequence[Any] = ..., /) -> Any: ...  # noqa: D102
+    def executemany(self, sql: str, parameters: Iterable[Sequence[Any]], /) -> Any: ...  # noqa: D102
+
+
+def scan(connection: Connection, query: str) -> Iterable[Any]:
+    """The rows of a large answer, which is never in memory as a whole."""
+    read: Callable[[str], Iterable[Any]] = getattr(connection, "scan", connection.execute)
+    return read(query)
+
+
+def replacing(table: str, key: str, *columns: str) -> str:
+    """The statement that adds a row, or replaces the one with the same key, which comes first."""
+    values = ", ".join(f"{column} = excluded.{column}" for column in columns)
+    names = (key, *columns)
+    return (
+        f"INSERT INTO {table} ({', '.join(names)}) VALUES ({marks(names)}) "
+        f"ON CONFLICT ({key}) DO UPDATE SET {values}"
+    )
+
+
+def select_in(connection: Connection, query: str, values: Iterable[Any]) -> Iterator[Any]:
+    """The rows of a query for any number of values, which stand where ``{}`` does.
+
+    Example:
+        >>> import sqlite3
+        >>> list(select_in(sqlite3.connect(":memory:"), "SELECT 3 WHERE 3 IN ({})", [2, 3]))
+        [(3,)]
+    """
+    for group in in_groups(values):
+        yield from connection.execute(query.format(marks(group)), group)
+
+
+def in_groups(values: Iterable[Any], size: int = _MANY) -> Iterator[list[Any]]:
+    """Lists of at most ``size`` values."""
+    group: list[Any] = []
+    for value in values:
+        group.append(value)
+        if len(group) >= size:
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+def marks(values: Sequence[Any]) -> str:
+    """Placeholders for a list of values."""
+    return ",".join("?" * len(values))
+
+
+@dataclass
+class IndexReport:
+    """The state of an index.
+
+    Attributes:
+        problems: What is wrong now, in words; empty for a sound index.
+        notes: What is no fault, but worth knowing.
+        repaired: What a repair did.
+        checked: How much was looked at: ``chunks``, ``vectors``, ``vector rows``, ``keyword rows``.
+
+    Example:
+        >>> print(IndexReport(checked={"chunks": 3}))
+        ok: checked 3 chunks
+    """
+
+    problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    repaired: list[str] = field(default_factory=list)
+    checked: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problems
+
+    def behind(self, leg: str, *, lost: bool) -> None:
+        """Report a saved file that is older than the store: pending changes are a note, a lost file is a problem."""
+        if lost:
+            self.problems.append(
+                f"{leg}: the saved file is lost; the next writer, or repair, writes it again"
+            )
+        else:
+            self.notes.append(
+                f"{leg}: changes are pending, which searches read from the store, until a writer's flush() or close()"
+            )
+
+    def as_dict(self) -> dict[str, Any]:
+        """As plain JSON."""
+        return {"ok": self.ok, **asdict(self)}
+
+    def __str__(self) -> str:
+        looked = ", ".join(f"{count} {what}" for what, count in self.checked.items())
+        lines = [f"repaired: {what}" for what in self.repaired]
+        lines += [f"note: {what}" for what in self.notes]
+        lines += [f"problem: {what}" for what in self.problems]
+        lines.append(f"{'ok' if self.ok else 'NOT ok'}: checked {looked or 'nothing'}")
+        return "\n".join(lines)
+
 
 VERSION = 4  # of the tables
 _Count = Annotated[int, Field(ge=0, lt=2**63)]  # what the stores can hold

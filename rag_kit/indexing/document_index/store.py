@@ -15,9 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rag_kit.indexing.document_index.keyword import KeywordView
-from rag_kit.indexing.document_index.report import IndexReport
-from rag_kit.indexing.document_index.sql import Connection, replacing
-from rag_kit.indexing.document_index.state import State, read_state
+from rag_kit.indexing.document_index.state import Connection, IndexReport, State, read_state, replacing
 from rag_kit.indexing.document_index.vectors import Vectors
 
 if TYPE_CHECKING:
@@ -104,8 +102,8 @@ class Store(ABC):
 
     @property
     @abstractmethod
-    def replies(self) -> Any:
-        """Where replies of a chat model are kept, which were paid for: a cache, or the path of its file."""
+    def replies(self) -> Path:
+        """The file that keeps the replies of a chat model, which were paid for."""
 
     @abstractmethod
     def flush(self) -> None:

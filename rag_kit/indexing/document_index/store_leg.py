@@ -19,9 +19,7 @@ from rag_kit.indexing.document_index.connected_store import ConnectedStore
 from rag_kit.indexing.document_index.file_leg import FileLeg
 from rag_kit.indexing.document_index.folder import remove_parts
 from rag_kit.indexing.document_index.keyword import KeywordLeg, Mask
-from rag_kit.indexing.document_index.report import IndexReport
-from rag_kit.indexing.document_index.sql import Connection
-from rag_kit.indexing.document_index.state import State
+from rag_kit.indexing.document_index.state import Connection, IndexReport, State
 from rag_kit.indexing.document_index.vector_file import Numbers, stored_blocks
 from rag_kit.indexing.document_index.vector_leg import best_by_id, numbers_of
 from rag_kit.indexing.document_index.vectors import Vectors, near_best

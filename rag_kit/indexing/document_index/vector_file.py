@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from rag_kit.documents.atomic_file import replace_file
 from rag_kit.errors import IndexFormatError
-from rag_kit.indexing.document_index.sql import Connection, in_groups, marks
+from rag_kit.indexing.document_index.state import Connection, in_groups, marks
 from rag_kit.indexing.document_index.vectors import Vectors, pack_signs, unit, words_of
 
 Numbers = NDArray[np.int64]

@@ -16,9 +16,7 @@ from rag_kit.indexing.document_index import vector_file
 from rag_kit.indexing.document_index.file_leg import FileLeg
 from rag_kit.indexing.document_index.folder import repair_advice
 from rag_kit.indexing.document_index.keyword import KeywordLeg, Mask
-from rag_kit.indexing.document_index.report import IndexReport
-from rag_kit.indexing.document_index.sql import Connection, in_groups, marks
-from rag_kit.indexing.document_index.state import State
+from rag_kit.indexing.document_index.state import Connection, IndexReport, State, in_groups, marks
 from rag_kit.indexing.document_index.vector_file import Numbers, Segment, in_memory, open_file, stored_blocks
 from rag_kit.indexing.document_index.vectors import (
     Vectors,

@@ -11,9 +11,7 @@ import numpy as np
 
 from rag_kit.errors import IndexFormatError
 from rag_kit.indexing.document_index.embedding import fill_vectors
-from rag_kit.indexing.document_index.report import IndexReport
-from rag_kit.indexing.document_index.sql import Connection, scan
-from rag_kit.indexing.document_index.state import State
+from rag_kit.indexing.document_index.state import Connection, IndexReport, State, scan
 from rag_kit.indexing.document_index.store import Store
 
 if TYPE_CHECKING:

@@ -19,8 +19,7 @@ from rag_kit.indexing.document_index.embedding import (
 from rag_kit.indexing.document_index.families import Family, family_rows
 from rag_kit.indexing.document_index.reading import ReadableIndex
 from rag_kit.indexing.document_index.rows import Row, make_rows, text_hash
-from rag_kit.indexing.document_index.sql import select_in
-from rag_kit.indexing.document_index.state import State
+from rag_kit.indexing.document_index.state import State, select_in
 from rag_kit.indexing.document_index.writing import (
     Batch,
     Correction,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.rows import Row, text_hash
-from rag_kit.indexing.document_index.sql import Connection, replacing, select_in
+from rag_kit.indexing.document_index.state import Connection, replacing, select_in
 from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.searched import REPRESENTATION, embedded_row
 

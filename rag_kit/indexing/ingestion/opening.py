@@ -82,7 +82,7 @@ def open_representer(
     made = Representer(
         recorded["represent"] if represent is None else represent,
         llm=llm,
-        cache=None if dry_run and isinstance(replies, Path) and not replies.exists() else replies,
+        cache=None if dry_run and not replies.exists() else replies,
         max_concurrency=max_concurrency or 8,
     )
     before, now = recorded.get("represent_model", ""), made.recorded["represent_model"]

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rag_kit.indexing.document_index.report import IndexReport
-from rag_kit.indexing.document_index.state import State
-from rag_kit.indexing.postgres import keyword_scores as scores
-from rag_kit.indexing.postgres.keyword_scores import Counts, read_counts, read_terms
+from rag_kit.indexing.document_index.state import IndexReport, State
+from rag_kit.indexing.postgres import keyword_search as packing
+from rag_kit.indexing.postgres.keyword_search import Counts, read_counts, read_terms
 from rag_kit.indexing.searched import searched_text
 from rag_kit.text import default_analyzer
 
@@ -32,7 +31,7 @@ _COMPARED = {
 _SUMS = f"""
 SELECT count(n), coalesce(sum(length), 0)::bigint,
        coalesce(sum(array_length(string_to_array(terms, E'\\n'), 1)), 0)
-       - (SELECT coalesce(sum(octet_length(packed)), 0) / {scores.BYTES} FROM keyword_postings)
+       - (SELECT coalesce(sum(octet_length(packed)), 0) / {packing.BYTES} FROM keyword_postings)
 FROM keyword_documents
 """
 
@@ -109,7 +108,7 @@ def _write_postings(
     leaving: dict[tuple[str, int], list[int]] = defaultdict(list)
     for n, terms in removed.items():
         for term in terms:
-            leaving[term, n // scores.BLOCK].append(n % scores.BLOCK)
+            leaving[term, n // packing.BLOCK].append(n % packing.BLOCK)
     query = (
         "DELETE FROM keyword_postings p USING unnest(%b::text[], %b::bigint[]) AS k (term, block) "
         "WHERE p.term = k.term AND p.block = k.block RETURNING p.term, p.block, p.packed"
@@ -117,13 +116,13 @@ def _write_postings(
     keys = [list(column) for column in zip(*leaving, strict=True)]
     for term, block, row in native.execute(query, keys, binary=True) if keys else ():
         values = np.frombuffer(row, "<u8")
-        packed[term, block] = values[~np.isin(values >> scores.PLACE, leaving[term, block])].tobytes()
+        packed[term, block] = values[~np.isin(values >> packing.PLACE, leaving[term, block])].tobytes()
     values_of: dict[tuple[str, int], list[int]] = defaultdict(list)
     for n, counted in added.items():
-        block, place = divmod(n, scores.BLOCK)
-        rest = place << scores.PLACE | min(counted.total(), scores.MAX_LENGTH)
+        block, place = divmod(n, packing.BLOCK)
+        rest = place << packing.PLACE | min(counted.total(), packing.MAX_LENGTH)
         for term, count in counted.items():
-            values_of[term, block].append(rest | min(count, scores.MAX_COUNT) << scores.LENGTH_BITS)
+            values_of[term, block].append(rest | min(count, packing.MAX_COUNT) << packing.LENGTH_BITS)
     for key, values_added in values_of.items():
         packed[key] += struct.pack(f"<{len(values_added)}Q", *values_added)
     rows = [(*key, row) for key, row in packed.items() if row]

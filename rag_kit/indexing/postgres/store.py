@@ -10,27 +10,33 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from rag_kit.documents import Filter, compile_filter
 from rag_kit.errors import DocumentIndexError, InvalidInputError, MissingExtraError
 from rag_kit.indexing.document_index.embedding import check_model
 from rag_kit.indexing.document_index.keyword import KeywordView
-from rag_kit.indexing.document_index.sql import Connection, replacing
-from rag_kit.indexing.document_index.state import State
+from rag_kit.indexing.document_index.state import Connection, State, replacing
 from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.postgres.location import Location
+from rag_kit.models.minilm.files import cache_folder
 
 try:
     import psycopg
     from psycopg import sql
     from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
-    from rag_kit.indexing.postgres.connection import PostgresConnection, explanation
+    from rag_kit.indexing.postgres.connection import (
+        PostgresConnection,
+        check_schema,
+        explanation,
+        make_schema,
+        schema_of_types,
+        skips_policies,
+    )
     from rag_kit.indexing.postgres.keyword import PostgresKeywordLeg
-    from rag_kit.indexing.postgres.keyword_view import PostgresKeywordView
-    from rag_kit.indexing.postgres.replies import PostgresReplies
-    from rag_kit.indexing.postgres.schema import check_schema, make_schema, schema_of_types, skips_policies
+    from rag_kit.indexing.postgres.keyword_search import PostgresKeywordView
     from rag_kit.indexing.postgres.vectors import PostgresVectorLeg
 except ImportError as error:
     raise MissingExtraError("postgres", "An index in PostgreSQL") from error
@@ -80,7 +86,6 @@ class PostgresStore(Store):
         turn = sql.SQL("SELECT pg_advisory_xact_lock({})").format(int.from_bytes(key, signed=True))
         # each is one round trip
         self._read = sql.SQL("; ").join([sql.SQL("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"), local])
-        self._separate = sql.SQL("; ").join([sql.SQL("BEGIN"), local])
         self._write = sql.SQL("; ").join([sql.SQL("BEGIN ISOLATION LEVEL READ COMMITTED"), local, turn])
 
     @classmethod
@@ -203,20 +208,6 @@ class PostgresStore(Store):
                 self._give_back(native)
 
     @contextmanager
-    def separate_transaction(self) -> Iterator[Connection]:
-        """A transaction on a connection of its own, which does not wait for other writers.
-
-        It is committed at the end of the block, also if an open write transaction is undone later.
-        """
-        with self.explaining_errors():
-            native = self._begun(self._separate)
-            try:
-                yield PostgresConnection(native)
-                native.execute("COMMIT")
-            finally:
-                self._give_back(native)
-
-    @contextmanager
     def _transaction(self) -> Iterator[Connection]:
         if not self.writable:
             raise DocumentIndexError(
@@ -260,9 +251,11 @@ class PostgresStore(Store):
         return frozenset(n for n, metadata in rows if passes(json.loads(metadata))).__contains__
 
     @property
-    def replies(self) -> PostgresReplies:
-        """See `Store`."""
-        return PostgresReplies(self.reading, self.separate_transaction)
+    def replies(self) -> Path:
+        """See `Store`; in the kit's cache on this machine."""
+        folder = cache_folder() / "replies"
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return folder / f"{self.state().uid}.sqlite"
 
     def flush(self) -> None:
         """See `Store`; nothing: the legs follow inside each transaction."""

@@ -19,8 +19,7 @@ from rag_kit.indexing.postgres.connection import filter_rows
 
 if TYPE_CHECKING:
     from rag_kit.documents import Filter
-    from rag_kit.indexing.document_index.report import IndexReport
-    from rag_kit.indexing.document_index.state import State
+    from rag_kit.indexing.document_index.state import IndexReport, State
 
 #: Up to so many vectors of a tenant, each search reads all; above, it asks HNSW (benchmarks/bench_postgres_vectors.py).
 EXACT_ROWS = 20_000

@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -89,7 +88,7 @@ def build_raptor(
             pass
     replies = index.replies
     llm = chat_model() if llm is None else llm
-    cache = None if dry_run and isinstance(replies, Path) and not replies.exists() else replies
+    cache = None if dry_run and not replies.exists() else replies
     with closing(Asker([_CLUSTER], llm, cache, max_concurrency)) as asker:
         builder = _TreeBuilder(index, asker, partition, seed, max_tokens, rebuild, dry_run, progress)
         builder.by_rule = is_extractive(llm)

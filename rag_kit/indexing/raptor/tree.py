@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 
 from rag_kit.documents import clean_text
 from rag_kit.indexing.document_index.rows import document
-from rag_kit.indexing.document_index.sql import Connection, in_groups, marks
+from rag_kit.indexing.document_index.state import Connection, in_groups, marks
 from rag_kit.indexing.searched import RAPTOR
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from typing import Any, Self
 from langchain_core.documents import Document
 
 from rag_kit.documents.provenance import first_stage
-from rag_kit.indexing.sparse.encoding import SparseEncoder, Weights
-from rag_kit.indexing.sparse.index import SparseIndex
+from rag_kit.indexing.sparse.index import SparseEncoder, SparseIndex, Weights
 from rag_kit.retrieval.base import Request
 from rag_kit.retrieval.bm25 import MemoryIndexRetriever
 

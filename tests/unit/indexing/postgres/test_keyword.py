@@ -15,7 +15,7 @@ from support.postgres import PostgresServer, binaries
 
 from rag_kit.errors import FilterError, InvalidInputError
 from rag_kit.indexing import DocumentIndex
-from rag_kit.indexing.postgres import keyword_scores
+from rag_kit.indexing.postgres import keyword_search
 from rag_kit.retrieval import ExpansionRetriever, GraphRetriever, index_retriever
 
 psycopg = pytest.importorskip("psycopg")
@@ -102,7 +102,7 @@ def masses(walk: list[tuple[Document, float, list[str]]]) -> dict[str | None, fl
 
 def test_postings_of_several_blocks(server: str, monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
     """Postings of a term over many rows are one list, also after documents were removed and added."""
-    monkeypatch.setattr(keyword_scores, "BLOCK", 4)
+    monkeypatch.setattr(keyword_search, "BLOCK", 4)
     docs = [Document(f"pump number {n}", id=f"{n:02}") for n in range(30)]
     with DocumentIndex.create(tmp_path / "a") as near, DocumentIndex.create(f"{server}&tenant=blocks") as far:
         for index in (near, far):
