@@ -9,7 +9,7 @@ import os
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -254,7 +254,8 @@ class PostgresStore(Store):
     def replies(self) -> Path:
         """See `Store`; in the kit's cache on this machine."""
         folder = cache_folder() / "replies"
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with suppress(OSError):  # without it nothing is kept
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         return folder / f"{self.state().uid}.sqlite"
 
     def flush(self) -> None:
