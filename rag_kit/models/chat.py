@@ -44,8 +44,8 @@ def chat_model(name: str | None = None, **settings: Any) -> BaseChatModel:
     """Make a chat model by its name.
 
     Args:
-        name: ``"extractive"`` (embedded, no language model) or any ``init_chat_model`` name with its
-            provider, as in ``"openai:gpt-5.5"``. Default: the variable ``RAG_KIT_CHAT_MODEL``, else ``"extractive"``.
+        name: ``"extractive"`` (embedded, no language model) or any ``init_chat_model`` name, as in
+            ``"openai:gpt-5.5"``. Default: the variable ``RAG_KIT_CHAT_MODEL``, else ``"extractive"``.
         **settings: For the model's constructor: ``base_url`` (default: the variable ``RAG_KIT_BASE_URL``),
             ``api_key`` (default: the provider's own variable), ``temperature``, ``timeout`` (seconds; default
             60), ``max_retries`` (default 2; structured and text calls do their own) and whatever else it takes.

@@ -19,18 +19,30 @@ T = TypeVar("T")
 BASE_URL = "RAG_KIT_BASE_URL"
 #: Providers whose clients are those of the ``openai`` package.
 OPENAI = ("openai", "azure_openai")
+_INFERRED = (
+    ("openai", ("gpt-", "o1", "o3", "o4", "chatgpt", "text-embedding-")),
+    ("anthropic", ("claude",)),
+    ("deepseek", ("deepseek",)),
+    ("mistralai", ("mistral", "mixtral")),
+    ("cohere", ("command",)),
+    ("xai", ("grok",)),
+    ("perplexity", ("sonar",)),
+)
 
 
 def split_name(name: str) -> tuple[str | None, str]:
-    """Provider and model of a name such as ``"openai:gpt-5.5"``; the provider is None if it names none.
+    """Provider and model of a name such as ``"openai:gpt-5.5"``; the provider is None if it is unknown.
 
     Example:
-        >>> split_name("openai:org/model:free"), split_name("my-model")
-        (('openai', 'org/model:free'), (None, 'my-model'))
+        >>> split_name("openai:org/model:free"), split_name("gpt-5.5"), split_name("my-model")
+        (('openai', 'org/model:free'), ('openai', 'gpt-5.5'), (None, 'my-model'))
     """
     head, colon, rest = name.partition(":")
     if colon and re.fullmatch(r"[a-z][a-z0-9_-]*", head.strip().lower()):
         return head.strip().lower().replace("-", "_"), rest.strip()
+    for provider, beginnings in _INFERRED:
+        if name.lower().startswith(beginnings):
+            return provider, name
     return None, name
 
 

@@ -105,6 +105,7 @@ def test_settings_win_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> N
     ("name", "variable"),
     [
         ("openai:gpt-5.5", "OPENAI_API_KEY"),
+        ("gpt-5.5", "OPENAI_API_KEY"),
     ],
 )
 def test_a_missing_key_names_its_variable(name: str, variable: str) -> None:
