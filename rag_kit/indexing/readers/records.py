@@ -26,18 +26,12 @@ def read_csv(data: bytes, context: Context) -> Iterator[Part]:
         if header is None:
             return
         last = 0
-        for table, first, last in table_groups(header, _widened(filled, len(header))):
+        for table, first, last in table_groups(header, filled):
             yield Part(table, {"row_start": first, "row_end": last})
         if not last:
             yield Part(markdown_table([header]))
     except csv.Error as error:
         raise Unreadable(f"its rows cannot be separated ({error})", "Save it as UTF-8 CSV") from error
-
-
-def _widened(rows: Iterator[list[str]], width: int) -> Iterator[list[str]]:
-    """Rows with more cells than the header: the extra cells go into the last one, so that no text is lost."""
-    for row in rows:
-        yield row if len(row) <= width else [*row[: width - 1], " ".join(row[width - 1 :])]
 
 
 def _delimiter(text: str) -> str:

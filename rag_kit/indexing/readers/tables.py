@@ -56,7 +56,9 @@ def table_groups(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterat
     size = base = sum(map(len, top)) + 2
     first = number = 1
     for number, row in enumerate(rows, 1):
-        line = row_line([*row, *[""] * (width - len(row))])
+        # cells beyond the header's go into the last one, so that no text is lost
+        last = " ".join(row[width - 1 :])
+        line = row_line([*row[: width - 1], *[""] * (width - 1 - len(row)), last])
         if lines and size + len(line) + 1 > _GROUP_CHARACTERS:
             yield "\n".join([*top, *lines]), first, number - 1
             lines, size, first = [], base, number
