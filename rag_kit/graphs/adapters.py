@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -24,7 +23,6 @@ from rag_kit.text import check_question
 
 Chat = CompiledStateGraph[MessagesState, Any, Any, Any]
 
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 _MAX_QUOTE = 300
 _STATUS = {
     "flagged": "A citation of this answer does not hold; do not rely on it without a check.",
@@ -61,7 +59,7 @@ def as_tool(
         A structured tool, for ``invoke`` and ``ainvoke`` alike.
 
     Raises:
-        InvalidInputError: The name or a setting is not allowed, or the graph is none of this package's.
+        InvalidInputError: A setting is not allowed, or the graph is none of this package's.
 
     Example:
         >>> from rag_kit.graphs import build_plain_rag
@@ -75,11 +73,6 @@ def as_tool(
         Sources:
         [1] "The fan starts at 60 degrees."
     """
-    if not _NAME.fullmatch(name) or not description.strip():
-        raise InvalidInputError(
-            f"name is {name!r}, description {description!r:.40}; a tool's name has 1 to 64 letters, digits, _ or -, a "
-            "letter first, and its description says what it knows, for models choose tools by it."
-        )
     schema: Any = getattr(graph, "context_schema", None)
     if not hasattr(graph, "ainvoke") or schema is None or not hasattr(schema, "model_fields"):
         raise InvalidInputError(f"graph is a {type(graph).__name__}; give a graph of this package.")

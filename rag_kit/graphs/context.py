@@ -8,19 +8,8 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rag_kit.concurrency.budget import MAX_SECONDS
-from rag_kit.documents.fields import did_you_mean
 from rag_kit.errors import InvalidInputError
-
-
-def _explain_errors(schema: type[BaseModel], error: ValidationError) -> str:
-    problems = []
-    for item in error.errors(include_url=False, include_input=False):
-        name, why = ".".join(map(str, item["loc"])), item["msg"]
-        unknown = f"{name!r} is no setting{did_you_mean(name, schema.model_fields)}"
-        problems.append(
-            unknown if item["type"] == "extra_forbidden" else f"{name}: {why[:1].lower()}{why[1:]}"
-        )
-    return f"context is not valid: {'; '.join(problems)}. Allowed: {', '.join(schema.model_fields)}."
+from rag_kit.retrieval.arguments import as_invalid_input
 
 
 def setting(default: Any, description: str, *nodes: str, **more: Any) -> Any:
@@ -89,7 +78,7 @@ class RagContext(BaseModel):
         try:
             super().__init__(**values)
         except ValidationError as error:
-            raise InvalidInputError(_explain_errors(type(self), error)) from None
+            raise as_invalid_input(type(self), error) from None
 
     @classmethod
     def from_parent(cls, given: Any) -> Self:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import accumulate, takewhile
 from typing import Any, ClassVar
 
 from langchain_core.documents import Document
@@ -24,10 +25,11 @@ from rag_kit.graphs.wiring import GraphOptions
 from rag_kit.models.chat import is_extractive
 from rag_kit.prompts import PromptTemplate, load_prompt, render_passages
 from rag_kit.prompts.rendering import Markup, render_history
+from rag_kit.retrieval.base import check_count
 from rag_kit.retrieval.compose import acall_retriever, call_retriever
 from rag_kit.text import check_question, detect_language
 from rag_kit.text.analysis import warm_up
-from rag_kit.text.citations.decline import DECLINED, is_declined
+from rag_kit.text.citations.decline import DECLINED
 
 
 class RagNodes:
@@ -48,8 +50,8 @@ class RagNodes:
     def __init__(self, retriever: BaseRetriever, llm: BaseChatModel, options: GraphOptions) -> None:
         self.retriever, self.llm = retriever, llm
         self.guards = options.get("guards") or Guards()
-        self.max_passage_chars = options.get("max_passage_chars", 12_000)
-        _check_parts(retriever, llm, self.max_passage_chars)
+        self.max_passage_chars = check_count("max_passage_chars", options.get("max_passage_chars", 12_000))
+        _check_parts(retriever, llm)
         self._prompts = {
             (name, language): load_prompt(name, language=language, folder=options.get("prompts"))
             for name in (*self.files, "check_citations")
@@ -200,23 +202,13 @@ class RagNodes:
 
     def fitting_passages(self, documents: Sequence[Document]) -> list[Document]:
         """The passages that fit into a prompt: the first ones, at least one (which is cut when rendered)."""
-        kept: list[Document] = []
-        used = 0
-        for document in documents:
-            used += len(document.page_content)
-            if kept and used > self.max_passage_chars:
-                break
-            kept.append(document)
-        return kept
+        chars = accumulate(len(document.page_content) for document in documents)
+        count = sum(1 for _ in takewhile(lambda total: total <= self.max_passage_chars, chars))
+        return list(documents[: max(1, count)])
 
     def render_fitting_passages(self, documents: Sequence[Document]) -> str:
         """Passages for a prompt, as many as fit into it."""
         return render_passages(self.fitting_passages(documents), max_chars=self.max_passage_chars)
-
-    async def check_part(self, answer: str) -> str:
-        """The answer to a part of a question after the guards; "" if it declines, or they refuse it."""
-        verdict = "" if is_declined(answer) else await self.guards.check_answer(answer)
-        return "" if isinstance(verdict, Refusal) else verdict
 
     async def cite(self, state: Any, context: Any) -> Any:
         """Check every citation against its passage, let the guards see the answer, remember the turn."""
@@ -270,15 +262,11 @@ def render_turns(history: Sequence[Turn] | None, max_chars: int | None = None) -
     return render_history(turns, max_chars=max_chars) if turns else Markup("")
 
 
-def _check_parts(retriever: Any, llm: Any, max_passage_chars: Any) -> None:
+def _check_parts(retriever: Any, llm: Any) -> None:
     """Refuse parts of the wrong kind when a graph is built, and not when it is first asked."""
-    for name, given, wrong, allowed in (
+    for name, part, wrong, allowed in (
         ("retriever", retriever, BaseChatModel, "retriever, e.g. BM25Retriever.from_texts(...)"),
         ("llm", llm, BaseRetriever, "chat model, e.g. chat_model('extractive')"),
     ):
-        if not isinstance(given, Runnable) or isinstance(given, wrong):
-            raise InvalidInputError(f"{name} is a {type(given).__name__}; give a LangChain {allowed}.")
-    if isinstance(max_passage_chars, bool) or not isinstance(max_passage_chars, int) or max_passage_chars < 1:
-        raise InvalidInputError(
-            f"max_passage_chars is {max_passage_chars!r}; give a whole number of 1 or more."
-        )
+        if not isinstance(part, Runnable) or isinstance(part, wrong):
+            raise InvalidInputError(f"{name} is a {type(part).__name__}; give a LangChain {allowed}.")

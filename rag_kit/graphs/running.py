@@ -221,32 +221,27 @@ def ask(
     llm: Runnable[Any, Any], prompt: PromptTemplate, values: Mapping[str, Any], *, fallback: Any = RAISE
 ) -> Step[Any]:
     """Ask a model for the object that the prompt's schema describes; its tokens are not streamed."""
-    both = partial(structured_call, llm, prompt, values), partial(astructured_call, llm, prompt, values)
-    return _model_step(prompt, *both, stream=False, fallback=fallback)
+    return Step(
+        prompt.title,
+        lambda config: structured_call(llm, prompt, values, fallback=fallback, config=without_tokens(config)),
+        lambda config: astructured_call(
+            llm, prompt, values, fallback=fallback, config=without_tokens(config)
+        ),
+    )
 
 
 def write(
     llm: Runnable[Any, Any], prompt: PromptTemplate, values: Mapping[str, Any], *, stream: bool = True
 ) -> Step[Any]:
     """Ask a model for text; its tokens are streamed, unless `stream` is off."""
-    both = partial(text_call, llm, prompt, values), partial(atext_call, llm, prompt, values)
-    return _model_step(prompt, *both, stream=stream)
 
+    def settings(config: RunnableConfig) -> RunnableConfig:
+        return config if stream else without_tokens(config)
 
-def _model_step(
-    prompt: PromptTemplate,
-    sync: Callable[..., Any],
-    native: Callable[..., Any],
-    *,
-    stream: bool,
-    **options: Any,
-) -> Step[Any]:
-    """Call a model, its tokens streamed or not."""
-    config_of = (lambda config: config) if stream else without_tokens
     return Step(
         prompt.title,
-        lambda config: sync(config=config_of(config), **options),
-        lambda config: native(config=config_of(config), **options),
+        lambda config: text_call(llm, prompt, values, config=settings(config)),
+        lambda config: atext_call(llm, prompt, values, config=settings(config)),
     )
 
 

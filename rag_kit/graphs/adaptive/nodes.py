@@ -163,8 +163,10 @@ class AdaptiveNodes(RagNodes):
         """Note what the passages say to the sub-question; the note is for the next steps, not for the user."""
         question, documents = state["sub_question"], state["hop_documents"][-1]
         written = await self.answer_from(question, documents, state, context, stream=False)
-        text = await self.check_part(renumber(written["answer"], {}))
-        return {"hops": [*state["hops"], Hop(question=question, answer=" ".join(text.split())[:MAX_NOTED])]}
+        answer = renumber(written["answer"], {})
+        verdict = "" if is_declined(answer) else await self.guards.check_answer(answer)
+        text = "" if isinstance(verdict, Refusal) else " ".join(verdict.split())[:MAX_NOTED]
+        return {"hops": [*state["hops"], Hop(question=question, answer=text)]}
 
     async def conclude(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
         """Answer from the passages of all steps; what was noted on the way is no source."""

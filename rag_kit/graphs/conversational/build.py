@@ -9,14 +9,13 @@ from langchain_core.retrievers import BaseRetriever
 from langgraph.graph import END, START
 from langgraph.graph.state import CompiledStateGraph
 
-from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.conversational.nodes import ConversationalNodes, note_left_out
 from rag_kit.graphs.conversational.state import ConversationalContext, ConversationalState
 from rag_kit.graphs.state import QuestionInput
 from rag_kit.graphs.wiring import READY, GraphOptions, RagGraph
+from rag_kit.retrieval.base import check_count
 
 ConversationalRag = CompiledStateGraph[ConversationalState, Any, QuestionInput, Any]
-MAX_FACTS = 1_000
 
 
 def build_conversational_rag(
@@ -41,14 +40,14 @@ def build_conversational_rag(
         retriever: Any LangChain retriever.
         llm: Any LangChain chat model; the answer's tokens are streamed where it streams.
         remember: Whether facts about users may be kept at all.
-        max_facts: How many are kept of one user, the newest; 1 to 1000.
+        max_facts: How many are kept of one user, the newest.
         **options: Those of all graphs: prompts, guards, output, checkpointer and others; see `GraphOptions`.
 
     Returns:
         A compiled graph. Per-run settings are `ConversationalContext`.
 
     Raises:
-        InvalidInputError: A part is of the wrong kind, ``max_facts`` out of range, or a prompt file wrong.
+        InvalidInputError: A part is of the wrong kind, ``max_facts`` below 1, or a prompt file wrong.
 
     Example:
         >>> from langgraph.checkpoint.memory import InMemorySaver
@@ -63,9 +62,8 @@ def build_conversational_rag(
         >>> result["search_query"], result["answer"]
         ('When did Jane Austen die?', 'Jane Austen died in 1817.[1]')
     """
-    if isinstance(max_facts, bool) or not isinstance(max_facts, int) or not 1 <= max_facts <= MAX_FACTS:
-        raise InvalidInputError(f"max_facts is {max_facts!r}; give a whole number from 1 to {MAX_FACTS}.")
-    nodes = ConversationalNodes(retriever, llm, options, max_facts=max_facts if remember else 0)
+    max_facts = check_count("max_facts", max_facts) if remember else 0
+    nodes = ConversationalNodes(retriever, llm, options, max_facts=max_facts)
     graph = RagGraph(ConversationalState, ConversationalContext, "conversational_rag", options)
     known = {"summarise": "over a cap", "condense": "history or facts", "retrieve": "first question"}
     graph.add_edge(START, "begin")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,11 +9,11 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
 from rag_kit.concurrency.steps import Step
-from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.evaluators.base import UNGRADED, Evaluator, Grading, Thresholds
 from rag_kit.graphs.running import compute, values_side_by_side
 from rag_kit.models.clients import aembed_documents, aembed_query, embed_documents, embed_query
 from rag_kit.models.embedding import embedding_name
+from rag_kit.retrieval.vectors import check_embeddings, checked_vectors, unit
 from rag_kit.text import detect_language
 from rag_kit.text.evidence.sentences import passage_text
 from rag_kit.text.evidence.usefulness import Usefulness, usefulness
@@ -54,12 +53,7 @@ class LexicalEvaluator(Evaluator):
     selective = False
 
     def __init__(self, *, embeddings: Any = None, thresholds: Thresholds | None = None) -> None:
-        if embeddings is not None and not isinstance(embeddings, Embeddings):
-            raise InvalidInputError(
-                f"embeddings is a {type(embeddings).__name__}; give a LangChain Embeddings, such as "
-                "rag_kit.models.embedding_model('minilm'), or None."
-            )
-        self.embeddings: Embeddings | None = embeddings
+        self.embeddings: Embeddings | None = None if embeddings is None else check_embeddings(embeddings)
         if embeddings is not None:
             self.name = "lexical+vectors"
         if thresholds is not None:
@@ -87,14 +81,8 @@ class LexicalEvaluator(Evaluator):
         query = Step("query", lambda _: embed_query(model, question), lambda _: aembed_query(model, question))
         rest = Step("rest", lambda _: embed_documents(model, texts), lambda _: aembed_documents(model, texts))
         vector, others = await values_side_by_side([query, rest])
-        values = [
-            sum(a * b for a, b in zip(vector, other, strict=True))
-            / (math.hypot(*vector) * math.hypot(*other) or 1.0)
-            for other in others
-        ]
-        if not all(map(math.isfinite, values)):
-            raise ValueError("a vector holds no finite numbers")
-        return values
+        vectors = unit(checked_vectors([vector, *others], len(texts) + 1, model))
+        return [float(cosine) for cosine in vectors[1:] @ vectors[0]]
 
 
 def _reason(grade: Usefulness) -> str:

@@ -93,7 +93,6 @@ class SelfRagState(RagState, total=False):
     segment: int
     beams: list[Beam]
     candidates: list[Candidate]
-    streamed: int
     capped: bool
     # reflect
     round: int
