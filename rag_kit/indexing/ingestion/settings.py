@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rag_kit.indexing.splitting.named import Tokenizer
 
 #: Goes up when readers or splitter give other chunks than before; then files are read again.
-READING = 5
+READING = 6
 _DEFAULTS: dict[str, Any] = {
     "chunk_size": 1000,
     "chunk_overlap": 100,
