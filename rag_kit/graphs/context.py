@@ -81,24 +81,26 @@ class RagContext(BaseModel):
             raise as_invalid_input(type(self), error) from None
 
     @classmethod
-    def from_parent(cls, given: Any) -> Self:
+    def from_parent(cls, parent: Any) -> Self:
         """Settings from another graph's context: a dict, a dataclass or any other object.
 
         What this graph has no setting for, and None, is left out. A value that is not allowed for the setting of its
         name is an error, since a filter or a cap that is left out would be worse.
         """
         names = cls.model_fields
-        own = given if isinstance(given, Mapping) else {name: getattr(given, name, None) for name in names}
+        values = (
+            parent if isinstance(parent, Mapping) else {name: getattr(parent, name, None) for name in names}
+        )
         known = {
             name: value
-            for name, value in own.items()
+            for name, value in values.items()
             if name in names and value is not None and not callable(value)
         }
         try:
             return cls(**known)
         except InvalidInputError as error:
             raise InvalidInputError(
-                f"{error} These are values of the parent graph's context ({type(given).__name__}); rename them there, "
+                f"{error} These are values of the parent graph's context ({type(parent).__name__}); rename them there, "
                 "or call this graph in a node, with a context of its own: graph.invoke(..., config, context={})."
             ) from None
 

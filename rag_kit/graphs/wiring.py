@@ -128,9 +128,9 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
             InvalidInputError: There is no node of that name.
         """
         order = list(self.nodes)
-        old = self.nodes.pop(self._known(name))
+        old = self.nodes.pop(self._existing_node(name))
         self.add_node(name, action, **{"defer": old.defer, **options})
-        self.nodes = {each: self.nodes[each] for each in order}
+        self.nodes = {node: self.nodes[node] for node in order}
 
     def insert_node(self, name: str, action: Any, *, after: str, **options: Any) -> None:
         """Put a node of yours between a node and what follows it.
@@ -144,8 +144,8 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         Raises:
             InvalidInputError: There is no such node, or it chooses the way by ``Command``; or the new name is taken.
         """
-        free = [each for each, spec in self.nodes.items() if not spec.ends]
-        if name in self.nodes or self._known(after) not in free:
+        free = [node for node, spec in self.nodes.items() if not spec.ends]
+        if name in self.nodes or self._existing_node(after) not in free:
             raise InvalidInputError(
                 f"{name!r} cannot stand after {after!r}: give a name that is not taken, and a node that does not say "
                 f"itself what follows: {', '.join(free)}. Or replace one: replace_node()."
@@ -167,7 +167,7 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
             InvalidInputError: There is no node of that name.
         """
         for name in names:
-            del self.nodes[self._known(name)]
+            del self.nodes[self._existing_node(name)]
             self.branches.pop(name, None)
             self.edges = {edge for edge in self.edges if name not in edge}
 
@@ -180,15 +180,15 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
             InvalidInputError: A node leads nowhere: one of yours, or one whose successor was removed.
         """
         starts = {start for start, _ in self.edges}.union(*(several for several, _ in self.waiting_edges))
-        for each, spec in self.nodes.items():
-            if not (spec.ends or each in self.branches or each in starts):
+        for node, spec in self.nodes.items():
+            if not (spec.ends or node in self.branches or node in starts):
                 raise InvalidInputError(
-                    f"the node {each!r} leads nowhere: add_edge({each!r}, ...), or annotate what it returns, e.g. "
+                    f"the node {node!r} leads nowhere: add_edge({node!r}, ...), or annotate what it returns, e.g. "
                     '-> Command[Literal["generate"]].'
                 )
         built = self.nodes if self._kit_nodes is None else self._kit_nodes
-        for own in [each for each, spec in self.nodes.items() if spec is not built.get(each)]:
-            self._apply_caps(own)
+        for added in [node for node, spec in self.nodes.items() if spec is not built.get(node)]:
+            self._apply_caps(added)
         compiled = super().compile(checkpointer, name=name or self._name, **options)
         return compiled if self._steps is None else compiled.with_config(recursion_limit=self._steps)
 
@@ -196,7 +196,8 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         """Compile with the checkpointer and the store that the builder was given."""
         return self.compile(self._options.get("checkpointer"), store=self._options.get("store"))
 
-    def _known(self, name: str) -> str:
+    def _existing_node(self, name: str) -> str:
+        """The name of a node, if there is one."""
         if name not in self.nodes:
             meant = did_you_mean(name, self.nodes)
             raise InvalidInputError(f"{name!r} is no node{meant}. Nodes: {', '.join(self.nodes)}.")
@@ -210,18 +211,18 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         seen = spec.input_schema
         if is_typeddict(seen):
             # also where it names only some keys, it sees what the run has used
-            seen = _merged(seen, _Used)
+            seen = _merge_schemas(seen, _Used)
             self._add_schema(seen)
             if self._options.get("output") == "full":  # the whole state: keys of the user's own too
-                self.output_schema = _merged(self.output_schema, seen)
+                self.output_schema = _merge_schemas(self.output_schema, seen)
                 self._add_schema(self.output_schema)
         runnable = spec.runnable
 
         async def body(state: Any, context: RagContext) -> Update:
-            given: Update = await call_within_deadline(
+            update: Update = await call_within_deadline(
                 name, partial(runnable.invoke, state), partial(runnable.ainvoke, state)
             )
-            return given
+            return update
 
         self.nodes[name] = replace(spec, runnable=Node(body, self._settings), input_schema=seen)
 
@@ -230,10 +231,11 @@ class _Used(TypedDict, total=False):
     usage: Annotated[Usage, add_usage]
 
 
-def _merged(*schemas: type[Any]) -> Any:
+def _merge_schemas(*schemas: type[Any]) -> Any:
+    """One schema of a state with the keys of all."""
     make: Any = TypedDict
     hints = [get_type_hints(schema, include_extras=True) for schema in schemas]
-    return make("NodeState", {key: kind for each in hints for key, kind in each.items()})
+    return make("NodeState", {key: kind for fields in hints for key, kind in fields.items()})
 
 
 def uncompiled(graph: CompiledStateGraph[StateT, Any, Any, Any]) -> RagGraph[StateT]:
