@@ -569,7 +569,7 @@ def test_an_index_with_absolute_sources_is_brought_up_to_date(
     with sqlite3.connect(folder / "store.sqlite3") as connection:  # as it was written before
         connection.execute("UPDATE chunks SET metadata = json_set(metadata, '$.source', source)")
         connection.execute(
-            """UPDATE sources SET settings = replace(settings, '"reading": 5', '"reading": 1')"""
+            """UPDATE sources SET settings = replace(settings, '"reading": 6', '"reading": 1')"""
         )
     connection.close()
     assert all(source.startswith(str(docs)) for source in sources_of(folder))
