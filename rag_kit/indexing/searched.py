@@ -39,7 +39,7 @@ def searched_text(text: str, metadata: Mapping[str, Any]) -> str:
         >>> searched_text("## Oil\\n\\nEvery ten hours.", {"heading": "Oil"})
         '## Oil\\n\\nEvery ten hours.'
     """
-    return _with_names(text, metadata, max(_NAMES, len(text) // _SHARE))
+    return _put_below_names(text, metadata, max(_NAMES, len(text) // _SHARE))
 
 
 def embedded_text(text: str, metadata: Mapping[str, Any]) -> str:
@@ -54,7 +54,7 @@ def embedded_text(text: str, metadata: Mapping[str, Any]) -> str:
         >>> embedded_text("Every ten hours.", {"title": "Orion handbook"})
         'Every ten hours.'
     """
-    return _with_names(text, metadata, min(len(text) // 2, max(_NAMES, len(text) // _SHARE)))
+    return _put_below_names(text, metadata, min(len(text) // 2, max(_NAMES, len(text) // _SHARE)))
 
 
 def embedded_row(text: str, metadata: str) -> str:
@@ -78,16 +78,18 @@ def passages(where: Filter | None) -> Filter:
         {'representation': 'summary'}
     """
     where = where or {}
-    return {"$and": [where, _NO_TREE]} if _asks(where) else {**where, REPRESENTATION: {"$exists": False}}
+    return (
+        {"$and": [where, _NO_TREE]} if _names_field(where) else {**where, REPRESENTATION: {"$exists": False}}
+    )
 
 
-def _asks(where: Filter) -> bool:
+def _names_field(where: Filter) -> bool:
     """Whether a filter names the field."""
     parts = [*where.get("$and", ()), *where.get("$or", ()), where.get("$not", {})]
-    return REPRESENTATION in where or any(_asks(part) for part in parts if part)
+    return REPRESENTATION in where or any(_names_field(part) for part in parts if part)
 
 
-def _with_names(text: str, metadata: Mapping[str, Any], room: int) -> str:
+def _put_below_names(text: str, metadata: Mapping[str, Any], room: int) -> str:
     """A text below its title and headings, as many of these as fit into `room` characters."""
     title, heading = metadata.get("title"), metadata.get("heading")
     names = [title] if isinstance(title, str) else []
@@ -95,14 +97,14 @@ def _with_names(text: str, metadata: Mapping[str, Any], room: int) -> str:
     lower, before = text.casefold(), ""
     for name in dict.fromkeys(names):
         longer = f"{before} > {name}" if before else name
-        if len(longer) <= room and name.strip() and not _holds(lower, name):
+        if len(longer) <= room and name.strip() and not _contains_name(lower, name):
             before = longer
     situation = "" if REPRESENTATION in metadata else metadata.get(SITUATION)
     lines = (before, situation if isinstance(situation, str) else "")
     return "\n".join([*filter(None, lines), text])
 
 
-def _holds(lower: str, name: str) -> bool:
+def _contains_name(lower: str, name: str) -> bool:
     """Whether a name stands in a text in lower case, and not only as a part of a longer word."""
     pattern = rf"(?<![a-z0-9]){re.escape(name.casefold())}(?![a-z0-9])"
     return re.search(pattern, lower) is not None

@@ -15,12 +15,11 @@ from langchain_core.vectorstores import VectorStore
 from rag_kit._redact import error_text
 from rag_kit.errors import DocumentIndexError, InvalidInputError
 from rag_kit.indexing.document_index.state import Connection, State, in_groups
-from rag_kit.indexing.document_index.vector_file import stored_blocks
+from rag_kit.indexing.document_index.vectors import stored_blocks
 from rag_kit.indexing.store_filters import made_by
 
 if TYPE_CHECKING:
-    from rag_kit.indexing.document_index.vector_file import Numbers
-    from rag_kit.indexing.document_index.vectors import Vectors
+    from rag_kit.indexing.document_index.vectors import Numbers, Vectors
 
 MakeStore = Callable[[Embeddings], VectorStore]
 
@@ -65,7 +64,7 @@ class ConnectedStore:
         self._store: VectorStore | None = None
 
     @contextlib.contextmanager
-    def _used(self) -> Iterator[VectorStore]:
+    def _open_store(self) -> Iterator[VectorStore]:
         """The store, for one thread at a time; the stores share no class of errors."""
         with self._lock:
             try:
@@ -86,18 +85,18 @@ class ConnectedStore:
     @property
     def name(self) -> str:
         """The name of its class; connects."""
-        with self._used() as store:
+        with self._open_store() as store:
             return type(store).__name__
 
     @property
     def replaces(self) -> bool:
         """Whether adding a row replaces the one of its id; of 680 rows that were deleted before, Chroma lost 20."""
-        with self._used() as store:
+        with self._open_store() as store:
             return any(made_by(store, package) for package in _REPLACING)
 
     def nearest(self, state: State, vector: Vectors, k: int) -> Numbers:
         """Numbers of the rows nearest to a vector, -1 for what is not of this index."""
-        with self._used() as store:
+        with self._open_store() as store:
             hits = store.similarity_search_by_vector(vector.tolist(), k=k)
         keys = (str(document.metadata.get(_ROW)).replace("-", "") for document in hits)
         return np.array(
@@ -106,7 +105,7 @@ class ConnectedStore:
 
     def delete(self, state: State, numbers: Numbers) -> None:
         """Delete rows, whether they are there or not."""
-        with self._used() as store:
+        with self._open_store() as store:
             for group in in_groups(numbers.tolist()):
                 store.delete([_id(state, n) for n in group])
 
@@ -115,7 +114,7 @@ class ConnectedStore:
         for group, vectors in stored_blocks(connection, numbers, state.dimension or 0):
             ids = [_id(state, n) for n in group.tolist()]
             if ids:
-                with self._used() as store:
+                with self._open_store() as store:
                     self._known.vectors = dict(zip(ids, vectors.tolist(), strict=True))
                     try:
                         store.add_texts(ids, [{_ROW: key} for key in ids], ids=ids)

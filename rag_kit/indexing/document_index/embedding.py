@@ -78,7 +78,7 @@ def embed_ahead(
         ModelOutputError: It gave vectors of the wrong number, length, or not finite.
     """
 
-    def embedded(piece: tuple[list[tuple[bytes, str]], bool]) -> tuple[list[bytes], Vectors, bool]:
+    def embed_piece(piece: tuple[list[tuple[bytes, str]], bool]) -> tuple[list[bytes], Vectors, bool]:
         texts, last = piece
         if not texts:
             return [], np.empty((0, dimension or 1), np.float32), last
@@ -87,7 +87,7 @@ def embed_ahead(
 
     width = requests_of(embeddings, max_concurrency)
     vectors: dict[bytes, bytes] = {}
-    with closing(map_ahead(embedded, _pieces(groups), max_concurrency=width)) as made:
+    with closing(map_ahead(embed_piece, _pieces(groups), max_concurrency=width)) as made:
         for keys, array, last in made:
             if keys:
                 dimension = check_vectors(array, len(keys), dimension).shape[1]

@@ -58,13 +58,13 @@ class FileLeg(ABC):
             (generation, path) for generation, path in self.files(state) if generation <= state.generation
         ]
 
-    def _saved(self, state: State) -> int:
+    def _saved_generation(self, state: State) -> int:
         """The generation of the newest file from which the store can be followed; -1 without one."""
         return next((generation for generation, _ in self.readable(state) if generation >= state.floor), -1)
 
-    def _follows(self, connection: Connection, state: State) -> bool:
+    def _is_recent(self, connection: Connection, state: State) -> bool:
         """Whether there is a file, from which a reader follows the store with little work."""
-        if (saved := self._saved(state)) < 0:
+        if (saved := self._saved_generation(state)) < 0:
             return False
         changes, total = (
             count_since(connection, *each) for each in ((self.tables, saved), (self.tables[:1], -1))
@@ -74,9 +74,9 @@ class FileLeg(ABC):
     def apply(self, connection: Connection, state: State) -> int:
         """Write the file of the present generation, or leave it where few rows have changed; see ``Leg``."""
         with self._lock:
-            if not self._follows(connection, state):
+            if not self._is_recent(connection, state):
                 self._save(connection, state, self._file(state, state.generation))
-            saved = self._saved(state)
+            saved = self._saved_generation(state)
         kind = self._prefix(state).partition("-")[0]
         remove_parts(self._folder.glob(f"{kind}-*"), [self._file(state, saved).name])
         return saved
@@ -91,7 +91,7 @@ class FileLeg(ABC):
 
     def check_saved(self, connection: Connection, state: State, report: IndexReport) -> None:
         """Report a file that is behind the store, or lost."""
-        if not self._follows(connection, state):
+        if not self._is_recent(connection, state):
             # any file of the leg counts: a writer may just have put a newer one in the place of this state's
             kind = self._prefix(state).partition("-")[0]
             there = any(self._folder.glob(f"{kind}-{state.uid[:8]}-*.index"))

@@ -98,10 +98,10 @@ class DocumentIndex(WritableIndex):
         name = None if embeddings is None else name_of(embeddings)
         location = location_of(folder)
         if isinstance(location, Path):
-            connected = _connected(vector_store, embeddings)
+            connected = _connected_store(vector_store, embeddings)
             store: Store = FolderStore.create(location, name, settings or {}, wait, connected)
         else:
-            store = _postgres(vector_store).create(location, name, settings or {})
+            store = _postgres_store(vector_store).create(location, name, settings or {})
         return cls(store, embeddings, True, vector_store)
 
     @classmethod
@@ -139,12 +139,12 @@ class DocumentIndex(WritableIndex):
         name = None if embeddings is None else name_of(embeddings)
         location, writable = location_of(folder), mode == "w"
         if isinstance(location, Path):
-            connected = _connected(vector_store, embeddings)
+            connected = _connected_store(vector_store, embeddings)
             store: Store = FolderStore.open(
                 location, name, connected, writable=writable, wait=wait, check=check
             )
         else:
-            store = _postgres(vector_store).open(location, name, writable=writable, check=check)
+            store = _postgres_store(vector_store).open(location, name, writable=writable, check=check)
         return cls(store, embeddings, check, vector_store)
 
     @staticmethod
@@ -261,11 +261,11 @@ def _open_copy(folder: str, embeddings: Embeddings | None, store: MakeStore | No
     return DocumentIndex.open(folder, embeddings=embeddings, vector_store=store)
 
 
-def _connected(make: MakeStore | None, embeddings: Embeddings | None) -> ConnectedStore | None:
+def _connected_store(make: MakeStore | None, embeddings: Embeddings | None) -> ConnectedStore | None:
     return None if make is None else ConnectedStore(make, embeddings)
 
 
-def _postgres(make: MakeStore | None) -> type[PostgresStore]:
+def _postgres_store(make: MakeStore | None) -> type[PostgresStore]:
     from rag_kit.indexing.postgres.store import PostgresStore
 
     if make is not None:

@@ -20,9 +20,8 @@ from rag_kit.indexing.document_index.file_leg import FileLeg
 from rag_kit.indexing.document_index.folder import remove_parts
 from rag_kit.indexing.document_index.keyword import KeywordLeg, Mask
 from rag_kit.indexing.document_index.state import Connection, IndexReport, State
-from rag_kit.indexing.document_index.vector_file import Numbers, stored_blocks
 from rag_kit.indexing.document_index.vector_leg import best_by_id, numbers_of
-from rag_kit.indexing.document_index.vectors import Vectors, near_best
+from rag_kit.indexing.document_index.vectors import Numbers, Vectors, near_best, stored_blocks
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +63,7 @@ class StoreLeg(FileLeg):
                 "search works without: index_retriever(index, 'bm25'), --pipeline bm25."
             )
         mask = None if where is None else self._keyword.mask(connection, state, where)
-        file, since = self._filled(connection, state, store)
+        file, since = self._usable_file(connection, state, store)
         changed = _changed_numbers(connection, since)
         numbers, scores = _score_candidates(connection, state, query, changed, mask)
         if file is not None:
@@ -81,9 +80,11 @@ class StoreLeg(FileLeg):
                 )
         return best_by_id(connection, *near_best(numbers, scores, k), k)
 
-    def _filled(self, connection: Connection, state: State, store: ConnectedStore) -> tuple[Path | None, int]:
+    def _usable_file(
+        self, connection: Connection, state: State, store: ConnectedStore
+    ) -> tuple[Path | None, int]:
         """The file of the generation as of which the store can be asked; ``None`` and -1 where it cannot."""
-        if (since := self._saved(state)) < 0:
+        if (since := self._saved_generation(state)) < 0:
             return None, -1
         file = self._file(state, since)
         if self._trusted != file:
@@ -95,15 +96,15 @@ class StoreLeg(FileLeg):
         if state.embedding is None:
             return state.generation
         if self._store is None:
-            return self._saved(state)
-        if self._filled(connection, state, self._store)[0] is None:
+            return self._saved_generation(state)
+        if self._usable_file(connection, state, self._store)[0] is None:
             self._remove_files(state)
         return super().apply(connection, state)
 
     def _save(self, connection: Connection, state: State, path: Path) -> None:
         """Bring the store to the present generation, from that of the newest file, or from nothing."""
         assert self._store is not None
-        since = self._saved(state)
+        since = self._saved_generation(state)
         changed = _changed_numbers(connection, since)
         doomed = np.sort(numbers_of(connection, "SELECT n FROM removed WHERE generation > ?", since))
         self._remove_files(state)
@@ -140,7 +141,7 @@ class StoreLeg(FileLeg):
     def _look_up(
         self, connection: Connection, state: State, store: ConnectedStore, report: IndexReport
     ) -> None:
-        if (since := self._saved(state)) < 0:
+        if (since := self._saved_generation(state)) < 0:
             return
         alive, dimension = _changed_numbers(connection, -1), state.dimension or 0
         numbers = np.setdiff1d(alive, _changed_numbers(connection, since))

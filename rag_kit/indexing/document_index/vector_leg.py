@@ -12,19 +12,24 @@ from numpy.typing import NDArray
 
 from rag_kit.documents import Filter
 from rag_kit.errors import IndexFormatError
-from rag_kit.indexing.document_index import vector_file
 from rag_kit.indexing.document_index.file_leg import FileLeg
 from rag_kit.indexing.document_index.folder import repair_advice
 from rag_kit.indexing.document_index.keyword import KeywordLeg, Mask
 from rag_kit.indexing.document_index.state import Connection, IndexReport, State, in_groups, marks
-from rag_kit.indexing.document_index.vector_file import Numbers, Segment, in_memory, open_file, stored_blocks
 from rag_kit.indexing.document_index.vectors import (
+    Numbers,
+    Segment,
     Vectors,
+    all_blocks,
     best,
     candidates,
+    in_memory,
     near_best,
+    open_file,
     pack_signs,
     score_rows,
+    stored_blocks,
+    write_file,
 )
 
 logger = logging.getLogger(__name__)
@@ -127,7 +132,7 @@ class VectorLeg(FileLeg):
 
     def _save(self, connection: Connection, state: State, path: Path) -> None:
         dimension = state.dimension or 0
-        vector_file.write(path, vector_file.all_blocks(connection, dimension), dimension)
+        write_file(path, all_blocks(connection, dimension), dimension)
         self._view = View(state.generation, open_file(path), None, in_memory([], dimension))
         self._model = state.embedding
 
@@ -199,7 +204,7 @@ def _of_segment(
 def _view_of_store(connection: Connection, state: State) -> View:
     """All vectors of the store, in memory."""
     dimension = state.dimension or 0
-    rest = in_memory(vector_file.all_blocks(connection, dimension), dimension)
+    rest = in_memory(all_blocks(connection, dimension), dimension)
     return View(state.generation, None, None, rest)
 
 

@@ -1,16 +1,33 @@
-"""Arrays of vectors: unit length, ties, bytes of the store; the nearest by exact scores, or by sign bits first."""
+"""Arrays of vectors: unit length, ties, the nearest by exact scores or by sign bits first; the vector leg's file.
+
+Layout: a head of 64 bytes with a digest of the rest, then [rows: float32, n x d][numbers: int64, n][centre: float32, d]
+[signs: uint64, words x n], each part at a multiple of 64 bytes, little-endian.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import mmap
+import os
+import struct
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
 import numpy as np
 from numpy.typing import NDArray
+
+from rag_kit.documents.atomic_file import replace_file
+from rag_kit.errors import IndexFormatError
+from rag_kit.indexing.document_index.state import Connection, in_groups, marks
 
 Vectors = NDArray[np.float32]
 
 #: Similarities closer than this are ties, which the id decides: sums differ in their last bits with the
 #: number of rows that are multiplied at once.
 TIE = 1e-6
-_BLOCK = 16_384  # rows whose bits are counted at a time: they stay in the processor's cache
+_ROWS = 16_384  # rows whose bits are counted at a time: they stay in the processor's cache
 _NOWHERE = np.iinfo(np.uint16).max
 
 
@@ -68,12 +85,12 @@ def candidates(
     """Positions of ``min_count`` rows or more whose bits are nearest to the query's; rows alike come together."""
     words, count = signs.shape
     differences = np.zeros(count, np.uint16)  # in how many bits each row differs
-    differing, bits = np.empty(_BLOCK, np.uint64), np.empty(_BLOCK, np.uint8)
-    for start in range(0, count, _BLOCK):
-        part = differences[start : start + _BLOCK]
+    differing, bits = np.empty(_ROWS, np.uint64), np.empty(_ROWS, np.uint8)
+    for start in range(0, count, _ROWS):
+        part = differences[start : start + _ROWS]
         for word in range(words):
-            one = np.bitwise_xor(signs[word, start : start + _BLOCK], query[word], out=differing[: len(part)])
-            np.add(part, np.bitwise_count(one, out=bits[: len(part)]), out=part)
+            xor = np.bitwise_xor(signs[word, start : start + _ROWS], query[word], out=differing[: len(part)])
+            np.add(part, np.bitwise_count(xor, out=bits[: len(part)]), out=part)
     if allowed is not None:
         np.putmask(differences, ~allowed, _NOWHERE)
     limit = np.partition(differences, min_count - 1)[min_count - 1]
@@ -88,3 +105,151 @@ def score_rows(
         return np.arange(len(rows)), rows @ query
     places = np.flatnonzero(allowed)
     return places, rows[places] @ query
+
+
+Numbers = NDArray[np.int64]
+Blocks = Iterable[tuple[Numbers, Vectors]]
+
+_HEAD = struct.Struct("<8sQQ8x32s")  # magic, rows, numbers of a vector, SHA-256
+_MAGIC = b"RAGKVEC3"
+_ALIGN = 64
+_READ_ROWS = 4096  # rows that are read and written together
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Vectors by row number of the store, in memory or in a file.
+
+    Attributes:
+        numbers: Row numbers, rising, shape (n,).
+        rows: Unit vectors, shape (n, d).
+        centre: Their mean, shape (d,); only for a file.
+        signs: On which side of the centre each row lies, a bit a dimension, shape (words, n); only for a file.
+        digest: SHA-256 of all that; only for a file.
+    """
+
+    numbers: Numbers
+    rows: Vectors
+    centre: Vectors | None = None
+    signs: NDArray[np.uint64] | None = None
+    digest: bytes = b""
+
+    def places(self, numbers: Numbers) -> NDArray[np.int64]:
+        """Positions of those row numbers that are in it."""
+        return np.flatnonzero(np.isin(self.numbers, numbers))
+
+    def is_sound(self) -> bool:
+        """Whether the file holds what was written; reads all of it."""
+        assert self.centre is not None and self.signs is not None
+        return _digest(self.rows, self.numbers, self.centre, self.signs) == self.digest
+
+
+def stored_blocks(
+    connection: Connection, numbers: Numbers, dimension: int
+) -> Iterator[tuple[Numbers, Vectors]]:
+    """Unit vectors of some rows out of the store, in the order of their numbers; damaged ones are left out."""
+    for group in in_groups(numbers.tolist()):
+        query = f"SELECT n, vector FROM vectors WHERE n IN ({marks(group)}) AND length(vector) = ? ORDER BY n"
+        yield _sound(connection.execute(query, (*group, 4 * dimension)).fetchall(), dimension)
+
+
+def all_blocks(connection: Connection, dimension: int) -> Iterator[tuple[Numbers, Vectors]]:
+    """As `stored_blocks`, of all rows."""
+    cursor = connection.execute(
+        "SELECT n, vector FROM vectors WHERE length(vector) = ? ORDER BY n", (4 * dimension,)
+    )
+    while block := cursor.fetchmany(_READ_ROWS):
+        yield _sound(block, dimension)
+
+
+def _sound(stored: list[tuple[int, bytes]], dimension: int) -> tuple[Numbers, Vectors]:
+    rows = np.frombuffer(b"".join(blob for _, blob in stored), "<f4").reshape(len(stored), dimension)
+    rows = rows.astype(np.float32, copy=False)
+    sound = np.isfinite(rows).all(axis=1)
+    return np.array([n for n, _ in stored], np.int64)[sound], unit(rows[sound])
+
+
+def in_memory(blocks: Blocks, dimension: int) -> Segment:
+    """A segment of blocks of rows, whose numbers are all different."""
+    parts = [(np.empty(0, np.int64), np.empty((0, dimension), np.float32))]
+    parts += [block for block in blocks if len(block[0])]  # that of an empty index has no dimension yet
+    numbers = np.concatenate([numbers for numbers, _ in parts])
+    order = np.argsort(numbers)
+    return Segment(numbers[order], np.concatenate([rows for _, rows in parts])[order])
+
+
+def write_file(path: Path, blocks: Blocks, dimension: int) -> None:
+    """Write blocks of rows, in the order of their numbers, safe on disk."""
+
+    def fill(file: IO[bytes]) -> None:
+        """Write the rows, then what is known only behind the last: numbers, centre, signs, and the head."""
+        groups: list[Numbers] = [np.empty(0, np.int64)]
+        total, digest = np.zeros(dimension), hashlib.sha256()
+        file.seek(_HEAD.size)
+        for group, rows in blocks:
+            data = rows.astype("<f4", copy=False).tobytes()
+            file.write(data)
+            digest.update(data)
+            total += rows.sum(axis=0, dtype=np.float64)
+            groups.append(group)
+        numbers = np.concatenate(groups).astype("<i8")
+        count = len(numbers)
+        centre = (total / max(1, count)).astype("<f4")
+        signs = np.empty((words_of(dimension), count), "<u8")
+        file.seek(_HEAD.size)
+        for start in range(0, count, _READ_ROWS):
+            block = file.read(min(_READ_ROWS, count - start) * dimension * 4)
+            rows = np.frombuffer(block, "<f4").reshape(-1, dimension)
+            signs[:, start : start + len(rows)] = pack_signs(rows, centre)
+        places, size = _layout(count, dimension)
+        for place, part in zip(places[1:], (numbers, centre, signs), strict=True):
+            file.seek(place)
+            file.write(part.tobytes())
+            digest.update(part.tobytes())
+        file.truncate(size)
+        file.seek(0)
+        file.write(_HEAD.pack(_MAGIC, count, dimension, digest.digest()))
+
+    replace_file(path, fill, mode=0o600)
+
+
+def open_file(path: Path) -> Segment:
+    """The segment in a file, of which only the row numbers are read yet.
+
+    Raises:
+        FileNotFoundError: It is not there.
+        IndexFormatError: It is of another format, not of its size, or its row numbers do not rise.
+    """
+    with path.open("rb") as file:
+        magic, count, dimension, digest = _HEAD.unpack(file.read(_HEAD.size).ljust(_HEAD.size, b"\0"))
+        length = os.fstat(file.fileno()).st_size
+        if magic != _MAGIC or max(count, dimension) > length:
+            raise IndexFormatError(f"{path} is no file of vectors, or its beginning is damaged.")
+        places, size = _layout(count, dimension)
+        if length != size:
+            raise IndexFormatError(f"{path} is cut short or damaged: {length} bytes, {size} expected.")
+        content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    rows = np.frombuffer(content, "<f4", count * dimension, places[0]).reshape(count, dimension)
+    numbers = np.frombuffer(content, "<i8", count, places[1])
+    if not (numbers[1:] > numbers[:-1]).all():
+        raise IndexFormatError(f"{path} is damaged: its row numbers do not rise.")
+    centre = np.frombuffer(content, "<f4", dimension, places[2])
+    words = words_of(dimension)
+    signs = np.frombuffer(content, "<u8", words * count, places[3]).reshape(words, count)
+    return Segment(numbers, rows, centre, signs, digest)
+
+
+def _digest(*parts: NDArray[Any]) -> bytes:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(np.ascontiguousarray(part).data)
+    return digest.digest()
+
+
+def _layout(count: int, dimension: int) -> tuple[list[int], int]:
+    """Where the parts of a file begin, and where it ends."""
+    places, end = [], _HEAD.size
+    for size in (count * dimension * 4, count * 8, dimension * 4, words_of(dimension) * count * 8):
+        places.append(-(-end // _ALIGN) * _ALIGN)
+        end = places[-1] + size
+    return places, end

@@ -159,7 +159,7 @@ class PostgresStore(Store):
         if there and there[0] and native.execute("SELECT 1 FROM meta WHERE tenant <> ''").fetchone():
             raise InvalidInputError(_PLAIN.format(self.location))
 
-    def _begun(self, statement: sql.Composed) -> psycopg.Connection[Any]:
+    def _begin(self, statement: sql.Composed) -> psycopg.Connection[Any]:
         """A connection of the pool in a new transaction; one that the server has dropped is replaced."""
         while True:
             try:
@@ -199,7 +199,7 @@ class PostgresStore(Store):
             if (outer := getattr(self._views, "open", None)) is not None:
                 yield outer
                 return
-            native = self._begun(self._read)
+            native = self._begin(self._read)
             self._views.open = PostgresConnection(native)
             try:
                 yield self._views.open
@@ -214,7 +214,7 @@ class PostgresStore(Store):
                 f"The index in {self.location} was opened for reading. Open it with "
                 "DocumentIndex.open(url, mode='w')."
             )
-        native = self._begun(self._write)
+        native = self._begin(self._write)
         try:
             yield (connection := PostgresConnection(native))
             self._follow(connection)
