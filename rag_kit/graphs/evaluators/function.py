@@ -37,9 +37,10 @@ class FunctionEvaluator(Evaluator):
     """Judge passages by a function or chain of your own, side by side.
 
     A function takes the question and all passages (its second parameter is named in the plural, or annotated as a
-    list) and returns a list, or it takes the question and one passage. A chain gets a dict with ``question`` and one
-    passage's text as ``passage``, ``document`` and ``context``. For a passage they give true or false, a number, a
-    ``Grading``, or a dict or object with ``relevant`` (or ``binary_score``), ``score``, or both, and ``reason``.
+    list) and returns a list, or it takes the question and one passage (a ``Document``, or its text where the parameter
+    is annotated ``str``). A chain gets a dict with ``question`` and one passage's text as ``passage``, ``document`` and
+    ``context``. For a passage they give true or false, a number, a ``Grading``, or a dict or object with ``relevant``
+    (or ``binary_score``), ``score``, or both, and ``reason``.
 
     Args:
         func: The function or chain; also an ``async`` one. A plain one runs on a thread under ``ainvoke``.
@@ -48,8 +49,8 @@ class FunctionEvaluator(Evaluator):
         thresholds: Where its confidence is enough; fit them with ``fit_thresholds``.
 
     Raises:
-        InvalidInputError: ``func`` is neither; and while grading: no passage could be graded, since the function
-            takes or returns something else.
+        InvalidInputError: ``func`` is neither, or takes something else; and while grading: what was returned can be
+            used for none of the passages.
 
     Example:
         >>> from rag_kit.concurrency.steps import run
@@ -75,14 +76,14 @@ class FunctionEvaluator(Evaluator):
         self.func: Any = func
         name: str = func.get_name() if isinstance(func, Runnable) else getattr(func, "__name__", "function")
         self.name = "function" if name == "<lambda>" else name
-        self.takes_all = not self.is_chain and _takes_all_passages(func)
+        self.takes = "text" if self.is_chain else _second_argument(self.func, self.name)
         self.scale: Scale = scale or ("share" if self.is_chain else "confidence")
         self.thresholds = thresholds or type(self).thresholds
 
     async def grade(self, question: str, passages: Sequence[Document], language: str) -> list[Grading]:
         """Judge passages; see ``Evaluator.grade``."""
         copies = [passage.model_copy(deep=True) for passage in passages]
-        if self.takes_all:
+        if self.takes == "passages":
             values = await attempt(user_function(self.name, self.func, question, copies), Exception)
             values = _one_for_each(values, len(copies))
         else:
@@ -91,18 +92,19 @@ class FunctionEvaluator(Evaluator):
         gradings = [self._grading_or_error(value) for value in values]
         faults = [error for error in gradings if isinstance(error, _FAULTS)]
         if faults and len(faults) == len(gradings):
-            asked, why = "a list of passages" if self.takes_all else "one passage", self.ungraded(faults[0])
+            what = f"a list of {len(passages)} passages" if self.takes == "passages" else "one passage"
+            why = self.ungraded(faults[0]).reason.removeprefix(UNGRADED)
             raise InvalidInputError(
-                f"{self.name} was asked about {asked}: {why.reason.removeprefix(UNGRADED)}; {_ALLOWED}. Whether a "
-                "function takes one passage is read from its second parameter's name or annotation."
+                f"{self.name} was asked about {what}: {why}; {_ALLOWED}. Whether a function takes one passage is read "
+                "from its second parameter's name or annotation."
             )
-        return [grading if isinstance(grading, Grading) else self.ungraded(grading) for grading in gradings]
+        return [one if isinstance(one, Grading) else self.ungraded(one) for one in gradings]
 
     def _call(self, question: str, passage: Document) -> Step[Any]:
         """Ask about one passage."""
-        if not self.is_chain:
-            return user_function(self.name, self.func, question, passage)
         text = passage.page_content
+        if not self.is_chain:
+            return user_function(self.name, self.func, question, text if self.takes == "text" else passage)
         values = {"question": question, "passage": text, "document": text, "context": text}
         return Step(
             self.name,
@@ -175,14 +177,27 @@ def _truth(value: Any) -> bool | None:
     return bool(value) if type(value).__name__ in ("bool", "bool_") else None  # numpy's are no bool
 
 
-def _takes_all_passages(func: Any) -> bool:
-    """Whether a function's second parameter is named in the plural or annotated as a list."""
+def _second_argument(func: Any, name: str) -> Literal["passages", "passage", "text"]:
+    """What a function takes beside the question."""
     try:
-        second = list(inspect.signature(func).parameters.values())[1]
-    except (TypeError, ValueError, IndexError):  # built in, or *arguments
-        return True
-    listed = any(word in str(second.annotation).lower() for word in ("list", "sequence", "iterable", "tuple"))
-    return listed or second.name.endswith("s")
+        signature = inspect.signature(func)
+    except (TypeError, ValueError):
+        return "passages"
+    try:
+        names = list(signature.bind("question", []).arguments)
+    except TypeError:
+        raise InvalidInputError(
+            f"{name}{signature} cannot be an evaluator; give a function of two arguments: the question, and one "
+            "passage or the list of them."
+        ) from None
+    if len(names) < 2:  # *arguments
+        return "passages"
+    annotation = signature.parameters[names[1]].annotation
+    kind = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
+    if kind in ("Document", "str"):
+        return "text" if kind == "str" else "passage"
+    several = any(word in str(annotation).lower() for word in ("list", "sequence", "iterable", "tuple"))
+    return "passages" if several or names[1].endswith("s") else "passage"
 
 
 def as_evaluator(value: Any = None) -> Evaluator:

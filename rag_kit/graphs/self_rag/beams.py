@@ -102,6 +102,16 @@ def rank(
     return best, judged
 
 
+def count_shared_segments(beams: Sequence[Beam]) -> int:
+    """How many segments all beams begin with: these are decided, whichever wins."""
+    count = 0
+    for parts in zip(*(beam["segments"] for beam in beams), strict=False):
+        if len({(part["text"], part["passage"]) for part in parts}) > 1:
+            break
+        count += 1
+    return count
+
+
 def without_punctuation(text: str) -> str:
     """A text without case, blanks and punctuation, to see whether two say the same word for word."""
     return _NOT_WORD.sub("", text.casefold())

@@ -67,7 +67,7 @@ def build_self_rag(
     ``mode="reflect"``: the loop that is better known: passages are graded, with none relevant the query is rewritten,
     an answer without support is written again, one that does not resolve the question leads to another search.
 
-    Text competes in both modes, so no tokens are streamed: the answer is sent in segments, as custom events
+    Text competes in both modes, so no tokens are streamed: what is decided is sent as custom events
     (``{"event": "segment", "text": ...}``). The state's ``trace`` holds every candidate or verdict and why it lost. A
     cap that is reached on the way gives the best so far, with a note, and an error only where there is nothing yet.
 

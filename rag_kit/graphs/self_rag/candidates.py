@@ -15,6 +15,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.language_models import BaseChatModel
 from langchain_core.outputs import LLMResult
+from langchain_core.runnables import Runnable
 from langchain_core.runnables.config import RunnableConfig, merge_configs
 
 from rag_kit.concurrency.steps import Step
@@ -67,12 +68,8 @@ class CandidateWriter(SelfRagNodes):
 
     @cached_property
     def llm_with_logprobs(self) -> Any:
-        """The model, asking for log-probabilities; a bound model is asked for labels in plain text.
-
-        Plain text is wanted: where an endpoint holds its output to a schema, the probabilities are those of the
-        schema's grammar and not the model's own.
-        """
-        return without_retries(self.llm, None).bind(logprobs=True, top_logprobs=TOP_LOGPROBS)
+        """The model, asking for log-probabilities."""
+        return with_logprobs(self.llm)
 
     def decision(
         self, state: SelfRagState, context: SelfRagContext, beam: Beam, fallback: Any = none_if_unreadable
@@ -152,6 +149,16 @@ def may_have_logprobs(llm: Any) -> bool:
     """Whether a model's class knows the settings ``logprobs`` and ``top_logprobs``; the first answer shows the rest."""
     known = getattr(type(llm), "model_fields", {})
     return isinstance(llm, BaseChatModel) and "logprobs" in known and "top_logprobs" in known
+
+
+def with_logprobs(llm: Any) -> Runnable[Any, Any]:
+    """The model, asking for log-probabilities; a bound model is asked for labels in plain text.
+
+    That is wanted: where an endpoint holds its output to a schema, the probabilities are those of the schema's
+    grammar and not the model's own.
+    """
+    bound: Runnable[Any, Any] = without_retries(llm, None).bind(logprobs=True, top_logprobs=TOP_LOGPROBS)
+    return bound
 
 
 def with_tokens(step: Step[Any], *, wanted: bool = True) -> Step[Any]:

@@ -21,6 +21,7 @@ from rag_kit.graphs.running import branch, report, run_side_by_side, values_side
 from rag_kit.graphs.self_rag.beams import (
     FAILED,
     cite_segments,
+    count_shared_segments,
     critique_score,
     first_beam,
     rank,
@@ -158,10 +159,11 @@ class Paper(CandidateWriter):
     generate_direct = generate_segments  # the node's name where no way to go on needs passages
 
     async def rank_segments(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
-        """Score the candidates, keep the best beams, go on or finish."""
+        """Score the candidates, keep the best beams, send what is decided, go on or finish."""
         options: Any = {"width": context.beam_width, "hard": context.constraint == "hard"}
         beams, judged = rank(state["beams"], state["candidates"], weights=context.weights, **options)
-        update: Update = {"beams": beams, "candidates": [], "trace": judged}
+        streamed = self._send(beams, state["streamed"], count_shared_segments(beams))
+        update: Update = {"beams": beams, "candidates": [], "trace": judged, "streamed": streamed}
         report("ranked", segment=state["segment"], scores=[round(beam["score"], 4) for beam in beams])
         if state["capped"] and not all(beam["ended"] for beam in beams):
             update["notes"] = ["finished early: a cap of the run was reached; the answer is the best so far"]
@@ -170,18 +172,13 @@ class Paper(CandidateWriter):
         return Command(update=update, goto="finish")
 
     async def finish(self, state: SelfRagState, context: SelfRagContext) -> Update:
-        """Join the best beam's segments, number the passages that they rest on.
-
-        With an answer guard no segment is sent, for it is not yet allowed.
-        """
+        """Join the best beam's segments, number the passages that they rest on."""
         best = max(state["beams"], key=lambda beam: (beam["score"], -beam["number"]), default=first_beam())
         segments, passages = best["segments"], state["passages"]
         if not segments:
             note = "finish: no passage gave a part of an answer"
             return {"answer": DECLINED[state["language"]], "documents": passages, "notes": [note]}
-        pieces = cite_segments(segments)
-        for piece in () if self.guards.answer else pieces:
-            report("segment", text=piece)
+        self._send([best], state["streamed"], len(segments))
         chosen = [
             (at, entry["beam"], entry["text"], entry["passage"]) for at, entry in enumerate(segments, start=1)
         ]
@@ -189,10 +186,17 @@ class Paper(CandidateWriter):
             place = (entry["segment"], entry["beam"], entry["text"], entry["passage"])
             entry["won"] = entry["kept"] and place in chosen
         return {
-            "answer": "".join(pieces),
+            "answer": "".join(cite_segments(segments)),
             "documents": [passages[index] for index in used_passages(segments)],
             "trace": Overwrite(trace),
         }
+
+    def _send(self, beams: Sequence[Beam], streamed: int, decided: int) -> int:
+        """Send the text that is decided; with an answer guard nothing is sent, for it is not yet allowed."""
+        if decided > streamed and not self.guards.answer:
+            for piece in cite_segments(beams[0]["segments"])[streamed:decided]:
+                report("segment", text=piece)
+        return max(streamed, decided)
 
 
 def _refused(error: Exception) -> None:

@@ -93,6 +93,7 @@ class SelfRagState(RagState, total=False):
     segment: int
     beams: list[Beam]
     candidates: list[Candidate]
+    streamed: int
     capped: bool
     # reflect
     round: int

@@ -168,7 +168,8 @@ class BM25Index(InvertedIndex):
 
     def _search(self, terms: Query, k: int, filter: Filter | None) -> Hits:
         k = k if type(k) is int and k > 0 else check.check_k(k)
-        return self.current().search(terms, k, compile_filter(filter) if filter else None)
+        view = self._view or self.current()
+        return view.search(terms, k, compile_filter(filter) if filter else None)
 
     def _terms(self, query: str) -> Sequence[str]:
         terms = self.analyzer(query if isinstance(query, str) else check.check_query(query))
@@ -191,7 +192,7 @@ class BM25Index(InvertedIndex):
             query: A query, or weighted terms as for :meth:`search_weighted`.
         """
         terms = check.check_weights(query) if isinstance(query, Mapping) else self._terms(query)
-        return self.current().maximum(terms)
+        return (self._view or self.current()).maximum(terms)
 
     def document_frequencies(self, terms: Iterable[str]) -> dict[str, int]:
         """In how many documents each term, as the ``analyzer`` makes it, occurs."""

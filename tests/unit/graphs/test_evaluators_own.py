@@ -129,6 +129,10 @@ async def _later(question: str, passage: Document) -> bool:
     return _good(passage.page_content)
 
 
+def _of_text(question: str, text: str) -> float:
+    return 0.9 if _good(text) else -0.9
+
+
 GRADERS: dict[str, Any] = {
     "truth values": lambda question, passages: [_good(one.page_content) for one in passages],
     "array": lambda question, passages: np.array(
@@ -136,6 +140,7 @@ GRADERS: dict[str, Any] = {
     ),
     "one truth value": lambda question, passage: _good(passage.page_content),
     "one number": lambda question, doc: 0.9 if _good(doc.page_content) else -0.9,
+    "of a text": _of_text,
     "dict with a score": lambda question, passage: {"score": 0.9 if _good(passage.page_content) else -0.9},
     "dict with a verdict": lambda question, passages: [
         {"relevant": _good(one.page_content), "score": 0.9, "reason": "It says so."} for one in passages
@@ -242,10 +247,10 @@ def test_a_failure_or_one_odd_value_is_a_note() -> None:
     assert found["action"] == "ambiguous"
 
 
-def test_a_function_of_something_else_is_refused() -> None:
+def test_a_function_of_something_else_is_refused_when_the_graph_is_built() -> None:
     """A function of one argument can be no grader."""
-    with pytest.raises(InvalidInputError, match="takes 1 positional argument"):
-        graph(lambda passage: True).invoke(QUESTION)
+    with pytest.raises(InvalidInputError, match="two arguments: the question"):
+        graph(lambda passage: True)
 
 
 def test_thresholds_are_fitted_for_all_that_can_be_an_evaluator() -> None:

@@ -12,6 +12,7 @@ from rag_kit.graphs.self_rag.beams import (
     WORTH,
     answer_so_far,
     cite_segments,
+    count_shared_segments,
     first_beam,
     rank,
     used_passages,
@@ -165,6 +166,14 @@ def test_the_same_text_from_two_passages_counts_once() -> None:
     )
     assert [one["segments"][0]["passage"] for one in beams_made] == [1, 2]
     assert judged[0]["reason"].endswith("the same text, and no lower score")
+
+
+def test_what_all_beams_share_is_decided() -> None:
+    """Only segments that no beam can change are told."""
+    assert count_shared_segments([beam(1, "A.", "B."), beam(2, "A.", "C.")]) == 1
+    assert count_shared_segments([beam(1, "A."), beam(2, "C.")]) == 0
+    assert count_shared_segments([beam(1, "A.", "B.")]) == 2
+    assert count_shared_segments([]) == 0
 
 
 def test_citations_are_numbered_by_first_use() -> None:

@@ -258,6 +258,18 @@ def test_only_the_winner_is_sent_and_nothing_twice() -> None:
     assert not tokens
 
 
+def test_what_is_decided_is_sent_before_the_end() -> None:
+    """With one beam each segment is sent when it is ranked, before the next one is written."""
+    text = Document("Tea is hot. Ice is cold. Milk is white.")
+    graph = build_self_rag(fixed(text), model(critique=labels()), output="full")
+    events = [
+        part["event"]
+        for part in graph.stream({"question": "What?"}, stream_mode="custom", context={"beam_width": 1})
+    ]
+    assert events.count("segment") == 3
+    assert events.index("segment") < events.index("decided", 2)
+
+
 def test_chinese_question_gets_a_chinese_answer() -> None:
     """Language follows the question, with the extractive model too."""
     retriever = BM25Retriever.from_texts(["风扇的噪音很大。", "水泵在四十度时启动。"], k=2)
