@@ -165,12 +165,13 @@ def main() -> int:
     parser.add_argument("data", type=Path)
     parser.add_argument("--sets", nargs="+", default=list(SETS), choices=SETS)
     parser.add_argument("--limit", type=int)
-    parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--out", type=Path, help="default with --limit: no file, else the committed results")
     arguments = parser.parse_args()
     rows: list[dict[str, Any]] = []
     for name in arguments.sets:
         rows += measure(arguments.data, name, arguments.limit)
-        arguments.out.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        if out := arguments.out or (None if arguments.limit else OUT):
+            out.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return 0
 
 
