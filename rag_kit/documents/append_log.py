@@ -16,6 +16,8 @@ from rag_kit.errors import InvalidInputError, LockedError
 #: Seconds between two times that the system is asked to bring the lines to the disk. A killed process loses nothing
 #: that was appended; a power cut loses what came since.
 _SYNC_SECONDS = 1.0
+#: Bytes of a line; no log has such a long one, and a file of somebody else's may.
+MAX_LINE = 2**28
 
 
 class AppendLog:
@@ -109,14 +111,18 @@ def read_log(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
     A file that is not there has no lines.
 
     Raises:
-        InvalidInputError: It is a folder.
+        InvalidInputError: It is a folder, or has a line of more than `MAX_LINE` bytes.
     """
     if path.is_dir():
         raise InvalidInputError(f"{str(path)!r} is a folder, and no log; move it away")
     if not path.is_file():
         return
     with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
+        for number, line in enumerate(iter(lambda: file.readline(MAX_LINE + 1), b""), start=1):
+            if len(line) > MAX_LINE:
+                raise InvalidInputError(
+                    f"{str(path)!r} has a line of more than {MAX_LINE:,} bytes; move it away"
+                )
             if not line.strip():
                 continue
             try:

@@ -41,6 +41,7 @@ _OPERANDS: dict[str, tuple[Any, str]] = {
     "$startswith": (str, "a string"),
 }
 _MAX_DEPTH = 16
+_MAX_VALUES = 1000
 
 # The store's condition, or whether it always or never holds.
 Clause = Any
@@ -56,7 +57,7 @@ def validate_filter(where: Filter | None) -> None:
 
     Raises:
         FilterError: If an operator is unknown, an operand has the wrong type, or the filter is deeper than 16
-            levels; the message says what was given and what is allowed.
+            levels or compares with more than 1,000 values; the message says what was given and what is allowed.
 
     Example:
         >>> validate_filter({"year": {"$gte": 2020}})
@@ -157,7 +158,16 @@ def translate(where: Filter | None, leaf: Leaf, join: Join) -> Clause:
         >>> translate({"$not": {"a": 1, "b": {"$gt": 2}}}, leaf, lambda word, parts: f" {word} ".join(parts))
         'not a$eq1 or not b$gt2'
     """
-    return _translate({} if where is None else where, False, leaf, join)
+    values = 0
+
+    def counted_leaf(key: str, operator: str, operand: Any, negated: bool) -> Clause:
+        nonlocal values
+        values += len(operand) if isinstance(operand, list) else 1
+        if values > _MAX_VALUES:
+            raise FilterError(f"The filter compares with more than {_MAX_VALUES} values. Make it smaller.")
+        return leaf(key, operator, operand, negated)
+
+    return _translate({} if where is None else where, False, counted_leaf, join)
 
 
 def _translate(where: Any, negate: bool, leaf: Leaf, join: Join, depth: int = 0) -> Clause:

@@ -139,6 +139,9 @@ _KINDS = {
         r"|county|province|district|village|nation|island|street|building|university|school|college)\b"
         r"|哪里|哪儿|何处|何地|什么地[方点]|哪个?(?:国|城|省|市|县|州|地|区|岛|洲|大学)|位于"
     ),
+    "why": (
+        r"\bwhy\b|\b(?:what|which) (?:was|is|were|are)? ?(?:the )?(?:reasons?|cause)\b|为什么|为何|原因|缘何|为啥"
+    ),
 }
 _KIND_PATTERNS = {kind: re.compile(pattern, re.IGNORECASE) for kind, pattern in _KINDS.items()}
 
@@ -163,12 +166,18 @@ _HAN_NAME = re.compile(
 _HAN_PLACE = re.compile(
     r"[\u3400-\u9fff]{1,6}[国省市县区州镇村乡岛洲山河江湖海路街城都港湾府郡]|[东南西北]部"
 )
+_CAUSE = re.compile(
+    r"\b(?:because|due to|since|as a result|owing to|caused?|so that|in order to|reasons?|therefore|led to|thus|to)\b"
+    r"|因|由于|为了|以便|所以|故|导致|使得",
+    re.IGNORECASE,
+)
 #: What shows that a sentence holds something of a kind: patterns, and the characters at its start that they leave out.
 OFFERED = {
     "number": ((_NUMBER, 0),),
     "when": ((_TIME, 0),),
     "who": ((_NAME, 1), (_HAN_NAME, 0)),
     "where": ((_NAME, 1), (_HAN_PLACE, 0)),
+    "why": ((_CAUSE, 0),),
 }
 
 
@@ -178,7 +187,7 @@ class Question:
 
     text: str
     language: str  # "en" or "zh"
-    kind: str  # "who", "when", "where", "number" or "other"
+    kind: str  # "who", "when", "where", "number", "why" or "other"
     terms: tuple[Term, ...]  # its content terms in order
     spans: tuple[Span, ...]  # the spans of time that it names
     keys: frozenset[str]  # the keys of its terms

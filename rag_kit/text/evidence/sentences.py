@@ -233,10 +233,10 @@ def offers(kind: str, sentence: str, question: str) -> bool:
         >>> offers("number", "It has rooms.", "How many rooms does it have?")
         False
     """
-    named = question.casefold()
+    named = "" if kind == "why" else question.casefold()
     # the first letter is left out for names: that of a sentence is a capital in any case
     return any(
-        match.group().casefold() not in named
+        not named or match.group().casefold() not in named
         for pattern, start in OFFERED.get(kind, ())
         for match in pattern.finditer(sentence[start:])
     )

