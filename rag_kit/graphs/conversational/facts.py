@@ -26,7 +26,7 @@ def check_user_id(user_id: Any) -> str:
     """See that a text names one user and nothing else."""
     if not isinstance(user_id, str) or not _USER_ID.fullmatch(user_id):
         raise InvalidInputError(
-            f"user_id={user_id!r:.60} was given; allowed: 1 to 128 letters, digits and @ + : = . _ -"
+            f"user_id={user_id!r:.60} is no user id; allowed: 1 to 128 letters, digits and @ + : = . _ -"
         )
     return user_id
 

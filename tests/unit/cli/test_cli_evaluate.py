@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.interrupted import start_interruptible
 
 from rag_kit.cli import exits
 from rag_kit.cli.main import main
@@ -251,13 +252,11 @@ def test_ctrl_c(folder: Path) -> None:
         "--pipeline",
         "own_pipelines_e:slow",
     ]
-    process = subprocess.Popen(
+    process = start_interruptible(
         [*command, "--metric", "ours_answer_found", "--out", "r"],
         stderr=subprocess.PIPE,
         text=True,
         cwd=folder,
-        # what runs in the background ignores the signal, and so would its children
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     until = time.monotonic() + 120
     log = folder / "r" / "log.jsonl"

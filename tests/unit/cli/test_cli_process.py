@@ -13,6 +13,7 @@ from threading import Event
 from typing import Any
 
 import pytest
+from support.interrupted import start_interruptible
 from support.openai_server import OpenAIServer, hang, stall
 
 from rag_kit.cli import exits
@@ -49,12 +50,11 @@ def test_an_interrupt_while_the_answer_streams_is_one_line(index: Path, number: 
     """What had arrived stays printed; then one line, exit code 130, no traceback, at once."""
     with OpenAIServer([stall("The pump starts at 40 degrees. [1]")]) as server:
         ask = command("ask", "When does the pump start?", "--index", index, "--model", "openai:m")
-        process = subprocess.Popen(
+        process = start_interruptible(
             [*ask, "--base-url", server.url],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=environment(OPENAI_API_KEY=KEY, PYTHONUNBUFFERED="1"),
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         )
         try:
             assert process.stdout is not None
@@ -95,12 +95,11 @@ def test_an_interrupt_while_an_endpoint_says_nothing_is_one_line(tmp_path: Path,
             server.script = [lambda request: (hung.set(), hang())[1]]
         else:
             patch.setattr("support.openai_server._Handler._embed", silent)
-        process = subprocess.Popen(
+        process = start_interruptible(
             command(form[0], "When does the pump start?", "--index", tmp_path / "index", *form[1:]),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=environment(**keys),
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         )
         try:
             assert hung.wait(90)

@@ -13,6 +13,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from support.interrupted import start_interruptible
 
 from rag_kit.evaluation import Results
 
@@ -22,13 +23,11 @@ EXAMPLES = 60
 
 def start(folder: Path, log: Path, delay: float = 0.02) -> subprocess.Popen[str]:
     environment = {**os.environ, "PYTHONPATH": str(DRIVER.parents[2])}
-    return subprocess.Popen(
+    return start_interruptible(
         [sys.executable, str(DRIVER), str(folder), str(log), str(delay)],
         env=environment,
         stderr=subprocess.PIPE,
         text=True,
-        # what runs in the background ignores the signal, and so would its children
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
 
 

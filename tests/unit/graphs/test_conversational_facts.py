@@ -295,7 +295,7 @@ async def test_forgetting_says_what_is_wrong() -> None:
     nowhere: Any = None
     for store, user_id, told in (
         (nowhere, "ann", "store is a NoneType"),
-        (InMemoryStore(), "../ann", "user_id="),
+        (InMemoryStore(), "../ann", "no user id"),
     ):
         with pytest.raises(InvalidInputError, match=told):
             forget_facts(store, user_id)
