@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from chromadb import PersistentClient
+from chromadb.config import Settings
 from langchain_chroma import Chroma
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
@@ -28,7 +30,6 @@ from rag_kit.retrieval import (
     VectorRetriever,
     index_retriever,
 )
-from tests.support.chroma import memory_client
 
 MODEL = DeterministicFakeEmbedding(size=8)
 DOCUMENTS = [
@@ -111,9 +112,10 @@ def test_an_index_knows_its_fields(tmp_path: Path, pipeline: Any) -> None:
         assert [doc.id for doc in retriever.invoke("pump", filter={"year": 2021})] == ["d"]
 
 
-def test_chroma_knows_its_fields() -> None:
-    """LangChain's store, which the kit did not write to."""
-    store = Chroma("filter_fields", client=memory_client(), embedding_function=MODEL)
+def test_chroma_knows_its_fields(tmp_path: Path) -> None:
+    """LangChain's store, which the kit did not write to; one in memory may keep fields of deleted collections."""
+    client = PersistentClient(str(tmp_path), Settings(anonymized_telemetry=False))
+    store = Chroma("filter_fields", client=client, embedding_function=MODEL)
     retriever = VectorRetriever(vectorstore=store)
     assert retriever.invoke("pump", filter={"year": 1}) == []
     store.add_documents(
