@@ -44,6 +44,7 @@ class KeywordLeg(FileLeg):
     def _forget(self) -> None:
         self._index: BM25Index | None = None
         self._generation = -1
+        self._placed = -1, np.empty(0, np.int64)  # positions in the index by row number, of a generation
         self._masks: dict[str, tuple[int, Mask]] = {}  # of recent filters, with their generations
 
     def _prefix(self, state: State) -> str:
@@ -93,10 +94,10 @@ class KeywordLeg(FileLeg):
         """Whether the row of each number passes a filter, by number; arbitrary where there is no row."""
         key = json.dumps(where, sort_keys=True, default=repr)
         with self._lock:
-            since, mask = self._masks.pop(key, (-1, np.empty(0, bool)))
-            if since > state.generation:  # an older store was put in its place
-                since, mask = -1, np.empty(0, bool)
-            if since < state.generation:
+            since, mask = self._masks.pop(key, (-1, None))
+            if mask is None or since > state.generation:  # new, or an older store was put in its place
+                mask = self._new_mask(connection, state, where)
+            elif since < state.generation:
                 passes = compile_filter(where)
                 query = "SELECT n, metadata FROM chunks WHERE generation > ?"
                 changed = connection.execute(query, (since,)).fetchall()
@@ -108,6 +109,18 @@ class KeywordLeg(FileLeg):
             if len(self._masks) > _MASKS:
                 del self._masks[next(iter(self._masks))]
             return mask
+
+    def _new_mask(self, connection: Connection, state: State, where: Filter) -> Mask:
+        """The mask of a filter by the metadata in memory: by position there, then by row number."""
+        index = self.follow(connection, state)
+        view = index.current()
+        if self._placed[0] != state.generation:
+            numbers = dict(connection.execute("SELECT id, n FROM chunks").fetchall())
+            places = np.full(max(numbers.values(), default=0) + 1, len(view), np.int64)
+            of_key = {row.key: place for place, row in enumerate(view.rows[: len(view)])}
+            places[list(numbers.values())] = [of_key.get(key, -1) for key in numbers]
+            self._placed = state.generation, places
+        return np.append(view.passing(where), False)[self._placed[1]]
 
     def _save(self, connection: Connection, state: State, path: Path) -> None:
         self.follow(connection, state).save(path)

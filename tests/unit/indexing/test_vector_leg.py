@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -95,14 +96,18 @@ def test_sign_bits_find_what_exact_search_finds(
         assert found >= 0.99 * wanted
 
 
-def test_filters_follow_what_is_written(large: Path, tmp_path: Path) -> None:
-    """A new filter, and one that is used again, find what brute force finds while documents come, change and go."""
+def test_a_new_filter_reads_only_metadata_written_since_the_index_was_loaded(
+    large: Path, tmp_path: Path
+) -> None:
+    """Any filter finds what brute force finds while documents come, change and go, without a scan of the store."""
     folder = shutil.copytree(large, tmp_path / "index")
     chance = random.Random(5)
     with (
         DocumentIndex.open(folder, embeddings=Points(), mode="w") as writer,
         DocumentIndex.open(folder, embeddings=Points()) as reader,
     ):
+        statements: list[str] = []
+        reader._store._reader.set_trace_callback(statements.append)
         for turn in range(2, 10):
             start = chance.randrange(5000)
             writer.upsert(points(range(start, start + chance.randrange(1, 40)), version=turn))
@@ -110,11 +115,16 @@ def test_filters_follow_what_is_written(large: Path, tmp_path: Path) -> None:
             writer.delete([f"p{chance.randrange(5000)}" for _ in range(3)])
             new: Filter = {"$or": [{"version": turn}, {"n": {"$lt": 10 * turn}}]}
             documents = {document.id: document for document in writer.get(writer.ids())}
-            for where in (new, {"version": {"$gt": 1}}):
+            for where in (new, {"version": {"$gt": 1}}):  # the second one is used again
                 wanted = {key for key, document in documents.items() if matches(where, document.metadata)}
                 for index in (writer, reader):
                     hits = index.search_dense("point 1 0", 500, where)
                     assert {document.id for document, _ in hits} == wanted
+        scans = [
+            int(since)
+            for since in re.findall(r"metadata FROM chunks WHERE generation > (-?\d+)", str(statements))
+        ]
+        assert scans and min(scans) > 0
 
 
 def test_few_changes_leave_the_file_as_it_is(large: Path, tmp_path: Path) -> None:
