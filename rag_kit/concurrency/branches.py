@@ -170,7 +170,13 @@ async def afan_out_map(func: Callable[[S], Awaitable[T]], items: Iterable[S], **
 def _check_arguments(
     tasks: Sequence[Any], width: int | None, timeout: float | None, on_error: str, names: Sequence[str] | None
 ) -> Sequence[str]:
-    """The names of the branches; raises for a wrong argument or a deadline that has passed."""
+    """The names of the branches, or the error for a wrong argument or a deadline that has passed."""
+    for number, task in enumerate(tasks):
+        if not callable(task):
+            raise InvalidInputError(
+                f"tasks[{number}] is {task!r:.60}, which cannot be called; give the function, not what it returned, "
+                "e.g. lambda: search(query)."
+            )
     check_count("max_concurrency", width, minimum=1)
     check_seconds("timeout", timeout)
     if on_error not in ("raise", "skip"):

@@ -150,13 +150,15 @@ class ModelCall:
         return short(str(text) or type(text).__name__, secrets_of(self.model)).rstrip(".")
 
 
-def _check_parts(model: Any, prompt: Any, values: Mapping[str, Any]) -> None:
-    """Refuse parts that are no runnables, and values that lack a variable of the prompt."""
-    for name, part in (("model", model), ("prompt", prompt)):
-        if not hasattr(part, "invoke"):
-            raise InvalidInputError(
-                f"{name} is a {type(part).__name__}; give a chat model or prompt of LangChain's."
-            )
+def _check_parts(model: Any, prompt: Any, values: Any) -> None:
+    """Refuse parts of another kind, and values that lack a variable of the prompt."""
+    for name, part, is_right, allowed in (
+        ("model", model, hasattr(model, "invoke"), "a chat model, e.g. chat_model('openai:MODEL')"),
+        ("prompt", prompt, hasattr(prompt, "invoke"), "load_prompt(NAME) or a ChatPromptTemplate"),
+        ("values", values, isinstance(values, Mapping), "a dict of the prompt's variables"),
+    ):
+        if not is_right:
+            raise InvalidInputError(f"{name} is a {type(part).__name__}; give {allowed}.")
     variables = getattr(prompt, "input_variables", None) or []
     if missing := [name for name in variables if name not in values]:
         raise InvalidInputError(

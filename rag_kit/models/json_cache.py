@@ -47,6 +47,8 @@ class JsonCache:
     def __init__(self, path: str | os.PathLike[str], *, max_entries: int = 10_000) -> None:
         if type(max_entries) is not int or max_entries < 1:
             raise InvalidInputError(f"max_entries={max_entries!r} was given; it must be a whole number >= 1.")
+        if not isinstance(path, (str, os.PathLike)):
+            raise InvalidInputError(f"path is {type(path).__name__}; give the path of a file as str or Path.")
         self.path = Path(path).absolute()
         self.max_entries = max_entries
         try:
@@ -108,6 +110,9 @@ class JsonCache:
 
     def __bool__(self) -> bool:
         return True
+
+    def __repr__(self) -> str:
+        return f"JsonCache({self.path.name!r}, max_entries={self.max_entries})"
 
     @contextmanager
     def _connected(self, done: str) -> Iterator[sqlite3.Connection]:

@@ -192,12 +192,11 @@ class CragNodes(RagNodes):
         """The thresholds of the run's context, the evaluator's own for those that it does not set.
 
         If the context sets one of them, and it lies beyond the evaluator's other one, both have the value that was set.
-        Two that the context sets must be in order: `Thresholds` says so.
         """
         own = self.evaluator.thresholds
         lower = own.lower if context.lower is None else context.lower
         upper = own.upper if context.upper is None else context.upper
-        if lower > upper and None in (context.lower, context.upper):
+        if lower > upper:
             lower = upper = lower if context.upper is None else upper
         return Thresholds(lower, upper)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from langchain_core.documents import Document
 from typing_extensions import TypedDict
 
 from rag_kit.concurrency.budget import MAX_SECONDS
+from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.context import RagContext, instructions_field, max_calls_field, nodes_of_settings, setting
 from rag_kit.graphs.state import RagState, add_items, as_documents
 
@@ -61,7 +62,11 @@ class CragState(RagState, total=False):
 
 
 class CragContext(RagContext):
-    """Settings of one run of the CRAG graph; each has a default."""
+    """Settings of one run of the CRAG graph; each has a default.
+
+    Raises:
+        InvalidInputError: A setting is unknown or out of range, or `lower` is above `upper`.
+    """
 
     common_nodes = nodes_of_settings(
         language="begin", retrieve="retrieve", asks=("begin", "grade", "refine", "rewrite_query", "generate")
@@ -91,3 +96,10 @@ class CragContext(RagContext):
     web_query_instructions: str | None = instructions_field("web_query", "rewrite_query")
     grade_instructions: str | None = instructions_field("grade_passages", "grade", *_STRIPS)
     answer_instructions: str | None = instructions_field("answer", "generate")
+
+    def __init__(self, **values: Any) -> None:
+        super().__init__(**values)
+        if self.lower is not None and self.upper is not None and self.lower > self.upper:
+            raise InvalidInputError(
+                f"context is not valid: lower={self.lower} is above upper={self.upper}; lower must not be above."
+            )

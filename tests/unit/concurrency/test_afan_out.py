@@ -217,6 +217,12 @@ async def test_wrong_arguments() -> None:
     for timeout in (1e300, -1):
         with pytest.raises(InvalidInputError, match="timeout"):
             await afan_out([lambda: wait(0)], timeout=timeout)
+    with pytest.raises(InvalidInputError, match="tasks"):
+        await afan_out([None], on_error="skip")  # type: ignore[list-item]
+    coroutine = wait(0)
+    with pytest.raises(InvalidInputError, match="give the function"):
+        await afan_out([coroutine])  # type: ignore[list-item]
+    coroutine.close()
     assert (await afan_out([lambda: wait(0, 1)], timeout=1e9)).values == [1]
 
 

@@ -355,6 +355,14 @@ def test_wrong_arguments(options: dict[str, object]) -> None:
         fan_out([lambda: 1, lambda: 2], **options)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("tasks", ["ab", [None], [lambda: 1, 5]])
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+def test_wrong_tasks(tasks: object, on_error: str) -> None:
+    """What is no list of functions is refused at once, and not reported as branches that failed."""
+    with pytest.raises(InvalidInputError, match="tasks"):
+        fan_out(tasks, on_error=on_error)  # type: ignore[arg-type]
+
+
 def test_the_longest_time_that_is_allowed_can_be_waited_for() -> None:
     """The upper bound of a time-out does not overflow the clock."""
     assert fan_out([lambda: 1, lambda: 2], timeout=1e9).values == [1, 2]

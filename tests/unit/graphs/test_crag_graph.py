@@ -393,7 +393,7 @@ def test_schemas_ask_only_for_the_question_and_describe_the_knobs() -> None:
 @pytest.mark.parametrize(
     ("context", "says"),
     [
-        ({"lower": 0.5, "upper": 0.4}, "lower not above upper"),
+        ({"lower": 0.5, "upper": 0.4}, "lower=0.5 is above upper=0.4"),
         ({"lower": -1.5}, "lower: "),
         ({"max_strips": 0}, "max_strips: "),
         ({"web_results": 1000}, "web_results: "),

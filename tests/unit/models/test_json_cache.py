@@ -98,6 +98,8 @@ def test_a_file_of_something_else_is_left_alone(path: Path) -> None:
     for wrong in (0, -1, True, 2.5):
         with pytest.raises(InvalidInputError, match="max_entries"):
             JsonCache(path.with_name("new"), max_entries=wrong)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match="path is NoneType"):
+        JsonCache(None)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("damage", ["middle", "cut", "version"])

@@ -519,6 +519,7 @@ def test_a_bad_schema_is_refused_before_the_model_is_asked(schema: dict[str, Any
     [
         ((None, "prompt", {"q": 1}), "model is a NoneType"),
         (("model", None, {"q": 1}), "prompt is a NoneType"),
+        (("model", "prompt", None), "values is a NoneType"),
         (("model", "prompt", {"Q": 1}), "values lack 'q'; the prompt needs: q"),
     ],
 )

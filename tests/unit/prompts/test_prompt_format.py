@@ -206,6 +206,11 @@ def test_an_inline_schema_gets_the_title_that_models_need() -> None:
             {"type": "object", "properties": {"a": {"anyOf": []}}},
             "at properties.a.anyOf: [] should be non-empty",
         ),
+        (
+            {"type": "object", "properties": {f"a{i}": {} for i in range(30_000)}},
+            "more than 200,000 characters",
+        ),
+        ({"type": "object", "properties": {1: {}}}, "keys are text"),
     ],
 )
 def test_an_unusable_inline_schema_is_explained(schema: dict[str, object], words: str) -> None:
