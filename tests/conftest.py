@@ -49,9 +49,9 @@ def data_folder() -> Path:
 @pytest.fixture(autouse=True)
 def nothing_logged() -> None:
     """Each test starts with no degraded search logged."""
-    degradation = sys.modules.get("rag_kit.concurrency.degradation")
-    if degradation is not None:
-        degradation._logged.clear()
+    branches = sys.modules.get("rag_kit.concurrency.branches")
+    if branches is not None:
+        branches._logged.clear()
 
 
 @pytest.fixture(autouse=True)

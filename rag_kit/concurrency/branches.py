@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import re
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from concurrent.futures import Future
 from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +16,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Generic, Literal, TypeVar, cast
 
 from rag_kit._redact import error_text
-from rag_kit.concurrency.budget import check_abandoned, check_count, check_seconds, time_limit
+from rag_kit.concurrency.budget import TimeLimit, check_abandoned, check_count, check_seconds, time_limit
 from rag_kit.concurrency.pool import MAX_WIDTH, Call, is_full
 from rag_kit.concurrency.steps import acall_in_time, cancel_tasks
 from rag_kit.errors import BranchError, BranchTimeoutError, BudgetExceededError, InvalidInputError
@@ -21,6 +24,11 @@ from rag_kit.errors import BranchError, BranchTimeoutError, BudgetExceededError,
 T = TypeVar("T")
 S = TypeVar("S")
 OnError = Literal["raise", "skip"]
+
+_NUMBERS = re.compile(r"\d+(?:\.\d+)?")
+_MAX_LOGGED = 256
+#: Causes of warnings: logger, retriever, note.
+_logged: set[tuple[str, str, str]] = set()
 
 
 @dataclass(frozen=True)
@@ -67,6 +75,28 @@ def describe_failure(name: str, error: BaseException | None) -> str:
     return f"{name} failed: {error_text(cast('BaseException', error), most=300)}"
 
 
+def log_degraded(log: logging.Logger, name: str, note: str) -> None:
+    """Log a note about a degraded search as a warning once for each cause; then as debug lines.
+
+    The same cause is the same note of the same retriever, whatever numbers stand in it. The note on each document
+    is not touched by this.
+
+    Args:
+        log: The logger of the module.
+        name: Name of the retriever.
+        note: ``"degraded: ..."``.
+
+    Example:
+        >>> log_degraded(logging.getLogger("quiet"), "MultiQuery", "degraded: multi_query failed: TimeoutError")
+    """
+    cause = (log.name, name, _NUMBERS.sub("#", note))
+    level = logging.DEBUG if cause in _logged else logging.WARNING
+    if len(_logged) >= _MAX_LOGGED:
+        _logged.clear()
+    _logged.add(cause)
+    log.log(level, "%s: %s (this warning comes once; the notes of each document say it too)", name, note)
+
+
 def fan_out(
     tasks: Iterable[Callable[[], T]],
     *,
@@ -105,12 +135,11 @@ def fan_out(
         >>> result.values, result.degradations
         ([2], ['first failed: ZeroDivisionError: division by zero'])
     """
-    tasks = list(tasks)
-    names = _check_arguments(tasks, max_concurrency, timeout, on_error, names)
-    width = min(len(tasks), max_concurrency or MAX_WIDTH)
+    branches = _make_branches(tasks, max_concurrency, timeout, on_error, names)
+    width = min(len(branches), max_concurrency or MAX_WIDTH)
     if width <= 1 and time_limit(timeout) is None:  # no thread is needed
-        return FanOut([_call_branch(*pair, on_error) for pair in zip(names, tasks, strict=True)])
-    return FanOut(_Threads(tasks, names, width, timeout, on_error).outcomes())
+        return FanOut([copy_context().run(branch.call) for branch in branches])
+    return FanOut(_call_on_threads(branches, width))
 
 
 async def afan_out(
@@ -132,24 +161,23 @@ async def afan_out(
         >>> asyncio.run(afan_out([lambda: double(1), lambda: double(2)])).values
         [2, 4]
     """
-    tasks = list(tasks)
-    names = _check_arguments(tasks, max_concurrency, timeout, on_error, names)
-    if len(tasks) == 1:  # a task for it would take longer than it
-        return FanOut([await _await_branch(names[0], tasks[0], timeout, on_error)])
-    slots = asyncio.Semaphore(max_concurrency or max(1, len(tasks)))
+    branches = _make_branches(tasks, max_concurrency, timeout, on_error, names)
+    if len(branches) == 1:  # a task for it would take longer than it
+        return FanOut([await branches[0].acall()])
+    slots = asyncio.Semaphore(max_concurrency or max(1, len(branches)))
 
-    async def run_branch(name: str, task: Callable[[], Awaitable[T]]) -> Outcome[T]:
+    async def acall_in_slot(branch: _Branch[Awaitable[T]]) -> Outcome[T]:
         async with slots:
-            return await _await_branch(name, task, timeout, on_error)
+            return await branch.acall()
 
-    branches = [asyncio.create_task(run_branch(*pair)) for pair in zip(names, tasks, strict=True)]
+    running = [asyncio.create_task(acall_in_slot(branch)) for branch in branches]
     done: set[asyncio.Task[Outcome[T]]] = set()
     try:
-        if branches:
-            done, _ = await asyncio.wait(branches, return_when=asyncio.FIRST_EXCEPTION)
+        if running:
+            done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_EXCEPTION)
     finally:
-        await cancel_tasks(branches)
-    return FanOut([branch.result() for branch in branches if branch in done])  # raises the first failure
+        await cancel_tasks(running)
+    return FanOut([branch.result() for branch in running if branch in done])  # raises the first failure
 
 
 def fan_out_map(func: Callable[[S], T], items: Iterable[S], **options: Any) -> FanOut[T]:
@@ -167,10 +195,57 @@ async def afan_out_map(func: Callable[[S], Awaitable[T]], items: Iterable[S], **
     return await afan_out([partial(func, item) for item in items], **options)
 
 
-def _check_arguments(
-    tasks: Sequence[Any], width: int | None, timeout: float | None, on_error: str, names: Sequence[str] | None
-) -> Sequence[str]:
-    """The names of the branches, or the error for a wrong argument or a deadline that has passed."""
+@dataclass
+class _Branch(Generic[T]):
+    """A task, and what is to be done about its end; the task of an asynchronous one returns an awaitable."""
+
+    name: str
+    task: Callable[[], T]
+    timeout: float | None
+    on_error: OnError
+
+    def call(self) -> Outcome[T]:
+        """Run the task here."""
+        check_abandoned()
+        try:
+            return Outcome(self.name, self.task())
+        except Exception as error:  # noqa: BLE001 - the caller's policy decides
+            return self.fail(error)
+
+    async def acall(self: _Branch[Awaitable[S]]) -> Outcome[S]:
+        """Await the task here; cancelling the caller is no failure of the task."""
+        current = cast("asyncio.Task[Any]", asyncio.current_task())
+        cancelled_before = current.cancelling()
+        value, failure = None, None
+        try:
+            value = await acall_in_time(self.task, self.timeout, f"Branch {self.name!r}")
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - the caller's policy decides
+            failure = error
+        if current.cancelling() > cancelled_before:
+            raise asyncio.CancelledError  # also if the task swallowed it
+        return Outcome(self.name, value) if failure is None else self.fail(failure)
+
+    def fail(self, error: BaseException) -> Outcome[Any]:
+        """The outcome of a failure, unless it is to be raised.
+
+        A used-up budget or time-out is raised as it is: it stops the caller, not the branch.
+        """
+        if self.on_error == "skip":
+            return Outcome(self.name, error=error)
+        if isinstance(error, (BranchTimeoutError, BudgetExceededError)):
+            raise error
+        raise BranchError(f"Branch {describe_failure(repr(self.name), error)}") from error
+
+
+def _make_branches(
+    tasks: Iterable[Callable[[], T]],
+    width: int | None,
+    timeout: float | None,
+    on_error: OnError,
+    names: Sequence[str] | None,
+) -> list[_Branch[T]]:
+    """The branches of a fan-out, or the error for a wrong argument or a deadline that has passed."""
+    tasks = list(tasks)
     for number, task in enumerate(tasks):
         if not callable(task):
             raise InvalidInputError(
@@ -186,112 +261,44 @@ def _check_arguments(
     if len(names) != len(tasks):
         raise InvalidInputError(f"{len(names)} names were given for {len(tasks)} tasks; give one each.")
     time_limit()
-    return names
+    return [_Branch(name, task, timeout, on_error) for name, task in zip(names, tasks, strict=True)]
 
 
-def _check_outcome(outcome: Outcome[T], on_error: str) -> Outcome[T]:
-    """The outcome, unless its branch failed and that is to be raised.
-
-    A used-up budget or time-out is raised as it is: it stops the caller, not the branch.
-    """
-    error = outcome.error
-    if error is None or on_error == "skip":
-        return outcome
-    if isinstance(error, (BranchTimeoutError, BudgetExceededError)):
-        raise error
-    raise BranchError(f"Branch {describe_failure(repr(outcome.name), error)}") from error
-
-
-def _call_branch(name: str, task: Callable[[], T], on_error: str) -> Outcome[T]:
-    """How a branch ended that runs on the caller's thread."""
-    check_abandoned()
-    value, error = None, None
+def _call_on_threads(branches: Sequence[_Branch[T]], width: int) -> list[Outcome[T]]:
+    """Run branches on threads: the caller starts them, takes what they gave, and watches the clock."""
+    pending = deque(enumerate(branches))
+    # of each branch its number, call and time limit; the oldest, which is late before all others, comes first
+    running: dict[Future[Outcome[T]], tuple[int, Call[Outcome[T]], TimeLimit | None]] = {}
+    ended: SimpleQueue[Future[Outcome[T]]] = SimpleQueue()
+    outcomes: dict[int, Outcome[T]] = {}
     try:
-        value = copy_context().run(task)
-    except Exception as raised:  # noqa: BLE001 - the caller's policy decides
-        error = raised
-    return _check_outcome(Outcome(name, value, error), on_error)
-
-
-async def _await_branch(
-    name: str, task: Callable[[], Awaitable[T]], timeout: float | None, on_error: str
-) -> Outcome[T]:
-    """How a branch ended that runs in the current task; cancelling this task is no failure of the branch."""
-    current = cast("asyncio.Task[Any]", asyncio.current_task())
-    cancelled_before = current.cancelling()
-    value, error = None, None
-    try:
-        value = await acall_in_time(task, timeout, f"Branch {name!r}")
-    except (Exception, asyncio.CancelledError) as raised:  # noqa: BLE001 - the caller's policy decides
-        error = raised
-    if current.cancelling() > cancelled_before:
-        raise asyncio.CancelledError  # also if the branch swallowed it
-    return _check_outcome(Outcome(name, value, error), on_error)
-
-
-class _Threads(Generic[T]):
-    """One fan-out on threads: the caller starts the branches, takes what they gave, and watches the clock."""
-
-    def __init__(
-        self,
-        tasks: Sequence[Callable[[], T]],
-        names: Sequence[str],
-        width: int,
-        timeout: float | None,
-        on_error: str,
-    ) -> None:
-        self._names, self._width, self._timeout, self._on_error = names, width, timeout, on_error
-        self._pending = deque(enumerate(tasks))
-        #: By number, oldest first: the call, and its time limit.
-        self._running: dict[int, tuple[Call[T], tuple[float, Callable[[], Exception]] | None]] = {}
-        self._ended: SimpleQueue[int] = SimpleQueue()
-        self._outcomes: dict[int, Outcome[T]] = {}
-
-    def outcomes(self) -> list[Outcome[T]]:
-        """How all branches ended, in their order."""
-        try:
-            while self._pending or self._running:
-                if self._may_start():
-                    self._start(*self._pending.popleft())
-                else:
-                    self._wait()
-        finally:  # on success nothing is left; on an error or Ctrl-C the rest is given up
-            for call, _ in self._running.values():
+        while pending or running:
+            if pending and (not running or (len(running) < width and not is_full())):
+                number, branch = pending.popleft()
+                try:
+                    limit = time_limit(branch.timeout, f"Branch {branch.name!r}")
+                except BudgetExceededError as error:
+                    outcomes[number] = branch.fail(error)
+                    continue
+                call = Call(branch.call)
+                running[call.future] = number, call, limit
+                call.future.add_done_callback(ended.put)
+                continue
+            oldest, (number, call, limit) = next(iter(running.items()))
+            seconds, make_error = limit or (None, TimeoutError)
+            if seconds is not None:
+                seconds = max(0.0, call.started + seconds - time.monotonic())
+            try:
+                future = ended.get(timeout=seconds)
+            except Empty:
+                del running[oldest]
                 call.give_up()
-        return [self._outcomes[number] for number in sorted(self._outcomes)]
-
-    def _may_start(self) -> bool:
-        room = not self._running or (len(self._running) < self._width and not is_full())
-        return bool(self._pending) and room
-
-    def _start(self, number: int, task: Callable[[], T]) -> None:
-        """Start a branch on a thread; one that a deadline forbids ends at once."""
-        try:
-            limit = time_limit(self._timeout, f"Branch {self._names[number]!r}")
-        except BudgetExceededError as error:
-            self._settle(number, error=error)
-            return
-        call = Call(task)
-        self._running[number] = call, limit
-        call.future.add_done_callback(lambda _: self._ended.put(number))
-
-    def _wait(self) -> None:
-        """Wait for the end of a branch, or for the oldest one's time limit: no other comes before it."""
-        oldest, (call, limit) = next(iter(self._running.items()))
-        patience = None if limit is None else max(0.0, call.started + limit[0] - time.monotonic())
-        try:
-            number = self._ended.get(timeout=patience)
-        except Empty:
+                outcomes[number] = branches[number].fail(make_error())
+            else:
+                if future in running:  # else it was given up before
+                    number = running.pop(future)[0]
+                    outcomes[number] = future.result()
+    finally:  # on success nothing is left; on an error or Ctrl-C the rest is given up
+        for _, call, _ in running.values():
             call.give_up()
-            del self._running[oldest]
-            self._settle(oldest, error=limit[1]() if limit else None)
-            return
-        if number in self._running:  # else it was given up before
-            call, _ = self._running.pop(number)
-            error = call.future.exception()
-            if error is not None and not isinstance(error, Exception):
-                raise error
-            self._settle(number, None if error else call.future.result(), error)
-
-    def _settle(self, number: int, value: T | None = None, error: Exception | None = None) -> None:
-        self._outcomes[number] = _check_outcome(Outcome(self._names[number], value, error), self._on_error)
+    return [outcomes[number] for number in range(len(branches))]

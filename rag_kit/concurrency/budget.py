@@ -5,6 +5,7 @@ Both are carried by context variables, so that they hold for everything inside a
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +18,9 @@ from rag_kit.errors import BranchTimeoutError, BudgetExceededError, InvalidInput
 
 #: About 31 years; the clocks of some systems cannot wait much longer.
 MAX_SECONDS = 1e9
+
+TimeLimit = tuple[float, Callable[[], Exception]]
+"""Seconds that a call may take, and a function that makes the error for one that takes longer."""
 
 _lock = threading.Lock()
 _active: ContextVar[tuple[Budget, ...]] = ContextVar("rag_kit_budgets", default=())
@@ -59,11 +63,11 @@ class Budget:
         self.deadline = deadline
         self.calls = 0
         self.tokens = 0
-        self._ends = None if deadline is None else time.monotonic() + deadline
+        self.ends = math.inf if deadline is None else time.monotonic() + deadline
 
     def remaining_seconds(self) -> float | None:
         """Seconds until the deadline, never below 0; ``None`` without a deadline."""
-        return None if self._ends is None else max(0.0, self._ends - time.monotonic())
+        return None if self.deadline is None else max(0.0, self.ends - time.monotonic())
 
     def charge_call(self) -> None:
         """Count a call that is about to be made.
@@ -139,12 +143,11 @@ def charge_tokens(n: int) -> None:
 
 def remaining_seconds() -> float | None:
     """Seconds until the nearest deadline of the active budgets; ``None`` without one."""
-    return min(_seconds_left(), default=(None, None))[0]
+    budget = _first_to_end()
+    return budget.remaining_seconds() if budget else None
 
 
-def time_limit(
-    timeout: float | None = None, name: str = "It"
-) -> tuple[float, Callable[[], Exception]] | None:
+def time_limit(timeout: float | None = None, name: str = "It") -> TimeLimit | None:
     """Seconds that a call may take, by its time-out and the active budgets, and a function that makes the error after.
 
     ``None`` where nothing limits it; ``name`` says in the message what was called.
@@ -154,24 +157,21 @@ def time_limit(
         BranchTimeoutError: This code runs in a branch that was abandoned.
     """
     check_abandoned()
-    left, deadline = min(_seconds_left(), default=(None, None))
-    if left is not None and (timeout is None or left < timeout):
-        late = partial(BudgetExceededError, "deadline", deadline or 0)
+    budget = _first_to_end()
+    left = budget.remaining_seconds() if budget else None
+    if budget and left is not None and (timeout is None or left < timeout):
+        make_error = partial(BudgetExceededError, "deadline", budget.deadline or 0)
         if left == 0:
-            raise late()
-        return left, late
+            raise make_error()
+        return left, make_error
     if timeout is None:
         return None
     return timeout, partial(BranchTimeoutError, f"{name} took longer than timeout={timeout:g} s.")
 
 
-def _seconds_left() -> list[tuple[float, float]]:
-    """Of each active budget with a deadline, the seconds until it and the deadline."""
-    return [
-        (budget.remaining_seconds() or 0.0, budget.deadline)
-        for budget in _active.get()
-        if budget.deadline is not None
-    ]
+def _first_to_end() -> Budget | None:
+    """The active budget whose deadline comes first; one without a deadline where none has one."""
+    return min(_active.get(), key=lambda budget: budget.ends, default=None)
 
 
 def begin_branch() -> tuple[threading.Event, Context]:

@@ -14,8 +14,7 @@ from langchain_core.runnables import Runnable
 from pydantic import Field, model_validator
 
 from rag_kit.concurrency import afan_out, fan_out
-from rag_kit.concurrency.branches import FanOut
-from rag_kit.concurrency.degradation import log_degraded
+from rag_kit.concurrency.branches import FanOut, log_degraded
 from rag_kit.documents import document_keys
 from rag_kit.documents.provenance import peek_provenance, peek_score
 from rag_kit.retrieval.base import Request

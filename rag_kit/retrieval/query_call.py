@@ -17,10 +17,9 @@ from langchain_core.vectorstores import VectorStore
 from pydantic import BaseModel, BeforeValidator, ValidationInfo, field_validator
 
 from rag_kit.concurrency import Budget, afan_out, fan_out, use_budget
-from rag_kit.concurrency.branches import FanOut, OnError, Outcome, describe_failure
+from rag_kit.concurrency.branches import FanOut, OnError, Outcome, describe_failure, log_degraded
 from rag_kit.concurrency.bridge import acall_function, call_function, run_in_thread
 from rag_kit.concurrency.budget import check_count
-from rag_kit.concurrency.degradation import log_degraded
 from rag_kit.concurrency.steps import Logic, Step, arun, run
 from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError, RagKitError
 from rag_kit.models import astructured_call, atext_call, structured_call, text_call

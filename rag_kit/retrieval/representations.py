@@ -12,7 +12,7 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 from pydantic import PrivateAttr, field_validator
 
-from rag_kit.concurrency.degradation import log_degraded
+from rag_kit.concurrency.branches import log_degraded
 from rag_kit.documents import combine_filters
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.families import Family

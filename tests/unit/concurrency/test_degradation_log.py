@@ -8,7 +8,7 @@ import pytest
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.runnables import RunnableLambda
 
-from rag_kit.concurrency.degradation import log_degraded
+from rag_kit.concurrency.branches import log_degraded
 from rag_kit.documents import get_provenance
 from rag_kit.retrieval import BM25Retriever, EnsembleRetriever, MultiQueryRetriever
 
