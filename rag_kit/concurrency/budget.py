@@ -10,7 +10,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import Context, ContextVar, copy_context
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -24,9 +25,11 @@ TimeLimit = tuple[float, Callable[[], Exception]]
 
 _lock = threading.Lock()
 _active: ContextVar[tuple[Budget, ...]] = ContextVar("rag_kit_budgets", default=())
-_branches: ContextVar[tuple[threading.Event, ...]] = ContextVar("rag_kit_branches", default=())
+#: One event for each branch around this code; it is set once nobody waits for the branch any more.
+abandonments: ContextVar[tuple[threading.Event, ...]] = ContextVar("rag_kit_abandonments", default=())
 
 
+@dataclass(kw_only=True, eq=False)
 class Budget:
     """Counts model calls and tokens, and caps them; safe to share between threads and tasks.
 
@@ -52,18 +55,17 @@ class Budget:
         rag_kit.errors.BudgetExceededError: The budget of calls is used up (max_calls=1). Raise max_calls ...
     """
 
-    def __init__(
-        self, *, max_calls: int | None = None, max_tokens: int | None = None, deadline: float | None = None
-    ) -> None:
-        check_count("max_calls", max_calls)
-        check_count("max_tokens", max_tokens)
-        check_seconds("deadline", deadline, zero=True)
-        self.max_calls = max_calls
-        self.max_tokens = max_tokens
-        self.deadline = deadline
-        self.calls = 0
-        self.tokens = 0
-        self.ends = math.inf if deadline is None else time.monotonic() + deadline
+    max_calls: int | None = None
+    max_tokens: int | None = None
+    deadline: float | None = None
+    calls: int = field(default=0, init=False)
+    tokens: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        check_count("max_calls", self.max_calls)
+        check_count("max_tokens", self.max_tokens)
+        check_seconds("deadline", self.deadline, zero=True)
+        self.ends = math.inf if self.deadline is None else time.monotonic() + self.deadline
 
     def remaining_seconds(self) -> float | None:
         """Seconds until the deadline, never below 0; ``None`` without a deadline."""
@@ -91,10 +93,6 @@ class Budget:
             raise BudgetExceededError("tokens", self.max_tokens)
         if self.remaining_seconds() == 0:
             raise BudgetExceededError("deadline", self.deadline or 0)
-
-    def __repr__(self) -> str:
-        caps = f"max_calls={self.max_calls}, max_tokens={self.max_tokens}, deadline={self.deadline}"
-        return f"Budget(calls={self.calls}, tokens={self.tokens}, {caps})"
 
 
 @contextmanager
@@ -174,23 +172,13 @@ def _first_to_end() -> Budget | None:
     return min(_active.get(), key=lambda budget: budget.ends, default=None)
 
 
-def begin_branch() -> tuple[threading.Event, Context]:
-    """A copy of the caller's context for work on a thread, and the event that tells the work that nobody waits for it.
-
-    Work nested in it sees the event as well.
-    """
-    abandoned, context = threading.Event(), copy_context()
-    context.run(_branches.set, (*_branches.get(), abandoned))
-    return abandoned, context
-
-
 def check_abandoned() -> None:
     """Stop a branch that is still running although nobody waits for it: a thread cannot be killed.
 
     Raises:
         BranchTimeoutError: The current branch, or one around it, was abandoned.
     """
-    if any(abandoned.is_set() for abandoned in _branches.get()):
+    if any(abandoned.is_set() for abandoned in abandonments.get()):
         raise BranchTimeoutError(
             "This branch was abandoned (its time-out passed, or its fan-out was stopped); it ends here."
         )

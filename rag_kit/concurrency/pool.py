@@ -13,11 +13,12 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
-from rag_kit.concurrency.budget import begin_branch, check_abandoned
+from rag_kit.concurrency.budget import abandonments, check_abandoned
 from rag_kit.errors import BranchError
 
 T = TypeVar("T")
@@ -31,7 +32,6 @@ _IDLE_SECONDS = 10.0
 
 _idle: deque[SimpleQueue[Call[Any]]] = deque()  # one inbox for each thread without a call
 _running: set[Call[Any]] = set()
-_abandoned: set[Call[Any]] = set()  # those of `_running` that were given up
 
 
 class Call(Generic[T]):
@@ -39,6 +39,7 @@ class Call(Generic[T]):
 
     Attributes:
         future: Gets what the function returns or raises.
+        given_up: Set once nobody waits for it any more.
         started: When it began, by ``time.monotonic``.
 
     Raises:
@@ -46,18 +47,20 @@ class Call(Generic[T]):
         BranchTimeoutError: The caller itself was given up.
     """
 
-    __slots__ = ("_context", "_func", "_given_up", "future", "started")
+    __slots__ = ("_context", "_func", "future", "given_up", "started")
 
     def __init__(self, func: Callable[[], T]) -> None:
         check_abandoned()
-        if len(_abandoned) >= MAX_ABANDONED:
+        if len(_running) >= MAX_ABANDONED and (hung := count_abandoned()) >= MAX_ABANDONED:
             raise BranchError(
-                f"{len(_abandoned)} branches that were abandoned at their time-out still hang, which is the most that "
+                f"{hung} branches that were abandoned at their time-out still hang, which is the most that "
                 "is allowed; no new one is started until some end. Give the calls inside them a time-out of their own "
                 "(in the HTTP client, in the database driver)."
             )
         self._func = func
-        self._given_up, self._context = begin_branch()
+        self.given_up = threading.Event()
+        self._context = copy_context()
+        self._context.run(abandonments.set, (*abandonments.get(), self.given_up))
         self.future: Future[T] = Future()
         self.future.set_running_or_notify_cancel()  # from now on nobody can cancel it
         self.started = time.monotonic()
@@ -66,29 +69,26 @@ class Call(Generic[T]):
 
     def give_up(self) -> None:
         """Stop waiting: the thread goes on, but ends at its next model call or fan-out."""
-        self._given_up.set()
-        _abandoned.add(self)
-        if self.future.done():
-            _abandoned.discard(self)
+        self.given_up.set()
 
     def run(self, inbox: SimpleQueue[Call[Any]]) -> None:
         """Do the work; called on the thread that owns the inbox."""
-        value: Any = None
-        error: BaseException | None = None
         try:
-            value = self._context.run(self._func)
+            settle = partial(self.future.set_result, self._context.run(self._func))
         except StopIteration as raised:
             error = RuntimeError("StopIteration was raised, which cannot pass through await.")
             error.__cause__ = raised
+            settle = partial(self.future.set_exception, error)
         except BaseException as raised:  # noqa: BLE001 - handed to whoever waits
-            error = raised
+            settle = partial(self.future.set_exception, raised)
         _idle.append(inbox)  # before the caller, who may have more to do, learns that this is done
         _running.discard(self)
-        if error is None:
-            self.future.set_result(value)
-        else:
-            self.future.set_exception(error)
-        _abandoned.discard(self)
+        settle()
+
+
+def count_abandoned() -> int:
+    """Calls that were given up and still run."""
+    return sum(call.given_up.is_set() for call in list(_running))
 
 
 def is_full() -> bool:
@@ -140,8 +140,8 @@ class PoolExecutor(ThreadPoolExecutor):
 
 def _forget_threads() -> None:
     """Start anew in a forked process, which has no thread but the one that forked."""
-    for calls in (_idle, _running, _abandoned):
-        calls.clear()
+    _idle.clear()
+    _running.clear()
 
 
 if hasattr(os, "register_at_fork"):

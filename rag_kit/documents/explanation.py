@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import html
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from rag_kit.documents.identity import document_key
 from rag_kit.documents.provenance import get_provenance
-from rag_kit.documents.tables import Markup, Table, cut, one_line, tables_html
+from rag_kit.documents.tables import Table, cut, one_line, tables_html
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -21,17 +20,6 @@ SITUATION = "situating_sentence"
 CORRECTED = "corrected_by_hand"
 
 
-class _Row(NamedTuple):
-    """What is printed of one document: single lines in which nothing can steer or hide."""
-
-    rank: str
-    score: str
-    place: str
-    text: str
-    stages: list[str]
-    notes: list[str]
-
-
 class Explanation:
     """Where documents came from. ``str()`` gives text; Jupyter shows a table.
 
@@ -39,38 +27,37 @@ class Explanation:
     bidirectional and invisible characters are shown as escapes.
     """
 
-    def __init__(self, rows: Sequence[_Row], notes: Sequence[str], width: int) -> None:
-        self._rows = rows
-        self._notes = notes
+    def __init__(self, documents: Sequence[Document], width: int) -> None:
+        records = [get_provenance(doc) for doc in documents]
+        notes = [record.get("notes", []) for record in records]
+        # A note that every document carries is about the call, so it is printed once.
+        shared = [note for note in notes[0] if all(note in others for others in notes)] if notes else []
+        self._notes = [one_line(note) for note in shared]
+        self._rows = [
+            _explain_document(doc, record, position, shared)
+            for position, (doc, record) in enumerate(zip(documents, records, strict=True), start=1)
+        ]
         self._width = width
 
     def __str__(self) -> str:
         lines = [] if self._rows else ["no documents"]
-        for row in self._rows:
-            lines += [f"{row.rank:>3}. {row.score}  {row.place}".rstrip()]
-            lines += [f"     {stage}" for stage in row.stages]
-            bar = "     | "
-            lines += textwrap.wrap(
-                row.text, self._width, initial_indent=bar, subsequent_indent=bar, max_lines=2
-            )
-            lines += [f"     ! {note}" for note in row.notes]
+        bar = "     | "
+        for rank, score, source, stages, text, notes in self._rows:
+            lines += [f"{rank:>3}. {score}  {source}".rstrip(), *(f"     {stage}" for stage in stages)]
+            lines += textwrap.wrap(text, self._width, initial_indent=bar, subsequent_indent=bar, max_lines=2)
+            lines += [f"     ! {note}" for note in notes]
         lines += [f"! {note}" for note in self._notes]
         return "\n".join(cut(line, self._width) for line in lines)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        names = ("rank", "score", "document", "how it was found", "text")
+        header = ("rank", "score", "document", "how it was found", "text")
         rows = [
-            (row.rank, row.score, row.place, _below(row.stages), _below([row.text, *row.notes]))
-            for row in self._rows
+            (rank, score, source, stages, [text, *notes])
+            for rank, score, source, stages, text, notes in self._rows
         ]
-        return tables_html("", [Table(names, rows)], self._notes if rows else ["no documents"])
-
-
-def _below(texts: Sequence[str]) -> Markup:
-    """Texts one below the other in a cell."""
-    return Markup("<br>".join(f"<bdi>{html.escape(text)}</bdi>" for text in texts))
+        return tables_html("", [Table(header, rows)], self._notes if rows else ["no documents"])
 
 
 def explain(documents: Sequence[Document], *, width: int = 100) -> Explanation:
@@ -93,37 +80,23 @@ def explain(documents: Sequence[Document], *, width: int = 100) -> Explanation:
              bm25 · keyword · rank 1 · score 2.5 · query "fusion"
              | Rank fusion joins lists.
     """
-    records = [get_provenance(doc) for doc in documents]
-    # A note that every document carries is about the call, so it is printed once.
-    shared = [
-        note
-        for note in (records[0].get("notes", []) if records else [])
-        if all(note in record.get("notes", []) for record in records)
-    ]
-    rows = [
-        _row(doc, record, position, shared)
-        for position, (doc, record) in enumerate(zip(documents, records, strict=True), start=1)
-    ]
-    return Explanation(rows, [one_line(note) for note in shared], max(40, width))
+    return Explanation(documents, max(40, width))
 
 
-def _row(doc: Document, record: dict[str, Any], position: int, shared: Sequence[str]) -> _Row:
-    """What is printed of one document; notes that all documents share are left out."""
+def _explain_document(
+    doc: Document, record: dict[str, Any], position: int, shared_notes: Sequence[str]
+) -> tuple[str, str, str, list[str], str, list[str]]:
+    """What is shown of one document: rank, score, source, stages, text and notes of its own, each in one line."""
     stages = [_describe_stage(stage) for stage in record.get("stages", [])]
     if isinstance(sentence := doc.metadata.get(SITUATION), str):
         stages.append(one_line(f'searched with "{sentence}"'))
-    notes = [one_line(note) for note in record.get("notes", []) if note not in shared]
+    notes = [one_line(note) for note in record.get("notes", []) if note not in shared_notes]
     if doc.metadata.get(CORRECTED) is True:
         notes.append("the text was corrected by hand")
     rank = record.get("rank")
-    return _Row(
-        rank=one_line(str(rank if rank is not None else position)),
-        score=_number(record.get("score")),
-        place=_describe_source(doc),
-        text=one_line(doc.page_content[:400]),
-        stages=stages,
-        notes=notes,
-    )
+    rank = one_line(str(position if rank is None else rank))
+    score, text = _format_number(record.get("score")), one_line(doc.page_content[:400])
+    return rank, score, _describe_source(doc), stages, text, notes
 
 
 def _describe_source(doc: Document) -> str:
@@ -140,11 +113,11 @@ def _describe_stage(stage: dict[str, Any]) -> str:
     # a retriever that is named for what it does is named once
     parts = list(dict.fromkeys(str(stage.get(key, "?")) for key in ("stage", "retriever")))
     numbers = [key for key in ("rank", "score", "weight") if stage.get(key) is not None]
-    parts += [f"{key} {_number(stage[key])}" for key in numbers]
+    parts += [f"{key} {_format_number(stage[key])}" for key in numbers]
     if stage.get("query") not in (None, ""):
         parts.append(f'query "{stage["query"]}"')
     return one_line(" · ".join(parts))
 
 
-def _number(value: Any) -> str:
+def _format_number(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, (int, float)) else one_line(value)

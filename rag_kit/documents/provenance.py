@@ -172,7 +172,7 @@ def first_stage(
     for rank, (doc, score) in enumerate(hits, start=1):
         entry = {**shared, "rank": rank, "score": to_plain(score)}
         record = {"score": entry["score"], "rank": rank, "stages": [entry], "notes": []}
-        doc.metadata[PROVENANCE_KEY] = record if retriever_depth.get() else _encode_if_own(record)
+        doc.metadata[PROVENANCE_KEY] = record if retriever_depth.get() else encode_provenance(record)
         documents.append(doc)
     return documents
 
@@ -182,7 +182,7 @@ def compact_provenance(documents: list[Document]) -> list[Document]:
     for doc in documents:
         record = doc.metadata.get(PROVENANCE_KEY)
         if type(record) is dict:
-            doc.metadata[PROVENANCE_KEY] = _encode_if_own(record)
+            doc.metadata[PROVENANCE_KEY] = encode_provenance(record)
     return documents
 
 
@@ -198,30 +198,20 @@ def peek_score(doc: Document) -> float | None:
     return float(score) if isinstance(score, (int, float)) and not isinstance(score, bool) else None
 
 
-def _encode_if_own(record: Mapping[str, Any]) -> Any:
-    """The record as a string, where it is one of this kit."""
-    try:
-        return encode_provenance(record)
-    except (KeyError, TypeError, ValueError, AttributeError):
-        return record  # somebody else's, under this key
-
-
 def _replace(doc: Document, record: dict[str, Any]) -> Document:
     metadata = {key: copy_value(value) for key, value in doc.metadata.items() if key != PROVENANCE_KEY}
-    metadata[PROVENANCE_KEY] = record if retriever_depth.get() else _encode_if_own(record)
+    metadata[PROVENANCE_KEY] = record if retriever_depth.get() else encode_provenance(record)
     return doc.model_copy(update={"metadata": metadata})
 
 
-_TEXTS, _NUMBERS = ("stage", "retriever", "query"), ("rank", "score", "weight")
-_COLUMNS = len(_TEXTS) + len(_NUMBERS) + 1
+_TEXTS = ("stage", "retriever", "query")
+_COLUMNS = (*_TEXTS, "rank", "score", "weight")
 
 
-def encode_provenance(record: Mapping[str, Any]) -> str:
+def encode_provenance(record: Mapping[str, Any]) -> Any:
     """The string for a record: each name and query once, and a row of places and numbers for each stage.
 
-    Raises:
-        KeyError: It is no record of provenance.
-        TypeError: The same, or it holds what JSON does not.
+    What is no record of this kit (somebody else's, under this key) comes back as it is.
 
     Example:
         >>> stage = {"stage": "bm25", "retriever": "words", "query": "q", "rank": 1, "score": 2.5, "weight": None}
@@ -231,27 +221,33 @@ def encode_provenance(record: Mapping[str, Any]) -> str:
     # Four times as fast as the standard library, and loaded by then: whoever has a document has pydantic.
     from pydantic_core import PydanticSerializationError, to_json
 
+    try:
+        short = {name: record[name] for name in ("score", "rank", "notes")} | _encode_stages(record["stages"])
+        try:
+            return to_json(short).decode()
+        except PydanticSerializationError:
+            # A lone surrogate, which no store takes, becomes JSON's escape of it.
+            text = json.dumps(short, ensure_ascii=False, separators=(",", ":"))
+            return text.encode("utf-8", "backslashreplace").decode("utf-8")
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return record
+
+
+def _encode_stages(stages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """All texts once, and a row for each stage: places of its texts, numbers, and what else there is."""
     places: dict[Any, int] = {}
     rows: list[list[Any]] = []
-    for stage in record["stages"]:
-        more = {**stage}
-        row: list[Any] = [places.setdefault(more.pop(name, None), len(places)) for name in _TEXTS]
-        row += [more.pop(name, None) for name in _NUMBERS]
+    for stage in stages:
+        row: list[Any] = [places.setdefault(stage.get(name), len(places)) for name in _TEXTS]
+        row += [stage.get(name) for name in _COLUMNS[3:]]
+        more = {name: value for name, value in stage.items() if name not in _COLUMNS}
         if type(queries := more.get("queries")) is list:
             more["queries"] = [places.setdefault(query, len(places)) for query in queries]
-        if more:
-            row.append(more)
+        row.append(more or None)
         while row[-1] is None:
             row.pop()
         rows.append(row)
-    short = {name: record[name] for name in ("score", "rank", "notes")}
-    short |= {"texts": list(places), "stages": rows}
-    try:
-        return to_json(short).decode()
-    except PydanticSerializationError:
-        # A lone surrogate, which no store takes, becomes JSON's escape of it.
-        text = json.dumps(short, ensure_ascii=False, separators=(",", ":"))
-        return text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return {"texts": list(places), "stages": rows}
 
 
 def decode_provenance(text: str) -> dict[str, Any]:
@@ -261,13 +257,12 @@ def decode_provenance(text: str) -> dict[str, Any]:
         texts = record.pop("texts")
         stages: list[dict[str, Any]] = []
         for row in record["stages"]:
-            whole = [*row, *[None] * _COLUMNS][:_COLUMNS]
-            names = {name: texts[place] for name, place in zip(_TEXTS, whole, strict=False)}
-            numbers = dict(zip(_NUMBERS, whole[len(_TEXTS) :], strict=False))
-            more = whole[-1] or {}
-            if "queries" in more:
-                more["queries"] = [texts[place] for place in more["queries"]]
-            stages.append({**names, **numbers, **more})
+            *values, more = [*row, *[None] * 7][:7]  # a row ends with its last value
+            values[:3] = [texts[place] for place in values[:3]]
+            stage = dict(zip(_COLUMNS, values, strict=True)) | (more or {})
+            if "queries" in stage:
+                stage["queries"] = [texts[place] for place in stage["queries"]]
+            stages.append(stage)
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
         return {}
     return {**record, "stages": stages}

@@ -11,17 +11,13 @@ from typing import Any
 from rag_kit.documents.clean import clean_text
 
 
-class Markup(str):
-    """Markup made by the kit itself, which a table does not escape."""
-
-
 @dataclass(frozen=True)
 class Table:
     """Rows under a header.
 
     Args:
         header: Names of the columns.
-        rows: Cells; ``None`` becomes ``-``, floats get three decimals.
+        rows: Cells; ``None`` becomes ``-``, floats get three decimals; in HTML a list has a line for each item.
         heading: Stands above it.
         right: Numbers of the columns that are set flush right.
         width: Columns of a terminal that a cell may take; a longer one is cut and ends in ``...``.
@@ -82,7 +78,8 @@ class Table:
 
     def _cell(self, tag: str, place: int, value: Any) -> str:
         side = "right" if place in self.right else "left"
-        inner = value if isinstance(value, Markup) else f"<bdi>{html.escape(one_line(value))}</bdi>"
+        lines = value if isinstance(value, list) else [value]
+        inner = "<br>".join(f"<bdi>{html.escape(one_line(line))}</bdi>" for line in lines)
         return f'<{tag} style="text-align:{side};vertical-align:middle">{inner}</{tag[:2]}>'
 
 
