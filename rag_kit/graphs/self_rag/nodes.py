@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from langchain_core.documents import Document
 from langgraph.types import Command
 
 from rag_kit.errors import BudgetExceededError, ModelOutputError
@@ -63,3 +64,9 @@ def none_if_unreadable(error: Exception) -> None:
     """A structured answer that cannot be used is None; whatever else went wrong is raised."""
     if not isinstance(error, ModelOutputError):
         raise error
+
+
+def source_of(document: Document) -> str | None:
+    """The file or the address of a passage."""
+    source = document.metadata.get("file") or document.metadata.get("source")
+    return None if source is None else str(source)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import Any, Literal
+from functools import partial
+from typing import Any, Literal, NamedTuple
 
 from langchain_core.documents import Document
 from langgraph.types import Command, Overwrite
@@ -17,26 +18,34 @@ from rag_kit.errors import (
     ModelUnauthorizedError,
     ModelUnreachableError,
 )
-from rag_kit.graphs.running import branch, report, run_side_by_side, values_side_by_side
+from rag_kit.graphs.running import ask, branch, report, run_side_by_side, values_side_by_side, write
 from rag_kit.graphs.self_rag.beams import (
+    CRITIQUES,
     FAILED,
+    WORTH,
+    answer_so_far,
     cite_segments,
+    clean_continuation,
     count_shared_segments,
     critique_score,
     first_beam,
     rank,
+    sequence_probability,
     used_passages,
+    without_punctuation,
 )
-from rag_kit.graphs.self_rag.candidates import (
-    CandidateWriter,
-    Reply,
+from rag_kit.graphs.self_rag.logprobs import (
+    Token,
+    TokenCatcher,
+    label_probabilities,
     may_have_logprobs,
-    new_candidate,
-    probabilities,
+    with_logprobs,
 )
-from rag_kit.graphs.self_rag.nodes import cap_of, has_answer
+from rag_kit.graphs.self_rag.nodes import SelfRagNodes, cap_of, has_answer, none_if_unreadable, source_of
 from rag_kit.graphs.self_rag.state import Beam, Candidate, SelfRagContext, SelfRagState
 from rag_kit.graphs.state import Update
+from rag_kit.prompts import render_passages
+from rag_kit.text import sentences
 from rag_kit.text.citations.decline import DECLINED
 
 logger = logging.getLogger(__name__)
@@ -44,11 +53,22 @@ logger = logging.getLogger(__name__)
 ScoringChoice = Literal["auto", "logprobs", "labels"]
 _CALLS_EACH = 2  # a continuation and its critique
 _OUT_OF_REACH = (ModelUnreachableError, ModelUnauthorizedError)
+_WORST = {"relevance": "irrelevant", "support": "none", "usefulness": "1"}
 
 
-class Paper(CandidateWriter):
+class Reply(NamedTuple):
+    """The value of a model call, and the tokens of its last answer; no tokens without log-probabilities."""
+
+    value: Any
+    tokens: list[Token]
+
+
+class Paper(SelfRagNodes):
     """The nodes of mode ``paper``."""
 
+    files = (
+        "condense", "retrieve_needed", "continue_answer", "continue_unaided", "critique", "critique_usefulness",
+    )  # fmt: skip
     mode = "paper"
     after_begin = "decide_retrieval"
 
@@ -60,31 +80,48 @@ class Paper(CandidateWriter):
         """All that the answer rests on: they are few, and each was shown."""
         return list(documents)
 
+    async def _ask_scored(
+        self, name: str, state: SelfRagState, context: SelfRagContext, values: Any, **asking: Any
+    ) -> Reply:
+        """Ask by a prompt, for an object where there is a fallback; with log-probabilities if the run has them."""
+        catcher, prompt = TokenCatcher(), self.prompt(name, state, context)
+        llm = with_logprobs(self.llm, catcher) if state["scoring"] == "logprobs" else self.llm
+        step = ask(llm, prompt, values, **asking) if asking else write(llm, prompt, values, stream=False)
+        return Reply(await step, catcher.tokens)
+
+    async def _ask_to_retrieve(
+        self, state: SelfRagState, context: SelfRagContext, beam: Beam, fallback: Any = none_if_unreadable
+    ) -> Reply:
+        """Ask whether documents are to be looked up for the next segment."""
+        values = {"question": state["asked"], "answer": answer_so_far(beam)}
+        return await self._ask_scored("retrieve_needed", state, context, values, fallback=fallback)
+
     async def decide_retrieval(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
         """Decide for each way to go on whether documents are looked up for the next segment."""
         beams: list[Beam] = [{**beam} for beam in state["beams"]] or [first_beam()]
         going = [beam for beam in beams if not beam["ended"]]
         notes: list[str] = []
-        answers: list[Reply] = []
+        replies: list[Reply] = []
         if state["segment"] == 0 and self.tries_logprobs:
             state["scoring"] = "logprobs"
-            answer = await self.decision(state, context, beams[0], _refused)
-            if not answer.tokens:
+            reply = await self._ask_to_retrieve(state, context, beams[0], _refused)
+            if not reply.tokens:
                 state["scoring"] = "labels"
                 notes.append("scoring: the model gave no log-probabilities; its labels count as certain")
-            answers = [answer] if answer.value is not None else []
-        if not answers:
-            answers = await values_side_by_side([self.decision(state, context, beam) for beam in going])
-        for beam, answer in zip(going, answers, strict=True):
-            if answer.value is None:
+            replies = [reply] if reply.value is not None else []
+        if not replies:
+            calls = [partial(self._ask_to_retrieve, state, context, beam) for beam in going]
+            replies = await values_side_by_side([branch("retrieve_needed", call) for call in calls])
+        for beam, reply in zip(going, replies, strict=True):
+            if reply.value is None:
                 notes.append("retrieve_needed: the model gave no usable verdict; documents were looked up")
-            label = "yes" if answer.value is None else answer.value.retrieve
-            beam["wanted"] = critique_score("retrieve", probabilities(answer, "retrieve", label))
+            label = "yes" if reply.value is None else reply.value.retrieve
+            beam["wanted"] = critique_score("retrieve", _probabilities(reply, "retrieve", label))
             beam["retrieve"] = beam["wanted"] > context.delta
-        segment, wanted = state["segment"] + 1, [beam["retrieve"] for beam in going]
-        report("decided", segment=segment, retrieve=wanted)
+        segment, retrieves = state["segment"] + 1, [beam["retrieve"] for beam in going]
+        report("decided", segment=segment, retrieve=retrieves)
         update = {"beams": beams, "segment": segment, "scoring": state["scoring"], "notes": notes}
-        return Command(update=update, goto="retrieve" if any(wanted) else "generate_direct")
+        return Command(update=update, goto="retrieve" if any(retrieves) else "generate_direct")
 
     async def retrieve(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
         """Look up passages for each way to go on: the question, and what was said last."""
@@ -112,32 +149,34 @@ class Paper(CandidateWriter):
 
     async def generate_segments(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
         """Write and judge a continuation for each passage of each way to go on, or one from none, all side by side."""
-        jobs: list[tuple[Beam, int | None]] = []
-        for beam in state["beams"]:
-            if not beam["ended"]:
-                jobs += [(beam, index) for index in (beam["found"] if beam["retrieve"] else [None])]
+        jobs: list[tuple[Beam, int | None]] = [
+            (beam, passage)
+            for beam in state["beams"]
+            if not beam["ended"]
+            for passage in (beam["found"] if beam["retrieve"] else [None])
+        ]
         notes: list[str] = []
-        wanted, here = len(jobs), f"segment {state['segment']}:"
+        here, room = f"segment {state['segment']}:", len(jobs)
         if context.max_calls is not None:
             # cut here and not where the calls happen to run out, so that a run can be repeated
             room = max(0, context.max_calls - state["usage"]["calls"]) // _CALLS_EACH
+        if is_cut := len(jobs) > room:
+            notes.append(
+                f"{here} max_calls={context.max_calls} leaves room for {room} of {len(jobs)} candidates"
+            )
+            if not room and not has_answer(state):
+                raise BudgetExceededError("calls", context.max_calls or 0)
             jobs = jobs[:room]
-            if len(jobs) < wanted:
-                notes.append(
-                    f"{here} max_calls={context.max_calls} leaves room for {room} of {wanted} candidates"
-                )
-                if not jobs and not has_answer(state):
-                    raise BudgetExceededError("calls", context.max_calls)
         branches = [
             branch(
                 f"beam {beam['number']}, passage {passage}",
-                lambda beam=beam, passage=passage: self.candidate(state, context, beam, passage),  # type: ignore[misc]
+                partial(self._write, state, context, beam, passage),
             )
             for beam, passage in jobs
         ]
         outcomes = (await run_side_by_side(branches)).outcomes if branches else []
         candidates: list[Candidate] = [
-            outcome.value or new_candidate(state, beam, passage, f"{FAILED}: {type(outcome.error).__name__}")
+            outcome.value or _new_candidate(state, beam, passage, f"{FAILED}: {type(outcome.error).__name__}")
             for (beam, passage), outcome in zip(jobs, outcomes, strict=True)
         ]
         errors = [outcome.error for outcome in outcomes if outcome.error is not None]
@@ -152,11 +191,35 @@ class Paper(CandidateWriter):
         if unusable := sum("critique" in candidate["labels"] for candidate in candidates):
             notes.append(f"critique: {unusable} unusable verdicts counted as the lowest")
         report("generated", segment=state["segment"], candidates=len(candidates))
-        capped = bool(caps) or len(jobs) < wanted
-        update = {"candidates": candidates, "notes": notes, "capped": capped}
+        update = {"candidates": candidates, "notes": notes, "capped": bool(caps) or is_cut}
         return Command(update=update, goto="rank_segments")
 
     generate_direct = generate_segments  # the node's name where no way to go on needs passages
+
+    async def _write(
+        self, state: SelfRagState, context: SelfRagContext, beam: Beam, passage: int | None
+    ) -> Candidate:
+        """Write one continuation and judge it; a text that ends or repeats the answer is not judged."""
+        answer, candidate = answer_so_far(beam), _new_candidate(state, beam, passage)
+        values = {"question": state["asked"], "answer": answer}
+        prompt, critique, critiques = "continue_unaided", "critique_usefulness", CRITIQUES[2:]
+        if passage is not None:
+            document = state["passages"][passage]
+            candidate["source"] = source_of(document)
+            values["passages"] = render_passages([document], max_chars=self.max_passage_chars)
+            prompt, critique, critiques = "continue_answer", "critique", CRITIQUES
+        count = context.segment_sentences
+        written = await self._ask_scored(prompt, state, context, {**values, "count": str(count)})
+        candidate["text"] = text = clean_continuation(written.value, count)
+        earlier = [part.text for part in sentences(answer)] + [part["text"] for part in beam["segments"]]
+        if text and without_punctuation(text) in map(without_punctuation, earlier):
+            candidate["reason"] = "repeats the answer so far"
+        elif text:
+            values["statement"] = text
+            verdict = await self._ask_scored(critique, state, context, values, fallback=none_if_unreadable)
+            candidate["parts"]["p"] = sequence_probability([token.logprob for token in written.tokens])
+            _judge(candidate, verdict, critiques)
+        return candidate
 
     async def rank_segments(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
         """Score the candidates, keep the best beams, send what is decided, go on or finish."""
@@ -197,6 +260,33 @@ class Paper(CandidateWriter):
             for piece in cite_segments(beams[0]["segments"])[streamed:decided]:
                 report("segment", text=piece)
         return max(streamed, decided)
+
+
+def _new_candidate(state: SelfRagState, beam: Beam, passage: int | None, reason: str = "") -> Candidate:
+    """A candidate before anything is written."""
+    return Candidate(
+        segment=state["segment"], beam=beam["number"], passage=passage, source=None, text="", labels={},
+        probabilities={}, parts={}, f=None, score=None, kept=False, won=False, reason=reason,
+    )  # fmt: skip
+
+
+def _judge(candidate: Candidate, verdict: Reply, critiques: Sequence[str]) -> None:
+    """Put the labels of a verdict into a candidate, their probabilities and scores; the lowest without a verdict."""
+    for name in critiques:
+        label = _WORST[name] if verdict.value is None else str(getattr(verdict.value, name))
+        candidate["labels"][name] = label
+        candidate["probabilities"][name] = _probabilities(verdict, name, label)
+    if verdict.value is None:
+        candidate["labels"]["critique"] = "unusable"
+    for name in CRITIQUES:
+        candidate["parts"][name] = critique_score(name, candidate["probabilities"].get(name, {}))
+
+
+def _probabilities(verdict: Reply, name: str, label: str) -> dict[str, float]:
+    """The probabilities of a field's labels: the model's own where its tokens show them, else 1 on the label."""
+    labels = WORTH[name]
+    known = None if verdict.value is None else label_probabilities(verdict.tokens, name, label, labels)
+    return known or {option: float(option == label) for option in labels}
 
 
 def _refused(error: Exception) -> None:

@@ -8,8 +8,7 @@ from langgraph.types import Command
 
 from rag_kit.graphs.evaluators.base import Evaluator, judge_passages, note_ungraded
 from rag_kit.graphs.running import report
-from rag_kit.graphs.self_rag.candidates import source_of
-from rag_kit.graphs.self_rag.nodes import SelfRagNodes, none_if_unreadable
+from rag_kit.graphs.self_rag.nodes import SelfRagNodes, none_if_unreadable, source_of
 from rag_kit.graphs.self_rag.state import Draft, SelfRagContext, SelfRagState
 from rag_kit.graphs.state import Update, check_answer
 from rag_kit.text import fold

@@ -16,7 +16,7 @@ from rag_kit.graphs.self_rag.beams import (
     segment_score,
     sequence_probability,
 )
-from rag_kit.graphs.self_rag.candidates import Token, label_probabilities, read_tokens
+from rag_kit.graphs.self_rag.logprobs import Token, label_probabilities, read_tokens
 
 probability = st.floats(0, 1)
 

@@ -1,0 +1,103 @@
+"""The log-probabilities of a model's answer: how they are asked for, and those of the labels in it."""
+
+from __future__ import annotations
+
+import math
+import re
+from bisect import bisect_right
+from collections.abc import Collection, Mapping, Sequence
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.language_models import BaseChatModel
+from langchain_core.outputs import LLMResult
+from langchain_core.runnables import Runnable
+
+from rag_kit.models.runnables import without_retries
+
+#: Alternatives asked for at each token. Five labels are the most; the rest is room for capitals and quotes.
+TOP_LOGPROBS = 10
+_MAX_TOKENS = 20_000
+
+
+class Token(NamedTuple):
+    """A token of an answer: its text, its log-probability and those of what might have stood there."""
+
+    text: str
+    logprob: float
+    top: tuple[tuple[str, float], ...] = ()
+
+
+class TokenCatcher(BaseCallbackHandler):
+    """Keeps the tokens of the last answer; none where it has no log-probabilities."""
+
+    run_inline = True
+
+    def __init__(self) -> None:
+        self.tokens: list[Token] = []
+
+    def on_llm_end(self, response: LLMResult, **kwargs: Any) -> None:
+        """Called with each answer, streamed or not."""
+        message = getattr(response.generations[0][0], "message", None)
+        self.tokens = read_tokens(getattr(message, "response_metadata", None))
+
+
+def may_have_logprobs(llm: Any) -> bool:
+    """Whether a model's class knows the settings ``logprobs`` and ``top_logprobs``; the first answer shows the rest."""
+    return isinstance(llm, BaseChatModel) and {"logprobs", "top_logprobs"} <= type(llm).model_fields.keys()
+
+
+def with_logprobs(llm: Any, catcher: TokenCatcher) -> Runnable[Any, Any]:
+    """The model, asking for log-probabilities, which the catcher gets; it is asked for labels in plain text.
+
+    That is wanted: where an endpoint holds its output to a schema, the probabilities are those of the schema's
+    grammar and not the model's own.
+    """
+    bound = without_retries(llm, None).bind(logprobs=True, top_logprobs=TOP_LOGPROBS)
+    asking: Runnable[Any, Any] = bound.with_config(callbacks=[catcher])
+    return asking
+
+
+def read_tokens(metadata: Any) -> list[Token]:
+    """The tokens of an OpenAI-compatible answer's ``response_metadata``; none where they are malformed."""
+    try:
+        return [_read_token(entry) for entry in metadata["logprobs"]["content"][:_MAX_TOKENS]]
+    except (TypeError, LookupError, ValueError, AttributeError):
+        return []
+
+
+def _read_token(entry: Mapping[str, Any]) -> Token:
+    pairs = [(known["token"], known["logprob"]) for known in (entry, *(entry.get("top_logprobs") or ()))]
+    for text, value in pairs:
+        # a log-probability above 0 or NaN is none; minus infinity is a probability of 0
+        if not isinstance(text, str) or isinstance(value, bool) or not value <= 1e-6:
+            raise ValueError("no token with a log-probability")
+    return Token(*pairs[0], tuple(pairs[1:]))
+
+
+def label_probabilities(
+    tokens: Sequence[Token], name: str, label: str, labels: Collection[str]
+) -> dict[str, float] | None:
+    """The probabilities of the labels of a field, read where the model wrote the one that it chose."""
+    text = "".join(token.text for token in tokens)
+    ends = list(accumulate(len(token.text) for token in tokens))
+    written = rf"\b{re.escape(name)}\b\W{{1,12}}(?={re.escape(label)}\b)"
+    for mark in re.finditer(written, text, re.IGNORECASE):
+        token = tokens[bisect_right(ends, mark.end())]
+        known = _sum_by_label([*token.top, (token.text, token.logprob)], labels)
+        if known[label] > 0:
+            return known
+    return None
+
+
+def _sum_by_label(candidates: Sequence[tuple[str, float]], labels: Collection[str]) -> dict[str, float]:
+    """Add up the probabilities of the tokens that begin each label."""
+    sums = dict.fromkeys(labels, 0.0)
+    for text, logprob in dict(candidates).items():  # the chosen token is mostly among the alternatives too
+        start = text.strip().lstrip("\"'[:").strip().lower()
+        for label in labels if start else ():
+            whole = start.startswith(label) and not start[len(label) :][:1].isalnum()
+            if whole or label.startswith(start):
+                sums[label] += math.exp(logprob)
+    return sums
