@@ -13,6 +13,7 @@ from typing import Any, TypeVar, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import merge_configs
+from langgraph.config import get_config
 from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import get_runtime
 from langgraph.types import Command, Overwrite, RetryPolicy
@@ -100,15 +101,17 @@ class Node(Runnable[Any, Any]):
         """The body within the caps of the run; what it used goes into the update."""
         context = run_context(self.schema)
         before = state.get("usage") if isinstance(state, dict) else getattr(state, "usage", None)
-        used = Usage(calls=0, tokens=0, seconds=0.0)
-        update: Any = None
+        budget, start, update = Budget(), time.perf_counter(), None
         try:
-            with count_usage(None if self.first else before, context, used, capped=self.capped):
+            if self.capped:
+                budget = Budget(**remaining_caps(None if self.first else before, context))
+            with use_budget(budget), name_caps(context):
                 update = await self.body(_State(state) if isinstance(state, dict) else state, context)
         except BudgetExceededError as error:
             update = None if self.on_cap is None else self.on_cap(state, context, error)
             if update is None:
                 raise
+        used = Usage(calls=budget.calls, tokens=budget.tokens, seconds=time.perf_counter() - start)
         return _with_usage(update, Overwrite(used) if self.first else used)
 
 
@@ -172,33 +175,19 @@ def report(event: str, **details: Any) -> None:
     get_runtime().stream_writer({"event": event, **details})
 
 
-@contextmanager
-def count_usage(
-    before: Mapping[str, Any] | None, context: RagContext, used: Usage, *, capped: bool = True
-) -> Iterator[None]:
-    """Run a node's body under what is left of the run's caps, and put what it uses into `used`, also after an error.
-
-    The caps are kept in the state and not in a context variable, so that they hold across nodes, threads and a
-    resume from a checkpoint; time spent waiting between nodes (an interrupt, a restart) is not counted.
-    """
-    left = remaining_caps(before, context) if capped else {}
-    late = left.get("deadline")
-    if late is not None and late <= 0:
-        raise BudgetExceededError("deadline", context.deadline or 0)
-    budget = Budget(**left)
-    start = time.perf_counter()
-    with use_budget(budget), name_caps(context):
-        try:
-            yield
-        finally:
-            seconds = time.perf_counter() - start
-            used |= Usage(calls=budget.calls, tokens=budget.tokens, seconds=seconds)
-
-
 def remaining_caps(used: Mapping[str, Any] | None, context: RagContext) -> dict[str, Any]:
-    """What a run may still use: ``max_calls``, ``max_tokens`` and ``deadline``; None where there is no cap."""
+    """What a run may still use: ``max_calls``, ``max_tokens`` and ``deadline``; None where there is no cap.
+
+    What was used is kept in the state and not in a context variable, so that the caps hold across nodes, threads and
+    a resume from a checkpoint; time spent waiting between nodes (an interrupt, a restart) is not counted.
+
+    Raises:
+        BudgetExceededError: The deadline has passed.
+    """
     before = {"calls": 0, "tokens": 0, "seconds": 0.0, **(used or {})}
     calls, tokens, deadline = context.max_calls, context.max_tokens, context.deadline
+    if deadline is not None and deadline <= before["seconds"]:
+        raise BudgetExceededError("deadline", deadline)
     return {
         "max_calls": None if calls is None else max(0, calls - before["calls"]),
         "max_tokens": None if tokens is None else max(0, tokens - before["tokens"]),
@@ -221,13 +210,11 @@ def ask(
     llm: Runnable[Any, Any], prompt: PromptTemplate, values: Mapping[str, Any], *, fallback: Any = RAISE
 ) -> Step[Any]:
     """Ask a model for the object that the prompt's schema describes; its tokens are not streamed."""
-    return Step(
-        prompt.title,
-        lambda config: structured_call(llm, prompt, values, fallback=fallback, config=without_tokens(config)),
-        lambda config: astructured_call(
-            llm, prompt, values, fallback=fallback, config=without_tokens(config)
-        ),
-    )
+
+    def calling(call: Callable[..., Any]) -> Callable[[RunnableConfig], Any]:
+        return lambda config: call(llm, prompt, values, fallback=fallback, config=without_tokens(config))
+
+    return Step(prompt.title, calling(structured_call), calling(astructured_call))
 
 
 def write(
@@ -235,14 +222,10 @@ def write(
 ) -> Step[Any]:
     """Ask a model for text; its tokens are streamed, unless `stream` is off."""
 
-    def settings(config: RunnableConfig) -> RunnableConfig:
-        return config if stream else without_tokens(config)
+    def calling(call: Callable[..., Any]) -> Callable[[RunnableConfig], Any]:
+        return lambda config: call(llm, prompt, values, config=config if stream else without_tokens(config))
 
-    return Step(
-        prompt.title,
-        lambda config: text_call(llm, prompt, values, config=settings(config)),
-        lambda config: atext_call(llm, prompt, values, config=settings(config)),
-    )
+    return Step(prompt.title, calling(text_call), calling(atext_call))
 
 
 def call_within_deadline(
@@ -274,26 +257,14 @@ def user_function(
     )
 
 
-def from_config(name: str, read: Callable[[RunnableConfig], Any]) -> Step[Any]:
-    """Read something from the run's configuration."""
-
-    async def native(config: RunnableConfig) -> Any:
-        return read(config)
-
-    return Step(name, read, native)
-
-
 def compute(work: Callable[[], Any]) -> Step[Any]:
     """Call a function that takes long and has no asynchronous form; under ``ainvoke`` on a thread."""
     return Step("compute", lambda config: work(), lambda config: run_in_thread(work))
 
 
-def can_wait() -> Step[bool]:
+def can_wait() -> bool:
     """Whether the run can wait for a person: LangGraph puts a saver, also a parent's, into the configuration."""
-    return from_config(
-        "checkpointer",
-        lambda config: config.get("configurable", {}).get("__pregel_checkpointer") is not None,
-    )
+    return get_config()["configurable"].get("__pregel_checkpointer") is not None
 
 
 def branch(name: str, make: Callable[[], Logic[Any]]) -> Step[Any]:

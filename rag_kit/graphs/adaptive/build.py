@@ -132,9 +132,8 @@ def _settings(graph: CompiledStateGraph[Any, Any, Any, Any], state: Mapping[str,
     """The inner run's settings: the common ones, those given for it, and what is left of the caps."""
     context = run_context(AdaptiveContext)
     left = remaining_caps(state.get("usage"), context)
-    for cap, what in (("max_tokens", "tokens"), ("deadline", "deadline")):
-        if left[cap] is not None and left[cap] <= 0:
-            raise BudgetExceededError(what, left[cap])
+    if left["max_tokens"] == 0:
+        raise BudgetExceededError("tokens", 0)
     schema: Any = graph.context_schema
     common = ("k", "filter", "citation_check", "answer_instructions")
     given = {name: getattr(context, name) for name in common}

@@ -105,7 +105,7 @@ class AdaptiveNodes(RagNodes):
         back = await self.guards.check_answer(written.query if written else _USUAL[state["language"]])
         if isinstance(back, Refusal):
             return self.end_refused(state, back)
-        if await can_wait() and context.clarify:
+        if can_wait() and context.clarify:
             return Command(update={"question_back": back, "notes": notes}, goto="clarify")
         notes.append("clarify: the answer is a question back; ask again with what is missing")
         update = {"question_back": back, "answer": back, "status": "clarify", "notes": notes}

@@ -6,13 +6,12 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from langchain_core.runnables import RunnableConfig
+from langgraph.config import get_config
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.concurrency.steps import Step
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs.running import from_config
 from rag_kit.text import content_words, fold
 
 MAX_FACT_CHARS = 200
@@ -36,20 +35,16 @@ def namespace(user_id: str) -> tuple[str, str, str]:
     return ("rag_kit", check_user_id(user_id).replace(".", "%2E"), "facts")
 
 
-def check_signed_in(user_id: str) -> Step[Any]:
+def check_signed_in(user_id: str) -> None:
     """Refuse another user's id where the server knows who asks.
 
     LangGraph's server puts the identity that its authentication found into the run's configuration.
     """
-
-    def check(config: RunnableConfig) -> None:
-        known = config.get("configurable", {}).get("langgraph_auth_user_id")
-        if known is not None and known != user_id:
-            raise InvalidInputError(
-                "context.user_id is not the user who is signed in; leave it out, or give that user's own id."
-            )
-
-    return from_config("user", check)
+    known = get_config()["configurable"].get("langgraph_auth_user_id")
+    if known is not None and known != user_id:
+        raise InvalidInputError(
+            "context.user_id is not the user who is signed in; leave it out, or give that user's own id."
+        )
 
 
 async def read(store: BaseStore, user_id: str) -> list[str]:

@@ -60,7 +60,7 @@ class ConversationalNodes(RagNodes):
         store = get_runtime().store
         if not self.max_facts:
             return [], ["memory: this graph was built without remember=True; user_id is not used"]
-        await store_of.check_signed_in(user_id)
+        store_of.check_signed_in(user_id)
         if store is None:
             return [], ["memory: the graph has no store; nothing is known or remembered about the user"]
         facts = await attempt(store_of.read(store, user_id), Exception)

@@ -137,7 +137,7 @@ class CragNodes(RagNodes):
     async def approve(self, state: CragState, context: CragContext) -> Command[Any]:
         """Ask a person whether the query may leave; resume with True, False or another query."""
         query = state["web_query"]
-        if not await can_wait():
+        if not can_wait():
             # a run that cannot wait would end here without an answer, and nobody could let it go on
             return _skip_search(
                 "a person's approval was asked for, and without a checkpointer nobody can be waited for"

@@ -202,7 +202,8 @@ class Paper(SelfRagNodes):
         """Write one continuation and judge it; a text that ends or repeats the answer is not judged."""
         answer, candidate = answer_so_far(beam), _new_candidate(state, beam, passage)
         values = {"question": state["asked"], "answer": answer}
-        prompt, critique, critiques = "continue_unaided", "critique_usefulness", CRITIQUES[2:]
+        critiques: Sequence[str] = CRITIQUES[2:]
+        prompt, critique = "continue_unaided", "critique_usefulness"
         if passage is not None:
             document = state["passages"][passage]
             candidate["source"] = source_of(document)
