@@ -166,24 +166,18 @@ def _check_parts(model: Any, prompt: Any, values: Any) -> None:
         )
 
 
-def format_prompt() -> Step[list[BaseMessage]]:
+async def format_prompt(call: ModelCall) -> list[BaseMessage]:
     """Fill in the caller's prompt."""
-
-    def has_own_run(call: ModelCall) -> bool:
-        # where no handler would see it, a run of the prompt's own costs more than the formatting
-        return type(call.prompt) not in (PromptTemplate, ChatPromptTemplate) or has_handlers(call.config)
-
-    def sync(call: ModelCall) -> Any:
-        if has_own_run(call):
-            return call.prompt.invoke(call.values, call.config).to_messages()
-        return call.prompt.format_messages(**call.values)
-
-    async def native(call: ModelCall) -> Any:
-        if has_own_run(call):
-            return (await call.prompt.ainvoke(call.values, call.config)).to_messages()
-        return call.prompt.format_messages(**call.values)
-
-    return Step("prompt", sync, native)
+    # where no handler would see it, a run of the prompt's own costs more than the formatting
+    if type(call.prompt) in (PromptTemplate, ChatPromptTemplate) and not has_handlers(call.config):
+        messages: list[BaseMessage] = call.prompt.format_messages(**call.values)
+        return messages
+    value = await Step(
+        "prompt",
+        lambda call: call.prompt.invoke(call.values, call.config),
+        lambda call: call.prompt.ainvoke(call.values, call.config),
+    )
+    return list(value.to_messages())
 
 
 async def ask(call: ModelCall, runnable: Runnable[Any, Any], messages: list[Any]) -> Any:
@@ -199,7 +193,7 @@ async def ask(call: ModelCall, runnable: Runnable[Any, Any], messages: list[Any]
     pause = FIRST_PAUSE
     while True:
         charge_call()
-        reply = await Step("model", partial(_ask, runnable, messages), partial(_aask, runnable, messages))
+        reply = await _ask_once(call, runnable, messages)
         if not isinstance(reply, Exception):
             charge_tokens(used_tokens(reply, messages))
             return reply
@@ -238,23 +232,20 @@ def _wait(seconds: float) -> Step[None]:
     return Step("wait", lambda call: time.sleep(seconds), lambda call: asyncio.sleep(seconds))
 
 
-def _ask(runnable: Runnable[Any, Any], messages: list[Any], call: ModelCall) -> Any:
+async def _ask_once(call: ModelCall, runnable: Runnable[Any, Any], messages: list[Any]) -> Any:
     """The reply, or the error, which the caller may retry."""
+    send, asend = (
+        partial(runnable.invoke, messages, call.config),
+        partial(acall_runnable, runnable, messages, call.config),
+    )
     try:
         # A client's own time-out is for each read; only a call that is given up ends on time.
-        return call_in_time(partial(runnable.invoke, messages, call.config), call.timeout)
+        return await Step(
+            "model", lambda _: call_in_time(send, call.timeout), lambda _: acall_in_time(asend, call.timeout)
+        )
     except BudgetExceededError:
         raise
     except Exception as error:  # noqa: BLE001 - handed on as a value, see the module's docstring
-        return error
-
-
-async def _aask(runnable: Runnable[Any, Any], messages: list[Any], call: ModelCall) -> Any:
-    try:
-        return await acall_in_time(partial(acall_runnable, runnable, messages, call.config), call.timeout)
-    except BudgetExceededError:
-        raise
-    except Exception as error:  # noqa: BLE001 - as above
         return error
 
 
@@ -268,7 +259,7 @@ async def ask_for_value(call: ModelCall, messages: list[Any]) -> Any:
 
 async def _ask_for_text(call: ModelCall) -> str:
     """The text of the answer; a refusal or an empty answer is an error."""
-    message = await ask_for_value(call, await format_prompt())
+    message = await ask_for_value(call, await format_prompt(call))
     if refusal := refusal_of(message):
         raise ModelOutputError(f"The model refused to answer: {call.without_secrets(refusal)}")
     text = without_thinking(text_of(message))

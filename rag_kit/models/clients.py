@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from langchain_core.embeddings import Embeddings
 
 from rag_kit.concurrency.bridge import call_client, run_in_thread
+from rag_kit.concurrency.steps import Step, arun, run
 from rag_kit.errors import RagKitError
 
 from .failures import map_model_error
 from .runnables import connections_of
-
-T = TypeVar("T")
 
 
 def embed_query(embeddings: Embeddings, text: str) -> list[float]:
@@ -23,23 +21,25 @@ def embed_query(embeddings: Embeddings, text: str) -> list[float]:
     Raises:
         ModelError: It failed; no key stands in the message.
     """
-    return _map_errors(embeddings, partial(embeddings.embed_query, text))
+    vector: list[float] = run(_embed(embeddings, "query", text))
+    return vector
 
 
 def embed_documents(embeddings: Embeddings, texts: list[str]) -> list[list[float]]:
     """As ``embeddings.embed_documents``, with the kit's errors."""
-    return _map_errors(embeddings, partial(embeddings.embed_documents, texts))
+    vectors: list[list[float]] = run(_embed(embeddings, "documents", texts))
+    return vectors
 
 
 async def aembed_query(embeddings: Embeddings, text: str) -> list[float]:
     """As ``embed_query``, without blocking; a model that has no ``aembed_query`` of its own runs on the shared pool."""
-    vector: list[float] = await _aembed(embeddings, "query", text)
+    vector: list[float] = await arun(_embed(embeddings, "query", text))
     return vector
 
 
 async def aembed_documents(embeddings: Embeddings, texts: list[str]) -> list[list[float]]:
     """As ``embed_documents``, without blocking; see ``aembed_query``."""
-    vectors: list[list[float]] = await _aembed(embeddings, "documents", texts)
+    vectors: list[list[float]] = await arun(_embed(embeddings, "documents", texts))
     return vectors
 
 
@@ -47,6 +47,18 @@ async def aembed_bare(embeddings: Embeddings, texts: list[str]) -> list[list[flo
     """As ``aembed_documents``, with the provider's own errors, for callers that retry on some of them."""
     vectors: list[list[float]] = await _embed_native(embeddings, "documents", texts)
     return vectors
+
+
+async def _embed(embeddings: Embeddings, what: str, texts: Any) -> Any:
+    """Embed; an error of the provider becomes one of the kit."""
+    blocking = partial(getattr(embeddings, f"embed_{what}"), texts)
+    try:
+        return await Step("embed", lambda _: blocking(), lambda _: _embed_native(embeddings, what, texts))
+    except RagKitError:
+        raise
+    except Exception as error:  # noqa: BLE001 - raised below, outside of this block: it holds the request
+        failure = error
+    raise map_model_error(failure, model=embeddings)
 
 
 async def _embed_native(embeddings: Embeddings, what: str, texts: Any) -> Any:
@@ -58,25 +70,3 @@ async def _embed_native(embeddings: Embeddings, what: str, texts: Any) -> Any:
         return await run_in_thread(blocking)
     call = partial(getattr(embeddings, native), texts)
     return await call_client(call, blocking, connections_of(embeddings))
-
-
-def _map_errors(embeddings: Embeddings, call: Callable[[], T]) -> T:
-    """Call the model; an error of the provider becomes one of the kit."""
-    try:
-        return call()
-    except RagKitError:
-        raise
-    except Exception as error:  # noqa: BLE001 - raised below, outside of this block: it holds the request
-        failure = error
-    raise map_model_error(failure, model=embeddings)
-
-
-async def _aembed(embeddings: Embeddings, what: str, texts: Any) -> Any:
-    """As `_map_errors`, on an event loop."""
-    try:
-        return await _embed_native(embeddings, what, texts)
-    except RagKitError:
-        raise
-    except Exception as error:  # noqa: BLE001 - as above
-        failure = error
-    raise map_model_error(failure, model=embeddings)

@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.prompts.fields import for_model
+from rag_kit.prompts.fields import for_model, split_lines
 from rag_kit.prompts.json_schema import schema_problem
 
 _TRUE = frozenset({"yes", "true", "y", "是", "对", "相关", "正确", "真"})
@@ -169,14 +169,9 @@ class Target:
         """A value in the type of its field, where a model wrote it in another."""
         kind = self.kinds.get(name)
         if kind == "strings":
-            if isinstance(value, str):
-                value = [line.strip(" -*\t") for line in value.splitlines()]
-            items = [] if value is None else value
-            return (
-                [item for item in map(_single_string, items) if item != ""]
-                if isinstance(items, list)
-                else value
-            )
+            items = split_lines(value)
+            texts = map(_single_string, items) if isinstance(items, list) else ()
+            return [text for text in texts if text != ""] if isinstance(items, list) else items
         if kind == "string" and isinstance(value, dict | list):
             return _single_string(value[0] if isinstance(value, list) and len(value) == 1 else value)
         if isinstance(value, str) and kind == "boolean":

@@ -8,6 +8,7 @@ import logging
 import os
 import re
 from collections.abc import Mapping
+from functools import lru_cache, partial
 from typing import Any, Final, Unpack, cast
 
 from langchain_core.language_models import BaseChatModel
@@ -69,7 +70,7 @@ class Ladder:
 
     async def _descend(self) -> Any:
         """Ask by one method after the other, until one is served and its answer can be read."""
-        call, messages = self.call, await format_prompt()
+        call, messages = self.call, await format_prompt(self.call)
         was_refused = was_unfit = False
         for index in range(first_method(call.model), len(METHODS)):
             method = METHODS[index]
@@ -137,27 +138,20 @@ class Ladder:
         return [*messages, HumanMessage(text)]
 
 
-_kit_prompts: dict[tuple[str, str, str | None], PromptTemplate] = {}
+@lru_cache(maxsize=64)
+def _load_kit_prompt(name: str, language: str, folder: str | None) -> PromptTemplate:
+    """One of the kit's own prompts, read once for each value of the variable that names the user's folder."""
+    return load_prompt(name, language=language)
 
 
 def render_kit_prompt(name: str, language: str, values: Mapping[str, Any]) -> Step[list[BaseMessage]]:
-    """Fill in one of the kit's own prompts; its file is read once, by asynchronous code on a thread."""
-    key = name, language, os.environ.get(FOLDER_VARIABLE)
-
-    def load() -> None:
-        if key not in _kit_prompts:
-            _kit_prompts[key] = load_prompt(name, language=language)
-
-    def sync(call: ModelCall) -> list[BaseMessage]:
-        load()
-        return _kit_prompts[key].format_messages(**values)
+    """Fill in one of the kit's own prompts; asynchronous code reads its file on a thread."""
+    load = partial(_load_kit_prompt, name, language, os.environ.get(FOLDER_VARIABLE))
 
     async def native(call: ModelCall) -> list[BaseMessage]:
-        if key not in _kit_prompts:
-            await run_in_thread(load)
-        return sync(call)
+        return (await run_in_thread(load)).format_messages(**values)
 
-    return Step(name, sync, native)
+    return Step(name, lambda call: load().format_messages(**values), native)
 
 
 def _describe_in_chinese(problem: str) -> str:
