@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any
 
+from rag_kit.query_construction.words import Span
+
 _FULL = "january february march april may june july august september october november december"  # whatever the locale
 _MONTHS = {name: number for number, name in enumerate(_FULL.split(), start=1)}
 _MONTHS |= {name[:3]: number for name, number in _MONTHS.items()} | {"sept": 9}
@@ -34,12 +36,10 @@ class Period:
     grain: str
 
 
-@dataclass(frozen=True)
-class FoundPeriod:
-    """A period named in a text, and where."""
+@dataclass(frozen=True, eq=False)
+class NamedPeriod(Span):
+    """A period named in a text."""
 
-    begin: int
-    end: int
     period: Period
 
 
@@ -71,21 +71,21 @@ def parse_period(text: str, today: date) -> Period | None:
     return Period(day, day + timedelta(days=1), "day") if day < date.max else None
 
 
-def find_periods(text: str, today: date) -> list[FoundPeriod]:
+def find_periods(text: str, today: date) -> list[NamedPeriod]:
     """Every date in a text, in order; of those that begin at one place, that of the first form."""
     matches = [
         (match.start(), order, match, make)
         for order, (make, pattern) in enumerate(_FORMS)
         for match in pattern.finditer(text)
     ]
-    periods: list[FoundPeriod] = []
+    periods: list[NamedPeriod] = []
     end = 0
     for begin, _, match, make in sorted(matches, key=lambda item: item[:2]):
         if begin >= end:
             end = match.end()
             groups = {name: (group or "").lower() for name, group in match.groupdict().items()}
             if (period := make(groups, today)) is not None:
-                periods.append(FoundPeriod(begin, end, period))
+                periods.append(NamedPeriod(begin, end, period))
     return periods
 
 

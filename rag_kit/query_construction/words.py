@@ -1,9 +1,12 @@
-"""Words and numbers as they are compared."""
+"""Words, numbers and places in a text, as they are compared."""
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeVar
 
 from rag_kit.text import fold
 
@@ -68,3 +71,27 @@ def parse_number(text: str) -> int | float | None:
     except ValueError:
         number = float(plain)
         return number if math.isfinite(number) else None
+
+
+@dataclass(frozen=True, eq=False)
+class Span:
+    """A part of a text, from one character to before another."""
+
+    begin: int
+    end: int
+
+    def overlaps(self, others: Iterable[Span]) -> bool:
+        """Whether it has characters in common with one of the others."""
+        return any(self.begin < other.end and other.begin < self.end for other in others)
+
+
+S = TypeVar("S", bound=Span)
+
+
+def longest_spans(spans: Iterable[S]) -> list[S]:
+    """Spans that do not overlap, in order: of those that do the longest, of equals the first."""
+    chosen: list[S] = []
+    for span in sorted(spans, key=lambda span: (span.begin - span.end, span.begin)):
+        if not span.overlaps(chosen):
+            chosen.append(span)
+    return sorted(chosen, key=lambda span: span.begin)

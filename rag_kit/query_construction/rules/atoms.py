@@ -7,32 +7,67 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from rag_kit.query_construction.clauses import Clause
+from rag_kit.query_construction.clauses import Clause, all_of, any_of, comparison_clause, none_of
 from rag_kit.query_construction.dates import QUARTERS, Period
 from rag_kit.query_construction.fields import MetadataField, Schema
-from rag_kit.query_construction.words import simplified
+from rag_kit.query_construction.words import Span, simplified
+
+_OPPOSITE = {"$eq": "$ne", "$gt": "$lte", "$gte": "$lt", "$lt": "$gte", "$lte": "$gt"}
 
 
 @dataclass(frozen=True, eq=False)
-class Atom:
+class Atom(Span):
     """One condition, and where its words stand, cue words ("published after") included.
 
     Attributes:
-        where: The condition, without the negation.
+        operator: ``$eq`` for "in 2010", ``$contains`` for a value of a list, ``$exists`` for "undated".
+        value: A value of the field, a number or a ``Period``.
+        high: The upper end of a range that begins with `value`.
         negated: It must not hold.
-        exclusive: A document can meet only one such condition on the field: "in 2010 and 2012" means either.
-        denial: What holds instead if it is negated, where that is more than "not".
-        measured: It compares with a date or number.
+        quarter: The condition that must hold too, where a quarter of a year was named.
     """
 
-    begin: int
-    end: int
-    field: str
-    where: Clause
+    field: MetadataField
+    operator: str
+    value: Any
+    high: Any = None
     negated: bool = False
-    exclusive: bool = False
-    denial: Clause | None = None
-    measured: bool = False
+    quarter: Clause | None = None
+
+    @property
+    def measured(self) -> bool:
+        """Whether it compares with a date or number."""
+        return isinstance(self.value, (int, float, Period)) and not isinstance(self.value, bool)
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether a document can meet one such condition only on the field: "in 2010 and 2012" means either."""
+        return self.operator == "$eq" and self.field.type != "bool"
+
+    @property
+    def where(self) -> Clause:
+        """The condition in the filter language."""
+        if not self.negated:
+            clause = _compare(self.field, self.operator, self.value, self.high)
+            quarter = self.quarter if self.operator == "$eq" and self.high is None else None
+            return (quarter and all_of([clause, quarter])) or clause
+        opposite = _OPPOSITE.get(self.operator)
+        if opposite is None:
+            return none_of(_compare(self.field, self.operator, self.value))
+        return _compare(self.field, opposite, self.value, self.high)
+
+
+def _compare(field: MetadataField, operator: str, low: Any, high: Any = None) -> Clause:
+    """A comparison with a value, date or number, or with the range between two."""
+    if high is None:
+        return comparison_clause(field, operator, low)
+    if isinstance(low, Period):
+        low, high = sorted((low, high), key=lambda period: period.start)
+        grain = "years" if {low.grain, high.grain} <= {"year", "years"} else "span"
+        return comparison_clause(field, operator, Period(low.start, high.end, grain))
+    low, high = sorted((low, high))
+    join, (below, above) = (any_of, ("$lt", "$gt")) if operator == "$ne" else (all_of, ("$gte", "$lte"))
+    return join([comparison_clause(field, below, low), comparison_clause(field, above, high)]) or {}
 
 
 # what may follow, so that "without a rating above 4" and "with no author Smith" are not meant
@@ -48,8 +83,8 @@ def find_missing(text: str, schema: Schema, time: MetadataField | None) -> list[
     atoms: list[Atom] = []
     for field in schema:
         match = None if field.type == "bool" else _missing_pattern(field, field is time).search(text)
-        if match and not any(match.start() < other.end and other.begin < match.end() for other in atoms):
-            atoms.append(Atom(*match.span(), field.name, {field.name: {"$exists": False}}))
+        if match and not Span(*match.span()).overlaps(atoms):
+            atoms.append(Atom(*match.span(), field, "$exists", False))
     return atoms
 
 

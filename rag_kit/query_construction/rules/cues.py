@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from rag_kit.query_construction.words import Span
+
 _I = re.IGNORECASE
 # Words between a cue and what it is about, or around a request, which say nothing themselves.
 _WORDS = """
@@ -45,8 +47,7 @@ _ZH_NEGATION = (
 # Possessive (*+): a run of such words is never taken apart again, so that no text makes the search slow.
 NEGATED = re.compile(rf"(?:{_NEGATION}{LIGHT}*+|{_ZH_NEGATION}{ZH_LIGHT}*+)$", _I)
 ALL_LIGHT = re.compile(rf"(?:{LIGHT}|{ZH_LIGHT})*+", _I)
-REACH = 160
-"""How many characters before a date or value are looked at."""
+REACH = 160  # characters before a date or value that are looked at
 TOPIC = re.compile(
     r"\b(?:about|on|regarding|concerning|involv\w+|cover\w*|mention\w*|discuss\w*|address\w*|topics?|subjects?)\s+(?:the\s+)?$"
     r"|(?:关于|有关|针对|涉及|研究|讨论)\s*$",
@@ -149,25 +150,37 @@ NOT_YEARS = re.compile(
 )
 
 _FRAME = re.compile(
-    rf"\b{_LIGHT_WORD}|\b(?:or|not)\b|{_ZH_LIGHT_WORD}|请|之间|期间|找出?|查找|检索|搜索|列出|给我|我[要想]|所有|全部|或者?|且|并|吗|呢",
+    rf"{_NEGATION}|\b{_LIGHT_WORD}|\bor\b|{_ZH_LIGHT_WORD}|请|之间|期间|找出?|查找|检索|搜索|列出|给我|我[要想]|所有|全部|或者?|且|并|吗|呢",
     _I,
 )
 _DANGLING = re.compile(rf"(?:\b(?:{_LIGHT_WORD}|(?:without|but|not|only|and|or)\b)|[\s\"“‘「(:=])++$", _I)
 
 
-def remainder(text: str, spans: Sequence[tuple[int, int]]) -> tuple[str, str]:
+def floor_of(span: Span, others: Sequence[Span]) -> int:
+    """Where the words before a span begin that may be about it: at most 160 characters, none before another span."""
+    return max([0, span.begin - REACH, *(other.end for other in others if other.end <= span.begin)])
+
+
+def with_negation(text: str, floor: int, begin: int, end: int) -> tuple[int, int, bool]:
+    """A part of a text with the negation before or after it: where it begins and ends, and whether there is one."""
+    before, after = NEGATED.search(text[floor:begin]), EXCLUDED_AFTER.match(text, end)
+    begin = floor + before.start() if before else begin
+    return begin, after.end() if after else end, bool(before or after)
+
+
+def remainder(text: str, spans: Sequence[Span]) -> tuple[str, str]:
     """The text without the spans, and the same without the words that only frame a request.
 
     Example:
-        >>> remainder("Papers on sleep after 2010 tagged Aged", [(16, 26), (34, 38)])
+        >>> remainder("Papers on sleep after 2010 tagged Aged", [Span(16, 26), Span(34, 38)])
         ('Papers on sleep', 'sleep')
     """
     parts, position = [], 0
-    for begin, end in sorted(spans):
-        if begin >= position:
+    for span in sorted(spans, key=lambda span: (span.begin, span.end)):
+        if span.begin >= position:
             # "tagged" says nothing without the tag
-            parts.append(_DANGLING.sub(" ", text[position:begin]))
-        position = max(position, end)
+            parts.append(_DANGLING.sub(" ", text[position : span.begin]))
+        position = max(position, span.end)
     parts.append(text[position:])
     rest = re.sub(r"\s+([,.;:?!])", r"\1", re.sub(r"\s+", " ", " ".join(parts)))
     rest = re.sub(r"(?:^|(?<=[,;]))\s*[,;]+", "", rest).strip(" ,;:、，")

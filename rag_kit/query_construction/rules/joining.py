@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from rag_kit.query_construction.clauses import Clause, all_of, any_of, none_of, shorter, single
+from rag_kit.query_construction.clauses import Clause, all_of, any_of, shorter, single
 from rag_kit.query_construction.rules import cues
 from rag_kit.query_construction.rules.atoms import Atom
 
 _OPENS = re.compile(r"\beither\b|\bone\s+of\b|\(", re.IGNORECASE)
 _MARKS = "\"“”'‘’「」『』"
-_ONLY_MARKS = re.compile(rf"[\s,、/;{_MARKS}]*")
 _ONE_WORD = re.compile(r"^\s+[A-Za-z]+\s$")  # "stroke or severe obesity"
 _AGAIN = re.compile(r"\b(?:papers?|articles?|studies|those|ones|anything)\b", re.IGNORECASE)
 _PURE = re.compile(rf"(?:[\s,、/;{_MARKS}]|\b(?:and|or|and/or|the|a)\b|或者?|和|与|及|以及)*", re.IGNORECASE)
@@ -36,7 +35,9 @@ def join(text: str, atoms: Sequence[Atom]) -> Clause | None:
         clause = _join_list(text, members)
         before = lists[place - 1]
         if place and _connector(text[before[-1].end : members[0].begin]) == "or":
-            if before[0].field != members[0].field and all(atom.measured for atom in (*before, *members)):
+            if before[0].field.name != members[0].field.name and all(
+                atom.measured for atom in (*before, *members)
+            ):
                 # "phones rated below 3 or priced over 1000": what stands around is of both
                 alternatives[-1][-1] = any_of([alternatives[-1][-1], clause]) or clause
                 continue
@@ -50,8 +51,8 @@ def _add_condition(parts: list[Clause], clause: Clause, first: Atom) -> None:
     if first.exclusive and (new_values := _values(clause)):
         for place, part in enumerate(parts):
             old_values = _values(part)
-            if old_values and single(part)[0] == first.field:
-                parts[place] = {first.field: {"$in": list(dict.fromkeys([*old_values, *new_values]))}}
+            if old_values and single(part)[0] == first.field.name:
+                parts[place] = {first.field.name: {"$in": list(dict.fromkeys([*old_values, *new_values]))}}
                 return
     if clause not in parts:
         parts.append(clause)
@@ -67,14 +68,9 @@ def _in_one_list(text: str, one: Atom, other: Atom) -> bool:
     """Whether neighbours on one field are joined by nothing but commas, and, or."""
     between = text[one.end : other.begin]
     word = _connector(between)
-    if one.field != other.field or one.exclusive != other.exclusive or word is None or word == "but":
+    if (one.field.name, one.negated) != (other.field.name, other.negated) or word in (None, "but"):
         return False
-    if word == "and" and _OPENS.search(between):
-        return False
-    # "tagged A, from B": a comma alone joins only where nothing stands between
-    if word == "comma" and not _ONLY_MARKS.fullmatch(between):
-        return False
-    return one.negated == other.negated
+    return not (word == "and" and _OPENS.search(between))
 
 
 def carries_on(between: str) -> bool:
@@ -106,7 +102,7 @@ def _connector(between: str) -> str | None:
 def _join_list(text: str, members: Sequence[Atom]) -> Clause:
     """The condition of one list."""
     if members[0].negated:
-        parts = [_negation(member) for member in members]
+        parts = [member.where for member in members]
         return shorter(all_of(parts) or parts[0])
     words = [_connector(text[one.end : other.begin]) for one, other in pairwise(members)]
     # a comma joins as the next "and" or "or" of its list does
@@ -120,12 +116,6 @@ def _join_list(text: str, members: Sequence[Atom]) -> Clause:
         alternatives[-1].append(member.where)
     joined = any_of([all_of(parts) or parts[0] for parts in alternatives])
     return shorter(joined or members[0].where)
-
-
-def _negation(atom: Atom) -> Clause:
-    """The condition that holds where an atom's does not."""
-    field, operator, operand = single(atom.where)
-    return atom.denial or ({field: {"$ne": operand}} if operator == "$eq" else none_of(atom.where))
 
 
 # 或许 is a word of its own
@@ -149,7 +139,7 @@ def beside_unknown(text: str, atoms: Sequence[Atom]) -> dict[Atom, str]:
         right = text[atom.end : atoms[place + 1].begin if place + 1 < len(atoms) else len(text)]
         after, before = _AFTER.match(right), _BEFORE.search(left)
         # "or severe Obesity" narrows another value of the field
-        alike = atoms[place + 1 : place + 2] and atoms[place + 1].field == atom.field
+        alike = atoms[place + 1 : place + 2] and atoms[place + 1].field.name == atom.field.name
         word = after and (after["word"] or after["listed"])
         if after and word and not (after["word"] and alike and not right[after.end() :].strip()):
             unknown[atom] = word

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from rag_kit.query_construction.constructed import Sort
 from rag_kit.query_construction.dates import NUMBERS, chinese_number
 from rag_kit.query_construction.fields import Schema
+from rag_kit.query_construction.words import Span
 
 _N = rf"(?P<n>\d{{1,3}}|{'|'.join(NUMBERS)})"
 _H = r"(?P<n>\d{1,3}|[一二三四五六七八九十两]{1,3})[篇个条项份部款台件本]"
@@ -27,14 +28,12 @@ _TIMES = [
 _ASCENDING = ("oldest", "earliest", "最早", "最旧")
 
 
-@dataclass(frozen=True)
-class Order:
-    """An order, a number, and the place of the words that ask for them; ``noun`` is where their noun begins."""
+@dataclass(frozen=True, eq=False)
+class Order(Span):
+    """An order and a number that a text asks for; ``noun`` is where their noun begins."""
 
     sort: Sort
     limit: int | None
-    begin: int
-    end: int
     noun: int
 
 
@@ -55,4 +54,4 @@ def _order(match: re.Match[str], field: str) -> Order:
         limit = 1  # "the latest paper"
     descending = (groups.get("word") or "latest").lower() not in _ASCENDING
     start = match.start("noun") if noun else match.end()
-    return Order(Sort(field, descending), limit, match.start(), match.end(), start)
+    return Order(*match.span(), Sort(field, descending), limit, start)

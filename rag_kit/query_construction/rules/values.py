@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from rag_kit.query_construction.fields import MetadataField, Schema
-from rag_kit.query_construction.words import HAN, simplified, singular
+from rag_kit.query_construction.words import HAN, Span, longest_spans, simplified, singular
 from rag_kit.text import content_words
 from rag_kit.text.segment import load_segmenter
 
@@ -26,8 +26,8 @@ name author title number role and or not the all any yes no true false none unkn
 _FRAME = frozenset(map(singular, _FRAME_WORDS.split()))
 
 
-@dataclass(frozen=True)
-class NamedValue:
+@dataclass(frozen=True, eq=False)
+class NamedValue(Span):
     """A value named in a text.
 
     Attributes:
@@ -36,9 +36,7 @@ class NamedValue:
         name: Written as names are written: with capitals or figures, in the number of the value.
     """
 
-    begin: int
-    end: int
-    field: str
+    field: MetadataField
     value: Any
     exact: bool
     sure: bool
@@ -49,101 +47,87 @@ class ValueIndex:
     """Finds the values of a schema in texts; the longest one at each place."""
 
     def __init__(self, schema: Schema) -> None:
-        self._by_first_word: dict[str, list[tuple[tuple[str, ...], str, Any]]] = {}
-        self._chinese: list[tuple[str, str, Any]] = []
-        self._many = {field.name for field in schema if field.many}
+        self._by_first_word: dict[str, list[tuple[tuple[str, ...], MetadataField, Any]]] = {}
+        self._chinese: list[tuple[str, MetadataField, Any]] = []
         for field in schema:
             if field.type == "bool":
-                self._add_flag(field)
+                for name in field.all_names:
+                    self._add_flag(field, name)
             elif field.type == "str" and not field.unique:
                 for value in map(str, field.values):
-                    self._add_value(field.name, value)
-        for entries in self._by_first_word.values():
-            entries.sort(key=lambda entry: -len(entry[0]))
-        self._chinese.sort(key=lambda entry: -len(entry[0]))
+                    self._add_value(field, value)
 
-    def _add_flag(self, field: MetadataField) -> None:
+    def _add_flag(self, field: MetadataField, name: str) -> None:
         """A flag is named by its field, or by what says that it is off: "unpublished", "out of stock"."""
-        for name in field.all_names:
-            if HAN.search(name):
-                plain = simplified(name.casefold())
-                self._chinese += [
-                    (form, field.name, True) for form in {plain, plain.removeprefix("是否")} if form
-                ]
-                continue
-            on = tuple(singular(word) for word in _words(re.sub(r"^(?:is|has)_", "", name)))
-            forms: dict[tuple[str, ...], bool] = (
-                {on: True, ("un" + on[0],): False} if len(on) == 1 else {on: True}
-            )
-            if on[:1] == ("in",):
-                forms[("out", "of", *on[1:])] = False
-            for words, value in forms.items() if on else ():
-                self._by_first_word.setdefault(words[0], []).append((words, field.name, value))
+        if HAN.search(name):
+            plain = simplified(name.casefold())
+            self._chinese += [(form, field, True) for form in {plain, plain.removeprefix("是否")} if form]
+        elif on := _words(re.sub(r"^(?:is|has)_", "", name)):
+            self._add_words(on, field, True)
+            if len(on) == 1:
+                self._add_words(("un" + on[0],), field, False)
+            elif on[0] == "in":
+                self._add_words(("out", "of", *on[1:]), field, False)
 
-    def _add_value(self, field: str, value: str) -> None:
+    def _add_value(self, field: MetadataField, value: str) -> None:
         if HAN.search(value):
             self._chinese.append((simplified(value.casefold()), field, value))
             return
-        for form in _forms(value):
-            words = tuple(singular(word) for word in _words(form))
-            if words and len(words) <= _MAX_WORDS and any(len(word) > 1 for word in words):
-                self._by_first_word.setdefault(words[0], []).append((words, field, value))
+        for words in map(_words, _forms(value)):
+            if len(words) <= _MAX_WORDS and any(len(word) > 1 for word in words):
+                self._add_words(words, field, value)
+
+    def _add_words(self, words: tuple[str, ...], field: MetadataField, value: Any) -> None:
+        self._by_first_word.setdefault(words[0], []).append((words, field, value))
 
     def find(self, text: str) -> list[NamedValue]:
         """The values named in a text, in order, without overlap."""
-        taken: list[NamedValue] = []
-        for named in sorted(
-            (*self._find_latin(text), *self._find_chinese(text)),
-            key=lambda item: (item.begin - item.end, item.begin, not item.exact),
-        ):
-            if not any(named.begin < other.end and other.begin < named.end for other in taken):
-                taken.append(named)
-        return sorted(taken, key=lambda item: item.begin)
+        named = [*self._find_latin(text), *self._find_chinese(text)]
+        return longest_spans(sorted(named, key=lambda value: not value.exact))
 
     def _find_latin(self, text: str) -> Iterator[NamedValue]:
         places = list(_WORD.finditer(HAN.sub(" ", text)))
-        words = [singular(match.group().casefold()) for match in places]
+        words = tuple(singular(match.group().casefold()) for match in places)
         for start, first in enumerate(words):
             for value_words, field, value in self._by_first_word.get(first, ()):
-                matches = places[start : start + len(value_words)]
-                if tuple(words[start : start + len(value_words)]) == value_words and all(
-                    _JOINED.fullmatch(text, one.end(), other.start()) for one, other in pairwise(matches)
+                stop = start + len(value_words)
+                if words[start:stop] == value_words and all(
+                    _JOINED.fullmatch(text, left.end(), right.start())
+                    for left, right in pairwise(places[start:stop])
                 ):
-                    begin, end = matches[0].start(), matches[-1].end()
-                    yield _named_value(text, begin, end, field, value, value_words, field in self._many)
+                    span = Span(places[start].start(), places[stop - 1].end())
+                    yield _latin_value(text, span, field, value, value_words)
 
     def _find_chinese(self, text: str) -> Iterator[NamedValue]:
         folded = simplified(text.casefold())
         if not HAN.search(folded) or len(folded) != len(text):
             return
         for written, field, value in self._chinese:
-            begin = folded.find(written)
-            while begin >= 0:
-                end = begin + len(written)
-                yield NamedValue(
-                    begin, end, field, value, True, len(written) > 1, _is_whole(folded, begin, end)
-                )
-                begin = folded.find(written, end)
+            for match in re.finditer(re.escape(written), folded):
+                begin, end = match.span()
+                whole = _is_whole(folded, begin, end)
+                yield NamedValue(begin, end, field, value, exact=True, sure=end - begin > 1, name=whole)
 
 
-def _named_value(
-    text: str, begin: int, end: int, field: str, value: Any, words: tuple[str, ...], many: bool
+def _latin_value(
+    text: str, span: Span, field: MetadataField, value: Any, words: tuple[str, ...]
 ) -> NamedValue:
     alone = len(words) == 1
     frame = alone and words[0] in _FRAME
+    place = (span.begin, span.end, field, value)
     if isinstance(value, bool):
-        return NamedValue(begin, end, field, value, exact=False, sure=not frame, name=False)
-    written = text[begin:end]
-    initial = not text[:begin].strip(" \"'“(")
+        return NamedValue(*place, exact=False, sure=not frame, name=False)
+    written = text[span.begin : span.end]
+    initial = not text[: span.begin].strip(" \"'“(")
     same = written in (value, value + "s")
     capitals = written[:1].isupper() and value[:1].isupper() and not initial
     # a field of one value sorts documents into kinds: its names are meant, however they are written
-    exact = ((same or capitals) and not (initial and alone)) or (not many and not frame)
+    exact = ((same or capitals) and not (initial and alone)) or (not field.many and not frame)
     # "AIDS" and "aids" are not the same word, nor are "financial" and the sector "Financials"
     other = value.isupper() and len(value) > 1 and not same
     other |= alone and written.islower() and not value.islower() and len(written) < len(value)
     sure = not other and (exact or not (frame or (alone and len(words[0]) < 3)))
-    return NamedValue(begin, end, field, value, exact, sure, _is_name(written, value))
+    return NamedValue(*place, exact, sure, _is_name(written, value))
 
 
 def _is_name(written: str, value: str) -> bool:
@@ -151,7 +135,7 @@ def _is_name(written: str, value: str) -> bool:
     plain = any(form == form.lower() and not re.search(r"\d", form) for form in (written, value))
     if plain or (value.isupper() and written != value):
         return False
-    return set(_words(written)) <= set(_words(value))
+    return set(_WORD.findall(written.casefold())) <= set(_WORD.findall(value.casefold()))
 
 
 def _is_whole(text: str, begin: int, end: int) -> bool:
@@ -162,8 +146,9 @@ def _is_whole(text: str, begin: int, end: int) -> bool:
     return not content_words(load_segmenter()(following.group())[0])
 
 
-def _words(text: str) -> list[str]:
-    return [word.casefold() for word in _WORD.findall(text.replace("_", " "))]
+def _words(text: str) -> tuple[str, ...]:
+    """The words of a text, each in the singular."""
+    return tuple(singular(word.casefold()) for word in _WORD.findall(text))
 
 
 def _forms(value: str) -> list[str]:

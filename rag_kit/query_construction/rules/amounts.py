@@ -1,0 +1,206 @@
+"""Dates and numbers that a question compares with a field."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice, pairwise
+from typing import Any, NamedTuple
+
+from rag_kit.query_construction.clauses import Clause
+from rag_kit.query_construction.dates import NUMBERS, NamedPeriod, chinese_number
+from rag_kit.query_construction.fields import MetadataField, Schema
+from rag_kit.query_construction.rules import cues
+from rag_kit.query_construction.rules.atoms import quarter_of
+from rag_kit.query_construction.words import Span, parse_number, singular
+
+_NUMBER = re.compile(
+    r"(?<![A-Za-z0-9_.])(?:(?P<money>[$€£¥])\s?)?(?P<figures>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)"
+    r"(?![\d.]*[a-z_]*[a-z]\d)(?:\s?(?P<scale>thousand\b|million\b|k\b|[千万亿]))?"
+    r"|(?<![第年月一-十])(?P<han>[一二三四五六七八九十百千万两]{1,7})"
+    rf"|\b(?P<word>{'|'.join(NUMBERS)})\b",
+    re.IGNORECASE,
+)
+_MAX_NUMBERS = 64
+_SCALES = {"thousand": 1e3, "k": 1e3, "million": 1e6, "千": 1e3, "万": 1e4, "亿": 1e8}
+_LINK = r"(?:\s*(?:is|are|was|were|has|of|score|value|a|an|at|than|the|with|[=:]|为|是|在|的)\b|\s*[=:])*\s*$"
+_OPENING = re.compile(r"(?:\bbetween|\bfrom|介于|在)\s*$", re.IGNORECASE)
+_OR_MORE = re.compile(r"\s*(?:or\s+(?:more|fewer|less|higher|lower)\b|\+|-)?\s*", re.IGNORECASE)
+
+
+class Kind(NamedTuple):
+    """A kind of quantity: words in a field's name, and patterns of what stands before and after its numbers."""
+
+    names: str
+    before: str
+    after: str
+
+
+_KINDS = (
+    Kind(
+        "price cost fee amount salary wage rent budget 价 费 金额 薪 工资 成本 租金 预算",
+        r"\b(?:cost(?:s|ing)?|priced|cheaper|more\s+expensive)",
+        r"(?:us\s+)?dollars?\b|usd\b|euros?\b|eur\b|pounds?\b|yuan\b|rmb\b|cny\b|[$€£¥元块]|美元|欧元|人民币",
+    ),
+    Kind("rating score star 评分 得分 分数", r"\b(?:rated|scored)", r"stars?\b|points?\b|[星分](?!钟)"),
+    Kind("age 年龄", r"\baged", r"years?[\s-]+old\b|周?岁"),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Amount(Span):
+    """A date or number in a text, the field that it belongs to, and where the words before it begin that say so.
+
+    Attributes:
+        quarter: For a quarter of a year: the condition on the field of quarters.
+    """
+
+    value: Any
+    field: MetadataField
+    name_begin: int
+    quarter: Clause | None = None
+
+
+def find_amounts(
+    text: str, schema: Schema, periods: Sequence[NamedPeriod], taken: Sequence[Span]
+) -> list[Amount]:
+    """The dates, and the numbers that say of which field they are, outside of what is `taken`, in order."""
+    dates = [_date_amount(text, schema, period) for period in periods if not period.overlaps(taken)]
+    years = [date for date in dates if text[date.begin : date.end].isdecimal()]
+    sure = [date for date in dates if date not in years]
+    numbers = _find_numbers(text, schema, [*taken, *sure], years)
+    # "a price over 1000": what a numeric field's name stands before is no year
+    dates = [date for date in dates if not date.overlaps(numbers)]
+    return sorted([*dates, *numbers], key=lambda amount: amount.begin)
+
+
+def _date_amount(text: str, schema: Schema, named: NamedPeriod) -> Amount:
+    """A date with the field that it is about: the one named before it, else the one of its grain."""
+    before = text[max(0, named.begin - 60) : named.begin].lower()
+    quarter = quarter_of(named.period, schema)
+    fine = named.period.grain not in ("year", "years") and quarter is None
+    field = max(
+        (field for field in schema if field.temporal),
+        key=lambda field: (
+            max(before.rfind(name.lower().replace("_", " ")) for name in field.all_names),
+            (field.type == "date") == fine,
+        ),
+    )
+    return Amount(
+        named.begin, named.end, named.period, field, named.begin, quarter if field.is_year else None
+    )
+
+
+def _find_numbers(text: str, schema: Schema, taken: Sequence[Span], years: Sequence[Span]) -> list[Amount]:
+    """Numbers of a field; what may be a year is one only where its field stands before it, or its currency."""
+    fields = [
+        field for field in schema if field.type in ("int", "float") and not field.many and not field.is_year
+    ]
+    matches = list(islice(_NUMBER.finditer(text), _MAX_NUMBERS)) if fields else []
+    spans = {match: Span(*match.span()) for match in matches}
+    matches = [match for match in matches if not spans[match].overlaps(taken)]
+    years_ = [spans[match].overlaps(years) for match in matches]
+    amounts = [_number_amount(text, match, fields, year) for match, year in zip(matches, years_, strict=True)]
+    # in "between 5 and 7 years old" the field of one number is that of the other
+    for place, (one, other) in enumerate(pairwise(matches)):
+        first, second = amounts[place : place + 2]
+        between = text[first.end if first else one.end() : other.start()]
+        if cues.RANGE_TO.fullmatch(between) or cues.RANGE_AND.fullmatch(_without_cue(between)):
+            if first is None and second is not None:
+                amounts[place] = Amount(*one.span(), _number_of(one), second.field, one.start())
+            elif second is None and first is not None:
+                amounts[place + 1] = Amount(*other.span(), _number_of(other), first.field, other.start())
+    return [amount for amount in amounts if amount is not None]
+
+
+def _number_amount(
+    text: str, match: re.Match[str], fields: Sequence[MetadataField], year: bool
+) -> Amount | None:
+    """A number, if words before it or a unit after it say of which field it is."""
+    begin, end = match.span()
+    more = _OR_MORE.match(text, end)
+    start = more.end() if more else end
+    units: list[tuple[MetadataField, int]] = []
+    for field in fields:
+        unit = _signs(field).currency if year else _signs(field).unit
+        if found := unit.match(text, start):
+            # the words of "20 or more pages" say how it is compared
+            units.append((field, found.end() if not text[end:start].strip() else end))
+        elif match["money"] and _is_kind(field, _KINDS[0]):
+            units.append((field, end))
+    if len(units) == 1:
+        end = units[0][1]
+    floor = max(0, begin - cues.REACH)
+    left = text[floor:begin]
+    bare = _without_cue(left)
+    # 三 and "one" are in much that is no number
+    if not (match["figures"] or bare != left or any(cue.match(text, end) for cue, _ in cues.RIGHT)):
+        return None
+    for field in fields:
+        for words in (_OPENING.sub("", bare), left):
+            if found := _signs(field).before.search(words):
+                return Amount(begin, end, _number_of(match), field, floor + found.start())
+    return Amount(begin, end, _number_of(match), units[0][0], begin) if len(units) == 1 else None
+
+
+class _Signs(NamedTuple):
+    """What stands before the numbers of a field, and after them; of what may be a year too only `currency`."""
+
+    before: re.Pattern[str]
+    unit: re.Pattern[str]
+    currency: re.Pattern[str]
+
+
+@lru_cache(maxsize=256)
+def _signs(field: MetadataField) -> _Signs:
+    """ "20 words" is of word_count, 30页 of 页数, "rated 4" of a rating."""
+    kinds = [kind for kind in _KINDS if _is_kind(field, kind)]
+    names = "|".join(map(_name_pattern, field.all_names))
+    before = "|".join([rf"(?<![a-z0-9])(?:{names})", *(kind.before for kind in kinds)])
+    currency = [kind.after for kind in kinds]
+    words = "|".join(map(_name_pattern, _name_words(field)))
+    initials = [re.escape(name[0]) for name in field.all_names if name[:1] > "\u3400"]
+    return _Signs(
+        re.compile(rf"(?:{before}){_LINK}", re.IGNORECASE),
+        re.compile("|".join([*currency, rf"(?:{words})\b", *initials]), re.IGNORECASE),
+        re.compile("|".join(currency) or "(?!)", re.IGNORECASE),
+    )
+
+
+def _is_kind(field: MetadataField, kind: Kind) -> bool:
+    """Whether a field is of a kind, by its names."""
+    words = _name_words(field)
+    return any(
+        word in words or (not word.isascii() and word in "".join(words)) for word in kind.names.split()
+    )
+
+
+def _without_cue(left: str) -> str:
+    """The text before "more than", "at most", ">=" and their like, if it ends with one."""
+    cue = next((match for pattern, _ in cues.LEFT if (match := pattern.search(left))), None)
+    return left[: cue.start()] + " " if cue else left
+
+
+def _number_of(match: re.Match[str]) -> int | float | None:
+    """The number that a match writes in Chinese, as a word, or in figures with a scale: "2.5 million"."""
+    if match["han"]:
+        return chinese_number(match["han"])
+    if match["word"]:
+        return NUMBERS[match["word"].lower()]
+    number = parse_number(match["figures"])
+    if number is None or not match["scale"]:
+        return number
+    scaled = number * _SCALES[match["scale"].lower()]
+    return int(scaled) if scaled == int(scaled) else scaled
+
+
+def _name_words(field: MetadataField) -> set[str]:
+    """The words of a field's names, in the singular."""
+    return {singular(word) for name in field.all_names for word in re.split(r"[\W_]+", name.lower()) if word}
+
+
+def _name_pattern(name: str) -> str:
+    """A field's name in a text, in the singular or plural, with blanks or underscores."""
+    return r"[\s_\-]+".join(map(re.escape, re.split(r"[\s_\-]+", name.removesuffix("s")))) + "s?"
