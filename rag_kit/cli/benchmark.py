@@ -55,7 +55,7 @@ def _table(result: Mapping[str, Any]) -> str:
     rows = [[name, *(_cell(entry, name) or "-" for entry in pipelines)] for name in names]
     notes = ["In brackets: 95% bootstrap interval of the mean."]
     notes += [f"{entry['pipeline']}: {note}" for entry in pipelines for note in entry["notes"]]
-    counts = ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in result["counts"].items())
+    counts = ", ".join(f"{count} {unit.replace('_', ' ')}" for unit, count in result["counts"].items())
     header = ["", *(str(entry["pipeline"]) for entry in pipelines)]
     return tables_text(f"{result['dataset']}: {counts}", [Table(header, rows)], notes)
 

@@ -96,8 +96,8 @@ def _examine(name: str, check: Callable[[], tuple[str, str]], on_failure: str = 
     except Exception as error:  # noqa: BLE001 - whatever it is, it is the finding
         from rag_kit.models.failures import map_model_error
 
-        known = error if isinstance(error, (RagKitError, OSError)) else map_model_error(error)
-        return Finding(name, on_failure, error_line(known))
+        kit_error = error if isinstance(error, (RagKitError, OSError)) else map_model_error(error)
+        return Finding(name, on_failure, error_line(kit_error))
 
 
 def _list_packages() -> list[Finding]:
@@ -163,7 +163,7 @@ def _check_index(name: str) -> tuple[str, str]:
     from rag_kit.indexing import DocumentIndex
 
     with DocumentIndex.open(name, embeddings=index_embeddings(name)) as index:
-        return "ok", ", ".join(f"{value} {what}" for what, value in index.stats().items())
+        return "ok", ", ".join(f"{value} {unit}" for unit, value in index.stats().items())
 
 
 def _check_ability(ask: Callable[[], Any]) -> tuple[str, str]:

@@ -28,7 +28,7 @@ Record = tuple[str, dict[str, Any]]
 MAX_LINE = 2**28
 
 
-def as_path(value: Any, what: str) -> Path:
+def as_path(value: Any, argument: str) -> Path:
     """A path that a user gave."""
     try:
         if not isinstance(value, (str, Path)) or not str(value) or "\0" in str(value):
@@ -36,7 +36,7 @@ def as_path(value: Any, what: str) -> Path:
         Path(value).is_file()  # asks the system
         os.fsencode(value)
     except (OSError, ValueError):
-        raise InvalidInputError(f"{what} is {value!a:.80}; give a path that a file can have") from None
+        raise InvalidInputError(f"{argument} is {value!a:.80}; give a path that a file can have") from None
     return Path(value)
 
 
@@ -47,9 +47,9 @@ def find_file(folder: Path, *names: str) -> Path | None:
 
 def first_few(values: Iterable[Any], limit: int = 5) -> str:
     """Up to ``limit`` of the values, quoted, and how many more there are."""
-    found = [f"{str(value)[:60]!r}" for value in values]
-    more = f" and {len(found) - limit} more" if len(found) > limit else ""
-    return f"{', '.join(found[:limit]) or 'none'}{more}"
+    quoted = [f"{str(value)[:60]!r}" for value in values]
+    more = f" and {len(quoted) - limit} more" if len(quoted) > limit else ""
+    return f"{', '.join(quoted[:limit]) or 'none'}{more}"
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:

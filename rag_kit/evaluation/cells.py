@@ -111,13 +111,13 @@ class Summary:
         """
         from rag_kit.evaluation.statistics import bootstrap_interval
 
-        known = list(cells)
-        counts = Counter(cell.status for cell in known)
-        values = [float(cell.value) for cell in known if cell.value is not None]
+        all_cells = list(cells)
+        counts = Counter(cell.status for cell in all_cells)
+        values = [float(cell.value) for cell in all_cells if cell.value is not None]
         low, high = ends or (bootstrap_interval(values) if len(values) > 1 else (None, None))
         mean = math.fsum(values) / len(values) if values else None
-        others = (counts["undefined"], counts["error"], counts["not_applicable"], total - len(known))
-        return cls(mean, low, high, len(values), total, *others)
+        unscored = (counts["undefined"], counts["error"], counts["not_applicable"], total - len(all_cells))
+        return cls(mean, low, high, len(values), total, *unscored)
 
     @property
     def coverage(self) -> float:

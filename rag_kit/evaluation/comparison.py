@@ -97,7 +97,9 @@ class Comparison(Printed):
         except ImportError:
             raise MissingExtraError("eval", "Comparison.to_pandas") from None
         tables = {name: rows for name, rows in self.to_json().items() if name in ("table", "pairs", "slices")}
-        tables["complementarity"] = [line for one in self.complementarity.values() for line in one.records()]
+        tables["complementarity"] = [
+            line for pair in self.complementarity.values() for line in pair.records()
+        ]
         if table not in tables:
             raise InvalidInputError(f"there is no table {table!r:.80}; allowed are {', '.join(tables)}")
         return pd.DataFrame(tables[table])
@@ -179,7 +181,7 @@ class Comparison(Printed):
             *self.notes,
             "Differences stand on the n questions that both have a value for; a failed cell is never a number.",
             f"p: two-sided sign-flip test, Holm's correction ({self.tests} in all); better: < {1 - self.level:.2g}.",
-            f"A question is got from this value on: {thresholds}.",
+            f"A question counts as answered from this value on: {thresholds}.",
         ]
         if empty := ", ".join(self._metrics_without_value()):
             lines.append(f"No pipeline has a value of {empty}: print one of the results to see why.")

@@ -57,7 +57,7 @@ class Complementarity:
     """What pipelines add to each other on one metric, over the ``n`` questions for which every one has a value.
 
     Attributes:
-        threshold: A question is got from this value on (up to it, where less is better).
+        threshold: A question counts as answered from this value on (up to it, where less is better).
         got: Pipeline -> ids of the questions it gets.
         only: Pipeline -> ids of the questions that it alone gets.
         nobody: Ids that none gets: no combination helps, the cause lies before retrieval or in the gold.
@@ -84,12 +84,12 @@ class Complementarity:
 
     def records(self) -> list[dict[str, Any]]:
         """A line for each pipeline: what it gets, what it alone gets, its place in the greedy set and its gain."""
-        places = {step.pipeline: place for place, step in enumerate(self.greedy, start=1)}
+        positions = {step.pipeline: position for position, step in enumerate(self.greedy, start=1)}
         return [
             {
                 "metric": self.metric, "pipeline": name, "got": len(self.got[name]), "only": len(self.only[name]),
-                "place": places.get(name), "gain": self.greedy[places[name] - 1].gain if name in places else 0,
-                "share_with_it": self.greedy[places[name] - 1].share if name in places else None,
+                "place": positions.get(name), "gain": self.greedy[positions[name] - 1].gain if name in positions else 0,
+                "share_with_it": self.greedy[positions[name] - 1].share if name in positions else None,
                 "union": self.union, "n": self.n, "total": self.total,
             }
             for name in self.pipelines
@@ -163,35 +163,37 @@ def complementarity(
     """Set the pipelines against each other on one metric; ``seconds`` is the latency of each, for ties."""
     values, names = matched.values[metric], tuple(matched.runs)
     complete = (values == values).all(axis=1)
-    got = _reaches_threshold(matched, metric, threshold)[complete]
+    answered = _reaches_threshold(matched, metric, threshold)[complete]
     ids = [key for key, is_complete in zip(matched.examples, complete.tolist(), strict=True) if is_complete]
-    times = got.sum(axis=1)
+    times = answered.sum(axis=1)
 
     def ids_of(chosen: np.ndarray) -> tuple[str, ...]:
         return tuple(ids[number] for number in np.flatnonzero(chosen))
 
     return Complementarity(
         metric=metric, threshold=threshold, pipelines=names, n=len(ids), total=matched.questions,
-        got={name: ids_of(got[:, i]) for i, name in enumerate(names)},
-        only={name: ids_of(got[:, i] & (times == 1)) for i, name in enumerate(names)},
+        got={name: ids_of(answered[:, i]) for i, name in enumerate(names)},
+        only={name: ids_of(answered[:, i] & (times == 1)) for i, name in enumerate(names)},
         nobody=ids_of(times == 0),
         union=float((times > 0).mean()) if ids else None,
-        best_single=float(got.mean(axis=0).max()) if ids else None,
-        greedy=_pick_steps(got, names, seconds),
+        best_single=float(answered.mean(axis=0).max()) if ids else None,
+        greedy=_pick_steps(answered, names, seconds),
     )  # fmt: skip
 
 
-def _pick_steps(got: np.ndarray, names: Sequence[str], seconds: Sequence[float | None]) -> tuple[Step, ...]:
+def _pick_steps(
+    answered: np.ndarray, names: Sequence[str], seconds: Sequence[float | None]
+) -> tuple[Step, ...]:
     """Pipelines in the order in which each adds most of the questions not got yet; of equals the quicker one."""
     steps: list[Step] = []
     left = list(range(len(names)))
-    covered = np.zeros(len(got), dtype=bool)
+    covered = np.zeros(len(answered), dtype=bool)
     while left:
-        gains = {i: int((got[:, i] & ~covered).sum()) for i in left}
+        gains = {i: int((answered[:, i] & ~covered).sum()) for i in left}
         best = min(left, key=lambda i: (-gains[i], seconds[i] if seconds[i] is not None else float("inf"), i))
         if gains[best] == 0:
             break
-        covered |= got[:, best]
+        covered |= answered[:, best]
         left.remove(best)
         steps.append(Step(names[best], gains[best], float(covered.mean())))
     return tuple(steps)
@@ -199,8 +201,8 @@ def _pick_steps(got: np.ndarray, names: Sequence[str], seconds: Sequence[float |
 
 def _count_hits(matched: MatchedRuns, metric: str, threshold: float, i: int, j: int) -> dict[str, int]:
     """Questions that each of two gets, and that it alone gets, of those that both have a value for."""
-    values, got = matched.values[metric][:, [i, j]], _reaches_threshold(matched, metric, threshold)
-    first, second = got[(values == values).all(axis=1)][:, [i, j]].T
+    values, answered = matched.values[metric][:, [i, j]], _reaches_threshold(matched, metric, threshold)
+    first, second = answered[(values == values).all(axis=1)][:, [i, j]].T
     return {
         "pipeline": int(first.sum()), "other": int(second.sum()),
         "only_pipeline": int((first & ~second).sum()), "only_other": int((second & ~first).sum()),

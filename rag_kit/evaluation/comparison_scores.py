@@ -106,13 +106,13 @@ def match_runs(results: Any, metrics: Iterable[str] | str | None = None) -> Matc
     """Lay runs side by side, matched by the ids of their questions; arguments as for `compare`."""
     runs = _name_runs(results)
     examples = _merge_examples(runs)
-    place = {key: number for number, key in enumerate(examples)}
+    position = {key: number for number, key in enumerate(examples)}
     values = {}
     for metric in _choose_metrics(runs.values(), metrics):
         values[metric] = np.full((len(examples), len(runs)), np.nan)
         for column, run in enumerate(runs.values()):
             for key, value in run.values(metric).items() if metric in run.metrics else ():
-                values[metric][place[key], column] = value
+                values[metric][position[key], column] = value
     return MatchedRuns(runs, examples, values)
 
 
@@ -242,8 +242,8 @@ def _choose_metrics(runs: Iterable[Results], metrics: Iterable[str] | str | None
             f"no result has the metric {unknown[0]!r:.80}; there are {', '.join(present)}"
         )
     if not chosen:
-        what = "the results have no metric in common" if metrics is None else "no metric is given"
-        raise InvalidInputError(f"{what}; give at least one of {', '.join(present)}")
+        reason = "the results have no metric in common" if metrics is None else "no metric is given"
+        raise InvalidInputError(f"{reason}; give at least one of {', '.join(present)}")
     return list(dict.fromkeys(chosen))
 
 

@@ -138,7 +138,7 @@ class Diagnosis(Printed):
         causes += [[self._text("unknown"), self.unknown, ""]] if self.unknown else []
         pairs = [(case.title, remedy) for case in cases for remedy in case.remedies]
         remedies = [[self._text(title), remedy.name, self._text(remedy.text)] for title, remedy in pairs]
-        order = {name: place for place, name in enumerate([*self.causes, None])}
+        order = {name: position for position, name in enumerate([*self.causes, None])}
         wrong = sorted((row for row in self.rows if row.case != "right"), key=lambda row: order[row.case])
         words = {key: self._text(key) for key in ("id", "question", "cause", *ROLES, "hints")}
         rows, more = list(map(self._table_row, wrong)), self._text("more")
@@ -217,7 +217,12 @@ def choose_metrics(results: Results) -> dict[Role, str]:
     """Role -> the first metric that can play it and has a value; a role that none can play is left out."""
     usable = [name for name in results.metrics if results.values(name)]
     fitting = {
-        role: [each for name in names for each in usable if each == name or each.split("@")[0] + "@" == name]
+        role: [
+            metric
+            for name in names
+            for metric in usable
+            if metric == name or metric.split("@")[0] + "@" == name
+        ]
         for role, names in ROLES.items()
     }
     return {role: names[0] for role, names in fitting.items() if names}

@@ -29,25 +29,25 @@ _Text = Annotated[str, AfterValidator(_not_blank)]  # a pattern would refuse hal
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def checked(cls: type[T]) -> type[T]:
     """A frozen dataclass of which Pydantic checks the fields; what does not fit is an `InvalidInputError`."""
-    made: Any = dataclass(frozen=True, config=ConfigDict(extra="forbid"))(cls)
-    names, create = tuple(made.__dataclass_fields__), made.__init__
+    checked_class: Any = dataclass(frozen=True, config=ConfigDict(extra="forbid"))(cls)
+    names, create = tuple(checked_class.__dataclass_fields__), checked_class.__init__
 
     def create_checked(self: Any, *args: Any, **fields: Any) -> None:
         try:
             create(self, *args, **fields)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
-            place = [
+            position = [
                 names[part] if n == 0 and type(part) is int else part for n, part in enumerate(first["loc"])
             ]
             key = fields.get("id", args[0] if args and names[0] == "id" else "")
             raise InvalidInputError(
-                f"{cls.__name__} {key!r:.80}: {'.'.join(map(str, place))} is {first['input']!r:.120}; {first['msg']} "
-                f"(fields: {', '.join(names)})"
+                f"{cls.__name__} {key!r:.80}: {'.'.join(map(str, position))} is {first['input']!r:.120}; "
+                f"{first['msg']} (fields: {', '.join(names)})"
             ) from error
 
-    made.__init__ = create_checked
-    return cast(type[T], made)
+    checked_class.__init__ = create_checked
+    return cast(type[T], checked_class)
 
 
 class Recorded:

@@ -62,7 +62,7 @@ class GeneratedSet(EvaluationSet):
     @property
     def dropped(self) -> dict[str, int]:
         """Reason -> how many questions were refused for it."""
-        return dict(Counter(each["reason"] for each in self.refused))
+        return dict(Counter(record["reason"] for record in self.refused))
 
     def report(self) -> str:
         """How many questions were kept, how many were refused and why; for people."""
@@ -141,9 +141,11 @@ async def agenerate(
     caps = use_budget(Budget(max_calls=max_calls, max_tokens=max_tokens, deadline=deadline))
     with writer.log or nullcontext(), caps as budget:
         try:
-            for place, kind in enumerate(kinds):
+            for position, kind in enumerate(kinds):
                 groups = await run_in_thread(KINDS[kind], writer.pieces, seed)
-                await writer.write(kind, groups, n // len(kinds) + (place < n % len(kinds)), max_concurrency)
+                await writer.write(
+                    kind, groups, n // len(kinds) + (position < n % len(kinds)), max_concurrency
+                )
         except BudgetExceededError as error:
             reached = error
     result = GeneratedSet(target.stem if target else "generated", writer.kept, corpus=writer.corpus)
@@ -171,9 +173,9 @@ class _Writer:
         folder = None if prompts is None else as_path(prompts, "prompts")
         self.model = chat_model(llm) if llm is None or isinstance(llm, str) else llm
         self.prompts = {
-            (task, each): load_prompt(f"generate_{task}", language=each, folder=folder)
+            (task, tongue): load_prompt(f"generate_{task}", language=tongue, folder=folder)
             for task in (*KINDS, "check")
-            for each in ("en", "zh")
+            for tongue in ("en", "zh")
         }
         hashes = [str((prompt.metadata or {}).get("hash")) for prompt in self.prompts.values()]
         self.identity = [describe_model(self.model), hashes, count, language]
@@ -205,10 +207,10 @@ class _Writer:
                     await run_in_thread(self.log.append, [{"key": key, "items": items}])
 
         while wave := list(islice(queue, min(width, goal - len(self.kept)))):
-            done = await afan_out_map(ask_group, wave, max_concurrency=width, on_error="skip")
+            result = await afan_out_map(ask_group, wave, max_concurrency=width, on_error="skip")
             for key, group in takewhile(lambda keyed_group: keyed_group[0] in self.known, wave):
                 self._collect(kind, group, self.known[key], goal)
-            for outcome in done.outcomes:
+            for outcome in result.outcomes:
                 if outcome.error is not None:
                     raise outcome.error
 

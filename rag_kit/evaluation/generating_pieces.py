@@ -91,8 +91,10 @@ def _read_files(folder: Path) -> Iterator[Document]:
         except ReadError as error:
             _log.warning("left out: %s", error)
             continue
-        kept = {key: parts[0].metadata.get(key, "") for key in ("file", "title")}
-        yield Document("\n\n".join(part.page_content for part in parts), id=kept["file"], metadata=kept)
+        metadata = {key: parts[0].metadata.get(key, "") for key in ("file", "title")}
+        yield Document(
+            "\n\n".join(part.page_content for part in parts), id=metadata["file"], metadata=metadata
+        )
 
 
 def pieces_of(corpus: Iterable[Passage], language: str) -> list[Piece]:
@@ -118,7 +120,7 @@ def pieces_of(corpus: Iterable[Passage], language: str) -> list[Piece]:
 
 def single_hop(pieces: Sequence[Piece], seed: int) -> list[tuple[Piece, ...]]:
     """The pieces, each alone, in the order in which they are asked about."""
-    return [(pieces[place],) for place in _draw_order(pieces, seed)]
+    return [(pieces[position],) for position in _draw_order(pieces, seed)]
 
 
 def multi_hop(pieces: Sequence[Piece], seed: int) -> list[tuple[Piece, ...]]:
@@ -126,13 +128,13 @@ def multi_hop(pieces: Sequence[Piece], seed: int) -> list[tuple[Piece, ...]]:
     index = BM25Index.from_documents([Document(id=str(n), page_content=p.text) for n, p in enumerate(pieces)])
     several = len({piece.document for piece in pieces}) > 1
     pairs: dict[tuple[int, ...], tuple[Piece, ...]] = {}
-    for place in _draw_order(pieces, seed):
-        piece, words = pieces[place], dict.fromkeys(content_words(pieces[place].text))
+    for position in _draw_order(pieces, seed):
+        piece, words = pieces[position], dict.fromkeys(content_words(pieces[position].text))
         for near in (int(str(match.id)) for match, _ in index.search(" ".join(list(words)[:24]), k=6)):
-            pair, other = tuple(sorted((place, near))), pieces[near]
-            apart = other.document != piece.document if several else near != place
+            pair, other = tuple(sorted((position, near))), pieces[near]
+            apart = other.document != piece.document if several else near != position
             if apart and other.language == piece.language and pair not in pairs:
-                pairs[pair] = tuple(pieces[each] for each in pair)
+                pairs[pair] = tuple(pieces[place] for place in pair)
                 break
     return list(pairs.values())
 
@@ -140,10 +142,10 @@ def multi_hop(pieces: Sequence[Piece], seed: int) -> list[tuple[Piece, ...]]:
 def _draw_order(pieces: Sequence[Piece], seed: int) -> list[int]:
     """A draw by a hash of each piece, in which documents take turns, so that a long one is not asked about most."""
     order = sorted(range(len(pieces)), key=lambda n: digest([seed, pieces[n].document, pieces[n].start]))
-    turns, seen = dict[int, int](), Counter[str]()
-    for place in order:
-        turns[place] = seen[pieces[place].document]
-        seen[pieces[place].document] += 1
+    turns, drawn = dict[int, int](), Counter[str]()
+    for position in order:
+        turns[position] = drawn[pieces[position].document]
+        drawn[pieces[position].document] += 1
     return sorted(order, key=turns.__getitem__)
 
 
@@ -221,7 +223,10 @@ def agrees(other: str, answers: Sequence[str]) -> bool:
     """Whether another answer says the same: every part stands in it, or nearly all its words do."""
     words = frozenset(content_words(other))
     needed = [(fold(part), frozenset(content_words(part))) for part in answers]
-    return all(part in fold(other) or len(own & words) >= max(1, 0.75 * len(own)) for part, own in needed)
+    return all(
+        part in fold(other) or len(part_words & words) >= max(1, 0.75 * len(part_words))
+        for part, part_words in needed
+    )
 
 
 def _find_spans(quotes: Sequence[str], pieces: Sequence[Piece]) -> dict[GoldSpan, Piece]:

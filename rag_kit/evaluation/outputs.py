@@ -42,10 +42,10 @@ class Passage:
     @property
     def ids(self) -> tuple[str, ...]:
         """Every id that a judgement may name: its own, that of its document, and the name of its file."""
-        found = [self.id, *(str(self.metadata[name]) for name in DOCUMENT_IDS if self.metadata.get(name))]
+        ids = [self.id, *(str(self.metadata[name]) for name in DOCUMENT_IDS if self.metadata.get(name))]
         if self.metadata.get("file"):
-            found.append(str(self.metadata["file"]).rpartition("/")[2])
-        return tuple(dict.fromkeys(found))
+            ids.append(str(self.metadata["file"]).rpartition("/")[2])
+        return tuple(dict.fromkeys(ids))
 
     @classmethod
     def of(cls, document: Document) -> Passage:

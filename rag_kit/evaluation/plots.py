@@ -88,10 +88,10 @@ def scores_with_intervals(
     across = _value_scale(rows, left + 6, right)
     across.draw_across(drawing, 6, drawing.height - 34)
     y = 0.0
-    for place, row in enumerate(rows):
-        number = place % len(names)
+    for position, row in enumerate(rows):
+        number = position % len(names)
         if not number:
-            y += _ROW + 6 if place else _ROW
+            y += _ROW + 6 if position else _ROW
             drawing.text(4, y, _fit_text(row.metric, WIDTH - 8), font_weight="bold")
         y += _ROW
         drawing.text(left, y, _fit_text(row.pipeline, left - 6), text_anchor="end")
@@ -129,8 +129,8 @@ def latency_against_quality(
     if not complete:
         drawing.say(200, 120, "svg_no_point", text_anchor="middle")
     best = _best_tradeoffs(complete, chosen in comparison.lower_is_better)
-    places = [(across(row.p50_seconds or 0), upright(row.mean or 0)) for row in best]
-    for start, end in pairwise(places):
+    positions = [(across(row.p50_seconds or 0), upright(row.mean or 0)) for row in best]
+    for start, end in pairwise(positions):
         drawing.line(*start, *end, "muted", stroke_dasharray="4 3")
     for number, row in enumerate(rows):
         y = bottom + 48 + 17 * number
@@ -196,11 +196,13 @@ class _Drawing:
     ) -> None:
         """Add an element with its class and colour; ``stroke``: only its outline is drawn."""
         paint = 'fill="none" stroke="currentColor"' if stroke else 'fill="currentColor"'
-        rest = " ".join(
+        attribute_text = " ".join(
             f'{name.replace("_", "-")}="{round(value, 2) if isinstance(value, float) else value}"'
             for name, value in attributes.items()
         )
-        self._parts.append(f'<{tag} class="{colour}" color="{COLOURS[colour]}" {paint} {rest}>{text}</{tag}>')
+        self._parts.append(
+            f'<{tag} class="{colour}" color="{COLOURS[colour]}" {paint} {attribute_text}>{text}</{tag}>'
+        )
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ class Case:
 
 def text_of(key: str, *values: Any) -> Text:
     """A text of the kit with its places filled."""
-    return Text(*(each.format(*values) for each in _TEXTS["words"][key]))
+    return Text(*(template.format(*values) for template in _TEXTS["words"][key]))
 
 
 @cache

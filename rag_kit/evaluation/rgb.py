@@ -196,8 +196,8 @@ def _asker(pipeline: Any) -> Callable[[Example], Awaitable[Any]]:
 
     async def ask(example: Example) -> Any:
         passages = [
-            Document(id=f"{example.id}-{place}", page_content=text)
-            for place, text in enumerate(example.metadata["passages"], start=1)
+            Document(id=f"{example.id}-{position}", page_content=text)
+            for position, text in enumerate(example.metadata["passages"], start=1)
         ]
         if not isinstance(pipeline, BaseChatModel):
             return await acall_function(pipeline, example.question, passages)

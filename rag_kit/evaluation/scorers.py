@@ -95,5 +95,9 @@ def get_metrics(metrics: Any) -> tuple[Metric, ...]:
 
 def default_metrics(examples: Sequence[Example]) -> tuple[Metric, ...]:
     """The metrics of `WITHOUT_MODEL` that some of the examples can be scored with."""
-    found = map(get_metric, WITHOUT_MODEL)
-    return tuple(each for each in found if not all(one.missing(each.example_needs) for one in examples))
+    candidates = map(get_metric, WITHOUT_MODEL)
+    return tuple(
+        metric
+        for metric in candidates
+        if not all(example.missing(metric.example_needs) for example in examples)
+    )

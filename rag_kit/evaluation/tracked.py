@@ -53,19 +53,23 @@ class Upload:
     def __init__(self, results: Results, dataset: str | None, experiment: str | None) -> None:
         manifest, summary = storable(clean(results.manifest)), results.summary()
         described = manifest["dataset"] if isinstance(manifest.get("dataset"), dict) else {}
-        asked = described.get("fingerprint") or digest([row.example.to_json() for row in results.rows])
+        questions_hash = described.get("fingerprint") or digest(
+            [row.example.to_json() for row in results.rows]
+        )
         self.results, self.rows, self.chosen = results, [_row_record(row) for row in results.rows], experiment
         self.dataset = (
-            dataset or str(described.get("name") or f"rag-kit-{str(asked)[:8]}")[:_MAX_NAME].strip()
+            dataset or str(described.get("name") or f"rag-kit-{str(questions_hash)[:8]}")[:_MAX_NAME].strip()
         )
         self.pipeline = storable(results.name)[:_MAX_NAME].strip()
-        metrics = [each for each in manifest.get("metrics") or () if isinstance(each, dict)]
-        self.judged = {each.get("name") for each in metrics if each.get("asks_judge")}
+        metrics = [metric for metric in manifest.get("metrics") or () if isinstance(metric, dict)]
+        self.judged = {metric.get("name") for metric in metrics if metric.get("asks_judge")}
         # what the run took and when it ran is no part of it
         content = [{name: value for name, value in record.items() if name != "usage"} for record in self.rows]
         self.fingerprint = digest([results.name, list(results.metrics), content])
         self.experiment = experiment or f"{self.pipeline}-{self.fingerprint[:8]}"
-        numbers = {storable(k): {**asdict(each), "coverage": each.coverage} for k, each in summary.items()}
+        numbers = {
+            storable(k): {**asdict(metric), "coverage": metric.coverage} for k, metric in summary.items()
+        }
         self.metadata = {**manifest, "summary": numbers, FINGERPRINT: self.fingerprint}
 
     def write_rows(self, write: Callable[[dict[str, Any]], int], tracked: Tracked) -> None:
@@ -91,13 +95,13 @@ def _row_record(row: Row) -> dict[str, Any]:
     example, output, key = row.example.to_json(), row.output.to_json(), storable(row.example.id)
     for passage in output.get("passages", ()):
         del passage["metadata"], passage["provenance"]
-    shown = ("answer", "passages", "status", "citations", "queries", "notes")
+    fields = ("answer", "passages", "status", "citations", "queries", "notes")
     return dict(storable({
         "key": key if key == row.example.id else f"{key}-{digest(row.example.id)[:8]}",
         "asked": {name: example.pop(name) for name in ("question", "history") if name in example},
         "about": {name: example.pop(name) for name in ("id", "tags", "metadata") if name in example},
         "gold": example,
-        "output": {name: output[name] for name in shown if name in output},
+        "output": {name: output[name] for name in fields if name in output},
         "error": redact(row.output.error or "") or None,
         "scores": {name: {"value": cell.value, "status": cell.status, "reason": redact(cell.reason) or None}
                    for name, cell in row.cells.items()},

@@ -38,11 +38,13 @@ def write_langsmith(client: Any, upload: Upload, tracked: Tracked) -> None:
     runs = {record["key"]: _uuid(project.id, record["key"]) for record in upload.rows}
     end = project.start_time
     expected = {_uuid(runs[record["key"]], name) for record in upload.rows for name in record["scores"]}
-    known = _score_ids(client, list(runs.values()))
+    score_ids = _score_ids(client, list(runs.values()))
 
     def write(record: dict[str, Any]) -> int:
         run = runs[record["key"]]
-        missing = {name: score for name, score in record["scores"].items() if _uuid(run, name) not in known}
+        missing = {
+            name: score for name, score in record["scores"].items() if _uuid(run, name) not in score_ids
+        }
         has_run = len(missing) < len(record["scores"])
         if not has_run:
             # Without trace_id and dotted_order it is sent at once: of a batch in the background a refusal is only
@@ -73,14 +75,17 @@ def write_langsmith(client: Any, upload: Upload, tracked: Tracked) -> None:
 
 def _write_examples(client: Any, dataset: uuid.UUID, upload: Upload, tracked: Tracked) -> None:
     """Create the examples that the dataset lacks, and update those that differ."""
-    known = {each.id: (each.inputs, each.outputs or {}) for each in client.list_examples(dataset_id=dataset)}
+    stored = {
+        example.id: (example.inputs, example.outputs or {})
+        for example in client.list_examples(dataset_id=dataset)
+    }
     new, changed = [], []
     for record in upload.rows:
-        key, asked, gold = _uuid(dataset, record["key"]), record["asked"], record["gold"]
-        if key not in known:
-            new.append({"id": key, "inputs": asked, "reference_outputs": gold, "metadata": record["about"]})
-        elif known[key] != (asked, gold):
-            changed.append({"id": key, "inputs": asked, "outputs": gold})
+        key, inputs, gold = _uuid(dataset, record["key"]), record["asked"], record["gold"]
+        if key not in stored:
+            new.append({"id": key, "inputs": inputs, "reference_outputs": gold, "metadata": record["about"]})
+        elif stored[key] != (inputs, gold):
+            changed.append({"id": key, "inputs": inputs, "outputs": gold})
     if new:
         client.create_examples(dataset_id=dataset, examples=new)
     if changed:
@@ -105,39 +110,44 @@ def write_phoenix(client: Any, upload: Upload, tracked: Tracked) -> None:
     tracked.url = str(http.base_url)
     limit = {"timeout": http.timeout}  # else its methods use a time-out of their own
     named = {"name": upload.dataset}
-    exists = any(each["name"] == upload.dataset for each in client.datasets.list(**limit))
+    exists = any(item["name"] == upload.dataset for item in client.datasets.list(**limit))
     data: Any = client.datasets.get_dataset(dataset=named, **limit) if exists else ()
     parts = {"id": "key", "input": "asked", "output": "gold", "metadata": "about"}
-    known = {each["id"]: {part: each[part] for part in parts} for each in data}
+    stored = {item["id"]: {part: item[part] for part in parts} for item in data}
     examples = [{part: record[name] for part, name in parts.items()} for record in upload.rows]
-    if new := [each for each in examples if known.get(each["id"]) != each]:
+    if new := [item for item in examples if stored.get(item["id"]) != item]:
         data = client.datasets.add_examples_to_dataset(dataset=named, examples=new, **limit)
         tracked.written += len(new)
-    nodes = {each["id"]: each["node_id"] for each in data}
+    nodes = {item["id"]: item["node_id"] for item in data}
     listed = client.experiments.list(dataset_id=data.id, **limit)
-    found = next((each for each in listed if each["name"] == upload.experiment), None)
-    found = found or client.experiments.create(
+    experiment = next((item for item in listed if item["name"] == upload.experiment), None)
+    experiment = experiment or client.experiments.create(
         dataset_id=data.id, dataset_version_id=data.version_id, experiment_name=upload.experiment,
         experiment_metadata=upload.metadata, **limit,
     )  # fmt: skip
-    upload.check_owner((found["metadata"] or {}).get(FINGERPRINT))
-    tracked.run_id, tracked.url = found["id"], client.experiments.get_experiment_url(data.id, found["id"])
+    upload.check_owner((experiment["metadata"] or {}).get(FINGERPRINT))
+    tracked.run_id, tracked.url = (
+        experiment["id"],
+        client.experiments.get_experiment_url(data.id, experiment["id"]),
+    )
 
     def read(what: str, **params: Any) -> list[Any]:  # the client has no public call for these two lists
-        reply = http.get(f"v1/experiments/{found['id']}/{what}", params={**params, "limit": len(upload.rows)})
+        reply = http.get(
+            f"v1/experiments/{experiment['id']}/{what}", params={**params, "limit": len(upload.rows)}
+        )
         return list(reply.raise_for_status().json()["data"])
 
-    runs = {each["dataset_example_id"]: each["id"] for each in read("runs")}
+    runs = {item["dataset_example_id"]: item["id"] for item in read("runs")}
     names = sorted({name for record in upload.rows for name in record["scores"]})
     lacking = read("incomplete-evaluations", evaluation_name=names) if names else []
-    incomplete = {each["experiment_run"]["id"]: each["evaluation_names"] for each in lacking}
+    incomplete = {item["experiment_run"]["id"]: item["evaluation_names"] for item in lacking}
 
     def write(record: dict[str, Any]) -> int:
         node, end, scores = nodes[record["key"]], datetime.now(UTC), record["scores"]
         if node in runs:
             scores = {name: score for name, score in scores.items() if name in incomplete.get(runs[node], ())}
         run = runs.get(node) or client.experiments.log_run(
-            experiment_id=found["id"], dataset_example_id=node, output=record["output"], error=record["error"],
+            experiment_id=experiment["id"], dataset_example_id=node, output=record["output"], error=record["error"],
             start_time=end - timedelta(seconds=record["usage"]["seconds"]), end_time=end, **limit,
         )["id"]  # fmt: skip
         for name, score in scores.items():

@@ -33,7 +33,7 @@ class Chosen(NamedTuple):
     problems: list[str]
 
 
-def read_numbers(given: Any, count: int) -> Chosen:
+def read_numbers(answer: Any, count: int) -> Chosen:
     """Read a list of numbers 1 to ``count``, or of texts that hold one (``"[3]"``).
 
     Numbers out of range, repeats and what is no number (true and false among it) are left out and counted.
@@ -44,7 +44,7 @@ def read_numbers(given: Any, count: int) -> Chosen:
     """
     places: dict[int, None] = {}
     problems = dict.fromkeys(("out of range", "repeated", "not a number"), 0)
-    items = given if isinstance(given, (list, tuple)) else ()
+    items = answer if isinstance(answer, (list, tuple)) else ()
     for item in items:
         number = _passage_number(item)
         if number is None:
@@ -55,7 +55,7 @@ def read_numbers(given: Any, count: int) -> Chosen:
             problems["repeated"] += 1
         else:
             places[number - 1] = None
-    return Chosen(list(places), [f"{times} {what}" for what, times in problems.items() if times])
+    return Chosen(list(places), [f"{times} {problem}" for problem, times in problems.items() if times])
 
 
 def _passage_number(item: Any) -> int | None:
@@ -63,5 +63,5 @@ def _passage_number(item: Any) -> int | None:
         item = next((item[key] for key in ("id", "number", "index") if key in item), None)
     if isinstance(item, (int, float)) and not isinstance(item, bool):
         return int(item) if item == item // 1 else None
-    found = _NUMBER.fullmatch(item.strip()) if isinstance(item, str) else None
-    return int(found[1] or found[2]) if found else None
+    match = _NUMBER.fullmatch(item.strip()) if isinstance(item, str) else None
+    return int(match[1] or match[2]) if match else None

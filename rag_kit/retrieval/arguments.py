@@ -18,20 +18,22 @@ _SEARCH_TYPES = {
 }
 
 
-def own_arguments(cls: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments of other libraries under the names of this kit, by ``cls.other_names``."""
-    given = dict(values)
-    for name, own in _other_names(cls).items():
-        if name in given and own in cls.model_fields:
-            if own in given:
-                raise InvalidInputError(f"{name} and {own} were given, which are the same; give {own} alone.")
-            given[own] = given.pop(name)
-    return _with_search_kwargs(cls, given) if cls.takes_search_kwargs else given
+def translate_arguments(cls: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments, those with names of other libraries under the names of this kit (``cls.other_names``)."""
+    arguments = dict(values)
+    for name, kit_name in _other_names(cls).items():
+        if name in arguments and kit_name in cls.model_fields:
+            if kit_name in arguments:
+                raise InvalidInputError(
+                    f"{name} and {kit_name} were given, which are the same; give {kit_name} alone."
+                )
+            arguments[kit_name] = arguments.pop(name)
+    return _with_search_kwargs(cls, arguments) if cls.takes_search_kwargs else arguments
 
 
-def _with_search_kwargs(cls: type[Any], given: dict[str, Any]) -> dict[str, Any]:
+def _with_search_kwargs(cls: type[Any], arguments: dict[str, Any]) -> dict[str, Any]:
     """``search_kwargs`` and ``search_type`` of a vector-store retriever as arguments of this kit."""
-    kind = given.pop("search_type", "similarity")
+    kind = arguments.pop("search_type", "similarity")
     kind = getattr(kind, "value", kind)
     if kind != "similarity":
         instead = _SEARCH_TYPES.get(str(kind))
@@ -39,15 +41,15 @@ def _with_search_kwargs(cls: type[Any], given: dict[str, Any]) -> dict[str, Any]
             f"search_type={kind!r} was given; allowed: 'similarity'."
             + (f" In rag_kit that is a retriever of its own: {instead}." if instead else "")
         )
-    search = given.pop("search_kwargs", None) or {}
+    search = arguments.pop("search_kwargs", None) or {}
     if not isinstance(search, Mapping) or not search.keys() <= {"k", "filter"}:
         named = sorted(map(str, search)) if isinstance(search, Mapping) else type(search).__name__
         raise InvalidInputError(f"search_kwargs holds {named}; allowed: a dict with 'k' and 'filter'.")
     for name, value in search.items():
-        if given.get(name, cls.model_fields[name].default) != cls.model_fields[name].default:
+        if arguments.get(name, cls.model_fields[name].default) != cls.model_fields[name].default:
             raise InvalidInputError(f"{name} was given twice, by itself and in search_kwargs; give it once.")
-        given[name] = value
-    return given
+        arguments[name] = value
+    return arguments
 
 
 def unknown_arguments(names: Iterable[str], allowed: Collection[str], instead: Mapping[str, str]) -> str:
@@ -72,21 +74,29 @@ def as_invalid_input(cls: type[Any], error: ValidationError) -> RagKitError:
         else:
             problems.append(f"{field}: {item['msg']}" if field else item["msg"])
     if unknown:
-        problems.append(unknown_arguments(unknown, _allowed(cls), _other_names(cls)))
+        problems.append(unknown_arguments(unknown, _allowed_arguments(cls), _other_names(cls)))
     return InvalidInputError(f"{cls.__name__} cannot be made: {'; '.join(problems)}.")
 
 
 def _other_names(cls: type[Any]) -> dict[str, str]:
     """``other_names`` of the class and of its bases."""
     return {
-        name: own for base in reversed(cls.__mro__) for name, own in vars(base).get("other_names", {}).items()
+        name: kit_name
+        for base in reversed(cls.__mro__)
+        for name, kit_name in vars(base).get("other_names", {}).items()
     }
 
 
-def _allowed(cls: type[Any]) -> set[str]:
+def _allowed_arguments(cls: type[Any]) -> set[str]:
     """Every argument of the class and of its constructors such as ``from_llm``."""
     names = set(cls.model_fields)
-    for each in _CONSTRUCTORS:
-        parameters = inspect.signature(getattr(cls, each)).parameters if hasattr(cls, each) else {}
-        names |= {name for name, one in parameters.items() if one.kind is not inspect.Parameter.VAR_KEYWORD}
+    for constructor in _CONSTRUCTORS:
+        parameters = (
+            inspect.signature(getattr(cls, constructor)).parameters if hasattr(cls, constructor) else {}
+        )
+        names |= {
+            name
+            for name, parameter in parameters.items()
+            if parameter.kind is not inspect.Parameter.VAR_KEYWORD
+        }
     return names

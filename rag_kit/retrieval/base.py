@@ -25,7 +25,7 @@ from rag_kit.documents.fields import fields_of_filter
 from rag_kit.documents.provenance import compact_provenance, retriever_depth
 from rag_kit.errors import InvalidInputError
 from rag_kit.models.runnables import callbacks_below, has_listeners, silent_manager
-from rag_kit.retrieval.arguments import as_invalid_input, own_arguments, unknown_arguments
+from rag_kit.retrieval.arguments import as_invalid_input, translate_arguments, unknown_arguments
 from rag_kit.retrieval.own_filter import are_documents, check_fields, known_already
 
 _COPIED = ("tags", "metadata", "configurable")
@@ -45,14 +45,18 @@ def check_count(name: str, value: Any) -> int:
     return count
 
 
-def check_number(name: str, value: Any, *, above: float | None = None, most: float | None = None) -> float:
-    """Check a number: at least 0 (or above ``above``), at most ``most``."""
+def check_number(name: str, value: Any, *, above: float | None = None, maximum: float | None = None) -> float:
+    """Check a number: at least 0 (or above ``above``), at most ``maximum``."""
     right = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-    right = right and (value > above if above is not None else value >= 0) and (most is None or value <= most)
+    right = (
+        right
+        and (value > above if above is not None else value >= 0)
+        and (maximum is None or value <= maximum)
+    )
     if not right:
         low = f"above {above:g}" if above is not None else "from 0"
         raise InvalidInputError(
-            f"{name}={value!r} was given; it must be a number {low}{'' if most is None else f' to {most:g}'}."
+            f"{name}={value!r} was given; it must be a number {low}{'' if maximum is None else f' to {maximum:g}'}."
         )
     return float(value)
 
@@ -87,9 +91,9 @@ class Request:
     run_manager: CallbackManagerForRetrieverRun | AsyncCallbackManagerForRetrieverRun
     extra: Mapping[str, Any]
 
-    def fetch(self, least: int | None = None) -> int | None:
+    def fetch(self, minimum: int | None = None) -> int | None:
         """How many documents to ask an inner retriever for; ``None`` (its own number) where all are wanted."""
-        return least or None if self.k == ALL else max(self.k, least or 0)
+        return minimum or None if self.k == ALL else max(self.k, minimum or 0)
 
     def child(self, tag: str | None = None) -> RunnableConfig:
         """The whole config (``configurable``, tags, metadata...) for a child run of this one."""
@@ -143,7 +147,7 @@ class RagKitRetriever(BaseRetriever):
         if unnamed:
             raise InvalidInputError(f"{type(self).__name__} takes its arguments by name, such as k=4.")
         try:
-            super().__init__(**own_arguments(type(self), values))
+            super().__init__(**translate_arguments(type(self), values))
         except ValidationError as error:
             raise as_invalid_input(type(self), error) from None
 
@@ -184,7 +188,7 @@ class RagKitRetriever(BaseRetriever):
             InvalidInputError: If the query is no string, or an argument is unknown or not allowed.
         """
         whole = ensure_config(config)
-        if self._has_listeners(whole, kwargs):
+        if self._needs_langchain_run(whole, kwargs):
             return super().invoke(input, config, call_config=whole, **kwargs)
         manager = silent_manager(CallbackManagerForRetrieverRun, whole)
         return self._get_relevant_documents(input, run_manager=manager, call_config=whole, **kwargs)
@@ -194,13 +198,16 @@ class RagKitRetriever(BaseRetriever):
     ) -> list[Document]:
         """As ``invoke``, natively asynchronous."""
         whole = ensure_config(config)
-        if self._has_listeners(whole, kwargs):
+        if self._needs_langchain_run(whole, kwargs):
             return await super().ainvoke(input, config, call_config=whole, **kwargs)
         manager = silent_manager(AsyncCallbackManagerForRetrieverRun, whole)
         return await self._aget_relevant_documents(input, run_manager=manager, call_config=whole, **kwargs)
 
-    def _has_listeners(self, config: RunnableConfig, kwargs: Mapping[str, Any]) -> bool:
-        """Whether LangChain has to start a run; setting one up for nobody costs more than a short search."""
+    def _needs_langchain_run(self, config: RunnableConfig, kwargs: Mapping[str, Any]) -> bool:
+        """Whether to go through LangChain's own ``invoke``; without a listener, a run costs more than a short search.
+
+        A subclass that has a search method of LangChain's, and arguments that LangChain reads, need it as well.
+        """
         cls = type(self)
         return (
             cls._get_relevant_documents is not RagKitRetriever._get_relevant_documents
@@ -220,15 +227,15 @@ class RagKitRetriever(BaseRetriever):
         **extra: Any,
     ) -> list[Document]:
         request = self._make_request(query, run_manager, k, filter, call_config, extra)
-        if wanted := self._unseen_fields(request):
-            check_fields(self, wanted, request.config)
+        if unseen := self._unseen_fields(request):
+            check_fields(self, unseen, request.config)
         depth = retriever_depth.get()
         within = retriever_depth.set(depth + 1)
         try:
-            found = self._retrieve(query, request)[: request.k] if query.strip() else []
+            documents = self._retrieve(query, request)[: request.k] if query.strip() else []
         finally:
             retriever_depth.reset(within)
-        return found if depth else compact_provenance(found)
+        return documents if depth else compact_provenance(documents)
 
     async def _aget_relevant_documents(
         self,
@@ -241,21 +248,21 @@ class RagKitRetriever(BaseRetriever):
         **extra: Any,
     ) -> list[Document]:
         request = self._make_request(query, run_manager, k, filter, call_config, extra)
-        if wanted := self._unseen_fields(request):
-            await run_in_thread(check_fields, self, wanted, request.config)
+        if unseen := self._unseen_fields(request):
+            await run_in_thread(check_fields, self, unseen, request.config)
         depth = retriever_depth.get()
         within = retriever_depth.set(depth + 1)
         try:
-            found = (await self._aretrieve(query, request))[: request.k] if query.strip() else []
+            documents = (await self._aretrieve(query, request))[: request.k] if query.strip() else []
         finally:
             retriever_depth.reset(within)
-        return found if depth else compact_provenance(found)
+        return documents if depth else compact_provenance(documents)
 
     def _unseen_fields(self, request: Request) -> set[str]:
         """Fields of the filter that were not seen before; a filter from an outer retriever was checked there."""
         where = self.filter if retriever_depth.get() else request.filter
-        wanted = fields_of_filter(where) if where else set()
-        return set() if not wanted or known_already(self, wanted, request.config) else wanted
+        fields = fields_of_filter(where) if where else set()
+        return set() if not fields or known_already(self, fields, request.config) else fields
 
     def _make_request(
         self,
@@ -270,11 +277,11 @@ class RagKitRetriever(BaseRetriever):
             raise InvalidInputError(f"A query must be a string, not {type(query).__name__}.")
         unknown = sorted(set(extra) - self.call_arguments - _LANGCHAIN_ARGUMENTS) if extra else None
         if unknown:
-            said = unknown_arguments(unknown, {"k", "filter", *self.call_arguments}, {})
-            raise InvalidInputError(f"{self.get_name()} was called with unknown arguments: {said}.")
-        wanted = self.k if k is None else k
+            problem = unknown_arguments(unknown, {"k", "filter", *self.call_arguments}, {})
+            raise InvalidInputError(f"{self.get_name()} was called with unknown arguments: {problem}.")
+        count = self.k if k is None else k
         return Request(
-            k=ALL if wanted is None else check_count("k", wanted),
+            k=ALL if count is None else check_count("k", count),
             filter=combine_filters(self.filter, filter) if self.filter or filter is not None else None,
             config=ensure_config() if config is None else config,  # invoke has filled it in
             run_manager=run_manager,

@@ -47,34 +47,34 @@ async def search_together(
     resource: object,
     query: str,
     request: Request,
-    many: Callable[[Sequence[str]], Logic[Many[T]]],
-    one: Callable[[], Logic[T]],
+    search_queries: Callable[[Sequence[str]], Logic[Many[T]]],
+    search_query: Callable[[], Logic[T]],
 ) -> T:
     """Search ``resource`` (a store, an index) once for all queries of the group that this call belongs to.
 
-    The first call of a group leads: it searches by ``many``, and the others wait for its result. Outside of a group,
-    and where ``many`` fails or gives ``None``, each call searches by ``one``. Calls share a search only if their k and
-    filter are the same, so nothing else of the request may matter to what is found.
+    The first call of a group leads: it searches by ``search_queries``, and the others wait for its result. Outside of
+    a group, and where ``search_queries`` fails or gives ``None``, each call searches by ``search_query``. Calls share a
+    search only if their k and filter are the same, so nothing else of the request may matter to what is found.
     """
     group = current_group.get()
     future, leads = (None, False) if group is None else group.join(resource, query, request)
     if group is None or future is None:
-        return await one()
-    done = future
+        return await search_query()
+    shared = future
     if leads:
-        found: Many[T] = None
+        results: Many[T] = None
         try:
-            found = await many(group.queries)
+            results = await search_queries(group.queries)
         except Exception as error:  # noqa: BLE001 - each call searches for itself, and meets it if it stays
-            what = describe_failure("the search for several queries", error)
-            _log.warning("%s; each query is searched by itself", what)
+            failure = describe_failure("the search for several queries", error)
+            _log.warning("%s; each query is searched by itself", failure)
         finally:
-            done.set_result(found)  # also when this call is cancelled: the others go on alone
+            shared.set_result(results)  # also when this call is cancelled: the others go on alone
     waiting: Step[Many[T]] = Step(
-        "together", lambda _: done.result(), lambda _: asyncio.shield(asyncio.wrap_future(done))
+        "together", lambda _: shared.result(), lambda _: asyncio.shield(asyncio.wrap_future(shared))
     )
-    found = await waiting
-    return await one() if found is None else found[query]
+    results = await waiting
+    return await search_query() if results is None else results[query]
 
 
 def search_many(
@@ -127,7 +127,7 @@ async def asearch_many(
 
 
 async def _search_all(
-    retriever: Runnable[Any, Any], queries: Any, width: int | None, **asked: Any
+    retriever: Runnable[Any, Any], queries: Any, width: int | None, **settings: Any
 ) -> list[list[Document]]:
     if isinstance(queries, str) or not all(isinstance(query, str) for query in queries):
         raise InvalidInputError(
@@ -135,8 +135,8 @@ async def _search_all(
         )
     names = [f"{retriever.get_name()}, query {number}" for number in range(1, len(queries) + 1)]
     pairs = list(zip(groups_of([(retriever, query) for query in queries]), queries, strict=True))
-    calls = [partial(group.call, call_retriever, retriever, query, **asked) for group, query in pairs]
-    acalls = [partial(group.acall, acall_retriever, retriever, query, **asked) for group, query in pairs]
+    calls = [partial(group.call, call_retriever, retriever, query, **settings) for group, query in pairs]
+    acalls = [partial(group.acall, acall_retriever, retriever, query, **settings) for group, query in pairs]
     searches: Step[FanOut[list[Document]]] = Step(
         "queries",
         lambda _: fan_out(calls, names=names, max_concurrency=width),
@@ -164,8 +164,8 @@ async def embed_in_one(embeddings: Embeddings, queries: list[str]) -> Vectors | 
     if is_alike is None:
         tasks.append(partial(embed_query, embeddings, queries[0]))
         atasks.append(partial(aembed_query, embeddings, queries[0]))
-    both: Step[Any] = Step("embeddings", lambda _: fan_out(tasks), lambda _: afan_out(atasks))
-    values: list[Any] = (await both).values
+    step: Step[Any] = Step("embeddings", lambda _: fan_out(tasks), lambda _: afan_out(atasks))
+    values: list[Any] = (await step).values
     vectors: Vectors = values[0]
     checked = checked_vectors(vectors, len(queries), embeddings)
     if is_alike is None and not _compare(embeddings, checked[0], values[1]):
@@ -269,8 +269,8 @@ def _in_memory(store: Any, vectors: Vectors, k: int, where: Any) -> list[Hits]:
 
 def _chroma(store: Any, vectors: Vectors, k: int, where: Any) -> list[Hits]:
     """LangChain asks Chroma for one vector at a time; Chroma itself takes several."""
-    found = store._collection.query(query_embeddings=[list(v) for v in vectors], n_results=k, where=where)
-    columns = (found[name] for name in ("ids", "documents", "metadatas", "distances"))
+    result = store._collection.query(query_embeddings=[list(v) for v in vectors], n_results=k, where=where)
+    columns = (result[name] for name in ("ids", "documents", "metadatas", "distances"))
     return [
         [
             (Document(page_content=text, metadata=metadata or {}, id=key), distance)

@@ -126,6 +126,8 @@ def _settings(
         raise InvalidInputError("analyzer and preprocess_func were given, which are the same; give one.")
     settings: dict[str, Any] = {"k1": k1, "b": b, "variant": variant}
     if unknown := sorted(set(bm25_params or {}) - settings.keys()):
-        said = unknown_arguments(unknown, settings, {"epsilon": "nothing: a term's weight is never negative"})
-        raise InvalidInputError(f"bm25_params cannot be used: {said}.")
+        problem = unknown_arguments(
+            unknown, settings, {"epsilon": "nothing: a term's weight is never negative"}
+        )
+        raise InvalidInputError(f"bm25_params cannot be used: {problem}.")
     return {**settings, **(bm25_params or {}), "analyzer": analyzer or preprocess_func}

@@ -66,7 +66,7 @@ class BranchingRetriever(RagKitRetriever):
     max_concurrency: OptionalCount = None
 
 
-def raise_all_failed(what: str, result: FanOut[Any]) -> None:
+def raise_all_failed(tasks: str, result: FanOut[Any]) -> None:
     """Raise where there was something to do, and all of it failed; a used-up budget as it is."""
     errors = [outcome.error for outcome in result.outcomes]
     if None in errors or not errors:
@@ -74,7 +74,7 @@ def raise_all_failed(what: str, result: FanOut[Any]) -> None:
     for error in errors:
         if isinstance(error, BudgetExceededError):
             raise error
-    raise BranchError(f"All {what} failed. {'; '.join(result.degradations)}") from errors[0]
+    raise BranchError(f"All {tasks} failed. {'; '.join(result.degradations)}") from errors[0]
 
 
 def call_retriever(
@@ -91,12 +91,12 @@ def call_retriever(
     else than documents raises ``InvalidInputError``.
     """
     plan = _plan(retriever, k, filter)
-    found: list[Document] = []
+    documents: list[Document] = []
     for kwargs in plan.attempts():
-        found = _check_documents(retriever, retriever.invoke(query, config, **kwargs))
-        if plan.enough(found, kwargs):
+        documents = _check_documents(retriever, retriever.invoke(query, config, **kwargs))
+        if plan.enough(documents, kwargs):
             break
-    return plan.finish(found)
+    return plan.finish(documents)
 
 
 async def acall_retriever(
@@ -110,16 +110,16 @@ async def acall_retriever(
     """As ``call_retriever``; a retriever without async code of its own runs on the shared pool of threads."""
     plan = _plan(retriever, k, filter)
     native = _native_async(retriever)
-    found: list[Document] = []
+    documents: list[Document] = []
     for kwargs in plan.attempts():
         if native:
             result = await acall_runnable(retriever, query, config, **kwargs)
         else:
             result = await run_in_thread(partial(retriever.invoke, query, config, **kwargs))
-        found = _check_documents(retriever, result)
-        if plan.enough(found, kwargs):
+        documents = _check_documents(retriever, result)
+        if plan.enough(documents, kwargs):
             break
-    return plan.finish(found)
+    return plan.finish(documents)
 
 
 @dataclass(frozen=True)
@@ -138,23 +138,23 @@ class _Plan:
             return
         yield from ({**self.kwargs, "k": fetch} for fetch in deeper(k))
 
-    def enough(self, found: list[Document], kwargs: Mapping[str, Any]) -> bool:
+    def enough(self, documents: list[Document], kwargs: Mapping[str, Any]) -> bool:
         if self.post_filter is None or self.k is None:
             return True
-        return len(found) < kwargs.get("k", 0) or len(self.finish(found)) >= self.k
+        return len(documents) < kwargs.get("k", 0) or len(self.finish(documents)) >= self.k
 
-    def finish(self, found: list[Document]) -> list[Document]:
+    def finish(self, documents: list[Document]) -> list[Document]:
         """Filter what the retriever did not, and cut."""
         if self.post_filter is not None:
             passes = compile_filter(self.post_filter)
-            found = [doc for doc in found if passes(doc.metadata)]
-        return found if self.k is None else found[: self.k]
+            documents = [doc for doc in documents if passes(doc.metadata)]
+        return documents if self.k is None else documents[: self.k]
 
 
 def _plan(retriever: Runnable[Any, Any], k: int | None, where: Filter | None) -> _Plan:
-    given = {name: value for name, value in (("k", k), ("filter", where or None)) if value is not None}
+    arguments = {name: value for name, value in (("k", k), ("filter", where or None)) if value is not None}
     if isinstance(retriever, RagKitRetriever):
-        return _Plan(given, k)
+        return _Plan(arguments, k)
     if isinstance(retriever, RunnableBindingBase):
         return _bound_plan(retriever, k, where)
     if isinstance(retriever, DynamicRunnable):
@@ -168,11 +168,11 @@ def _plan(retriever: Runnable[Any, Any], k: int | None, where: Filter | None) ->
     if isinstance(retriever, VectorStoreRetriever):
         static = retriever.search_kwargs.get("filter")
         native = native_filter(retriever.vectorstore, where, static=static) if where else None
-        given = {name: value for name, value in (("k", k), ("filter", native)) if value is not None}
-        return _Plan(given, k, None if native is not None else where or None)
+        arguments = {name: value for name, value in (("k", k), ("filter", native)) if value is not None}
+        return _Plan(arguments, k, None if native is not None else where or None)
     if isinstance(retriever, BaseRetriever):
         named = inspect.signature(retriever._get_relevant_documents).parameters
-        kwargs = {name: value for name, value in given.items() if name in named}
+        kwargs = {name: value for name, value in arguments.items() if name in named}
         return _Plan(kwargs, k, where or None)
     return _Plan({}, k, where or None)
 
@@ -198,8 +198,10 @@ def _common_plan(runnables: list[Runnable[Any, Any]], k: int | None, where: Filt
 
 
 def _alternatives(dynamic: DynamicRunnable[Any, Any]) -> list[Runnable[Any, Any]]:
-    others = dynamic.alternatives.values() if isinstance(dynamic, RunnableConfigurableAlternatives) else ()
-    return [dynamic.default, *(other for other in others if isinstance(other, Runnable))]
+    alternatives = (
+        dynamic.alternatives.values() if isinstance(dynamic, RunnableConfigurableAlternatives) else ()
+    )
+    return [dynamic.default, *(other for other in alternatives if isinstance(other, Runnable))]
 
 
 def _native_async(retriever: Runnable[Any, Any]) -> bool:
@@ -277,12 +279,12 @@ class SearchGroup:
         if len(self.queries) < 2 or query not in self.queries:
             return None, False
         with self._lock:
-            found = self._rounds.get(id(resource))
-            if found is None:
-                found = self._rounds[id(resource)] = _Round(resource, request.k, request.filter, Future())
-                return found.future, True
-        same = found.k == request.k and found.filter == request.filter
-        return (found.future if same else None), False
+            current = self._rounds.get(id(resource))
+            if current is None:
+                current = self._rounds[id(resource)] = _Round(resource, request.k, request.filter, Future())
+                return current.future, True
+        is_same = current.k == request.k and current.filter == request.filter
+        return (current.future if is_same else None), False
 
 
 current_group: ContextVar[SearchGroup | None] = ContextVar("rag_kit_search_group", default=None)

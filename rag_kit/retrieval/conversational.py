@@ -100,15 +100,15 @@ class ConversationalRetriever(RewritingRetriever):
             call.note("the oldest turns of the history were left out")
         values = {"history": history, "question": question}
         drafts = self.mode == "answer"
-        most, role = (_MAX_DRAFT, "draft_answer") if drafts else (_MAX_QUESTION, "condensed")
+        max_chars, role = (_MAX_DRAFT, "draft_answer") if drafts else (_MAX_QUESTION, "condensed")
         if drafts:
             answers = await self._ask([values], call, form=Passages, name="draft_answer")
-            written = [text.strip()[:most] for text in texts_of(answers, "passages")]
+            written = [text.strip()[:max_chars] for text in texts_of(answers, "passages")]
         else:
             answers = await self._ask([values], call)
             written = [" ".join(text.split()) for text in texts_of(answers, "query")]
         # Not compared with the script of the question: a bare name may be asked about in any language.
-        usable = [text for text in written if folded(text) and len(text) <= most]
+        usable = [text for text in written if folded(text) and len(text) <= max_chars]
         if answers and not usable:
             call.note(f"degraded: {self.task}: the model gave nothing usable")
         if usable and folded(usable[0]) == folded(question):
@@ -120,17 +120,18 @@ class ConversationalRetriever(RewritingRetriever):
 def _inputs(values: Any) -> tuple[Any, Any]:
     """Question and history out of a chain's dict."""
     if not isinstance(values, Mapping) or not {"question", "input"} & values.keys():
-        got = sorted(map(str, values)) if isinstance(values, Mapping) else type(values).__name__
+        received = sorted(map(str, values)) if isinstance(values, Mapping) else type(values).__name__
         raise InvalidInputError(
-            f"The chain was given {got}; it takes a dict with 'question' or 'input', and 'history' or 'chat_history'."
+            f"The chain was given {received}; it takes a dict with 'question' or 'input', and 'history' or "
+            "'chat_history'."
         )
     question = values["question"] if "question" in values else values["input"]
     return question, values.get("history") or values.get("chat_history")
 
 
-def earlier_messages(given: Any, question: str) -> list[Any]:
+def earlier_messages(history: Any, question: str) -> list[Any]:
     """The messages before a question, which may stand at their end itself."""
-    messages = getattr(given, "messages", given)  # a ChatMessageHistory
+    messages = getattr(history, "messages", history)  # a ChatMessageHistory
     if messages is None:
         return []
     if isinstance(messages, (str, bytes)) or not isinstance(messages, Sequence):
@@ -138,5 +139,5 @@ def earlier_messages(given: Any, question: str) -> list[Any]:
             f"history is {type(messages).__name__}; it must be a list of messages, oldest first: LangChain "
             "messages, (role, text) pairs, or dicts with 'role' and 'content'."
         )
-    asked = render_history([("user", question)])
-    return [*(messages[:-1] if messages and render_history(messages[-1:]) == asked else messages)]
+    question_line = render_history([("user", question)])
+    return [*(messages[:-1] if messages and render_history(messages[-1:]) == question_line else messages)]

@@ -84,25 +84,25 @@ def normalise(
         raise InvalidInputError(
             f"normalisation={method!r} was given; allowed: {', '.join(map(repr, NORMALISATIONS))}."
         )
-    known = [float(score) for score in scores if score is not None]
-    if not all(map(math.isfinite, known)):
-        raise InvalidInputError(f"A retriever gave the scores {known!r:.60}; they must be finite numbers.")
+    present = [float(score) for score in scores if score is not None]
+    if not all(map(math.isfinite, present)):
+        raise InvalidInputError(f"A retriever gave the scores {present!r:.60}; they must be finite numbers.")
     note = None
-    if len(known) < len(scores):
+    if len(present) < len(scores):
         note = "no scores, so its ranks were used"
-        known = [1 - place / len(scores) for place in range(len(scores))]
+        present = [1 - position / len(scores) for position in range(len(scores))]
         maximum = depth = None
-    if not known:
+    if not present:
         return Normalised([], 0.0)
     if method == "min-max":
-        return Normalised(_min_max(known), 0.0, note)
+        return Normalised(_min_max(present), 0.0, note)
     if method == "maximum":
-        values, absent, guess = _by_maximum(known, maximum)
+        values, absent, guess = _by_maximum(present, maximum)
         return Normalised(values, absent, note or guess)
-    padding = max(0, (depth or 0) - len(known))
-    values = _z_scores([*known, *[0.0] * padding])
+    padding = max(0, (depth or 0) - len(present))
+    values = _z_scores([*present, *[0.0] * padding])
     absent = values[-1] if padding else min(-1.0, min(values))
-    return Normalised(values[: len(known)], absent, note)
+    return Normalised(values[: len(present)], absent, note)
 
 
 def _min_max(scores: list[float]) -> list[float]:
@@ -166,14 +166,16 @@ def fuse(name: str, lists: Sequence[RankedList], normalisation: str = "min-max")
     firsts = [first_places(ranked.keys) for ranked in lists]
     tables = [
         normalise(
-            [ranked.scores[place] for place in first.values()],
+            [ranked.scores[position] for position in first.values()],
             normalisation,
             maximum=None if auto else ranked.maximum,
             depth=ranked.depth,
         )
         for ranked, first in zip(lists, firsts, strict=True)
     ]
-    notes = [f"{ranked.name}: {one.note}" for ranked, one in zip(lists, tables, strict=True) if one.note]
+    notes = [
+        f"{ranked.name}: {table.note}" for ranked, table in zip(lists, tables, strict=True) if table.note
+    ]
     extra: dict[str, object] = {"normalisation": normalisation}
     if auto:
         filled = [number for number, ranked in enumerate(lists) if ranked.keys]
@@ -182,8 +184,8 @@ def fuse(name: str, lists: Sequence[RankedList], normalisation: str = "min-max")
                 notes.append(f"auto: {reason}; used z-scores with the retrievers' own weights")
         else:
             keyword = next(number for number in filled if lists[number].maximum)
-            others = [number for number in filled if number != keyword]
-            share = dense_share(tables[keyword], tables[max(others, key=lambda number: weights[number])])
+            dense = [number for number in filled if number != keyword]
+            share = dense_share(tables[keyword], tables[max(dense, key=lambda number: weights[number])])
             extra["dense_share"] = round(share, 6)
             for number in filled:
                 weights[number] *= 1 - share if number == keyword else share
@@ -192,7 +194,7 @@ def fuse(name: str, lists: Sequence[RankedList], normalisation: str = "min-max")
     return FusedList(
         combine([list(first) for first in firsts], tables, weights),
         normalised=[
-            dict(zip(first, one.values, strict=True)) for first, one in zip(firsts, tables, strict=True)
+            dict(zip(first, table.values, strict=True)) for first, table in zip(firsts, tables, strict=True)
         ],
         weights=weights,
         extra=extra,

@@ -98,33 +98,33 @@ class DecompositionRetriever(RewritingRetriever):
     async def _search_in_turn(self, call: QueryCall) -> list[Search]:
         """Ask, search, answer, and again; the question itself is searched for beside the first sub-question."""
         steps: list[_Step] = []
-        found: list[Search] = []
+        results: list[Search] = []
         searched = 0
         while len(steps) < self.n and (part := await self._next_part(steps, call)):
-            own = self._original(call.query, call, [part]) if not steps else []
-            latest = await self._search([*own, part], call, searched)
-            found += latest
-            searched += len(own) + 1
+            original = self._original(call.query, call, [part]) if not steps else []
+            latest = await self._search([*original, part], call, searched)
+            results += latest
+            searched += len(original) + 1
             answer = None
             if len(steps) + 1 < self.n:
-                documents = [doc for one in latest if one.role == ROLE for doc in one.documents]
+                documents = [doc for search in latest if search.role == ROLE for doc in search.documents]
                 answer = await self._answer(part.query, documents, call, len(steps) + 1)
             steps.append({"query": part.query, "answer": answer})
             call.extra["steps"] = steps
         if steps or call.settled:
             await call.keep_answers()
-        return found if steps else await self._search(self._original(call.query, call, []), call)
+        return results if steps else await self._search(self._original(call.query, call, []), call)
 
     async def _next_part(self, steps: Sequence[_Step], call: QueryCall) -> Search | None:
         turns = []
         for step in steps:
-            asked, answer = str(step["query"]), step["answer"]
-            turns += [("user", asked), ("assistant", answer or DECLINED[detect_language(asked)])]
+            query, answer = str(step["query"]), step["answer"]
+            turns += [("user", query), ("assistant", answer or DECLINED[detect_language(query)])]
         history = render_history(turns, max_chars=_MAX_HISTORY)
         values = {"question": call.query, "history": history, "count": self.n - len(steps)}
         answers = await self._ask([values], call, name=f"sub-question {len(steps) + 1}")
-        before = {folded(str(step["query"])) for step in steps}
-        written = [text for text in texts_of(answers, "queries") if folded(text) not in before]
+        earlier = {folded(str(step["query"])) for step in steps}
+        written = [text for text in texts_of(answers, "queries") if folded(text) not in earlier]
         parts = self._usable_texts(written[:1], call.query, call, max_texts=1, max_chars=_MAX_CHARS)
         if answers and not parts and not steps:
             call.settled = self._needs_no_parts(answers, call)
@@ -143,8 +143,8 @@ class DecompositionRetriever(RewritingRetriever):
         answer = " ".join(_CITATION.sub("", written[0]).split()) if written else ""
         return None if not answer or is_declined(answer) else answer[:_MAX_ANSWER]
 
-    def _merge(self, call: QueryCall, found: Sequence[Search], represent: str = ROLE) -> list[Document]:
-        return super()._merge(call, found, represent)
+    def _merge(self, call: QueryCall, searches: Sequence[Search], represent: str = ROLE) -> list[Document]:
+        return super()._merge(call, searches, represent)
 
     def _needs_no_parts(self, answers: Sequence[Any], call: QueryCall) -> bool:
         """Say why there are no parts: none are needed, or what was written is of no use."""

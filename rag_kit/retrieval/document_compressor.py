@@ -51,14 +51,14 @@ class DocumentCompressor:
         self, documents: Sequence[Document], call: QueryCall, *, stage: str, retriever: str
     ) -> list[Document]:
         """Compress documents, best first; the call's notes say how many were dropped."""
-        given = [_marked(doc, place) for place, doc in enumerate(documents)]
+        marked = [_with_position(doc, position) for position, doc in enumerate(documents)]
         name = f"{stage}:{self.name}"
-        blocking = partial(self._call, self.compressor.compress_documents, given, call, threaded=True)
+        blocking = partial(self._call, self.compressor.compress_documents, marked, call, threaded=True)
         native = None
         if type(self.compressor).acompress_documents is not BaseDocumentCompressor.acompress_documents:
-            native = partial(self._call, self.compressor.acompress_documents, given, call)
-        found = await call.do(name, blocking, native)
-        return self._matched(found, documents, call, name, retriever)
+            native = partial(self._call, self.compressor.acompress_documents, marked, call)
+        result = await call.do(name, blocking, native)
+        return self._matched(result, documents, call, name, retriever)
 
     @staticmethod
     def _call(method: Any, documents: Sequence[Document], call: QueryCall, *, threaded: bool = False) -> Any:
@@ -69,67 +69,70 @@ class DocumentCompressor:
         return method(documents, call.query, callbacks=manager.get_child("compressor"))
 
     def _matched(
-        self, found: Any, documents: Sequence[Document], call: QueryCall, name: str, retriever: str
+        self, result: Any, documents: Sequence[Document], call: QueryCall, name: str, retriever: str
     ) -> list[Document]:
-        if not isinstance(found, Sequence) or not all(isinstance(doc, Document) for doc in found):
+        if not isinstance(result, Sequence) or not all(isinstance(doc, Document) for doc in result):
             raise ModelOutputError(
-                f"{self.name} gave {type(found).__name__}; it must give a list of documents."
+                f"{self.name} gave {type(result).__name__}; it must give a list of documents."
             )
-        places = [_place(doc, documents) for doc in found]
-        times = Counter(places)
+        positions = [_original_position(doc, documents) for doc in result]
+        times = Counter(positions)
         if dropped := len(documents) - len(times.keys() - {None}):
             call.note(f"{self.name} kept {len(documents) - dropped} of {len(documents)} passages")
         results = []
-        for rank, (doc, place) in enumerate(zip(found, places, strict=True), start=1):
-            before = None if place is None else documents[place]
-            score_before = None if before is None else peek_score(before)
+        for rank, (doc, position) in enumerate(zip(result, positions, strict=True), start=1):
+            original = None if position is None else documents[position]
+            score_before = None if original is None else peek_score(original)
             score = _score(doc)
             if score is None and name.startswith("compress:"):
                 score = score_before  # a shorter text was found with the score of the whole
             results.append(
                 with_provenance(
-                    _restored(doc, before, whole=times[place] == 1),
+                    _restored(doc, original, whole=times[position] == 1),
                     score=score,
                     rank=rank,
                     stage=name,
                     retriever=retriever,
                     query=call.query,
                     score_before=score_before,
-                    rank_before=None if place is None else place + 1,
+                    rank_before=None if position is None else position + 1,
                 )
             )
         return results
 
 
-def _marked(doc: Document, place: int) -> Document:
-    """A copy with its place in its metadata, which compressors copy, while they may drop ids and change texts."""
-    return copy_document(doc).model_copy(update={"metadata": {**doc.metadata, PROVENANCE_KEY: place}})
+def _with_position(doc: Document, position: int) -> Document:
+    """A copy with its position in its metadata, which compressors copy, while they may drop ids and change texts."""
+    return copy_document(doc).model_copy(update={"metadata": {**doc.metadata, PROVENANCE_KEY: position}})
 
 
-def _place(doc: Document, documents: Sequence[Document]) -> int | None:
-    """The place of a returned document among those given, by its mark, its id or its text."""
-    place = doc.metadata.get(PROVENANCE_KEY)
-    if type(place) is int and 0 <= place < len(documents):
-        return place
-    for number, one in enumerate(documents):
-        if (doc.id and doc.id == one.id) or doc.page_content == one.page_content:
+def _original_position(doc: Document, documents: Sequence[Document]) -> int | None:
+    """The position, among the documents given, of the one that a returned document was made of.
+
+    It is known by what `_with_position` wrote, else by the same id or text; ``None`` if none fits.
+    """
+    position = doc.metadata.get(PROVENANCE_KEY)
+    if type(position) is int and 0 <= position < len(documents):
+        return position
+    for number, candidate in enumerate(documents):
+        if (doc.id and doc.id == candidate.id) or doc.page_content == candidate.page_content:
             return number
     return None
 
 
-def _restored(doc: Document, before: Document | None, *, whole: bool) -> Document:
+def _restored(doc: Document, original: Document | None, *, whole: bool) -> Document:
     """A returned document with its earlier provenance and its id, and its score as a Python number."""
     metadata = {key: value for key, value in doc.metadata.items() if key != PROVENANCE_KEY}
     if SCORE_KEY in metadata and (score := _score(doc)) is not None:
         metadata[SCORE_KEY] = score
-    if before is None:
+    if original is None:
         return Document(doc.page_content, metadata=metadata, id=doc.id)
-    if PROVENANCE_KEY in before.metadata:
-        metadata[PROVENANCE_KEY] = before.metadata[PROVENANCE_KEY]
-    if doc.page_content != before.page_content:
-        metadata.setdefault(ORIGINAL_ID_KEY, before.id or content_hash(before.page_content))
+    if PROVENANCE_KEY in original.metadata:
+        metadata[PROVENANCE_KEY] = original.metadata[PROVENANCE_KEY]
+    if doc.page_content != original.page_content:
+        metadata.setdefault(ORIGINAL_ID_KEY, original.id or content_hash(original.page_content))
     # Pieces of one document cannot share its id.
-    return Document(doc.page_content, metadata=metadata, id=doc.id or (before.id if whole else None))
+    return Document(doc.page_content, metadata=metadata, id=doc.id or (original.id if whole else None))
 
 
 def _score(doc: Document) -> float | None:

@@ -161,7 +161,7 @@ class EnsembleRetriever(BranchingRetriever):
         ]
         further, remarks = self._extra_rankings(query, request, answered)
         answered += further
-        notes += [f"{found.name} found nothing" for found in answered if not found.documents]
+        notes += [f"{search.name} found nothing" for search in answered if not search.documents]
         keys, fused = self._fused_keys(answered, self._depth(request))
         return join_documents(
             answered,

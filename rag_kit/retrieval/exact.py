@@ -88,22 +88,25 @@ class ExactVectorRetriever(SteppedRetriever):
             raise InvalidInputError(
                 f"vectors of shape {vectors.shape} for {len(documents)} documents; give one row a document"
             )
-        made = cls(documents=list(documents), embeddings=embeddings, **settings)
-        made._matrix = unit(np.array(vectors, dtype=np.float32, order="C"))
-        made._columns = MetadataColumns([document.metadata for document in made.documents])
-        return made
+        retriever = cls(documents=list(documents), embeddings=embeddings, **settings)
+        retriever._matrix = unit(np.array(vectors, dtype=np.float32, order="C"))
+        retriever._columns = MetadataColumns([document.metadata for document in retriever.documents])
+        return retriever
 
     def reads(self, query: str) -> bool:
         """Whether the embedding model reads the query's language."""
         return reads(self.embeddings, query)
 
     def vectors_of(self, documents: Sequence[Document]) -> np.ndarray:
-        """The vectors of documents that are searched, each of length 1; others are left out."""
+        """The vectors of those documents that this retriever holds, in their order, each of length 1.
+
+        Other documents are left out, so there may be fewer vectors than documents.
+        """
         if not self._rows:
             self._rows = {_key(document): row for row, document in enumerate(self.documents)}
         rows = [self._rows[key] for document in documents if (key := _key(document)) in self._rows]
-        found: np.ndarray = self._matrix[rows]
-        return found
+        vectors: np.ndarray = self._matrix[rows]
+        return vectors
 
     def nearest(self, query: str, vector: Sequence[float], k: int, filter: Filter | None) -> list[Document]:
         """The documents nearest to a vector, with their cosines in the provenance."""
@@ -125,8 +128,8 @@ class ExactVectorRetriever(SteppedRetriever):
         return dict(zip(queries, nearest_rows(self._matrix, checked, request.k, mask), strict=True))
 
     def _documents(self, query: str, hits: _Hits, name: str | None = None) -> list[Document]:
-        found = [(copy_document(self.documents[row]), score) for row, score in hits]
-        return first_stage(found, "dense", name or self.name or "dense", query)
+        scored = [(copy_document(self.documents[row]), score) for row, score in hits]
+        return first_stage(scored, "dense", name or self.name or "dense", query)
 
 
 def _key(document: Document) -> str:
@@ -142,12 +145,12 @@ def nearest_rows(
     """
     import numpy as np
 
-    asked = np.atleast_2d(np.asarray(queries, dtype=np.float32))
-    if not len(matrix) or not len(asked):
-        return [[] for _ in asked]
+    query_matrix = np.atleast_2d(np.asarray(queries, dtype=np.float32))
+    if not len(matrix) or not len(query_matrix):
+        return [[] for _ in query_matrix]
     rows = np.arange(len(matrix)) if mask is None else np.flatnonzero(mask)
     hits = []
-    for query in unit(asked):
+    for query in unit(query_matrix):
         near, scores = near_best(rows, (matrix @ query)[rows], k)
         steps = np.rint(scores.astype(np.float64) / TIE)
         order = np.lexsort((near, -steps))[:k]

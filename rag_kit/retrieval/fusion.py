@@ -74,8 +74,8 @@ def reciprocal_rank_fusion(
             for key, share in zip(keys, shares, strict=False):
                 scores[key] = score_of(key, 0.0) + share
         else:
-            for key, place in first_places(keys).items():
-                scores[key] = score_of(key, 0.0) + shares[place]
+            for key, position in first_places(keys).items():
+                scores[key] = score_of(key, 0.0) + shares[position]
     return ordered(scores)
 
 
@@ -106,34 +106,34 @@ def check_fusion(name: str, rrf_k: float) -> None:
 
 def first_places(keys: Sequence[K]) -> dict[K, int]:
     """Where each key first stands in a list, from 0, in that order."""
-    places = dict(zip(keys, range(len(keys)), strict=True))
-    if len(places) == len(keys):
-        return places
-    places.clear()
-    for place, key in enumerate(keys):
-        places.setdefault(key, place)
-    return places
+    positions = dict(zip(keys, range(len(keys)), strict=True))
+    if len(positions) == len(keys):
+        return positions
+    positions.clear()
+    for position, key in enumerate(keys):
+        positions.setdefault(key, position)
+    return positions
 
 
 def ordered(scores: dict[K, float]) -> list[tuple[K, float]]:
     """Items by falling score; those whose scores differ by rounding only, in the order of the mapping."""
     pairs = sorted(scores.items(), key=itemgetter(1), reverse=True)
-    before = math.inf
+    previous = math.inf
     for _, score in pairs:
-        if 0 < before - score < _TIE:
+        if 0 < previous - score < _TIE:
             break
-        before = score
+        previous = score
     else:
         return pairs
-    places = {key: place for place, key in enumerate(scores)}
+    positions = {key: position for position, key in enumerate(scores)}
     groups: list[list[tuple[K, float]]] = []
-    before = math.inf
+    previous = math.inf
     for pair in pairs:
-        if not groups or before - pair[1] >= _TIE:
+        if not groups or previous - pair[1] >= _TIE:
             groups.append([])
         groups[-1].append(pair)
-        before = pair[1]
-    return [pair for group in groups for pair in sorted(group, key=lambda one: places[one[0]])]
+        previous = pair[1]
+    return [pair for group in groups for pair in sorted(group, key=lambda item: positions[item[0]])]
 
 
 class FusedList(list[tuple[str, float]]):
@@ -193,16 +193,16 @@ class Merged:
 
 def join_documents(
     searches: Sequence[Search],
-    places: Sequence[Mapping[str, int]],
+    positions: Sequence[Mapping[str, int]],
     ranking: Iterable[tuple[str, float | None]],
-    how: Merged,
+    common: Merged,
     stage: str,
     notes: Sequence[str] = (),
     share: Callable[[int, str], Mapping[str, Any]] | None = None,
 ) -> list[Document]:
     """One document for each key of a ranking, with the stages of all copies that several searches found.
 
-    ``places`` holds, for each search, where the document of a key stands in it; ``share`` gives more for the stage
+    ``positions`` holds, for each search, where the document of a key stands in it; ``share`` gives more for the stage
     of a list (by number, from 0) and a key, such as the normalised score.
     """
     results = []
@@ -210,21 +210,21 @@ def join_documents(
         first: Document | None = None
         stages: list[Mapping[str, Any]] = []
         inner: list[str] = []
-        for number, (search, where) in enumerate(zip(searches, places, strict=True)):
-            if (place := where.get(key)) is None:
+        for number, (search, where) in enumerate(zip(searches, positions, strict=True)):
+            if (position := where.get(key)) is None:
                 continue
-            doc = search.documents[place]
+            doc = search.documents[position]
             # A copy with an id is the better one to hand on.
             if first is None or (doc.id and not first.id):
                 first = doc
-            before = peek_provenance(doc)
+            record = peek_provenance(doc)
             more = share(number, key) if share is not None else {}
-            stages += _stages(before, search, place + 1, search.branch or number + 1, more)
-            inner += before.get("notes", ())
+            stages += _stages(record, search, position + 1, search.branch or number + 1, more)
+            inner += record.get("notes", ())
         if first is not None:
-            said: dict[str, Any] = {"retriever": how.name, "query": how.question, "sources": stages}
-            said |= {"notes": [*how.notes, *notes, *inner], **how.extra}
-            results.append(with_provenance(first, score=score, rank=rank, stage=stage, **said))
+            fields: dict[str, Any] = {"retriever": common.name, "query": common.question, "sources": stages}
+            fields |= {"notes": [*common.notes, *notes, *inner], **common.extra}
+            results.append(with_provenance(first, score=score, rank=rank, stage=stage, **fields))
     times = Counter(doc.page_content for doc in results)
     if len(times) == len(results):
         return results
@@ -238,14 +238,14 @@ def join_documents(
 
 
 def _stages(
-    before: Mapping[str, Any], search: Search, rank: int, branch: int, share: Mapping[str, Any]
+    record: Mapping[str, Any], search: Search, rank: int, branch: int, share: Mapping[str, Any]
 ) -> list[Mapping[str, Any]]:
     """A copy's own stages; the last one is what is fused, so it gets rank, weight and the query sent."""
-    plain = {"retriever": search.name, "query": search.query, "rank": rank, "score": before.get("score")}
-    own = [*(before.get("stages") or [{"stage": "retrieve", **plain}])]
+    plain = {"retriever": search.name, "query": search.query, "rank": rank, "score": record.get("score")}
+    stages = [*(record.get("stages") or [{"stage": "retrieve", **plain}])]
     if search.route:
-        own.append({**plain, **search.route})
-    last: dict[str, Any] = {**own[-1], "rank": rank, "weight": search.weight, "branch": branch, **share}
+        stages.append({**plain, **search.route})
+    last: dict[str, Any] = {**stages[-1], "rank": rank, "weight": search.weight, "branch": branch, **share}
     if search.role is not None:
         last.update(query=search.query, role=search.role)
-    return [*own[:-1], last]
+    return [*stages[:-1], last]

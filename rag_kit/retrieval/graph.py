@@ -77,11 +77,13 @@ class GraphRetriever(RefiningRetriever):
         keys = [doc.id or content_hash(doc.page_content) for doc in documents]
         seeds = {key: math.exp(-rank / _FALL) for rank, key in enumerate(keys)}
         visited, unknown = await call.do("graph", partial(self._spread, seeds, call.request.k, where))
-        others = [doc for key, doc in zip(keys, documents, strict=True) if key in unknown]
-        if others:
-            call.note(f"degraded: {len(others)} of the first results are not in the index; they stand last")
+        unconnected = [doc for key, doc in zip(keys, documents, strict=True) if key in unknown]
+        if unconnected:
+            call.note(
+                f"degraded: {len(unconnected)} of the first results are not in the index; they stand last"
+            )
         documents_by_key = dict(zip(keys, documents, strict=True))
-        places = {key: place for place, key in enumerate(keys, start=1)}
+        positions = {key: position for position, key in enumerate(keys, start=1)}
         results = []
         for rank, (doc, mass, terms) in enumerate(visited, start=1):
             key = doc.id or content_hash(doc.page_content)
@@ -93,17 +95,17 @@ class GraphRetriever(RefiningRetriever):
                     stage="graph",
                     retriever=self.get_name(),
                     query=call.query,
-                    score_before=peek_score(documents_by_key[key]) if key in places else None,
-                    rank_before=places.get(key),
+                    score_before=peek_score(documents_by_key[key]) if key in positions else None,
+                    rank_before=positions.get(key),
                     terms=terms,
                 )
             )
-        return results + others
+        return results + unconnected
 
     def _spread(
         self, seeds: dict[str, float], k: int, where: Any
     ) -> tuple[list[tuple[Document, float, list[str]]], set[str]]:
         """The walk's results, and which of the seeds are not in the index; reads the store, so not on an event loop."""
         reader = reader_of(self.index)
-        found = reader.spread(seeds, k, where, damping=self.damping, max_df=self.max_df)
-        return found, {key for key in seeds if key not in reader}
+        hits = reader.spread(seeds, k, where, damping=self.damping, max_df=self.max_df)
+        return hits, {key for key in seeds if key not in reader}

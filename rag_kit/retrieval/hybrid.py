@@ -131,13 +131,13 @@ def reads(embeddings: object, query: str) -> bool:
     return not getattr(embeddings, "english_only", False) or detect_language(query) == "en"
 
 
-def _move_towards(vector: Vector, found: Sequence[Vector]) -> list[float] | None:
+def _move_towards(vector: Vector, targets: Sequence[Vector]) -> list[float] | None:
     """A query's vector and half of the mean of the results' vectors, all of length 1."""
     import numpy as np
 
-    if not len(found):
+    if not len(targets):
         return None
-    rows = np.array([vector, *found], np.float64)
+    rows = np.array([vector, *targets], np.float64)
     rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
     moved: list[float] = (rows[0] + _SHARE * rows[1:].mean(axis=0)).tolist()
     return moved

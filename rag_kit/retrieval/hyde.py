@@ -85,9 +85,11 @@ class HyDERetriever(RewritingRetriever):
         return self
 
     async def _rewrite(self, question: str, call: QueryCall) -> list[Search]:
-        asked = [{"question": question, "number": number, "count": self.n} for number in range(1, self.n + 1)]
+        values = [
+            {"question": question, "number": number, "count": self.n} for number in range(1, self.n + 1)
+        ]
         passages = await self._ask_for_texts(
-            asked, "passages", call, max_texts=self.n, max_chars=MAX_PASSAGE_CHARS, cut=True
+            values, "passages", call, max_texts=self.n, max_chars=MAX_PASSAGE_CHARS, cut=True
         )
         if self.mode == "text" or not passages:
             return [Search(passage, "passage") for passage in passages]
@@ -109,12 +111,12 @@ class HyDERetriever(RewritingRetriever):
 
     def _by_vector(self, vector: Sequence[float]) -> VectorSearch:
         inner: Any = self.retriever
-        own = inner.filter if isinstance(inner, VectorRetriever) else None
+        own_filter = inner.filter if isinstance(inner, VectorRetriever) else None
         static = None if isinstance(inner, VectorRetriever) else inner.search_kwargs.get("filter")
         return VectorSearch(
             vectorstore=inner.vectorstore,
             vector=vector,
-            filter=own,
+            filter=own_filter,
             store_filter=static,
             name=inner.get_name(),
         )
@@ -124,8 +126,8 @@ class HyDERetriever(RewritingRetriever):
 
     async def _vectors(self, texts: list[str], call: QueryCall) -> NDArray[np.float64]:
         model: Any = self._embeddings()
-        both = partial(embed_documents, model, texts), partial(aembed_documents, model, texts)
-        return checked_vectors(await call.do("embedding", *both), len(texts), model)
+        calls = partial(embed_documents, model, texts), partial(aembed_documents, model, texts)
+        return checked_vectors(await call.do("embedding", *calls), len(texts), model)
 
 
 class Query2DocRetriever(RewritingRetriever):

@@ -35,8 +35,8 @@ class KeywordIndexRetriever(RagKitRetriever):
         # On a thread when called asynchronously: both calls read the store.
         hits = self.index.search_keyword(query, request.k, request.filter)
         highest = self.index.keyword_view().maximum(query) if hits else 0.0
-        found = first_stage(hits, "bm25", self.get_name(), query, max_score=highest)
-        return found if self.note is None else [add_note(document, self.note) for document in found]
+        documents = first_stage(hits, "bm25", self.get_name(), query, max_score=highest)
+        return documents if self.note is None else [add_note(document, self.note) for document in documents]
 
 
 class DenseIndexRetriever(SteppedRetriever):
@@ -66,11 +66,11 @@ class DenseIndexRetriever(SteppedRetriever):
             hits = await blocking_step("search", self.index.search_dense, query, request.k, request.filter)
         else:
             find = partial(self._nearest, request=request)
-            known = self.query_vectors.get(query)
-            if known is None:
+            cached = self.query_vectors.get(query)
+            if cached is None:
                 hits = await search_by_vector(self.index, model, query, request, find)
             else:
-                hits = (await blocking_step("search", find, [query], [known]))[query]
+                hits = (await blocking_step("search", find, [query], [cached]))[query]
         return first_stage(hits, "dense", self.get_name(), query)
 
     def _nearest(

@@ -51,8 +51,8 @@ class MultiQueryRetriever(RewritingRetriever):
     entity_variants: bool = True
 
     async def _rewrite(self, question: str, call: QueryCall) -> list[Search]:
-        asked = [{"question": question, "count": self.n}]
-        variants = await self._ask_for_texts(asked, "queries", call, max_texts=self.n, max_chars=_MAX_CHARS)
+        values = [{"question": question, "count": self.n}]
+        variants = await self._ask_for_texts(values, "queries", call, max_texts=self.n, max_chars=_MAX_CHARS)
         if self.entity_variants and _COMPARES.search(question):
             variants += missing_queries(entity_queries(question), variants)
         return [Search(variant, "variant") for variant in variants]

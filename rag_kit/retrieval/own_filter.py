@@ -40,11 +40,11 @@ def inside(
         return [retriever.runnable, *retriever.fallbacks]
     if isinstance(retriever, RunnableSequence):
         return [retriever.first]
-    part = next((found for name in names if (found := getattr(retriever, name, None)) is not None), None)
+    part = next((value for name in names if (value := getattr(retriever, name, None)) is not None), None)
     several = isinstance(part, (list, tuple)) and not are_documents(part)
     parts: list[Any] = [] if part is None else [*part] if several else [part]
     # a source of a router is no runnable; it has one
-    return [getattr(one, "retriever", one) if several else one for one in parts]
+    return [getattr(item, "retriever", item) if several else item for item in parts]
 
 
 def are_documents(value: Any) -> bool:
@@ -100,7 +100,9 @@ def _filter_inside(retriever: Any, config: RunnableConfig | None, strict: bool, 
 def _any_of(filters: Sequence[Filter | None]) -> Filter | None:
     """A filter that passes what one of several passes; None if one of them passes everything."""
     distinct = [
-        where for place, where in enumerate(filters) if where is not None and where not in filters[:place]
+        where
+        for position, where in enumerate(filters)
+        if where is not None and where not in filters[:position]
     ]
     if not distinct or None in filters:
         return None
@@ -120,34 +122,34 @@ class _NotKnownError(Exception):
     """The rows of a source cannot be listed."""
 
 
-def known_already(retriever: Any, wanted: set[str], config: RunnableConfig | None) -> bool:
+def known_already(retriever: Any, fields: set[str], config: RunnableConfig | None) -> bool:
     """Whether all fields that are wanted were seen in earlier calls, so that no source need be read."""
     try:
-        sources = [source for source in _sources(retriever, config, 0) if _is_remembered(source)]
+        sources = [source for source in _sources(retriever, config, 0) if _can_be_remembered(source)]
     except _NotKnownError:
         return True
-    return wanted <= set().union(*(_known.get(source, set()) for source in sources))
+    return fields <= set().union(*(_known.get(source, set()) for source in sources))
 
 
-def check_fields(retriever: Any, wanted: set[str], config: RunnableConfig | None = None) -> None:
+def check_fields(retriever: Any, fields: set[str], config: RunnableConfig | None = None) -> None:
     """Refuse a filter on a field that no document has; the message lists the fields there are.
 
     It names none where the retriever has a filter that keeps the caller from some of the documents. Nothing is refused
     where the documents cannot be listed (a foreign store, a retriever that is a function), and where there are none.
     """
-    known: set[str] = set()
+    known_fields: set[str] = set()
     try:
         for source in list(_sources(retriever, config, 0)):
-            known |= _fields_of(source, wanted - known)
-            if wanted <= known:
+            known_fields |= _fields_of(source, fields - known_fields)
+            if fields <= known_fields:
                 return
     except _NotKnownError:
         return
-    if known:
-        own = own_filter(retriever, config)
-        missing = wanted - known
+    if known_fields:
+        where = own_filter(retriever, config)
+        missing = fields - known_fields
         raise unknown_field(
-            missing, known, listed=own is None or not missing.isdisjoint(fields_of_filter(own))
+            missing, known_fields, listed=where is None or not missing.isdisjoint(fields_of_filter(where))
         )
 
 
@@ -172,13 +174,13 @@ def _sources(retriever: Any, config: RunnableConfig | None, depth: int) -> Itera
         raise _NotKnownError
 
 
-def _fields_of(source: Any, wanted: set[str]) -> set[str]:
+def _fields_of(source: Any, needed: set[str]) -> set[str]:
     """The fields of a source as remembered; read again if one that is wanted is not among them."""
-    remembered = _known.get(source, set()) if _is_remembered(source) else set()
-    if wanted and wanted <= remembered:
+    remembered = _known.get(source, set()) if _can_be_remembered(source) else set()
+    if needed and needed <= remembered:
         return remembered
     try:
-        fields, complete = read_fields(_rows(source), wanted)
+        fields, complete = read_fields(_metadata_rows(source), needed)
     except _NotKnownError:
         raise
     except Exception as error:
@@ -186,22 +188,25 @@ def _fields_of(source: Any, wanted: set[str]) -> set[str]:
         raise _NotKnownError from error
     if not complete:
         fields |= remembered
-    if _is_remembered(source):
+    if _can_be_remembered(source):
         _known[source] = fields
     return fields
 
 
-def _is_remembered(source: Any) -> bool:
+def _can_be_remembered(source: Any) -> bool:
     return not isinstance(source, (list, tuple))
 
 
-def _rows(source: Any) -> Iterator[Mapping[str, Any]]:
-    """The metadata of each document of a source; of Chroma by pages, unless there are too many."""
+def _metadata_rows(source: Any) -> Iterator[Mapping[str, Any]]:
+    """The metadata of each document of a source; Chroma is read by pages.
+
+    Raises ``_NotKnownError`` for a collection of more than ``_MAX_ROWS`` documents.
+    """
     if hasattr(source, "metadata_rows"):
         yield from source.metadata_rows()
     elif isinstance(source, InMemoryVectorStore):
         yield from [row["metadata"] for row in list(source.store.values())]
-    elif not _is_remembered(source):
+    elif not _can_be_remembered(source):
         yield from (document.metadata for document in source)
     else:
         for start in range(0, _MAX_ROWS + 1, _PAGE):

@@ -60,12 +60,12 @@ class LanguagePrompts:
             prompt = {tongue: load_prompt(name, language=tongue) for tongue in LANGUAGES}
         self.language = language
         self._prompts = dict(prompt) if isinstance(prompt, Mapping) else dict.fromkeys(LANGUAGES, prompt)
-        for tongue, own in (self._prompts or {"": None}).items():
-            takes = own.input_variables if isinstance(own, BasePromptTemplate) else None
+        for tongue, template in (self._prompts or {"": None}).items():
+            takes = template.input_variables if isinstance(template, BasePromptTemplate) else None
             if tongue not in LANGUAGES or takes is None or not {*needs} <= {*takes}:
                 raise InvalidInputError(
-                    f"prompt holds {type(own).__name__} for {tongue!r}, which takes {takes}; it must be a LangChain "
-                    f"prompt that takes {', '.join(needs)}, or one for each of: {', '.join(LANGUAGES)}."
+                    f"prompt holds {type(template).__name__} for {tongue!r}, which takes {takes}; it must be a "
+                    f"LangChain prompt that takes {', '.join(needs)}, or one for each of: {', '.join(LANGUAGES)}."
                 )
 
     def choose(self, question: str) -> Any:
@@ -144,7 +144,7 @@ class QueryCall:
         Raises ``BranchError`` with its own error as the cause, or ``BudgetExceededError`` where no time is left.
         """
         result = await self.do_all([Call(name, sync, native or partial(run_in_thread, sync))])
-        return cast("T", self.value(result.outcomes[0]))
+        return cast("T", self.value_or_raise(result.outcomes[0]))
 
     async def call(self, name: str, func: Callable[..., Any], *arguments: Any) -> Any:
         """Call a user's function, which may be asynchronous; raises as ``do``."""
@@ -177,16 +177,20 @@ class QueryCall:
 
         If all fail, that raises, unless there were searches before (``first``: number of the first one).
         """
-        asked = [search.retriever or retriever for search in searches]
-        groups = groups_of([(one, search.query) for one, search in zip(asked, searches, strict=True)])
+        retrievers = [search.retriever or retriever for search in searches]
+        groups = groups_of(
+            [(target, search.query) for target, search in zip(retrievers, searches, strict=True)]
+        )
         calls = []
-        for number, (search, one, group) in enumerate(zip(searches, asked, groups, strict=True), start=first):
+        for number, (search, target, group) in enumerate(
+            zip(searches, retrievers, groups, strict=True), start=first
+        ):
             config = self.request.child(f"query_{number}")
             settings: dict[str, Any] = {"config": config, "k": k, "filter": self.request.filter}
-            sync = partial(group.call, call_retriever, one, search.query, **settings)
-            native = partial(group.acall, acall_retriever, one, search.query, **settings)
+            sync = partial(group.call, call_retriever, target, search.query, **settings)
+            native = partial(group.acall, acall_retriever, target, search.query, **settings)
             source = search.route.get("source")
-            name = f"{one.get_name()}, query {number}" if source is None else f"source {source!r}"
+            name = f"{target.get_name()}, query {number}" if source is None else f"source {source!r}"
             calls.append(Call(name, sync, native))
         result = await self.do_all(calls, on_error=self.owner.on_error)
         if first == 1 and not result.values:
@@ -194,8 +198,8 @@ class QueryCall:
         for line in result.degradations:
             self.note(f"degraded: {line}")
         return [
-            replace(search, name=one.get_name(), documents=outcome.value or [])
-            for search, one, outcome in zip(searches, asked, result.outcomes, strict=True)
+            replace(search, name=target.get_name(), documents=outcome.value or [])
+            for search, target, outcome in zip(searches, retrievers, result.outcomes, strict=True)
             if outcome.ok
         ]
 
@@ -219,12 +223,15 @@ class QueryCall:
             InvalidInputError: The prompt wants values that are not given: it would fail every time.
         """
         schema = form if form_holds else getattr(prompt, "result_schema", None) or form
-        known = [{key: given[key] for key in given if key in prompt.input_variables} for given in values]
+        used_values = [
+            {key: variables[key] for key in variables if key in prompt.input_variables}
+            for variables in values
+        ]
         config = self.request.child("model")
         outcomes: list[Outcome[Any] | None] = [None] * len(values)
         keys: list[str | None] = [None] * len(values)
         if (cache := getattr(self.owner, "cache", None)) is not None:
-            keys = [call_key(model, prompt, each, schema, config) for each in known]
+            keys = [call_key(model, prompt, variables_used, schema, config) for variables_used in used_values]
             stored = await self._cached(partial(cache.get, [key for key in keys if key])) or {}
             outcomes = [
                 _stored_outcome(name, stored.get(key), schema) for name, key in zip(names, keys, strict=True)
@@ -237,9 +244,10 @@ class QueryCall:
         form_of = () if schema is str else (schema,)
         calls = []
         for at in missing[:room]:
-            asked = model, prompt, known[at], *form_of
+            arguments = model, prompt, used_values[at], *form_of
             sync, native = (
-                partial(function, *asked, timeout=self.owner.timeout, config=config) for function in functions
+                partial(function, *arguments, timeout=self.owner.timeout, config=config)
+                for function in functions
             )
             calls.append(Call(names[at], sync, native))
         # each model call has the time-out itself
@@ -278,15 +286,15 @@ class QueryCall:
             self.note(f"degraded: {describe_failure(name, cause)}; {instead}")
             return None
 
-    def failures(self, outcomes: Sequence[Outcome[Any]]) -> list[Outcome[Any]]:
+    def failures_or_raise(self, outcomes: Sequence[Outcome[Any]]) -> list[Outcome[Any]]:
         """Those that failed; raises the first one's error if all did, or with ``on_error="raise"``."""
         failed = [outcome for outcome in outcomes if not outcome.ok]
         if failed and (len(failed) == len(outcomes) or self.owner.on_error == "raise"):
-            self.value(failed[0])
+            self.value_or_raise(failed[0])
         return failed
 
     @staticmethod
-    def value(outcome: Outcome[Any]) -> Any:
+    def value_or_raise(outcome: Outcome[Any]) -> Any:
         """The value of an outcome; if there is none, raises its error, in a ``BranchError`` if it is not the kit's."""
         if isinstance(outcome.error, RagKitError):
             raise outcome.error
@@ -307,8 +315,8 @@ class QueryCall:
     ) -> FanOut[Any]:
         """Do things side by side, on threads or on the event loop, charging the call's budget."""
         if clock.remaining_seconds() == 0:
-            late = BudgetExceededError("deadline", self.owner.deadline or 0)
-            return FanOut([Outcome(call.name, error=late) for call in calls])
+            error = BudgetExceededError("deadline", self.owner.deadline or 0)
+            return FanOut([Outcome(call.name, error=error) for call in calls])
         settings: dict[str, Any] = {"names": [call.name for call in calls], "on_error": on_error}
         settings["max_concurrency"] = self.owner.max_concurrency or self.request.config.get("max_concurrency")
 
@@ -377,8 +385,8 @@ class WrappingRetriever(CallRetriever):
         if isinstance(value, Runnable):
             return value
         name = type(value).__name__
-        how = f" Wrap it: VectorRetriever(vectorstore={name})." if isinstance(value, VectorStore) else ""
+        hint = f" Wrap it: VectorRetriever(vectorstore={name})." if isinstance(value, VectorStore) else ""
         raise InvalidInputError(
             f"retriever is {name}; it must be a LangChain retriever (or another runnable from a string to "
-            f"documents).{how}"
+            f"documents).{hint}"
         )

@@ -27,7 +27,7 @@ class _Loaded(NamedTuple):
     generation: int
     tree: RaptorTree
     vectors: dict[str, Vectors]
-    whole: set[str]
+    complete: set[str]
 
     @property
     def note(self) -> str:
@@ -35,13 +35,13 @@ class _Loaded(NamedTuple):
         if not self.tree.nodes:
             return "degraded: passages alone, for the index has no summaries; build_raptor makes them"
         old = "degraded: some summaries are out of date and left out; build_raptor renews them"
-        return old if len(self.whole) < len(self.tree.nodes) else ""
+        return old if len(self.complete) < len(self.tree.nodes) else ""
 
 
 class RaptorRetriever(SteppedRetriever):
     """Search passages, and summaries of clusters of passages (``build_raptor``), by vector, all at once.
 
-    A question about the whole of something finds the summary of what is spread over many passages. A summary is
+    A question about the complete of something finds the summary of what is spread over many passages. A summary is
     found only while all passages below it are in the index as they were summarised, and pass the filter.
 
     Paper: Sarthi et al., RAPTOR, arXiv 2401.18059.
@@ -61,32 +61,39 @@ class RaptorRetriever(SteppedRetriever):
 
     async def _search_in_steps(self, query: str, request: Request) -> list[Document]:
         model: Any = self.index.embeddings
-        return await search_by_vector(self.index, model, query, request, partial(self._find, request=request))
+        return await search_by_vector(
+            self.index, model, query, request, partial(self._search_many, request=request)
+        )
 
-    def _find(
+    def _search_many(
         self, queries: Sequence[str], vectors: Sequence[Sequence[float]], request: Request
     ) -> dict[str, list[Document]]:
+        """The documents for each query; the tree is read again when the index has changed."""
         with self.index.view(request.filter) as (connection, state, passes):
             loaded = self._loaded
             if loaded is None or loaded.generation != state.generation:
                 tree = RaptorTree.of(connection)
                 for node in tree.nodes.values():
                     del node.metadata[RAPTOR]
-                whole = _whole(tree, {key for key, leaf in tree.leaves.items() if leaf.current})
+                complete = _complete_summaries(
+                    tree, {key for key, leaf in tree.leaves.items() if leaf.current}
+                )
                 stored = self.index.vectors(list(tree.nodes)).items()
                 rows = {key: unit(np.asarray(row, np.float32)) for key, row in stored}
-                loaded = self._loaded = _Loaded(state.generation, tree, rows, whole)
-        allowed = loaded.whole
+                loaded = self._loaded = _Loaded(state.generation, tree, rows, complete)
+        allowed = loaded.complete
         if passes is not None:
             leaves = loaded.tree.leaves.items()
-            allowed = _whole(loaded.tree, {key for key, leaf in leaves if passes(leaf.row) and leaf.current})
-        found = {}
+            allowed = _complete_summaries(
+                loaded.tree, {key for key, leaf in leaves if passes(leaf.row) and leaf.current}
+            )
+        results = {}
         for query, vector in zip(queries, vectors, strict=True):
-            near = unit(np.asarray(vector, np.float32))
-            hits = self._hits(near, loaded, allowed, request)
+            query_vector = unit(np.asarray(vector, np.float32))
+            hits = self._hits(query_vector, loaded, allowed, request)
             documents = first_stage(hits, RAPTOR, self.get_name(), query)
-            found[query] = [add_note(doc, loaded.note) for doc in documents] if loaded.note else documents
-        return found
+            results[query] = [add_note(doc, loaded.note) for doc in documents] if loaded.note else documents
+        return results
 
     def _hits(self, vector: Vectors, loaded: _Loaded, allowed: set[str], request: Request) -> Hits:
         passages = combine_filters(request.filter, {REPRESENTATION: {"$exists": False}})
@@ -98,10 +105,10 @@ class RaptorRetriever(SteppedRetriever):
         return sorted(hits, key=lambda hit: (-hit[1], hit[0].id or ""))[: request.k]
 
 
-def _whole(tree: RaptorTree, leaves: set[str]) -> set[str]:
+def _complete_summaries(tree: RaptorTree, leaves: set[str]) -> set[str]:
     """The summaries of which all passages are among some."""
-    whole = set(leaves)
+    complete = set(leaves)
     for key, node in tree.nodes.items():
-        if whole.issuperset(node.metadata["members"]):
-            whole.add(key)
-    return whole - leaves
+        if complete.issuperset(node.metadata["members"]):
+            complete.add(key)
+    return complete - leaves

@@ -42,21 +42,21 @@ class RefiningRetriever(WrappingRetriever):
 
     async def _steps(self, call: QueryCall) -> list[Document]:
         k = call.request.k
-        wanted = self._fetch_size(k) if self.fetch_k is None else self.fetch_k
-        found = await call.search(self.retriever, call.query, max(k, wanted))
-        distinct = self._distinct(found, call)
+        fetch = self._fetch_size(k) if self.fetch_k is None else self.fetch_k
+        documents = await call.search(self.retriever, call.query, max(k, fetch))
+        distinct = self._distinct(documents, call)
         refined = (await self._refine(distinct, call)) if distinct else []
         notes = call.report()
         if not refined:  # no document is left that could hold them
             _log.info("%s: %s", self.get_name(), "; ".join(notes))
         return [_with_notes(doc, notes) for doc in refined]
 
-    def _distinct(self, found: Sequence[Document], call: QueryCall) -> list[Document]:
+    def _distinct(self, documents: Sequence[Document], call: QueryCall) -> list[Document]:
         """Each document once: a repeat would take a place, and be judged twice."""
         first: dict[str, Document] = {}
-        for key, doc in zip(document_keys([found], self.id_key)[0], found, strict=True):
+        for key, doc in zip(document_keys([documents], self.id_key)[0], documents, strict=True):
             first.setdefault(key, doc)
-        if repeated := len(found) - len(first):
+        if repeated := len(documents) - len(first):
             call.note(
                 f"{repeated} repeated passage{'' if repeated == 1 else 's'} of the inner retriever left out"
             )

@@ -29,8 +29,10 @@ from rag_kit.retrieval.parents.writing import FamilyWriter
 
 _log = logging.getLogger(__name__)
 _DEPTH = 30
-_DERIVED = 0.25  # weight of what says other words than the document; benchmarks/quality_representations.py
-_OWN = (TEXT, "children")  # these consist of the document's own words
+_DERIVED_WEIGHT = (
+    0.25  # weight of what says other words than the document; benchmarks/quality_representations.py
+)
+_DOCUMENT_WORDS = (TEXT, "children")  # these consist of the document's own words
 _SETTING = "represent"
 
 
@@ -88,7 +90,7 @@ class MultiRepresentationRetriever(SteppedRetriever, FamilyWriter, BranchingRetr
     llm: Any = None
     cache: str | PathLike[str] | None = None
     _rows: Runnable[Any, Any] = PrivateAttr()
-    _made: tuple[tuple[str, ...], EnsembleRetriever] | None = PrivateAttr(default=None)
+    _last_ensemble: tuple[tuple[str, ...], EnsembleRetriever] | None = PrivateAttr(default=None)
 
     @field_validator("represent", mode="before")
     @classmethod
@@ -117,11 +119,11 @@ class MultiRepresentationRetriever(SteppedRetriever, FamilyWriter, BranchingRetr
         return await search_step(ensemble, query, config=config, k=request.k, filter=where)
 
     def _ensemble(self) -> EnsembleRetriever:
-        """The ensemble of one retriever a representation."""
+        """The ensemble of one retriever for each representation, made once while these stay the same."""
         written = kinds_of(self.index.settings.get(_SETTING, ()))
         kinds = self.kinds or (TEXT, *(kind.spec for kind in written if kind.is_searched_alone))
-        if self._made is not None and self._made[0] == kinds:
-            return self._made[1]
+        if self._last_ensemble is not None and self._last_ensemble[0] == kinds:
+            return self._last_ensemble[1]
         depth = self.fetch_k or _DEPTH
         weights = self.weights or {}
         if unknown := sorted(set(weights) - set(kinds)):
@@ -135,12 +137,14 @@ class MultiRepresentationRetriever(SteppedRetriever, FamilyWriter, BranchingRetr
                     retriever=_OfKind(rows=self._rows, kind=kind),
                     name=kind,
                     stage=f"{REPRESENTATION}:{kind}",
+                    # a document may be found by several of its representations
                     fetch_k=depth if kind == TEXT else 2 * depth,
                 )
                 for kind in kinds
             ],
             weights=[
-                weights.get(kind, 1.0 if kind.partition(":")[0] in _OWN else _DERIVED) for kind in kinds
+                weights.get(kind, 1.0 if kind.partition(":")[0] in _DOCUMENT_WORDS else _DERIVED_WEIGHT)
+                for kind in kinds
             ],
             fusion=self.fusion,
             fetch_k=depth,
@@ -149,26 +153,26 @@ class MultiRepresentationRetriever(SteppedRetriever, FamilyWriter, BranchingRetr
             max_concurrency=self.max_concurrency,
             name=self.get_name(),
         )
-        self._made = (kinds, fused)
+        self._last_ensemble = (kinds, fused)
         return fused
 
     def _families(self, documents: Sequence[Document]) -> list[Family]:
         from rag_kit.indexing.representing.representer import Representer  # imports splitters and prompts
 
         recorded = self.index.settings
-        asked = recorded.get(_SETTING, ()) if self.represent is None else self.represent
+        specs = recorded.get(_SETTING, ()) if self.represent is None else self.represent
         width = self.max_concurrency or 8
         with closing(
-            Representer(asked, llm=self.llm, cache=self.cache, max_concurrency=width)
+            Representer(specs, llm=self.llm, cache=self.cache, max_concurrency=width)
         ) as representer:
-            made = representer.represent(documents)
+            representations = representer.represent(documents)
             settings = {**recorded, **representer.recorded}
-        if made.failed:
-            note = f"the model gave no usable reply for {len(made.failed)} of {len(documents)} documents"
+        if representations.failed:
+            note = f"the model gave no usable reply for {len(representations.failed)} of {len(documents)} documents"
             log_degraded(_log, self.get_name(), f"degraded: {note}, which lack some representations")
         if settings != recorded:
             self.index.record_settings(settings)
-        return made.families
+        return representations.families
 
 
 class _OfKind(SteppedRetriever):
@@ -181,8 +185,8 @@ class _OfKind(SteppedRetriever):
     kind: str
 
     async def _search_in_steps(self, query: str, request: Request) -> list[Document]:
-        own = {"$exists": False} if self.kind == TEXT else {"$eq": self.kind}
-        where = combine_filters(request.filter, {REPRESENTATION: own})
+        condition = {"$exists": False} if self.kind == TEXT else {"$eq": self.kind}
+        where = combine_filters(request.filter, {REPRESENTATION: condition})
         return await search_step(self.rows, query, config=request.child("rows"), k=request.k, filter=where)
 
 

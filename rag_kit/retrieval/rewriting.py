@@ -140,8 +140,8 @@ class RewritingRetriever(WrappingRetriever):
         rewritten = await self._rewrite(question, call)
         if rewritten or call.settled:
             await call.keep_answers()
-        found = await self._search([*self._original(question, call, rewritten), *rewritten], call)
-        return self._merge(call, found)
+        searches = await self._search([*self._original(question, call, rewritten), *rewritten], call)
+        return self._merge(call, searches)
 
     async def _ask(
         self,
@@ -164,19 +164,19 @@ class RewritingRetriever(WrappingRetriever):
                 call.note(f"degraded: {describe_failure(outcome.name, outcome.error)}")
         return [outcome.value for outcome in outcomes if outcome.ok]
 
-    async def _search(self, searches: Sequence[Search], call: QueryCall, before: int = 0) -> list[Search]:
+    async def _search(self, searches: Sequence[Search], call: QueryCall, previous: int = 0) -> list[Search]:
         """Make searches, after others; those that failed, or have weight 0, are left out."""
-        weights = self._weights(before + len(searches))[before:]
+        weights = self._weights(previous + len(searches))[previous:]
         weighted = [
             replace(search, weight=weight) for search, weight in zip(searches, weights, strict=True) if weight
         ]
         k = call.request.fetch(self.fetch_k)
-        return await call.search_all(self.retriever, weighted, k, first=before + 1)
+        return await call.search_all(self.retriever, weighted, k, first=previous + 1)
 
     def _weights(self, count: int) -> list[float]:
         """The weights of that many searches, the question's first if it is among them."""
-        given = list(self.weights or [1.0])
-        weights = (given + [given[-1]] * count)[:count]
+        own_weights = list(self.weights or [1.0])
+        weights = (own_weights + [own_weights[-1]] * count)[:count]
         # The plain search is made whatever weight the question has beside its rewrites.
         return weights if any(weights) else [1.0] * count
 
@@ -201,7 +201,7 @@ class RewritingRetriever(WrappingRetriever):
         Texts are the same if they differ only in case, width, punctuation, spacing, or simplified against traditional
         characters. A text is Chinese if the question is; with ``latin`` it need not be (names, abbreviations).
         """
-        asked = folded(question)
+        question_key = folded(question)
         languages = {detect_language(question), *(("en",) if latin else ())}
         usable: dict[str, str] = {}
         dropped: Counter[str] = Counter()
@@ -210,8 +210,8 @@ class RewritingRetriever(WrappingRetriever):
             key = folded(text)
             if not key:
                 dropped["empty"] += 1
-            elif key == asked or key in usable:
-                dropped["repeats the question" if key == asked else "repeats another"] += 1
+            elif key == question_key or key in usable:
+                dropped["repeats the question" if key == question_key else "repeats another"] += 1
             elif len(text) > max_chars:
                 dropped[f"longer than {max_chars} characters"] += 1
             elif detect_language(text) not in languages:
@@ -246,11 +246,11 @@ class RewritingRetriever(WrappingRetriever):
             call.note(f"degraded: {self.task}: the model gave no usable {field}")
         return usable
 
-    def _merge(self, call: QueryCall, found: Sequence[Search], represent: str = "") -> list[Document]:
-        queries = list(dict.fromkeys(one.query for one in found))
+    def _merge(self, call: QueryCall, searches: Sequence[Search], represent: str = "") -> list[Document]:
+        queries = list(dict.fromkeys(search.query for search in searches))
         extra = {"technique": self.task, "queries": queries, **call.extra}
         return merge(
-            found,
+            searches,
             Merged(call.query, self.get_name(), call.report(), extra),
             call.request.k,
             single=f"rewrite:{self.task}",
@@ -263,7 +263,7 @@ class RewritingRetriever(WrappingRetriever):
 
 def merge(
     searches: Sequence[Search],
-    how: Merged,
+    common: Merged,
     k: int,
     *,
     single: str = "merge",
@@ -280,11 +280,11 @@ def merge(
     """
     if keys is None:
         keys = document_keys([search.documents for search in searches], id_key)
-    places = [first_places(of_one) for of_one in keys]
+    positions = [first_places(of_one) for of_one in keys]
     ranking: list[tuple[str, float | None]]
     if len(searches) == 1:
         documents = searches[0].documents
-        ranking = [(key, peek_score(documents[place])) for key, place in places[0].items()]
+        ranking = [(key, peek_score(documents[position])) for key, position in positions[0].items()]
         stage = single
     else:
         if fusion == "rrf":
@@ -292,14 +292,14 @@ def merge(
         else:
             scores = [list(map(peek_score, search.documents)) for search in searches]
             lists = zip(keys, scores, [search.weight for search in searches], strict=True)
-            fused = fuse(fusion, [RankedList(*one) for one in lists])
-        ranking = [*_put_representatives_first(searches, places, fused, represent)]
+            fused = fuse(fusion, [RankedList(*ranked) for ranked in lists])
+        ranking = [*_put_representatives_first(searches, positions, fused, represent)]
         stage = f"fusion:{fusion}"
     return join_documents(
         searches,
-        places,
+        positions,
         ranking[:k],
-        how,
+        common,
         stage,
         [_nothing_found_note(s) for s in searches if not s.documents],
     )
@@ -307,13 +307,13 @@ def merge(
 
 def _put_representatives_first(
     searches: Sequence[Search],
-    places: Sequence[Mapping[str, int]],
+    positions: Sequence[Mapping[str, int]],
     ranking: list[tuple[str, float]],
     role: str,
 ) -> list[tuple[str, float]]:
     """The best document of each search of a role, in turn, then the rest in the order of the fusion."""
     first = dict.fromkeys(
-        next(iter(at)) for search, at in zip(searches, places, strict=True) if search.role == role and at
+        next(iter(at)) for search, at in zip(searches, positions, strict=True) if search.role == role and at
     )
     if not first:
         return ranking

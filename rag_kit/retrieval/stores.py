@@ -94,8 +94,8 @@ def _to_directive(where: Filter) -> FilterDirective:
         elif key == "$not":
             parts.append(Operation(Operator.NOT, [_to_directive(value)]))
         else:
-            known = value if isinstance(value, Mapping) else {"$eq": value}
-            parts.extend(_to_comparison(key, operator, operand) for operator, operand in known.items())
+            operators = value if isinstance(value, Mapping) else {"$eq": value}
+            parts.extend(_to_comparison(key, operator, operand) for operator, operand in operators.items())
     return _joined(Operator.AND, parts)
 
 
@@ -117,7 +117,7 @@ def _by_langchain(store: VectorStore, where: Filter, translator: Visitor | None 
 
     Stores differ in what they find for ``$ne``, ``$not`` and missing keys, so these are not handed over.
     """
-    translator = (translator or _langchain_translator(store)) if _plain(where) else None
+    translator = (translator or _langchain_translator(store)) if _is_portable(where) else None
     if translator is None:
         return None
     try:
@@ -136,20 +136,20 @@ def _langchain_translator(store: VectorStore) -> Visitor | None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             base = importlib.import_module("langchain_classic.retrievers.self_query.base")
-            found = base._get_builtin_translator(store)
+            translator = base._get_builtin_translator(store)
     except (ImportError, ValueError, AttributeError):
         return None
-    return found if isinstance(found, Visitor) else None
+    return translator if isinstance(translator, Visitor) else None
 
 
-def _plain(where: Filter) -> bool:
-    """Whether a filter holds nothing but plain comparisons, and, or."""
+def _is_portable(where: Filter) -> bool:
+    """Whether a filter holds nothing but comparisons that all stores understand alike, and, or."""
     for key, value in where.items():
         if key == "$not":
             return False
         if key in ("$and", "$or"):
-            if not all(_plain(part) for part in value):
+            if not all(_is_portable(part) for part in value):
                 return False
-        elif isinstance(value, Mapping) and not (value.keys() <= _PLAIN and value.get("$in", [0])):
+        elif isinstance(value, Mapping) and not (value.keys() <= _PLAIN and value.get("$in") != []):
             return False
     return True

@@ -64,21 +64,24 @@ class VectorRetriever(SteppedRetriever):
     _searches_by_text: ClassVar[bool] = True
 
     async def _search_in_steps(self, query: str, request: Request) -> list[Document]:
-        many, one = partial(self._for_many, request=request), partial(self._for_one, query, request)
-        found = await search_together(self.vectorstore, query, request, many, one)
-        return self._with_stages(query, request, found)
+        search_queries, search_query = (
+            partial(self._for_many, request=request),
+            partial(self._for_one, query, request),
+        )
+        scored = await search_together(self.vectorstore, query, request, search_queries, search_query)
+        return self._with_stages(query, request, scored)
 
     async def _for_one(self, query: str, request: Request) -> _Scored:
-        kept: _Scored = []
+        passing: _Scored = []
         for fetch, kwargs, passes in self._attempts(request):
-            found = await self._searching(query, fetch, kwargs)
-            kept = found if passes is None else [pair for pair in found if passes(pair[0].metadata)]
-            if passes is None or len(found) < fetch or len(kept) >= request.k:
+            scored = await self._searching(query, fetch, kwargs)
+            passing = scored if passes is None else [pair for pair in scored if passes(pair[0].metadata)]
+            if passes is None or len(scored) < fetch or len(passing) >= request.k:
                 break
-        return kept
+        return passing
 
-    def _searching(self, *asked: Any) -> Step[_Scored]:
-        return Step("search", lambda _: self._search(*asked), lambda _: self._asearch(*asked))
+    def _searching(self, *arguments: Any) -> Step[_Scored]:
+        return Step("search", lambda _: self._search(*arguments), lambda _: self._asearch(*arguments))
 
     async def _for_many(self, queries: Sequence[str], request: Request) -> dict[str, _Scored] | None:
         search, embeddings = self._many_searcher(request), self.vectorstore.embeddings
@@ -103,15 +106,15 @@ class VectorRetriever(SteppedRetriever):
     ) -> list[tuple[int, dict[str, Any], Callable[[dict[str, Any]], bool] | None]]:
         """How deep to search, with which arguments, and what to filter here."""
         static = self._store_filter()
-        own = {} if static is None else {"filter": static}
+        static_kwargs = {} if static is None else {"filter": static}
         if request.filter is None:
-            return [(request.k, own, None)]
+            return [(request.k, static_kwargs, None)]
         translator = self.structured_query_translator
         native = native_filter(self.vectorstore, request.filter, static=static, translator=translator)
         if native is not None:
             return [(request.k, {"filter": native}, None)]
         passes = compile_filter(request.filter)
-        return [(fetch, own, passes) for fetch in deeper(request.k)]
+        return [(fetch, static_kwargs, passes) for fetch in deeper(request.k)]
 
     def _store_filter(self) -> Any:
         """A filter in the store's own language that holds beside the kit's, if there is one."""
@@ -131,7 +134,7 @@ class VectorRetriever(SteppedRetriever):
             return list(await call_client(search, blocking, connections_of(store)))
         return await run_in_thread(partial(self._search, query, fetch, kwargs))
 
-    def _with_stages(self, query: str, request: Request, found: _Scored) -> list[Document]:
+    def _with_stages(self, query: str, request: Request, scored: _Scored) -> list[Document]:
         relevance = self._relevance()
         return [
             with_provenance(
@@ -145,7 +148,7 @@ class VectorRetriever(SteppedRetriever):
                 notes=(),
                 store_score=raw,
             )
-            for rank, (doc, raw) in enumerate(found[: request.k], start=1)
+            for rank, (doc, raw) in enumerate(scored[: request.k], start=1)
         ]
 
     def _relevance(self) -> Callable[[float], float] | None:

@@ -45,8 +45,11 @@ async def embed(
             ),
         ]
     )
-    one, many = (call.value(outcome) for outcome in result.outcomes)
-    vector, vectors = checked_vectors([one], 1, embeddings)[0], checked_vectors(many, len(texts), embeddings)
+    query_answer, text_answers = (call.value_or_raise(outcome) for outcome in result.outcomes)
+    vector, vectors = (
+        checked_vectors([query_answer], 1, embeddings)[0],
+        checked_vectors(text_answers, len(texts), embeddings),
+    )
     if len(texts) and vectors.shape[1] != vector.size:
         raise ModelOutputError(
             f"The embedding model gave vectors of {vectors.shape[1]} numbers for texts and of {vector.size} for the "
@@ -76,10 +79,10 @@ def checked_vectors(
 
     vectors: NDArray[np.float64] | None = None
     try:
-        found = np.asarray(answer)
-        # an array of strings would be read as numbers without a word
-        if found.ndim == 2 and len(found) == count and found.shape[1] and found.dtype.kind in "fiu":
-            vectors = found.astype(np.float64)
+        array = np.asarray(answer)
+        # floats and whole numbers; an array of strings would be read as numbers without a word
+        if array.ndim == 2 and len(array) == count and array.shape[1] and array.dtype.kind in "fiu":
+            vectors = array.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
         pass  # reported below
     if vectors is None and isinstance(answer, Sized) and not len(answer) and not count:

@@ -39,20 +39,20 @@ def import_ragas() -> ModuleType:
 
 def is_ragas_metric(value: Any) -> bool:
     """Whether it is an object, a class or a ``partial`` of Ragas's; said without importing Ragas."""
-    made = value.func if isinstance(value, partial) else value
-    kinds = inspect.getmro(made if isinstance(made, type) else type(made))
+    cls = value.func if isinstance(value, partial) else value
+    kinds = inspect.getmro(cls if isinstance(cls, type) else type(cls))
     base = "ragas.metrics.collections.base.BaseMetric"
     return any(f"{kind.__module__}.{kind.__name__}" == base for kind in kinds)
 
 
 def ragas_class(name: str) -> Any:
     """A class of Ragas's by its name."""
-    found = getattr(import_ragas(), name, None)
-    if not is_ragas_metric(found):
+    cls = getattr(import_ragas(), name, None)
+    if not is_ragas_metric(cls):
         raise InvalidInputError(
             f"unknown metric {name!r:.80}; allowed are {', '.join(ROWS)}, and the classes of ragas.metrics.collections"
         )
-    return found
+    return cls
 
 
 class Calls:
@@ -86,7 +86,7 @@ class Calls:
             for _ in range(2):
                 self._asked[prompt] += 1
                 reply = await self.judge.complete(
-                    prompt, schema, repeat=self._asked[prompt] - 1, keep=lambda each: fault(each) is None
+                    prompt, schema, repeat=self._asked[prompt] - 1, keep=lambda parsed: fault(parsed) is None
                 )
                 if (wrong := fault(reply)) is None:
                     self.replies.append(reply)

@@ -62,17 +62,19 @@ class PerLoop(Generic[T]):
     def __init__(self, make: Callable[[], T]) -> None:
         self._make = make
         self._lock = threading.Lock()
-        self._found: dict[asyncio.AbstractEventLoop, T] = {}
+        self._by_loop: dict[asyncio.AbstractEventLoop, T] = {}
 
-    def current(self) -> T:
+    def for_running_loop(self) -> T:
         """The object of the running loop."""
         loop = asyncio.get_running_loop()
         with self._lock:
-            if loop not in self._found:
-                # a semaphore holds on to its loop, so weak references would never let go
-                self._found = {other: value for other, value in self._found.items() if not other.is_closed()}
-                self._found[loop] = self._make()
-            return self._found[loop]
+            if loop not in self._by_loop:
+                # those of closed loops go here: a semaphore refers to its loop, so weak references would keep both
+                self._by_loop = {
+                    other: value for other, value in self._by_loop.items() if not other.is_closed()
+                }
+                self._by_loop[loop] = self._make()
+            return self._by_loop[loop]
 
 
 class JudgeCache:
@@ -82,8 +84,8 @@ class JudgeCache:
     """
 
     def __init__(self, path: str | os.PathLike[str] | JsonCache | None) -> None:
-        made = JsonCache(path, max_entries=_MAX_ENTRIES) if isinstance(path, str | os.PathLike) else path
-        self.file: JsonCache | None = made
+        cache = JsonCache(path, max_entries=_MAX_ENTRIES) if isinstance(path, str | os.PathLike) else path
+        self.file: JsonCache | None = cache
         self._asked: PerLoop[dict[str, asyncio.Event]] = PerLoop(dict)
         self._failed = False
 
@@ -106,10 +108,10 @@ class JudgeCache:
         """
         if self.file is None or key is None:
             return (await ask())[0], False
-        in_progress = self._asked.current()
+        in_progress = self._asked.for_running_loop()
         while (other := in_progress.get(key)) is not None:
             await other.wait()
-        done = in_progress[key] = asyncio.Event()
+        finished = in_progress[key] = asyncio.Event()
         try:
             replies = await self.get([key])
             if key in replies and (known_reply := read(replies[key])) is not None:
@@ -120,7 +122,7 @@ class JudgeCache:
             return reply, False
         finally:
             del in_progress[key]
-            done.set()
+            finished.set()
 
     async def _call_file(self, name: str, argument: Any) -> Any:
         """Call a method of the file on a thread; a cache that fails is logged once and gives ``None``."""
@@ -176,7 +178,7 @@ class Vectors:
         """Vectors of one batch; a failure that may pass is retried after a pause that doubles."""
         for attempt in count():
             limit = time_limit(self._judge.timeout)
-            async with self._judge.slots.current():
+            async with self._judge.slots.for_running_loop():
                 try:
                     async with asyncio.timeout(limit[0] if limit else None):
                         return await aembed_bare(cast("Embeddings", self._model), batch)

@@ -219,7 +219,7 @@ class Judge:
             raise ConfigurationError(NO_MODEL)
         limits: Any = {"timeout": self.timeout, "max_retries": self.max_retries}
         self._budget = self._budget or Budget(**self._caps)  # type: ignore[arg-type]  # its deadline runs from now on
-        async with self.slots.current():
+        async with self.slots.for_running_loop():
             started = time.perf_counter()
             try:
                 with use_budget(self._budget):

@@ -80,9 +80,13 @@ def scores_of(rubrics: Mapping[str, str]) -> list[int]:
 
 def parameters_of(metric: Any) -> dict[str, inspect.Parameter]:
     """The arguments of the ``ascore`` of a metric of Ragas's."""
-    found = inspect.signature(metric.ascore).parameters
+    parameters = inspect.signature(metric.ascore).parameters
     variable = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
-    return {name: each for name, each in found.items() if each.kind not in variable and name != "self"}
+    return {
+        name: parameter
+        for name, parameter in parameters.items()
+        if parameter.kind not in variable and name != "self"
+    }
 
 
 def column_of(name: str, parameter: inspect.Parameter) -> str:

@@ -131,7 +131,7 @@ class RagasMetric(Metric):
         originals = adapter.prompts_of(metric)
         if language not in adapter.LANGUAGES:
             return originals
-        async with self._locks.current():
+        async with self._locks.for_running_loop():
             by_language = self._adapted.setdefault(judge, {})
             if language not in by_language:
                 try:
@@ -147,7 +147,7 @@ class RagasMetric(Metric):
     ) -> Cell:
         """Ask Ragas for the value: without a model on a thread, else by a copy that asks the judge."""
         row = self._row
-        if (cell := row.before(values)) is not None:
+        if (cell := row.cell_without_ragas(values)) is not None:
             return cell
         if judge is None or not (self.needs_judge or self.needs_embeddings):
             result = await run_in_thread(lambda: run_coroutine(metric.ascore(**values)))
@@ -178,10 +178,12 @@ class RagasMetric(Metric):
         if not self.needs_judge:
             return metric_copy, {}
         metric_copy.llm = adapter.ragas_llm(calls)
-        own, sent = adapter.prompts_of(metric), await self.prompts(calls.judge, language)
+        originals, sent = adapter.prompts_of(metric), await self.prompts(calls.judge, language)
         for name, prompt in sent.items():
             setattr(metric_copy, name, adapter.ObservedPrompt(prompt, calls))
-        used = {name: "english" if sent[name] is own[name] else adapter.LANGUAGES[language] for name in sent}
+        used = {
+            name: "english" if sent[name] is originals[name] else adapter.LANGUAGES[language] for name in sent
+        }
         return metric_copy, {"prompts": used}
 
     def _read_arguments(self, metric: Any, example: Example, output: Output) -> dict[str, Any]:
@@ -236,9 +238,10 @@ def _find_table_row(metric: Any) -> RagasRow:
 
 
 def _check_settings(metric_class: Any, settings: Mapping[str, Any]) -> None:
-    """See that a class takes the settings: Ragas's take any word, and do nothing with it."""
+    """Refuse settings that the class does not name: Ragas's classes accept any keyword, and ignore it."""
     takes = inspect.signature(metric_class).parameters.values()
-    valid = {each.name for each in takes if each.kind is not each.VAR_KEYWORD} - {"llm", "embeddings", "name"}
+    named = {parameter.name for parameter in takes if parameter.kind is not parameter.VAR_KEYWORD}
+    valid = named - {"llm", "embeddings", "name"}
     if unknown := sorted(set(settings) - valid):
         raise InvalidInputError(
             f"{metric_class.__name__} takes no {unknown[0]!r}; it takes {', '.join(sorted(valid)) or 'no settings'}"
@@ -247,8 +250,10 @@ def _check_settings(metric_class: Any, settings: Mapping[str, Any]) -> None:
 
 def _public_settings(metric: Any) -> dict[str, Any]:
     """The settings of an object that decide its value: plain attributes, and the texts of its prompts."""
-    values = {name: each.value if isinstance(each, Enum) else each for name, each in vars(metric).items()}
-    parts = {n: each for n, each in values.items() if isinstance(each, (str, int, float, list, tuple, dict))}
+    values = {name: value.value if isinstance(value, Enum) else value for name, value in vars(metric).items()}
+    parts = {
+        n: value for n, value in values.items() if isinstance(value, (str, int, float, list, tuple, dict))
+    }
     prompts = adapter.prompts_of(metric)
     return parts | {
         name: [getattr(prompt, "instruction", ""), str(getattr(prompt, "examples", ""))]

@@ -39,8 +39,8 @@ class RagasRow:
     guard: Callable[[Mapping[str, Any]], Cell | None] = lambda values: None  # a cell instead of a wrong value
     foreign: str = ""  # what to take instead, where the texts are not written in ASCII letters
 
-    def before(self, values: Mapping[str, Any]) -> Cell | None:
-        """The cell where there is nothing that Ragas could compute: it raises where nothing was retrieved."""
+    def cell_without_ragas(self, values: Mapping[str, Any]) -> Cell | None:
+        """The cell for values that Ragas cannot score (it raises where nothing was retrieved), or ``None``: ask it."""
         judged = self.llm and self.stage in ("retrieval", "generation")
         if not judged or values.get("retrieved_contexts", True):
             return self.guard(values)
@@ -67,13 +67,13 @@ def reply_fault(data: Any, reply: Any, scores: Sequence[int] = ()) -> str | None
         >>> reply_fault(None, Fields(verdict=2))
         'it gave the verdict 2; allowed are 0, 1'
     """
-    for asked, names, what in _PAIRS:
-        lists: list[Any] = [getattr(data, asked, None), *(getattr(reply, name, None) for name in names)]
+    for request, names, what in _PAIRS:
+        lists: list[Any] = [getattr(data, request, None), *(getattr(reply, name, None) for name in names)]
         if all(isinstance(items, list) for items in lists):
-            expected, got = len(lists[0]), sum(map(len, lists[1:]))
+            expected, received = len(lists[0]), sum(map(len, lists[1:]))
             # statements of an answer may stand in two places; none may be left out
-            if got < expected or (got > expected and asked != "answer"):
-                return f"it gave {got} {what.format(expected)}"
+            if received < expected or (received > expected and request != "answer"):
+                return f"it gave {received} {what.format(expected)}"
     parts = [item for value in vars(reply).values() if isinstance(value, list) for item in value]
     ratings = (0, 2, 4) if hasattr(data, "reference_answer") else (0, 1, 2)
     checks = [(part, name, (0, 1, "0", "1")) for part in (reply, *parts) for name in _BINARY]
@@ -101,8 +101,8 @@ def no_value(replies: Sequence[Any]) -> str | None:
     Ragas takes an answer that states nothing for a perfect match, divides by nothing, or gives 0 where a reference
     names nothing, and to an assistant that rightly declines everything.
     """
-    for place, reply in enumerate(replies):
-        for name in ("statements", "claims", "keyphrases", "questions", *(() if place else ("entities",))):
+    for position, reply in enumerate(replies):
+        for name in ("statements", "claims", "keyphrases", "questions", *(() if position else ("entities",))):
             if getattr(reply, name, None) == []:
                 return f"the judge found no {name}, so there is nothing to judge"
     refused = [bool(reply.refused_to_answer) for reply in replies if hasattr(reply, "refused_to_answer")]
@@ -114,8 +114,8 @@ def no_value(replies: Sequence[Any]) -> str | None:
 
 def _check_calls(arguments: Mapping[str, Any]) -> Cell | None:
     """No value where no tool was called and none was expected."""
-    made = any(getattr(message, "tool_calls", None) for message in arguments["user_input"])
-    due = made or arguments["reference_tool_calls"]
+    has_calls = any(getattr(message, "tool_calls", None) for message in arguments["user_input"])
+    due = has_calls or arguments["reference_tool_calls"]
     return None if due else Cell.undefined("no call was made, and none was expected")
 
 

@@ -111,8 +111,8 @@ def plain(text: str) -> str:
     return _THOUSANDS.sub("", _SPACE_IN_HAN.sub("", " ".join(fold(text).split())))
 
 
-def occurs(wanted: str, text: str) -> bool:
-    """Whether ``wanted`` stands in ``text``, not as a part of a longer word or number.
+def occurs(words: str, text: str) -> bool:
+    """Whether ``words`` stands in ``text``, not as a part of a longer word or number.
 
     Both are taken as ``plain`` gave them. Chinese has no blanks to look for: there any place counts.
 
@@ -120,19 +120,22 @@ def occurs(wanted: str, text: str) -> bool:
         >>> occurs("art", "a party"), occurs("art", "art, mostly"), occurs("3", "3.5 km"), occurs("长城", "万里长城在")
         (False, True, False, True)
     """
-    if not wanted:
+    if not words:
         return False
-    places = (match.start() for match in re.finditer(f"(?={re.escape(wanted)})", text))
-    return any(not _in_word(text, place) and not _in_word(text, place + len(wanted)) for place in places)
+    positions = (match.start() for match in re.finditer(f"(?={re.escape(words)})", text))
+    return any(
+        not _in_word(text, position) and not _in_word(text, position + len(words)) for position in positions
+    )
 
 
-def _in_word(text: str, place: int) -> bool:
+def _in_word(text: str, position: int) -> bool:
     """Whether the characters before and at a place belong to one word or number."""
-    if not 0 < place < len(text):
+    if not 0 < position < len(text):
         return False
-    if _WORD.match(text[place - 1]) and _WORD.match(text[place]):
+    if _WORD.match(text[position - 1]) and _WORD.match(text[position]):
         return True
     # a decimal point: 3 is not found in 3.5, nor 5 in it
     return bool(
-        _DECIMAL.match(text, max(place - 2, 0), place + 1) or _DECIMAL.match(text, place - 1, place + 2)
+        _DECIMAL.match(text, max(position - 2, 0), position + 1)
+        or _DECIMAL.match(text, position - 1, position + 2)
     )

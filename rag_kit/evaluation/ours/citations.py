@@ -119,7 +119,9 @@ class Citations(Metric):
             verdicts = _check_by_words(answer, claims, output.contexts)
         unsourced = output.status == "unsourced"
         pairs = list(zip(claims, verdicts, strict=True))[:MAX_STATEMENTS]
-        return self._summarize([_classify_statement(statement, each, unsourced) for statement, each in pairs])
+        return self._summarize(
+            [_classify_statement(statement, passages, unsourced) for statement, passages in pairs]
+        )
 
     def _summarize(self, statements: Sequence[Checked]) -> Cell:
         """The value that this metric stands for; the details hold the rest."""
@@ -158,9 +160,10 @@ def _check_by_words(answer: str, claims: Sequence[Statement], texts: list[str]) 
     """The verdicts on each statement, without those that words do not decide."""
     # the report has one entry for each statement and number, in order
     citations = iter(check_citations(answer, texts).citations)
-    statuses = [[(number, next(citations).status) for number in one.numbers] for one in claims]
+    statuses = [[(number, next(citations).status) for number in claim.numbers] for claim in claims]
     return [
-        {number: status == "supported" for number, status in one if status != "undecided"} for one in statuses
+        {number: status == "supported" for number, status in claim if status != "undecided"}
+        for claim in statuses
     ]
 
 

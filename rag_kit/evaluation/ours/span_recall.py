@@ -64,11 +64,11 @@ class SpanRecall(Metric):
         groups = _group_versions(example)
         if not groups:
             return Cell.not_applicable("the example's spans are blank")
-        seen = self._cut_to_budget(passages)
+        budgeted = self._cut_to_budget(passages)
         missed = [
             group[0].text
             for group in groups
-            if not any(_contains_span(part, span) for span in group for part in seen)
+            if not any(_contains_span(part, span) for span in group for part in budgeted)
         ]
         return Cell.ok(
             (len(groups) - len(missed)) / len(groups),
@@ -101,8 +101,8 @@ class SpanRecall(Metric):
             start = passage.metadata.get(key)
             if isinstance(start, int) and start >= 0 and content.startswith(passage.text, start):
                 return start
-        place = content.find(passage.text)
-        return place if place >= 0 else None
+        position = content.find(passage.text)
+        return position if position >= 0 else None
 
 
 class _Seen(NamedTuple):
@@ -125,8 +125,8 @@ def _group_versions(example: Example) -> list[list[GoldSpan]]:
     """Spans that are versions of one another, together."""
     answers = {plain(answer) for answer in example.answers}
     accepted = [span for span in example.spans if plain(span.text) in answers]
-    others = [[span] for span in example.spans if plain(span.text) not in answers | {""}]
-    return [accepted, *others] if accepted else others
+    rest = [[span] for span in example.spans if plain(span.text) not in answers | {""}]
+    return [accepted, *rest] if accepted else rest
 
 
 def span_recall(name: str) -> Metric:

@@ -164,18 +164,18 @@ class RankingMetric(Metric):
 
     async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
         """The score; it is not applicable where nothing is known to be relevant."""
-        wanted = [key for key, grade in example.relevant.items() if grade > 0]
-        if not wanted:
+        relevant = [key for key, grade in example.relevant.items() if grade > 0]
+        if not relevant:
             return Cell.not_applicable("the example has no relevant id with a grade above 0")
         ranking = ranked_ids(output.passages or (), example.relevant)
         scores = retrieval_metrics({example.id: ranking}, {example.id: example.relevant}, [self.name])
-        ranks = {key: rank for rank, key in enumerate(ranking, start=1) if key in wanted}
-        missed = [key for key in wanted if key not in ranks]
-        places = ", ".join(map(str, ranks.values()))
-        reason = f"relevant at rank {places}" if ranks else "nothing relevant found"
+        ranks = {key: rank for rank, key in enumerate(ranking, start=1) if key in relevant}
+        missed = [key for key in relevant if key not in ranks]
+        positions = ", ".join(map(str, ranks.values()))
+        reason = f"relevant at rank {positions}" if ranks else "nothing relevant found"
         return Cell.ok(
             scores.per_query[example.id][self.name], reason,
-            relevant_at=ranks, missed=missed[:_MOST_MISSED], relevant=len(wanted), ranked=len(ranking),
+            relevant_at=ranks, missed=missed[:_MOST_MISSED], relevant=len(relevant), ranked=len(ranking),
         )  # fmt: skip
 
     def settings(self) -> dict[str, Any]:
@@ -184,7 +184,7 @@ class RankingMetric(Metric):
 
 
 def ranked_ids(passages: Sequence[Passage], judged: Collection[str]) -> list[str]:
-    """Rank the judged ids (of chunks or documents) by the passages that stand for them, best first, none twice.
+    """The ids to score, best first, none twice: one for each passage, a judged one where it has one.
 
     A passage is known by its own id where that is judged, else by the first id of its document that is judged and
     not yet taken; a document's id is what its metadata hold below ``corpus_id``, ``parent_id``, ``doc_id``,
@@ -198,16 +198,18 @@ def ranked_ids(passages: Sequence[Passage], judged: Collection[str]) -> list[str
         (['x', 'a'], ['x#1', 'x#2', 'a#7'])
     """
     # the metadata by which some passage is judged: they say that documents are ranked, and by which name
-    others = [other for other in passages if other.id not in judged]
-    named = {field: {str(other.metadata.get(field) or "") for other in others} for field in DOCUMENT_IDS}
-    fields = [field for field in DOCUMENT_IDS if not named[field].isdisjoint(judged)]
+    unjudged = [other for other in passages if other.id not in judged]
+    values_of = {
+        field: {str(other.metadata.get(field) or "") for other in unjudged} for field in DOCUMENT_IDS
+    }
+    fields = [field for field in DOCUMENT_IDS if not values_of[field].isdisjoint(judged)]
     ranking: dict[str, None] = {}
     for passage in passages:
-        judged_ids = [name for name in passage.ids if name in judged]
+        judged_ids = [key for key in passage.ids if key in judged]
         if not judged_ids:
             documents = [str(passage.metadata[field]) for field in fields if passage.metadata.get(field)]
             judged_ids = [*documents, passage.id][:1]
-        name = next((key for key in judged_ids if key not in ranking), None)
-        if name is not None:
-            ranking[name] = None
+        ranked_id = next((key for key in judged_ids if key not in ranking), None)
+        if ranked_id is not None:
+            ranking[ranked_id] = None
     return list(ranking)

@@ -102,8 +102,10 @@ class Parts:
     @cached_property
     def model(self) -> Embeddings:
         """The embedding model."""
-        given = self._embeddings
-        model = embedding_model(given) if given is None or isinstance(given, str) else given
+        embeddings = self._embeddings
+        model = (
+            embedding_model(embeddings) if embeddings is None or isinstance(embeddings, str) else embeddings
+        )
         if model is None:
             raise ConfigurationError(
                 "this pipeline needs an embedding model and there is none. Install one with "
@@ -114,8 +116,8 @@ class Parts:
     @cached_property
     def embedded(self) -> tuple[CachedEmbeddings, np.ndarray]:
         """The embedding model, which does not embed again what is indexed, and the vectors of the documents."""
-        made = CachedEmbeddings(self.model, self._cache, progress=self._progress)
-        return made, made.vectors([document.page_content for document in self.documents])
+        cached = CachedEmbeddings(self.model, self._cache, progress=self._progress)
+        return cached, cached.vectors([document.page_content for document in self.documents])
 
     @cached_property
     def dense(self) -> RagKitRetriever:
@@ -128,9 +130,9 @@ class Parts:
         if not isinstance(value, (Runnable, type)) and callable(value):
             value = value(list(self.documents))
         if isinstance(value, type) or not isinstance(value, Runnable):
-            given = f"the class {value.__name__}" if isinstance(value, type) else f"a {type(value).__name__}"
+            kind = f"the class {value.__name__}" if isinstance(value, type) else f"a {type(value).__name__}"
             raise InvalidInputError(
-                f"pipeline {name!r} is {given}; give an object that is a LangChain retriever, or a function from the "
+                f"pipeline {name!r} is {kind}; give an object that is a LangChain retriever, or a function from the "
                 f"list of documents to one, such as {name}.from_documents"
             )
         return value

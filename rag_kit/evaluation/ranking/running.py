@@ -41,13 +41,13 @@ class PipelineRun:
 def run_pipeline(
     pipeline: Pipeline,
     examples: Sequence[Example],
-    known: Collection[str],
+    judged: Collection[str],
     *,
     depth: int,
     spans: SpanRecall | None = None,
     progress: Progress | None = None,
 ) -> PipelineRun:
-    """Ask every query by ``invoke``, one after another, for ``depth`` passages; ``known`` are the corpus's ids.
+    """Ask every query by ``invoke``, one after another, for ``depth`` passages; ``judged`` are the corpus's ids.
 
     Raises:
         RagKitError: If a call fails: the kit's own errors as they are, others with the query's id.
@@ -61,7 +61,7 @@ def run_pipeline(
         start = time.perf_counter()
         documents = _ask_pipeline(pipeline, example, depth)
         run.seconds[example.id] = time.perf_counter() - start
-        _record_answer(run, example, documents, known, spans)
+        _record_answer(run, example, documents, judged, spans)
         if progress:
             progress(pipeline.name, number, len(examples))
     _check_run(pipeline, run, len(examples))
@@ -80,16 +80,16 @@ def _ask_pipeline(pipeline: Pipeline, example: Example, depth: int) -> list[Docu
 
 
 def _record_answer(
-    run: PipelineRun, example: Example, documents: Sequence[Document], known: Collection[str], spans: Any
+    run: PipelineRun, example: Example, documents: Sequence[Document], judged: Collection[str], spans: Any
 ) -> None:
     """Add what came back for one query to the run: ranking, arms, notes and gold spans."""
     ids = [str(document.metadata.get(CORPUS_ID, document.id)) for document in documents]
     records = [get_provenance(document) for document in documents]
     stages = {str(stage.get("stage")) for record in records for stage in record.get("stages", [])}
     notes = {note for record in records for note in record.get("notes", [])}
-    run.rankings[example.id] = list(dict.fromkeys(doc_id for doc_id in ids if doc_id in known))
+    run.rankings[example.id] = list(dict.fromkeys(doc_id for doc_id in ids if doc_id in judged))
     run.returned[example.id] = len(documents)
-    run.foreign += sum(1 for doc_id in ids if doc_id not in known)
+    run.foreign += sum(1 for doc_id in ids if doc_id not in judged)
     run.arms.update(name for name in stages if not name.startswith("fusion"))
     run.degraded += any(note.startswith("degraded") for note in notes)
     if spans is not None and example.spans:

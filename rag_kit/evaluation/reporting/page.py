@@ -49,7 +49,7 @@ def page(data: Mapping[str, Any], plots: Mapping[str, str]) -> str:
 
 def policy(style: str, script: str) -> str:
     """The Content-Security-Policy: this style sheet, this script, no address at all, no markup from texts."""
-    hashes = [base64.b64encode(hashlib.sha256(each.encode()).digest()).decode() for each in (script, style)]
+    hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (script, style)]
     return (
         f"default-src 'none'; script-src 'sha256-{hashes[0]}'; style-src 'sha256-{hashes[1]}'; img-src data:; "
         "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
@@ -68,10 +68,10 @@ def assets(kind: str) -> str:
 @cache
 def texts() -> dict[str, dict[str, str]]:
     """Language -> key -> text."""
-    both: dict[str, list[str]] = json.loads(_read_asset("texts.json"))
+    by_key: dict[str, list[str]] = json.loads(_read_asset("texts.json"))
     return {
-        language: {key: pair[place] for key, pair in both.items()}
-        for place, language in enumerate(("en", "zh"))
+        language: {key: pair[position] for key, pair in by_key.items()}
+        for position, language in enumerate(("en", "zh"))
     }
 
 
@@ -82,8 +82,8 @@ def say(key: str, language: str, **values: Any) -> str:
         >>> say("questions_all", "en", n=1), say("questions_all", "zh", n=2)
         ('1 question', '2 个问题')
     """
-    one, _, many = texts()[language][key].partition("|")
-    text = many if many and values.get("n") != 1 else one
+    singular, _, plural = texts()[language][key].partition("|")
+    text = plural if plural and values.get("n") != 1 else singular
     for name, value in values.items():
         text = text.replace(f"{{{name}}}", str(value))
     return text

@@ -38,7 +38,9 @@ def report_payload(
     pipelines = [_describe_pipeline(name, run) for name, run in results.items()]
     metrics = _describe_metrics(runs, names, [_metric_summaries(run, comparison) for run in runs])
     diagnosed = [
-        _describe_diagnosis(place, diagnosis[name]) for place, name in enumerate(results) if name in diagnosis
+        _describe_diagnosis(position, diagnosis[name])
+        for position, name in enumerate(results)
+        if name in diagnosis
     ]
     findings = [
         {
@@ -183,45 +185,56 @@ def _short_answer(
     their means; ``failed`` says where cells could not be computed.
     """
     failed = [
-        {"metric": number, "pipeline": place, "errors": summary["errors"], "total": summary["total"]}
+        {"metric": number, "pipeline": position, "errors": summary["errors"], "total": summary["total"]}
         for number, metric in enumerate(metrics)
-        for place, summary in enumerate(metric["summary"])
+        for position, summary in enumerate(metric["summary"])
         if summary
-        and summary["errors"] > pipelines[place]["failed"]  # where a pipeline fails, all its metrics do
+        and summary["errors"] > pipelines[position]["failed"]  # where a pipeline fails, all its metrics do
     ]
     number = _choose_metric(metrics)
     if number is None:
         return {"metric": None, "best": None, "tests": [], "diagnosed": None, "failed": failed}
     summaries, sign = metrics[number]["summary"], 1 if metrics[number]["higher"] else -1
-    with_mean = [place for place, one in enumerate(summaries) if one and one["mean"] is not None]
-    order = sorted(with_mean, key=lambda place: -sign * summaries[place]["mean"])
-    names = [one["name"] for one in pipelines]
+    with_mean = [
+        position for position, pipeline in enumerate(summaries) if pipeline and pipeline["mean"] is not None
+    ]
+    order = sorted(with_mean, key=lambda position: -sign * summaries[position]["mean"])
+    names = [pipeline["name"] for pipeline in pipelines]
 
     def tests() -> list[dict[str, Any]]:
         best, metric = names[order[0]], metrics[number]["name"]
-        results = [_find_test(best, names[place], metric, comparison, sign) for place in order[1:]]
-        return [{"pipeline": place, "test": test} for place, test in zip(order[1:], results, strict=True)]
+        results = [_find_test(best, names[position], metric, comparison, sign) for position in order[1:]]
+        return [
+            {"pipeline": position, "test": test} for position, test in zip(order[1:], results, strict=True)
+        ]
 
     for pair in tests():  # on the shared questions, another one may do better than the one with the best mean
         if pair["test"] and pair["test"]["better"] == names[pair["pipeline"]]:
             order.insert(0, order.pop(order.index(pair["pipeline"])))
             break
-    of_best = next((one for one in diagnosed if one["pipeline"] == order[0]), None)
+    of_best = next((pipeline for pipeline in diagnosed if pipeline["pipeline"] == order[0]), None)
     return {"metric": number, "best": order[0], "tests": tests(), "diagnosed": of_best, "failed": failed}
 
 
 def _find_test(
     best: str, other: str, metric: str, comparison: Comparison | None, sign: int
 ) -> dict[str, Any] | None:
-    """The test of the best against another, turned so that a positive difference speaks for the best."""
+    """The test of the best against another, turned so that a positive difference speaks for the best.
+
+    ``sign`` is 1 where more is better, else -1; ``None`` if the two were not compared.
+    """
     for pair in comparison.pairs if comparison else ():
-        two = [cleaned(pair.pipeline), cleaned(pair.other)]
-        if cleaned(pair.metric) != metric or sorted(two) != sorted([best, other]) or pair.difference is None:
+        pair_names = [cleaned(pair.pipeline), cleaned(pair.other)]
+        if (
+            cleaned(pair.metric) != metric
+            or sorted(pair_names) != sorted([best, other])
+            or pair.difference is None
+        ):
             continue
-        turn = sign if two[0] == best else -sign
-        low, high = sorted(turn * end for end in (pair.low, pair.high) if end is not None) or (None, None)
+        factor = sign if pair_names[0] == best else -sign
+        low, high = sorted(factor * end for end in (pair.low, pair.high) if end is not None) or (None, None)
         return {
             "better": None if pair.better is None else cleaned(pair.better), "p": pair.p_adjusted,
-            "difference": turn * pair.difference, "low": low, "high": high,
+            "difference": factor * pair.difference, "low": low, "high": high,
         }  # fmt: skip
     return None

@@ -89,16 +89,18 @@ def _example_json(example: Example) -> dict[str, Any]:
 def _row_json(row: Row, metrics: Sequence[str], diagnosis: Any, heads: Heads) -> dict[str, Any]:
     """What the page shows of a question in one run: output, passages, notes, diagnosis, cells."""
     output, example = row.output, row.example
-    lists = [[str(note) for note in one.provenance.get("notes") or ()] for one in output.passages or ()]
+    lists = [
+        [str(note) for note in passage.provenance.get("notes") or ()] for passage in output.passages or ()
+    ]
     # what every passage bears speaks of the search, and is shown once
-    common = [note for note in lists[0] if all(note in each for each in lists)] if len(lists) > 1 else []
+    common = [note for note in lists[0] if all(note in notes for notes in lists)] if len(lists) > 1 else []
     return {
         **{key: plain(getattr(output, key), cleaned) for key in ("answer", "status", "queries", "messages", "seconds")},
         "error": None if output.error is None else masked(output.error),
         "citations": [plain({key: citation.get(key) for key in _CITED}, cleaned) for citation in output.citations],
         "passages": None
         if output.passages is None
-        else [_passage_json(one, example, heads, common) for one in output.passages],
+        else [_passage_json(passage, example, heads, common) for passage in output.passages],
         "notes": [masked(note) for note in dict.fromkeys([*output.notes, *common])],
         "calls": output.calls,
         "tokens": output.tokens,
@@ -112,11 +114,11 @@ def _passage_json(passage: Passage, example: Example, heads: Heads, common: Sequ
     """What the page shows of a passage for one question; its text and place are in ``heads``."""
     metadata, provenance = passage.metadata, passage.provenance
     name = next((metadata[key] for key in ("file", "source", "title") if metadata.get(key)), passage.id)
-    places = [
+    positions = [
         ("name", name),
         *((key, metadata[key]) for key in _PLACE if metadata.get(key) not in (None, "")),
     ]
-    where = tuple((kind, cleaned(str(value))) for kind, value in places)
+    where = tuple((kind, cleaned(str(value))) for kind, value in positions)
     head = (cleaned(passage.id), cleaned(passage.text), where)
     grades = [example.relevant[name] for name in passage.ids if name in example.relevant]
     notes = [str(note) for note in provenance.get("notes") or ()]
@@ -143,6 +145,6 @@ def _extra_fields(output: Output) -> dict[str, Any] | None:
     for key, value in output.extra.items():
         if value not in (None, "", [], {}):
             size = len(str(value))
-            shown = plain(value) if size <= MAX_EXTRA else f"({size:,} characters, not shown)"
-            record[cleaned(str(key))] = shown
+            cut = plain(value) if size <= MAX_EXTRA else f"({size:,} characters, not shown)"
+            record[cleaned(str(key))] = cut
     return record or None

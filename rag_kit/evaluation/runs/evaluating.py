@@ -114,26 +114,28 @@ async def aevaluate(
 
     def prepare() -> tuple[Job, Path | None]:
         """Check the arguments, read the set, import the metrics: on a thread, since it reads files."""
-        for what, text in (("version", version), ("name", name)):
-            right = text is None or (isinstance(text, str) and bool(text.strip()))
-            _require(right, what, text, "a text that is not blank")
-        wide = type(max_concurrency) is int and 1 <= max_concurrency <= 10_000
-        _require(wide, "max_concurrency", max_concurrency, "a whole number from 1 to 10000")
-        shows = isinstance(progress, bool) or callable(progress)
-        _require(shows, "progress", progress, "True, False or a function")
+        for argument, text in (("version", version), ("name", name)):
+            is_text = text is None or (isinstance(text, str) and bool(text.strip()))
+            _require(is_text, argument, text, "a text that is not blank")
+        in_range = type(max_concurrency) is int and 1 <= max_concurrency <= 10_000
+        _require(in_range, "max_concurrency", max_concurrency, "a whole number from 1 to 10000")
+        is_allowed = isinstance(progress, bool) or callable(progress)
+        _require(is_allowed, "progress", progress, "True, False or a function")
         _require(judge is None or hasattr(judge, "fingerprint"), "judge", judge, "a Judge, as Judge(...)")
         check_seconds("timeout", timeout)
         check_seconds("metric_timeout", metric_timeout)
         RunBudget(**caps)  # type: ignore[arg-type] # refuses what makes no sense
-        table, runner = read_prices(prices), resolve(pipeline)
+        price_table, runner = read_prices(prices), resolve(pipeline)
         questions = EvaluationSet.load(dataset) if isinstance(dataset, (str, Path)) else dataset
         examples = take_examples(questions)
         own_name = name or _pipeline_name(runner)
-        key = digest([own_name, version or [pipeline_hash(runner), make_input and pipeline_hash(make_input)]])
+        pipeline_key = digest(
+            [own_name, version or [pipeline_hash(runner), make_input and pipeline_hash(make_input)]]
+        )
         job = Job(
-            own_name, version, key, _make_ask(runner, make_input), make_input is not None,
+            own_name, version, pipeline_key, _make_ask(runner, make_input), make_input is not None,
             questions.name if isinstance(questions, EvaluationSet) else None, examples,
-            default_metrics(examples) if metrics is None else get_metrics(metrics), judge, table, caps,
+            default_metrics(examples) if metrics is None else get_metrics(metrics), judge, price_table, caps,
             max_concurrency, timeout, metric_timeout, retry_errors,
         )  # fmt: skip
         return job, None if out is None else as_path(out, "out")
@@ -151,8 +153,8 @@ async def aevaluate(
 evaluate = blocking(aevaluate, "evaluate")
 
 
-def _require(right: bool, name: str, value: Any, allowed: str) -> None:
-    if not right:
+def _require(allowed_value: bool, name: str, value: Any, allowed: str) -> None:
+    if not allowed_value:
         raise InvalidInputError(f"{name} is {value!r:.80}; give {allowed}")
 
 
@@ -177,8 +179,8 @@ def resolve(pipeline: Any) -> Any:
     if isinstance(pipeline, str):
         from rag_kit.evaluation.ranking.pipelines import load_object
 
-        how = "'module:object', or for the folder of an index index_retriever(DocumentIndex.open(...))"
-        _require(":" in pipeline, "pipeline", pipeline, how)
+        form = "'module:object', or for the folder of an index index_retriever(DocumentIndex.open(...))"
+        _require(":" in pipeline, "pipeline", pipeline, form)
         pipeline = load_object(pipeline)
     if isinstance(pipeline, type) or not (callable(pipeline) or _is_runnable(pipeline)):
         if asyncio.iscoroutine(pipeline):
@@ -275,6 +277,6 @@ def _is_only_sync(runnable: Any) -> bool:
 
     kind = type(runnable)
     if isinstance(runnable, BaseRetriever):
-        same = kind._aget_relevant_documents is BaseRetriever._aget_relevant_documents
-        return same and kind.ainvoke is BaseRetriever.ainvoke
+        is_inherited = kind._aget_relevant_documents is BaseRetriever._aget_relevant_documents
+        return is_inherited and kind.ainvoke is BaseRetriever.ainvoke
     return getattr(kind, "ainvoke", None) is Runnable.ainvoke

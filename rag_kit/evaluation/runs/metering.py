@@ -174,11 +174,13 @@ def reporting(progress: bool | Callable[[Progress], None], name: str) -> Iterato
             if bar is None:
                 from tqdm import tqdm
 
-                seen = sys.stderr is not None and ("ipykernel" in sys.modules or sys.stderr.isatty())
+                is_watched = sys.stderr is not None and ("ipykernel" in sys.modules or sys.stderr.isatty())
                 # fails where the terminal is closed
-                print(end="", file=sys.stderr if seen else None, flush=True)
+                print(end="", file=sys.stderr if is_watched else None, flush=True)
                 tqdm.monitor_interval = 0  # its watching thread is not needed
-                bar = tqdm(total=state.total, initial=state.reused, desc=name, unit="q", disable=not seen)
+                bar = tqdm(
+                    total=state.total, initial=state.reused, desc=name, unit="q", disable=not is_watched
+                )
             bar.set_postfix_str(str(state), refresh=False)
             bar.update(state.done - bar.n)
 

@@ -51,8 +51,8 @@ class Results(Printed):
 
     def __post_init__(self) -> None:
         lists = isinstance(self.rows, list | tuple) and isinstance(self.metrics, list | tuple)
-        names = lists and all(isinstance(each, str) for each in self.metrics)
-        if not names or not all(isinstance(each, Row) for each in self.rows):
+        names = lists and all(isinstance(metric_name, str) for metric_name in self.metrics)
+        if not names or not all(isinstance(metric_name, Row) for metric_name in self.rows):
             raise InvalidInputError(
                 f"rows is {self.rows!r:.120}, metrics {self.metrics!r:.80}; give lists of rows and of names"
             )
@@ -104,8 +104,8 @@ class Results(Printed):
             InvalidInputError: If there is no such metric.
         """
         if metric not in self.metrics:
-            known = ", ".join(self.metrics)
-            raise InvalidInputError(f"there is no metric {metric!r:.80} in these results; there are {known}")
+            names = ", ".join(self.metrics)
+            raise InvalidInputError(f"there is no metric {metric!r:.80} in these results; there are {names}")
         return {row.example.id: row.cells[metric] for row in self.rows if metric in row.cells}
 
     def money(
@@ -292,8 +292,8 @@ def _failure_reason(summary: Summary, threshold: float, rule: str, better: bool,
         lost = f"{summary.errors} failed, {summary.missing} not done"
         return f"only {summary.n} of {expected} have a value ({lost}); asked are {min_coverage:.0%}"
     end = (summary.low, "lower end") if better else (summary.high, "upper end")
-    value, what = end if rule == "low" else (summary.mean, "mean")
+    value, measure = end if rule == "low" else (summary.mean, "mean")
     if value is None:
         return "one example gives no interval"
     misses = (threshold - value if better else value - threshold) > 1e-9  # of floating-point sums
-    return f"{what} {value:.3f} is {'below' if better else 'above'} {threshold:g}" if misses else ""
+    return f"{measure} {value:.3f} is {'below' if better else 'above'} {threshold:g}" if misses else ""

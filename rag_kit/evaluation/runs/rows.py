@@ -210,10 +210,10 @@ def _check_folder(path: Path) -> None:
     if MANIFEST in names:
         names = {name for name in (ROWS, LOG) if (path / name).is_dir()}
     # a run that was killed while it wrote its first file leaves the lock and that file's draft
-    others = {entry for entry in names - {LOCK} if not entry.startswith(f".{MANIFEST}.")}
-    if others:
+    unknown = {entry for entry in names - {LOCK} if not entry.startswith(f".{MANIFEST}.")}
+    if unknown:
         raise InvalidInputError(
-            f"{str(path)!r} holds something else ({min(others)!r}); name a new folder, or one with results"
+            f"{str(path)!r} holds something else ({min(unknown)!r}); name a new folder, or one with results"
         )
 
 
@@ -221,11 +221,12 @@ def _replace_lines(path: Path, records: Callable[[], Iterable[Record]]) -> None:
     """Make these the lines of a file in one step; without any there is no file. One line is in memory at a time."""
     if next(iter(records()), None) is None:
         path.unlink(missing_ok=True)
-    elif not _has_lines(path, map(json_line, records())):
+    elif not _is_exactly(path, map(json_line, records())):
         write_file(path, lambda file: file.writelines(map(json_line, records())))
 
 
-def _has_lines(path: Path, lines: Iterable[bytes]) -> bool:
+def _is_exactly(path: Path, lines: Iterable[bytes]) -> bool:
+    """Whether a file holds exactly these lines."""
     if not path.is_file():
         return False
     with path.open("rb") as file:

@@ -84,8 +84,8 @@ class Run:
         self.keys = {metric.name: _metric_key(metric, judge) for metric in self.job.metrics}
         for example in self.job.examples:
             key = self._output_key(example)
-            if known := self._read_known(key, Output.from_json, lambda output: output.error):
-                self._add_row(example, *known)
+            if stored := self._read_known(key, Output.from_json, lambda output: output.error):
+                self._add_row(example, *stored)
         self.reused = self.finished = sum(map(self._is_done, self.rows))
         before: dict[str, Any] = {}
         if self.folder is not None:
@@ -114,8 +114,8 @@ class Run:
         row = Row(example, output, keys={PIPELINE: self._output_key(example), **keys})
         row.usage[PIPELINE] = usage
         for name, key in keys.items():
-            if known := self._read_known(key, Cell.from_json, lambda cell: cell.status == "error"):
-                row.cells[name], row.usage[name] = known
+            if stored := self._read_known(key, Cell.from_json, lambda cell: cell.status == "error"):
+                row.cells[name], row.usage[name] = stored
         self._rows[example.id] = row
         return row
 
@@ -164,11 +164,11 @@ class Run:
         self.asked += 1
         with recording() as recorder, use_budget(budget):
             answer = partial(_ask_output, self.job.ask, example)
-            done = await afan_out([answer], timeout=self.job.timeout, on_error="skip")
+            result = await afan_out([answer], timeout=self.job.timeout, on_error="skip")
         if recorder.refused:  # whatever it gave, it gave it with less than it asked for
             self.stopped = self.stopped or redact(str(recorder.refused[0]))
             return None
-        output, error = done.outcomes[0].value, done.outcomes[0].error
+        output, error = result.outcomes[0].value, result.outcomes[0].error
         if isinstance(error, BranchTimeoutError):
             output = Output(error=f"TimeoutError: no answer within {self.job.timeout:g} s")
         elif output is None:
@@ -189,8 +189,8 @@ class Run:
     async def _score_row(self, row: Row) -> None:
         """Compute the cells that the row lacks."""
         missing = [metric for metric in self.job.metrics if metric.name not in row.cells]
-        done = await afan_out([partial(self._measure, row, metric) for metric in missing], on_error="skip")
-        for error in (outcome.error for outcome in done.outcomes):
+        result = await afan_out([partial(self._measure, row, metric) for metric in missing], on_error="skip")
+        for error in (outcome.error for outcome in result.outcomes):
             if isinstance(error, BudgetExceededError):
                 self.stopped = self.stopped or redact(str(error))
             elif error is not None:

@@ -63,12 +63,12 @@ def _require_file(folder: Path, *names: str) -> Path:
 
 def _id_records(path: Path, id_name: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Place, id and other fields of each record."""
-    seen: set[str] = set()
+    ids: set[str] = set()
     for where, record in read_jsonl(path):
         key = text_of(record.pop(id_name, None), f"{where}: {id_name!r}")
-        if key in seen:
+        if key in ids:
             raise InvalidInputError(f"{where}: the id {key!r} occurs twice; ids must be unique")
-        seen.add(key)
+        ids.add(key)
         yield where, key, record
 
 
@@ -124,11 +124,11 @@ def _read_gold(path: Path, corpus: Mapping[str, Passage]) -> dict[str, dict[str,
         answers = _pop_list(record, "answers", str, where)
         doc_ids = _pop_list(record, "doc_ids", str, where)
         starts = _pop_list(record, "answer_starts", int, where)
-        if unknown := [each for each in doc_ids if each not in corpus]:
+        if unknown := [doc_id for doc_id in doc_ids if doc_id not in corpus]:
             raise InvalidInputError(
                 f"{where} names documents that the corpus does not hold: {first_few(unknown)}"
             )
-        docs = [corpus[each] for each in doc_ids]
+        docs = [corpus[doc_id] for doc_id in doc_ids]
         long = next((record[n] for n in ("reference", "long_answer") if isinstance(record.get(n), str)), None)
         gold[key] = {
             "reference": long or next(iter(answers), None),

@@ -55,14 +55,14 @@ class EvaluationSet(Sequence[Example]):
         self.name = name
         self.examples = tuple(examples) if isinstance(examples, Iterable) else (examples,)
         self._places: dict[str, int] = {}
-        for place, example in enumerate(self.examples):
+        for position, example in enumerate(self.examples):
             if not isinstance(example, Example):
                 raise InvalidInputError(
-                    f"examples[{place}] is a {type(example).__name__}; give objects of the class Example"
+                    f"examples[{position}] is a {type(example).__name__}; give objects of the class Example"
                 )
-            if (first := self._places.setdefault(example.id, place)) != place:
-                both = f"examples[{first}] and of examples[{place}]"
-                raise InvalidInputError(f"the id {example.id!r:.80} is that of {both}; ids must be unique")
+            if (first := self._places.setdefault(example.id, position)) != position:
+                pair = f"examples[{first}] and of examples[{position}]"
+                raise InvalidInputError(f"the id {example.id!r:.80} is that of {pair}; ids must be unique")
         self.corpus = None if corpus is None else corpus_passages(corpus)
 
     def __len__(self) -> int:
@@ -94,8 +94,8 @@ class EvaluationSet(Sequence[Example]):
         """The examples that a function says yes to, and that have these tags."""
         if not callable(wanted) and wanted is not None:
             raise InvalidInputError(f"wanted is {wanted!r:.80}; give a function of an example, or tags")
-        tagged = (each for each in self.examples if tags.items() <= each.tags.items())
-        return self._part_of(each for each in tagged if wanted is None or wanted(each))
+        tagged = (example for example in self.examples if tags.items() <= example.tags.items())
+        return self._part_of(example for example in tagged if wanted is None or wanted(example))
 
     def slices(self, by: str | Callable[[Example], object]) -> dict[str, EvaluationSet]:
         """The set in parts: one for each value of a tag, or of what a function says; ``""`` where there is none."""
@@ -259,9 +259,12 @@ class EvaluationSet(Sequence[Example]):
         return f"EvaluationSet({self.name!r}, {len(self)} examples{corpus})"
 
     def _repr_html_(self) -> str:
-        tags = Counter(f"{name}={value}" for each in self for name, value in each.tags.items())
+        tags = Counter(f"{name}={value}" for example in self for name, value in example.tags.items())
         heading = "; ".join([repr(self), *(f"{tag}: {count}" for tag, count in tags.most_common(8))])
-        rows = [[each.id, each.question, each.reference or " / ".join(each.answers)] for each in self]
+        rows = [
+            [example.id, example.question, example.reference or " / ".join(example.answers)]
+            for example in self
+        ]
         columns = ["id", "question", "reference"]
         return Table(columns, rows, heading=heading, width=160, most=10).html()
 

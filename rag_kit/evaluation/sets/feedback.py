@@ -40,18 +40,23 @@ class _Case:
     runs: list[str] = field(default_factory=list)
 
     def example(self) -> Example:
-        """The thumbs of all runs weighed."""
-        good = [answer for answer, _ in self.liked.most_common() if answer and answer not in self.rejected]
-        reference = [*self.corrections[-1:], *good, None][0]
+        """One example from all runs of a question.
+
+        Its reference is the last correction, else the answer most liked that nobody rejected, else none.
+        """
+        undisputed = [
+            answer for answer, _ in self.liked.most_common() if answer and answer not in self.rejected
+        ]
+        reference = [*self.corrections[-1:], *undisputed, None][0]
         metadata = {
             "runs": self.runs,
             "rejected": [answer for answer in self.rejected if answer and answer != reference],
             "comments": self.comments,
-            "also_liked": [answer for answer in good if answer != reference],
+            "also_liked": [answer for answer in undisputed if answer != reference],
             "corrected": bool(self.corrections),
         }
-        both = "mixed" if self.liked and self.rejected else ""
-        feedback = both or ("up" if self.liked else "down" if self.rejected else "none")
+        verdict = "mixed" if self.liked and self.rejected else ""
+        feedback = verdict or ("up" if self.liked else "down" if self.rejected else "none")
         return Example(
             made_id(self.question, *(f"{turn['question']}\n{turn['answer']}" for turn in self.history)),
             self.question,
@@ -96,8 +101,10 @@ def _read_question(run: Mapping[str, Any], where: str) -> tuple[str, list[dict[s
         inputs = _first_value(inputs, _QUESTION)
     if isinstance(inputs, list):
         talk = inputs[0] if len(inputs) == 1 and isinstance(inputs[0], list) else inputs
-        places = [place for place, item in enumerate(talk) if message(item)[0] == "question"]
-        history, inputs = (talk[: places[-1]], message(talk[places[-1]])[1]) if places else (None, None)
+        positions = [position for position, item in enumerate(talk) if message(item)[0] == "question"]
+        history, inputs = (
+            (talk[: positions[-1]], message(talk[positions[-1]])[1]) if positions else (None, None)
+        )
     if not isinstance(inputs, str) or not inputs.strip():
         raise InvalidInputError(
             f"{where}: the run has no question; give inputs with question, input, query or messages "

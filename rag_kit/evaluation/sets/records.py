@@ -59,29 +59,35 @@ def read_examples(
     ``columns`` is as in `EvaluationSet.load`; ``source`` is what the records are from, for messages.
     """
     named = _check_columns(columns)
-    places: dict[str, str] = {}
-    seen: dict[str, None] = {}
+    positions: dict[str, str] = {}
+    seen_fields: dict[str, None] = {}
     for where, record in records:
-        seen.update(dict.fromkeys(map(str, record)))
+        seen_fields.update(dict.fromkeys(map(str, record)))
         fields = _read_fields(record, named, where)
         key = fields.get("id") or made_id(fields["question"], fields.get("reference"))
-        if "id" in fields and key in places:
+        if "id" in fields and key in positions:
             raise InvalidInputError(
-                f"{where}: the id {key!r:.80} is that of {places[key]} too; ids must be unique"
+                f"{where}: the id {key!r:.80} is that of {positions[key]} too; ids must be unique"
             )
         numbered = (f"{key}-{number}" for number in count(2))
-        key = key if key not in places else next(free_key for free_key in numbered if free_key not in places)
-        places[key] = where
+        key = (
+            key
+            if key not in positions
+            else next(free_key for free_key in numbered if free_key not in positions)
+        )
+        positions[key] = where
         try:
             yield Example(**{**fields, "id": key})
         except InvalidInputError as error:
             raise InvalidInputError(f"{where}: {error}") from error
-    if not places:
+    if not positions:
         raise InvalidInputError(f"{source} holds no record; there is nothing to evaluate with")
     for field, name in ((field, name) for field, column in named.items() for name in _column_names(column)):
-        if name not in seen:
-            known = first_few(seen, 20)
-            raise InvalidInputError(f"{source} has no column {name!r} (for {field}); its columns are {known}")
+        if name not in seen_fields:
+            field_names = first_few(seen_fields, 20)
+            raise InvalidInputError(
+                f"{source} has no column {name!r} (for {field}); its columns are {field_names}"
+            )
 
 
 def _column_names(column: Any) -> list[str]:
@@ -170,8 +176,8 @@ def _read_fields(record: Mapping[str, Any], named: Mapping[str, Any], where: str
         tags = {name: str(row[name]) for name in tag_columns if isinstance(row.get(name), (str, int, float))}
         fields["tags"] = {**tags, **fields.get("tags", {})}
         used.update(tags)
-    rest = {name: cell for name, cell in row.items() if name not in used}
-    return {**fields, "metadata": {**rest, **fields.get("metadata", {})}}
+    extra = {name: cell for name, cell in row.items() if name not in used}
+    return {**fields, "metadata": {**extra, **fields.get("metadata", {})}}
 
 
 def _find_column(field: str, named: Mapping[str, Any], usual: Mapping[str, str]) -> Any:

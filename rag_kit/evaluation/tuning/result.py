@@ -211,12 +211,12 @@ class TuningResult(Printed):
         """Rows of the best settings, complete ones first; the default setting is always among them."""
         sign = -1.0 if self.setup["higher_is_better"] else 1.0
         ranked = sorted(self.trials, key=lambda t: (t.state != "complete", sign * (t.value or 0.0), t.number))
-        shown = ranked[:_LISTED]
-        if self.trials[0] not in shown:
-            shown[-1] = self.trials[0]
+        listed = ranked[:_LISTED]
+        if self.trials[0] not in listed:
+            listed[-1] = self.trials[0]
         rows = [
             ["default" if t.number == 0 else t.number, t.value, t.state, label(dict(t.settings))]
-            for t in shown
+            for t in listed
         ]
         return Table(["setting", self.setup["metric"], "state", "values"], rows, right=[0, 1], width=120)
 

@@ -97,15 +97,19 @@ async def atune(
         )
     the_space = space if isinstance(space, SearchSpace) else await run_in_thread(SearchSpace, space)
     the_metric = await run_in_thread(get_metric, metric)
-    given = take_examples(dataset)
-    examples = [example for example in given if not example.missing(the_metric.example_needs)]
+    all_examples = take_examples(dataset)
+    examples = [example for example in all_examples if not example.missing(the_metric.example_needs)]
     if not examples:
         raise InvalidInputError(
-            f"none of the {len(given)} examples has what {the_metric.name} reads "
+            f"none of the {len(all_examples)} examples has what {the_metric.name} reads "
             f"({', '.join(sorted(the_metric.example_needs))}); give examples with it, or another metric"
         )
     parts = _split(examples, set_aside, seed)
-    counts = {"search": len(parts[0]), "set_aside": len(parts[1]), "left_out": len(given) - len(examples)}
+    counts = {
+        "search": len(parts[0]),
+        "set_aside": len(parts[1]),
+        "left_out": len(all_examples) - len(examples),
+    }
     header = {  # what must be the same for a search to be resumed
         "version": 5, "metric": the_metric.name, "metric_settings": to_plain(the_metric.settings()),
         "higher_is_better": the_metric.higher_is_better,
@@ -143,7 +147,7 @@ def _split(examples: Sequence[Example], set_aside: float, seed: int) -> tuple[li
     def draw_key(example: Example) -> str:
         return digest([seed, " ".join(example.question.casefold().split())])
 
-    ordered = sorted(examples, key=lambda each: (draw_key(each), each.id))
+    ordered = sorted(examples, key=lambda item: (draw_key(item), item.id))
     cut = len(ordered) - round(set_aside * len(ordered))
     while 0 < cut < len(ordered) and draw_key(ordered[cut]) == draw_key(ordered[cut - 1]):
         cut += 1

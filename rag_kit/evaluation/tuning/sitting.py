@@ -117,7 +117,9 @@ class Sitting:
             trials = self.study.get_trials(deepcopy=False)
             memory = optuna.create_study(direction=self.study.direction.name.lower())
             memory.add_trials(trials)  # a copy: proposals leave no trace in the file
-            finite = all(getattr(each, "step", 1) for each in self.space.distributions.values())
+            finite = all(
+                getattr(distribution, "step", 1) for distribution in self.space.distributions.values()
+            )
             tried = {label(trial.user_attrs["settings"]) for trial in trials}
             for attempt in range(_ATTEMPTS + 1):
                 text = f"{self.seed}/{number}/{attempt}"
@@ -213,8 +215,8 @@ class Sitting:
         for trial in (self._found.trials[0], self._found.best_trial):
             settings = dict(trial.settings)
             if self._count_asked(settings, "set_aside") != total:
-                made = await self._make_pipeline(settings)
-                await self._evaluate(made, settings, "set_aside", total, retry_errors=True)
+                pipeline = await self._make_pipeline(settings)
+                await self._evaluate(pipeline, settings, "set_aside", total, retry_errors=True)
 
     async def _evaluate(
         self, pipeline: Any, settings: dict[str, Any], part: str, end: int, *, retry_errors: bool

@@ -24,14 +24,14 @@ def quiet() -> Iterator[Any]:
         import optuna
     except ImportError:
         raise MissingExtraError("eval", "rag_kit.evaluation.tune") from None
-    before = optuna.logging.get_verbosity()
+    verbosity = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield optuna
     finally:
-        optuna.logging.set_verbosity(before)
+        optuna.logging.set_verbosity(verbosity)
 
 
 def label(value: Any) -> str:
@@ -75,7 +75,7 @@ class SearchSpace:
         self.distributions: dict[str, Any] = {}
         for name, form in parameters.items():
             try:
-                self.parameters[name] = _read_form(name, form)
+                self.parameters[name] = _read_parameter(name, form)
                 self.distributions[name] = _make_distribution(self.parameters[name])
             except (ValueError, TypeError, ArithmeticError) as error:
                 raise InvalidInputError(
@@ -116,8 +116,8 @@ class SearchSpace:
             )
 
 
-def _read_form(name: Any, values: Any) -> dict[str, Any]:
-    """A parameter as the user gave it, as an object of plain data."""
+def _read_parameter(name: Any, values: Any) -> dict[str, Any]:
+    """A parameter as the user gave it, as ``{"choices": [...]}`` or ``{"int": [low, high], "step": ...}``."""
     form = {"choices": values} if isinstance(values, list | tuple) else values
     kinds = [kind for kind in ("choices", "int", "float") if isinstance(form, Mapping) and kind in form]
     if not isinstance(name, str) or len(kinds) != 1:
@@ -125,6 +125,7 @@ def _read_form(name: Any, values: Any) -> dict[str, Any]:
     allowed = {kinds[0], "default", *(() if kinds[0] == "choices" else ("step", "log"))}
     if unknown := set(form) - allowed:
         raise ValueError(f"unknown: {', '.join(sorted(map(str, unknown)))}")
+    # refuses what is no JSON, and copies, so that later changes of the user's lists do not matter
     return {key: json.loads(label(value)) for key, value in form.items()}
 
 
@@ -140,7 +141,7 @@ def _make_distribution(form: Mapping[str, Any]) -> Any:
         log, step = form.get("log", False), form.get("step")
         if "float" in form:
             return optuna.distributions.FloatDistribution(low, high, log, step)
-        if not all(isinstance(each, int) for each in (low, high, step or 1)):
+        if not all(isinstance(number, int) for number in (low, high, step or 1)):
             raise ValueError("an int has whole numbers")
         return optuna.distributions.IntDistribution(low, high, log, 1 if step is None else step)
 

@@ -30,12 +30,12 @@ class Passage:
         """Cut a document into sentences."""
         return cls(document, sentences(document.page_content))
 
-    def spans(self, places: Sequence[int]) -> list[tuple[int, int]]:
+    def spans(self, positions: Sequence[int]) -> list[tuple[int, int]]:
         """Start and end of each run of sentences that follow one another."""
         spans: list[tuple[int, int]] = []
-        for number, place in enumerate(places):
-            sentence = self.sentences[place]
-            if number and place == places[number - 1] + 1:
+        for number, position in enumerate(positions):
+            sentence = self.sentences[position]
+            if number and position == positions[number - 1] + 1:
                 spans[-1] = (spans[-1][0], sentence.end)
             else:
                 spans.append((sentence.start, sentence.end))
@@ -70,10 +70,10 @@ def identity(doc: Document) -> str:
 
 def shortened(doc: Document, spans: Sequence[tuple[int, int]], separator: str) -> Document:
     """The document with the spans alone; ``metadata["kept"]`` says where they stand in the original."""
-    places = [{"start": start, "end": end} for start, end in spans]
+    positions = [{"start": start, "end": end} for start, end in spans]
     update = {
         "id": identity(doc),
         "page_content": separator.join(doc.page_content[start:end] for start, end in spans),
-        "metadata": {**doc.metadata, KEPT_KEY: places, ORIGINAL_ID_KEY: identity(doc)},
+        "metadata": {**doc.metadata, KEPT_KEY: positions, ORIGINAL_ID_KEY: identity(doc)},
     }
     return doc.model_copy(update=update)

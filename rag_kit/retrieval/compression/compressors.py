@@ -35,8 +35,8 @@ class LexicalCompressor(Compressor):
     name = "lexical"
 
     def __init__(self, *, min_score: float = LEAST_NEAR, share: float = 0.5) -> None:
-        self.min_score = check_number("min_score", min_score, most=1.0)
-        self.share = check_number("share", share, most=1.0)
+        self.min_score = check_number("min_score", min_score, maximum=1.0)
+        self.share = check_number("share", share, maximum=1.0)
         warm_up()
         analyse("warm")
 
@@ -45,15 +45,15 @@ class LexicalCompressor(Compressor):
         question = analyse(query)
         scores = [[0.0] * len(passage.sentences) for passage in passages]
         for batch in _batches(passages):
-            places = [piece.start for piece in batch]
-            for found in collect(question, [piece.text for piece in batch]):
-                number = batch[found.place].passage
+            positions = [piece.start for piece in batch]
+            for sentence in collect(question, [piece.text for piece in batch]):
+                number = batch[sentence.place].passage
                 sentences = passages[number].sentences
                 # headings are passed over in the scoring
-                for place in range(places[found.place], len(sentences)):
-                    if sentences[place].text.strip() == found.text:
-                        places[found.place] = place + 1
-                        scores[number][place] = found.worth(self.min_score)
+                for position in range(positions[sentence.place], len(sentences)):
+                    if sentences[position].text.strip() == sentence.text:
+                        positions[sentence.place] = position + 1
+                        scores[number][position] = sentence.worth(self.min_score)
                         break
         return _keep(scores, 0.0, self.share)
 
@@ -74,15 +74,17 @@ class EmbeddingCompressor(Compressor):
 
     def __init__(self, embeddings: Any, *, min_score: float = 0.3, share: float = 0.6) -> None:
         self.embeddings = check_embeddings(embeddings)
-        self.min_score = check_number("min_score", min_score, most=1.0)
-        self.share = check_number("share", share, most=1.0)
+        self.min_score = check_number("min_score", min_score, maximum=1.0)
+        self.share = check_number("share", share, maximum=1.0)
 
     async def select(self, query: str, passages: Sequence[Passage], call: QueryCall) -> list[Selection]:
         """Choose sentences; see ``Compressor.select``."""
         texts = [sentence.text for passage in passages for sentence in passage.sentences]
         distinct = list(dict.fromkeys(texts))
-        one, many = await embed(self.embeddings, query, distinct, call, f"compress:{self.name}")
-        by_text = dict(zip(distinct, (float(value) for value in unit(many) @ unit(one)), strict=True))
+        query_vector, vectors = await embed(self.embeddings, query, distinct, call, f"compress:{self.name}")
+        by_text = dict(
+            zip(distinct, (float(value) for value in unit(vectors) @ unit(query_vector)), strict=True)
+        )
         scores = [[by_text[sentence.text] for sentence in passage.sentences] for passage in passages]
         return _keep(scores, self.min_score, self.share)
 
@@ -112,37 +114,43 @@ class ModelCompressor(Compressor):
 
     async def select(self, query: str, passages: Sequence[Passage], call: QueryCall) -> list[Selection]:
         """Choose sentences; see ``Compressor.select``."""
-        pieces = [
+        batches = [
             (number, start, passage.sentences[start : start + self.most_sentences])
             for number, passage in enumerate(passages)
             for start in range(0, len(passage.sentences), self.most_sentences)
         ]
         values = [
-            {"question": query, "passages": render_passages([one.text for one in part]), "count": len(part)}
-            for _, _, part in pieces
+            {
+                "question": query,
+                "passages": render_passages([sentence.text for sentence in batch]),
+                "count": len(batch),
+            }
+            for _, _, batch in batches
         ]
-        names = [f"sentences of passage {number + 1}" for number, _, _ in pieces]
+        names = [f"sentences of passage {number + 1}" for number, _, _ in batches]
         outcomes = await call.ask(self.llm, self.prompts.choose(query), values, ChosenSentences, names)
-        call.failures(outcomes)
+        call.failures_or_raise(outcomes)
         chosen: dict[int, list[int]] = {number: [] for number in range(len(passages))}
         failed: dict[int, str] = {}
-        for (number, start, part), outcome in zip(pieces, outcomes, strict=True):
+        for (number, start, batch), outcome in zip(batches, outcomes, strict=True):
             if not outcome.ok:
                 failed.setdefault(number, describe_failure(outcome.name, outcome.error))
                 continue
-            given = field_of(outcome.value, "sentences")
-            read = read_numbers(given, len(part))
-            if given and not read.places:
+            raw_numbers = field_of(outcome.value, "sentences")
+            parsed = read_numbers(raw_numbers, len(batch))
+            if raw_numbers and not parsed.places:
                 failed.setdefault(number, "the model gave no usable number")
-            elif read.problems:
-                call.note(f"compress:{self.name}: passage {number + 1}: {', '.join(read.problems)} left out")
-            chosen[number] += [start + place for place in read.places]
+            elif parsed.problems:
+                call.note(
+                    f"compress:{self.name}: passage {number + 1}: {', '.join(parsed.problems)} left out"
+                )
+            chosen[number] += [start + position for position in parsed.places]
         if failed:
             call.note(
                 f"degraded: compress:{self.name}: {len(failed)} of {len(passages)} passages could not be judged and "
                 f"are whole ({next(iter(failed.values()))})"
             )
-        return [None if number in failed else sorted(places) for number, places in chosen.items()]
+        return [None if number in failed else sorted(positions) for number, positions in chosen.items()]
 
 
 class _Piece(NamedTuple):
@@ -175,4 +183,6 @@ def _keep(scores: Sequence[Sequence[float]], min_score: float, share: float) -> 
     best = max((score for of_one in scores for score in of_one), default=0.0)
     low = max(min_score, share * best)
     # A score of 0 is no evidence, whatever the thresholds.
-    return [[place for place, score in enumerate(of_one) if score >= low and score > 0] for of_one in scores]
+    return [
+        [position for position, score in enumerate(of_one) if score >= low and score > 0] for of_one in scores
+    ]

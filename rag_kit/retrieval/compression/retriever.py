@@ -127,24 +127,26 @@ class CompressionRetriever(RefiningRetriever):
         if selections is None:
             return self._merge(whole, call)
         pairs = list(zip(passages, selections, strict=True))
-        gone = [passage.document for passage, places in pairs if places == []]
-        if len(gone) == len(passages):
+        dropped = [passage.document for passage, positions in pairs if positions == []]
+        if len(dropped) == len(passages):
             note = f"no sentence of {len(passages)} passages matters for the query"
             if self.if_empty == "empty":
                 call.note(f"{note}; nothing is returned")
                 return []
             call.note(f"degraded: {note}; the passages are whole")
             return self._merge([self._shorten(passage, None, call) for passage in passages], call)
-        if gone:
-            call.note(f"{len(gone)} of {len(passages)} passages had no sentence that matters: {_ids(gone)}")
+        if dropped:
+            call.note(
+                f"{len(dropped)} of {len(passages)} passages had no sentence that matters: {_ids(dropped)}"
+            )
         return self._merge([self._shorten(*pair, call) for pair in pairs if pair[1] != []], call)
 
     async def _selections(self, passages: Sequence[Passage], call: QueryCall) -> list[Selection]:
         selections: list[Selection] = await self.compressor.select(call.query, passages, call)
         if len(selections) != len(passages) or any(
-            place not in range(len(passage.sentences))
-            for passage, one in zip(passages, selections, strict=False)
-            for place in one or ()
+            position not in range(len(passage.sentences))
+            for passage, selection in zip(passages, selections, strict=False)
+            for position in selection or ()
         ):
             raise ModelOutputError(
                 f"The compressor {self.compressor.name} gave {len(selections)} selections for {len(passages)} "
@@ -153,22 +155,23 @@ class CompressionRetriever(RefiningRetriever):
         return selections
 
     def _shorten(self, passage: Passage, selection: Selection, call: QueryCall) -> Document:
+        """The passage cut to the sentences selected, with those around them; whole if the selection is ``None``."""
         doc, count = passage.document, len(passage.sentences)
         if selection is None:
-            places, spans = list(range(count)), [(0, len(doc.page_content))]
+            numbers, spans = list(range(count)), [(0, len(doc.page_content))]
         else:
-            width = range(-self.context, self.context + 1)
-            wide = {place + beside for place in selection for beside in width}
-            places = sorted(wide & set(range(count)))
-            spans = passage.spans(places)
+            offsets = range(-self.context, self.context + 1)
+            with_context = {position + offset for position in selection for offset in offsets}
+            numbers = sorted(with_context & set(range(count)))
+            spans = passage.spans(numbers)
         return with_provenance(
             shortened(doc, spans, self.separator),
             score=peek_score(doc),
-            rank=1,
+            rank=1,  # counted anew after near-duplicates are merged
             stage=f"compress:{self.compressor.name}",
             retriever=self.get_name(),
             query=call.query,
-            sentences=f"{len(places)} of {count}",
+            sentences=f"{len(numbers)} of {count}",
             spans=[list(span) for span in spans],
         )
 
@@ -186,16 +189,16 @@ class CompressionRetriever(RefiningRetriever):
 
     def _merge_group(self, group: Sequence[Document], rank: int, call: QueryCall) -> Document:
         """The first of some near-duplicates for all of them, at a rank, with the stages and ids of all."""
-        doc, *others = group
-        if not others:
+        doc, *repeats = group
+        if not repeats:
             result = copy_document(doc)
             if record := get_provenance(doc):
                 result.metadata[PROVENANCE_KEY] = {**record, "rank": rank}
             return result
         stages = [
-            {**stage, "document": identity(one)}
-            for one in group
-            for stage in get_provenance(one).get("stages", [])
+            {**stage, "document": identity(member)}
+            for member in group
+            for stage in get_provenance(member).get("stages", [])
         ]
         return with_provenance(
             doc,
@@ -205,13 +208,16 @@ class CompressionRetriever(RefiningRetriever):
             retriever=self.get_name(),
             query=call.query,
             sources=stages,
-            merged=[{"id": identity(one), **{key: one.metadata.get(key) for key in _KEYS}} for one in others],
+            merged=[
+                {"id": identity(member), **{key: member.metadata.get(key) for key in _KEYS}}
+                for member in repeats
+            ],
         )
 
 
 def _ids(documents: Sequence[Document]) -> str:
-    shown = ", ".join(identity(doc)[:80] for doc in documents[:_SHOWN_IDS])
-    return shown + (", …" if len(documents) > _SHOWN_IDS else "")
+    ids = ", ".join(identity(doc)[:80] for doc in documents[:_SHOWN_IDS])
+    return ids + (", …" if len(documents) > _SHOWN_IDS else "")
 
 
 class _Fingerprint:
@@ -245,7 +251,7 @@ def near_duplicates(texts: Sequence[str], threshold: float) -> list[int]:
     """
     prints = [_Fingerprint(text) for text in texts]
     firsts: list[int] = []
-    for place, mine in enumerate(prints):
+    for position, mine in enumerate(prints):
         repeated = (first for first in dict.fromkeys(firsts) if mine.repeats(prints[first], threshold))
-        firsts.append(next(repeated, place))
+        firsts.append(next(repeated, position))
     return firsts

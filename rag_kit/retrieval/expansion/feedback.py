@@ -34,13 +34,13 @@ def reader_of(index: KeywordIndex) -> BM25Index | KeywordView:
     return index if isinstance(index, BM25Index) else index.keyword_view()
 
 
-def keyword_retriever(given: Any) -> KeywordRetriever:
+def keyword_retriever(retriever: Any) -> KeywordRetriever:
     """A retriever over an index, or the one that was given."""
-    if isinstance(given, KeywordRetriever):
-        return given
-    if isinstance(given, DocumentIndex):
-        return KeywordIndexRetriever(index=given, name="bm25")
-    return BM25Retriever(index=check_index(given))
+    if isinstance(retriever, KeywordRetriever):
+        return retriever
+    if isinstance(retriever, DocumentIndex):
+        return KeywordIndexRetriever(index=retriever, name="bm25")
+    return BM25Retriever(index=check_index(retriever))
 
 
 def check_index(index: Any) -> Any:
@@ -54,7 +54,10 @@ def check_index(index: Any) -> Any:
 
 
 class WeightedTermsRetriever(RagKitRetriever):
-    """Search a keyword index for given terms with weights; the query is only shown in the provenance."""
+    """Search a keyword index for given terms with weights; the query only stands in the provenance.
+
+    ``note`` is added to every result.
+    """
 
     index: KeywordIndex
     terms: Mapping[str, float]
@@ -63,8 +66,8 @@ class WeightedTermsRetriever(RagKitRetriever):
     def _retrieve(self, query: str, request: Request) -> list[Document]:
         index = reader_of(self.index)
         hits = index.search_weighted(self.terms, request.k, request.filter)
-        found = first_stage(hits, "bm25", self.get_name(), query, max_score=index.maximum(self.terms))
-        return found if self.note is None else [add_note(document, self.note) for document in found]
+        documents = first_stage(hits, "bm25", self.get_name(), query, max_score=index.maximum(self.terms))
+        return documents if self.note is None else [add_note(document, self.note) for document in documents]
 
     async def _aretrieve(self, query: str, request: Request) -> list[Document]:
         if isinstance(self.index, BM25Index):
@@ -100,11 +103,11 @@ class RelevanceFeedback(BaseModel):
         The weights sum to the number of the query's terms, so that scores stay on the scale of plain BM25.
         """
         reader = reader_of(index)
-        own = Counter(reader.analyzer(query))
-        found = reader.search(query, self.fb_docs, filter) if own else []
-        if not found:
-            return dict(own)
-        counted = [(_counts(reader, document), score) for document, score in found]
+        query_terms = Counter(reader.analyzer(query))
+        hits = reader.search(query, self.fb_docs, filter) if query_terms else []
+        if not hits:
+            return dict(query_terms)
+        counted = [(_counts(reader, document), score) for document, score in hits]
         frequencies = reader.document_frequencies({term for counts, _ in counted for term in counts})
         max_df = max(len(reader) / 10, self.fb_docs)
         model: dict[str, float] = {}
@@ -114,8 +117,8 @@ class RelevanceFeedback(BaseModel):
                 model[term] = model.get(term, 0.0) + count / sum(rare.values()) * score
         best = heapq.nsmallest(self.fb_terms, model.items(), key=lambda pair: (-pair[1], pair[0]))
         total = sum(weight for _, weight in best) or 1.0
-        scale = (1 - self.original_weight) * own.total() / total
-        mixed = {term: self.original_weight * count for term, count in own.items()}
+        scale = (1 - self.original_weight) * query_terms.total() / total
+        mixed = {term: self.original_weight * count for term, count in query_terms.items()}
         for term, weight in best:
             mixed[term] = mixed.get(term, 0.0) + scale * weight
         return {term: weight for term, weight in mixed.items() if weight > 0}

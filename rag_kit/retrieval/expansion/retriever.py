@@ -169,8 +169,8 @@ class ExpansionRetriever(RewritingRetriever):
         learnt = await call.attempt("keyword index", reading, "nothing is added")
         if learnt is None or not learnt[1]:
             return []
-        terms, shown = learnt
-        call.extra["terms"] = list(shown.values())
+        terms, details = learnt
+        call.extra["terms"] = list(details.values())
         searcher = WeightedTermsRetriever(
             index=leg.index,
             terms=terms,
@@ -178,28 +178,28 @@ class ExpansionRetriever(RewritingRetriever):
             name=leg.get_name(),
             note=getattr(leg, "note", None),
         )
-        return [Search(" ".join([question, *shown]), "expansion", searcher)]
+        return [Search(" ".join([question, *details]), "expansion", searcher)]
 
     def _terms(
         self, leg: KeywordRetriever, question: str, added: Sequence[Added], call: QueryCall
     ) -> tuple[dict[str, float], dict[str, dict[str, Any]]]:
         """The terms to search for with their weights, and what provenance says of each added text; reads the store."""
         analyse = reader_of(leg.index).analyzer
-        own = Counter(analyse(question))
-        terms: dict[str, float] = dict(own)
+        query_terms = Counter(analyse(question))
+        terms: dict[str, float] = dict(query_terms)
         if self.feedback is not None:
             where = combine_filters(leg.filter, call.request.filter)
             terms = self.feedback.weights(leg.index, question, where)
-        shown = {
+        details = {
             term: {"term": term, "weight": round(weight, 6), "source": "feedback"}
             for term, weight in terms.items()
-            if term not in own
+            if term not in query_terms
         }
         for text, source in added:
-            if new := [term for term in analyse(text) if term not in own]:
+            if new := [term for term in analyse(text) if term not in query_terms]:
                 terms.update({term: max(self.term_weight, terms.get(term, 0.0)) for term in new})
-                shown[text] = {"term": text, "weight": self.term_weight, "source": source}
-        return terms, shown
+                details[text] = {"term": text, "weight": self.term_weight, "source": source}
+        return terms, details
 
     def _appended(self, question: str, added: Sequence[Added], call: QueryCall) -> list[Search]:
         """One search with a longer text, for a retriever that knows no weights."""

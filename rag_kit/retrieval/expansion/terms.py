@@ -32,8 +32,8 @@ def new_terms(added: Sequence[Added], question: str) -> list[Added]:
     first: dict[str, Added] = {}
     for term in added:
         first.setdefault(fold(term.text), term)
-    own = f" {fold(question)} "
-    return [term for key, term in first.items() if f" {key} " not in own]
+    padded_question = f" {fold(question)} "
+    return [term for key, term in first.items() if f" {key} " not in padded_question]
 
 
 def key_phrases(question: str) -> list[str]:

@@ -47,8 +47,8 @@ class Thesaurus:
             key = _key(term)
             if not key:
                 raise InvalidInputError(f"The term {term!r} has no word in it.")
-            others = self._related.setdefault(key, {})
-            others.update((other, None) for other in related if _key(other) != key)
+            neighbours = self._related.setdefault(key, {})
+            neighbours.update((other, None) for other in related if _key(other) != key)
             self._longest[key[0]] = max(len(key), self._longest.get(key[0], 0))
 
     @classmethod
@@ -71,16 +71,16 @@ class Thesaurus:
         """The terms of the thesaurus that stand in a text, as it writes them -> their related terms, in order."""
         folded = fold(text)
         # Positions are shown as the user wrote them wherever folding kept the length.
-        shown = text if len(folded) == len(text) else folded
-        found = [(match.start(), match.end(), _stem(match[0])) for match in _UNITS.finditer(folded)]
+        surface = text if len(folded) == len(text) else folded
+        units = [(match.start(), match.end(), _stem(match[0])) for match in _UNITS.finditer(folded)]
         result: dict[str, list[str]] = {}
         at = 0
-        while at < len(found):
+        while at < len(units):
             step = 1
-            for size in range(min(self._longest.get(found[at][2], 0), len(found) - at), 0, -1):
-                key = tuple(unit for _, _, unit in found[at : at + size])
+            for size in range(min(self._longest.get(units[at][2], 0), len(units) - at), 0, -1):
+                key = tuple(unit for _, _, unit in units[at : at + size])
                 if related := self._related.get(key):
-                    result.setdefault(shown[found[at][0] : found[at + size - 1][1]], list(related))
+                    result.setdefault(surface[units[at][0] : units[at + size - 1][1]], list(related))
                     step = size
                     break
             at += step

@@ -55,27 +55,27 @@ class Passage:
     extra: dict[str, Any] = field(default_factory=dict)
 
 
-def place_matches(view: FamilyView, found: Sequence[Document]) -> list[Match]:
+def place_matches(view: FamilyView, documents: Sequence[Document]) -> list[Match]:
     """Say where each document found belongs.
 
     A child that was removed since it was found is left out; a document that is no child stands for itself.
     """
-    ids = [doc.id for doc in found if doc.id]
+    ids = [doc.id for doc in documents if doc.id]
     places = view.places(ids)
     alone = [key for key in ids if key not in places]
-    there = view.rows(alone) if alone else set()
+    stored_ids = view.rows(alone) if alone else set()
     matches = []
-    seen: set[str] = set()
-    for rank, doc in enumerate(found, start=1):
+    seen_ids: set[str] = set()
+    for rank, doc in enumerate(documents, start=1):
         place = places.get(doc.id) if doc.id else None
-        if place is None and PARENT_KEY in doc.metadata and doc.id not in there:
+        if place is None and PARENT_KEY in doc.metadata and doc.id not in stored_ids:
             continue
         if doc.id:
-            if doc.id in seen:
+            if doc.id in seen_ids:
                 continue
-            seen.add(doc.id)
-        given = peek_score(doc)
-        score = 1 / rank if given is None else given
+            seen_ids.add(doc.id)
+        own_score = peek_score(doc)
+        score = 1 / rank if own_score is None else own_score
         matches.append(Match(doc, rank, float(score), place))
     return matches
 
@@ -123,31 +123,35 @@ class FamilyRetriever(SteppedRetriever, FamilyWriter):
         results: list[Document] = []
         for fetch, last in self._depths(request.k):
             config = request.child("children")
-            found = await search_step(self._children, query, config=config, k=fetch, filter=request.filter)
-            cut = last and len(found) >= fetch
-            results = await blocking_step("parents", self._results, query, request, found, cut)
-            if len(results) >= request.k or len(found) < fetch:
+            documents = await search_step(
+                self._children, query, config=config, k=fetch, filter=request.filter
+            )
+            cut = last and len(documents) >= fetch
+            results = await blocking_step("parents", self._results, query, request, documents, cut)
+            if len(results) >= request.k or len(documents) < fetch:
                 break
         return results
 
     def _depths(self, k: int) -> Iterator[tuple[int, bool]]:
         """How many children to fetch in each round, and whether it is the last."""
-        most = max(k, self.max_fetch_k)
-        fetch = min(most, max(k, self.fetch_k or max(20, 5 * k)))
-        while fetch < most:
+        max_fetch = max(k, self.max_fetch_k)
+        fetch = min(max_fetch, max(k, self.fetch_k or max(20, 5 * k)))
+        while fetch < max_fetch:
             yield fetch, False
-            fetch = min(most, fetch * _GROWTH)
-        yield most, True
+            fetch = min(max_fetch, fetch * _GROWTH)
+        yield max_fetch, True
 
-    def _results(self, query: str, request: Request, found: Sequence[Document], cut: bool) -> list[Document]:
+    def _results(
+        self, query: str, request: Request, documents: Sequence[Document], cut: bool
+    ) -> list[Document]:
         where = combine_filters(request.filter, own_filter(self._children, request.config))
         passes = compile_filter(where) if where else None
         with self.index.families() as view:
-            passages = self._passages(view, place_matches(view, found), request.k, passes)
+            passages = self._passages(view, place_matches(view, documents), request.k, passes)
         notes = []
         if cut and len(passages) < request.k:
             notes.append(
-                f"degraded: {len(passages)} of {request.k} passages in the first {len(found)} children; raise "
+                f"degraded: {len(passages)} of {request.k} passages in the first {len(documents)} children; raise "
                 "max_fetch_k to look deeper"
             )
         return [self._result(passage, rank, query, notes) for rank, passage in enumerate(passages, start=1)]

@@ -119,8 +119,8 @@ class ParentDocumentRetriever(FamilyRetriever):
             metadata = parents_metadata(view, matches)
             groups = [group for group in groups if group.passes(metadata, passes)]
         best = groups[:k]
-        wanted = [group.parent for group in best if group.parent is not None and not group.own]
-        texts = view.parents(wanted)
+        parents = [group.parent for group in best if group.parent is not None and not group.is_child]
+        texts = view.parents(parents)
         return [
             Passage(
                 g.matches, max(match.score for match in g.matches), _group_document(g, texts), g.as_dict()
@@ -130,7 +130,8 @@ class ParentDocumentRetriever(FamilyRetriever):
 
 
 def _group_document(group: _Group, texts: dict[str, Document]) -> Document:
-    if group.parent is None or group.own:
+    """What is returned for a group: the child itself, the whole parent, or the span of it that the group covers."""
+    if group.parent is None or group.is_child:
         return group.matches[0].document
     parent = texts[group.parent]
     if group.span is None:
@@ -146,40 +147,40 @@ class _Group:
     parent: str | None
     span: Ancestor | None
     leaves: int
-    own: bool = False
+    is_child: bool = False
 
     def passes(self, metadata: Mapping[str, dict[str, Any]], passes: Passes) -> bool:
         """Whether what is returned passes a filter; a child has passed it already."""
-        if self.parent is None or self.own:
+        if self.parent is None or self.is_child:
             return passes(self.matches[0].document.metadata)
         if self.parent not in metadata:
             return False
-        seen = {**metadata[self.parent], PARENT_KEY: self.parent}
+        fields = {**metadata[self.parent], PARENT_KEY: self.parent}
         if self.span is not None and self.span.heading:
-            seen["heading"] = self.span.heading
-        return passes(seen)
+            fields["heading"] = self.span.heading
+        return passes(fields)
 
     def as_dict(self) -> dict[str, Any]:
         """More for the provenance."""
         return {} if self.parent is None else {"matched": len(self.matches), "of": self.leaves}
 
 
-def _grouped(matches: Sequence[Match], least: float | None) -> list[_Group]:
+def _grouped(matches: Sequence[Match], min_score: float | None) -> list[_Group]:
     """Matches put together, in the order of the best of each group, by the largest span that holds them.
 
-    With ``least``, by the largest of whose children at least that share was found, else each child alone.
+    With ``min_score``, by the largest of whose children at least that share was found, else each child alone.
     """
     spans = [_spans(match) for match in matches]
     counts = Counter(key for around in spans for key, _, _ in around)
     groups: dict[Any, _Group] = {}
     for number, (match, around) in enumerate(zip(matches, spans, strict=True)):
         parent = match.place.parent if match.place else None
-        enough = (step for step in around if least is None or counts[step[0]] >= least * step[2])
+        enough = (step for step in around if min_score is None or counts[step[0]] >= min_score * step[2])
         key, span, leaves = next(enough, (number, None, 0))
         if key in groups:
             groups[key].matches.append(match)
         else:
-            groups[key] = _Group([match], parent, span, leaves or 1, own=not leaves)
+            groups[key] = _Group([match], parent, span, leaves or 1, is_child=not leaves)
     return list(groups.values())
 
 

@@ -115,9 +115,9 @@ class _Window:
 
 def _seen(match: Match, parent: dict[str, Any]) -> dict[str, Any]:
     """What a filter sees of a match's document; the heading is that above the sentence."""
-    found = match.document.metadata
-    heading = {"heading": found["heading"]} if "heading" in found else {}
-    return {**heading, **parent, PARENT_KEY: found.get(PARENT_KEY)}
+    metadata = match.document.metadata
+    heading = {"heading": metadata["heading"]} if "heading" in metadata else {}
+    return {**heading, **parent, PARENT_KEY: metadata.get(PARENT_KEY)}
 
 
 def _join(windows: list[_Window], joined: list[_Window], new: _Window) -> list[_Window]:

@@ -78,14 +78,14 @@ class FamilyWriter(RagKitRetriever):
         else:
             target = _temporary(embeddings) if index is None else _open_or_create(index, embeddings)
         try:
-            made = cls(index=target, **fields)
-            made.upsert(documents, ids)
+            retriever = cls(index=target, **fields)
+            retriever.upsert(documents, ids)
         except BaseException:
             if opened:
                 target.close()
             raise
-        made._opened = opened
-        return made
+        retriever._opened = opened
+        return retriever
 
     def upsert(self, documents: Sequence[Document], ids: Sequence[str] | None = None) -> Changes:
         """Add documents with their children, or replace those with the same ids, in one transaction.

@@ -96,12 +96,12 @@ def by_scores(
 
     Raises ``ModelOutputError`` if there is no score at all.
     """
-    failed = frozenset(place for place, score in enumerate(scores) if score is None)
+    failed = frozenset(position for position, score in enumerate(scores) if score is None)
     if scores and len(failed) == len(scores):
         raise ModelOutputError("The reranker gave no usable score.")
-    scored = (place for place in range(len(scores)) if place not in failed)
-    best = iter(sorted(scored, key=lambda place: -(scores[place] or 0.0)))
-    order = [place if place in failed else next(best) for place in range(len(scores))]
+    scored = (position for position in range(len(scores)) if position not in failed)
+    best = iter(sorted(scored, key=lambda position: -(scores[position] or 0.0)))
+    order = [position if position in failed else next(best) for position in range(len(scores))]
     if failed and not notes:
         notes = [f"degraded: {len(failed)} of {len(scores)} passages got no score and stay in their place"]
     return Ranking(order, list(scores), details, failed, list(notes))

@@ -42,15 +42,17 @@ class ScoreGap:
 
     def cut(self, scores: Sequence[float], k: int) -> int:
         """How many passages to keep, 0 (of no scores) to ``k``, of those with these scores, best first."""
-        most = min(k, len(scores), self.max_k or k)
-        least = min(self.min_k, most)
-        places = range(least, min(most, len(scores) - 1) + 1)
-        drops = {place: scores[place - 1] - scores[place] for place in places}
+        max_count = min(k, len(scores), self.max_k or k)
+        min_count = min(self.min_k, max_count)
+        positions = range(min_count, min(max_count, len(scores) - 1) + 1)
+        drops = {position: scores[position - 1] - scores[position] for position in positions}
         largest = max(drops.values(), default=0.0)
-        spread = scores[0] - scores[max(places)] if drops else 0.0
+        spread = scores[0] - scores[max(positions)] if drops else 0.0
         if largest <= 0:
-            return most
-        return max(place for place, drop in drops.items() if drop >= largest - _TIE * max(1.0, abs(spread)))
+            return max_count
+        return max(
+            position for position, drop in drops.items() if drop >= largest - _TIE * max(1.0, abs(spread))
+        )
 
 
 def lost_in_the_middle(items: Sequence[T]) -> list[T]:

@@ -69,10 +69,10 @@ class EndpointReranker(Reranker):
             raise InvalidInputError(
                 f"dialect={dialect!r} was given; allowed: {', '.join(map(repr, _DIALECTS))}."
             )
-        field, most = _DIALECTS[dialect]
+        field, max_batch = _DIALECTS[dialect]
         address = options({"base_url": base_url})["base_url"]
         self.url = f"{address.rstrip('/')}/rerank"
-        self.batch_size = check_count("batch_size", most if batch_size is None else batch_size)
+        self.batch_size = check_count("batch_size", max_batch if batch_size is None else batch_size)
         self.timeout = timeout
         extra = {"truncate": True} if dialect == "tei" else {}
         self._endpoint = _Endpoint(self.url, field, {**extra, **({"model": model} if model else {})}, api_key)
@@ -85,7 +85,7 @@ class EndpointReranker(Reranker):
         strict = call.owner.on_error == "raise"
         if strict or not any(outcome.ok for outcome in outcomes):
             for outcome in outcomes:
-                call.value(outcome)
+                call.value_or_raise(outcome)
         scores: list[float | None] = []
         for batch, outcome in zip(batches, outcomes, strict=True):
             scores += [None] * len(batch) if outcome.value is None else outcome.value
@@ -101,9 +101,9 @@ class EndpointReranker(Reranker):
     def _score_call(self, query: str, texts: list[str], call: QueryCall) -> Call:
         config = call.request.child("model")
         # without a prompt: query and passages are sent as they are
-        asked = ModelCall(self._endpoint, RunnablePassthrough(), {}, config, timeout=self.timeout)
-        logic = partial(_scores, asked, [query, *texts])
-        return Call(f"rerank:{self.name}", partial(asked.run, logic), partial(asked.arun, logic))
+        model_call = ModelCall(self._endpoint, RunnablePassthrough(), {}, config, timeout=self.timeout)
+        logic = partial(_scores, model_call, [query, *texts])
+        return Call(f"rerank:{self.name}", partial(model_call.run, logic), partial(model_call.arun, logic))
 
 
 async def _scores(call: ModelCall, texts: list[Any]) -> list[float | None]:
@@ -114,16 +114,16 @@ async def _scores(call: ModelCall, texts: list[Any]) -> list[float | None]:
         raise ModelOutputError(
             "The rerank endpoint's reply holds no list of results. Check base_url and dialect."
         )
-    count, found = len(texts) - 1, dict[int, Any]()
+    count, by_index = len(texts) - 1, dict[int, Any]()
     for row in rows:
-        place = row.get("index")
-        if type(place) is not int or not 0 <= place < count or place in found:
+        position = row.get("index")
+        if type(position) is not int or not 0 <= position < count or position in by_index:
             raise ModelOutputError(
-                f"The rerank endpoint's reply numbers a passage {place!r:.40}; {count} were sent, numbered from 0, "
+                f"The rerank endpoint's reply numbers a passage {position!r:.40}; {count} were sent, numbered from 0, "
                 "and each may come once."
             )
-        found[place] = row.get("relevance_score", row.get("score"))
-    return check_scores([found.get(place) for place in range(count)], count)
+        by_index[position] = row.get("relevance_score", row.get("score"))
+    return check_scores([by_index.get(position) for position in range(count)], count)
 
 
 class _Endpoint(Runnable[list[str], Any]):
@@ -149,6 +149,6 @@ class _Endpoint(Runnable[list[str], Any]):
 
 def _parsed(response: httpx2.Response) -> Any:
     if response.status_code != 200:
-        said = response.text[:1000] or "no message"
-        raise httpx2.HTTPStatusError(said, request=response.request, response=response)
+        message = response.text[:1000] or "no message"
+        raise httpx2.HTTPStatusError(message, request=response.request, response=response)
     return response.json()

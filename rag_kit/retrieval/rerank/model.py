@@ -79,9 +79,12 @@ class PointwiseReranker(ModelReranker):
         ]
         names = [f"grade of passage {number}" for number in range(1, len(documents) + 1)]
         outcomes = await call.ask(self.llm, self.prompts.choose(query), values, Grade, names)
-        failed = call.failures(outcomes)
+        failed = call.failures_or_raise(outcomes)
         scores = [grade_score(outcome.value) if outcome.ok else None for outcome in outcomes]
-        details = [{name: field_of(one.value, name) for name in ("relevant", "reason")} for one in outcomes]
+        details = [
+            {name: field_of(grade_outcome.value, name) for name in ("relevant", "reason")}
+            for grade_outcome in outcomes
+        ]
         notes = []
         if failed:
             why = describe_failure(failed[0].name, failed[0].error)
@@ -130,39 +133,39 @@ class ListwiseReranker(ModelReranker):
         prompt = self.prompts.choose(query)
         order = list(range(len(documents)))
         notes: list[str] = []
-        done = 0
-        places = windows(len(documents), self.window, self.step)
-        for start, end in places:
+        ordered_windows = 0
+        positions = windows(len(documents), self.window, self.step)
+        for start, end in positions:
             inside = order[start:end]
-            shown = [documents[place] for place in inside]
+            passages = [documents[position] for position in inside]
             values = {
                 "question": query,
-                "passages": render_passages([_cut(doc, self.max_chars) for doc in shown]),
-                "count": len(shown),
+                "passages": render_passages([_cut(doc, self.max_chars) for doc in passages]),
+                "count": len(passages),
             }
-            label = f"rerank:{self.name}" + (f", passages {start + 1} to {end}" if len(places) > 1 else "")
-            asked = self._ask(prompt, values, label, call)
-            answer = await call.attempt(label, asked, "the order of these stays")
+            label = f"rerank:{self.name}" + (f", passages {start + 1} to {end}" if len(positions) > 1 else "")
+            ranking = self._ask(prompt, values, label, call)
+            answer = await call.attempt(label, ranking, "the order of these stays")
             if answer is None:
                 continue
             chosen = read_numbers(field_of(answer, "ranking"), len(inside))
-            missing = [place for place in range(len(inside)) if place not in set(chosen.places)]
+            missing = [position for position in range(len(inside)) if position not in set(chosen.places)]
             problems = [*chosen.problems, *([f"{len(missing)} missing"] if missing else [])]
             if not chosen.places:
                 notes.append(f"degraded: {label}: the model gave no usable number, the order stays")
                 continue
-            done += 1
+            ordered_windows += 1
             if problems:
                 notes.append(f"{label}: of the model's numbers {', '.join(problems)}; no passage was lost")
-            order[start:end] = [inside[place] for place in (*chosen.places, *missing)]
-        if places and not done:  # a single passage has no order
+            order[start:end] = [inside[position] for position in (*chosen.places, *missing)]
+        if positions and not ordered_windows:  # a single passage has no order
             # Each window's failure is in the notes already.
             notes.append(f"degraded: rerank:{self.name}: original order")
         return Ranking(order, [None] * len(documents), notes=notes)
 
     async def _ask(self, prompt: Any, values: dict[str, Any], label: str, call: QueryCall) -> Any:
         (outcome,) = await call.ask(self.llm, prompt, [values], RankedPassages, [label])
-        return call.value(outcome)
+        return call.value_or_raise(outcome)
 
 
 def windows(count: int, window: int, step: int) -> list[tuple[int, int]]:

@@ -150,7 +150,9 @@ class RerankRetriever(RefiningRetriever):
             )
             if compressed is None:
                 return documents, None
-            return compressed, {place for place, doc in enumerate(compressed) if peek_score(doc) is None}
+            return compressed, {
+                position for position, doc in enumerate(compressed) if peek_score(doc) is None
+            }
         head = documents[: reranker.depth]
         ranking = await call.attempt(
             f"rerank:{reranker.name}", self._rank_head(reranker, head, call), "the order stays as it was"
@@ -159,25 +161,25 @@ class RerankRetriever(RefiningRetriever):
             return documents, None
         for note in ranking.notes:
             call.note(note)
-        rest = range(len(head), len(documents))
-        scores = [*ranking.scores, *[None] * len(rest)]
-        details = [*(ranking.details or [{}] * len(head)), *[{"judged": False}] * len(rest)]
-        order = [*ranking.order, *rest]
+        unranked = range(len(head), len(documents))
+        scores = [*ranking.scores, *[None] * len(unranked)]
+        details = [*(ranking.details or [{}] * len(head)), *[{"judged": False}] * len(unranked)]
+        order = [*ranking.order, *unranked]
         ranked = [
             with_provenance(
-                documents[place],
-                score=scores[place],
+                documents[position],
+                score=scores[position],
                 rank=rank,
                 stage=f"rerank:{reranker.name}",
                 retriever=self.get_name(),
                 query=call.query,
-                score_before=peek_score(documents[place]),
-                rank_before=place + 1,
-                **details[place],
+                score_before=peek_score(documents[position]),
+                rank_before=position + 1,
+                **details[position],
             )
-            for rank, place in enumerate(order, start=1)
+            for rank, position in enumerate(order, start=1)
         ]
-        return ranked, {rank for rank, place in enumerate(order) if place in ranking.failed}
+        return ranked, {rank for rank, position in enumerate(order) if position in ranking.failed}
 
     async def _rank_head(self, reranker: Reranker, head: Sequence[Document], call: QueryCall) -> Ranking:
         ranking = await reranker.rank(call.query, head, call)
@@ -190,24 +192,28 @@ class RerankRetriever(RefiningRetriever):
 
     def _cut(self, documents: list[Document], failed: set[int], call: QueryCall) -> list[Document]:
         """By threshold, then by gap; documents that could not be judged are no evidence for either."""
-        kept = [(place, doc, peek_score(doc)) for place, doc in enumerate(documents)]
+        remaining = [(position, doc, peek_score(doc)) for position, doc in enumerate(documents)]
         if (low := self.score_threshold) is not None:
-            kept = [one for one in kept if one[0] in failed or (one[2] is not None and one[2] >= low)]
-            if left := len(documents) - len(kept):
+            remaining = [
+                entry
+                for entry in remaining
+                if entry[0] in failed or (entry[2] is not None and entry[2] >= low)
+            ]
+            if left := len(documents) - len(remaining):
                 call.note(f"{left} of {len(documents)} passages below score_threshold={low:g} left out")
         if isinstance(self.score_gap, ScoreGap):
-            scored = [(place, score) for place, _, score in kept if score is not None]
+            scored = [(position, score) for position, _, score in remaining if score is not None]
             count = self.score_gap.cut([score for _, score in scored], call.request.k)
             if 0 < count < len(scored):
                 (last, high), (_, following) = scored[count - 1 : count + 1]
-                within = [one for one in kept if one[0] <= last]
+                within = [entry for entry in remaining if entry[0] <= last]
                 if high > following:
                     call.note(
-                        f"{len(kept) - len(within)} passages after a drop of the score from {high:.3g} to "
+                        f"{len(remaining) - len(within)} passages after a drop of the score from {high:.3g} to "
                         f"{following:.3g} left out"
                     )
-                kept = within
-        return [doc for _, doc, _ in kept]
+                remaining = within
+        return [doc for _, doc, _ in remaining]
 
     def _fitting(self, documents: list[Document], call: QueryCall) -> list[Document]:
         """The first k that fit into the token budget."""

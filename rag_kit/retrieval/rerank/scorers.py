@@ -45,13 +45,13 @@ class FunctionReranker(Reranker):
                 f"func is {type(func).__name__}; it must be a function of query and documents."
             )
         self.func = func
-        given = getattr(func, "__name__", "function")
-        self.name = name or ("function" if given == "<lambda>" else given)
+        function_name = getattr(func, "__name__", "function")
+        self.name = name or ("function" if function_name == "<lambda>" else function_name)
 
     async def rank(self, query: str, documents: Sequence[Document], call: QueryCall) -> Ranking:
         """Order the documents; see ``Reranker.rank``."""
-        given = [doc.model_copy(deep=True) for doc in documents]
-        scores = await call.call(f"rerank:{self.name}", self.func, query, given)
+        copies = [doc.model_copy(deep=True) for doc in documents]
+        scores = await call.call(f"rerank:{self.name}", self.func, query, copies)
         return by_scores(check_scores(scores, len(documents)))
 
 
@@ -114,8 +114,8 @@ class EmbeddingReranker(Reranker):
     async def rank(self, query: str, documents: Sequence[Document], call: QueryCall) -> Ranking:
         """Order the documents; see ``Reranker.rank``."""
         texts = [doc.page_content for doc in documents]
-        one, many = await embed(self.embeddings, query, texts, call, f"rerank:{self.name}")
-        return by_scores([float(score) for score in unit(many) @ unit(one)])
+        query_vector, vectors = await embed(self.embeddings, query, texts, call, f"rerank:{self.name}")
+        return by_scores([float(score) for score in unit(vectors) @ unit(query_vector)])
 
 
 class MMRReranker(Reranker):
@@ -138,14 +138,14 @@ class MMRReranker(Reranker):
     def __init__(self, embeddings: Any, *, lambda_mult: float = 0.9, depth: int | None = None) -> None:
         super().__init__(depth=depth)
         self.embeddings = check_embeddings(embeddings)
-        self.lambda_mult = check_number("lambda_mult", lambda_mult, most=1.0)
+        self.lambda_mult = check_number("lambda_mult", lambda_mult, maximum=1.0)
 
     async def rank(self, query: str, documents: Sequence[Document], call: QueryCall) -> Ranking:
         """Order the documents; see ``Reranker.rank``."""
         texts = [doc.page_content for doc in documents]
-        one, many = await embed(self.embeddings, query, texts, call, f"rerank:{self.name}")
-        vectors = unit(many)
-        relevance = vectors @ unit(one)
+        query_vector, text_vectors = await embed(self.embeddings, query, texts, call, f"rerank:{self.name}")
+        vectors = unit(text_vectors)
+        relevance = vectors @ unit(query_vector)
         order, marginal = marginal_relevance(relevance, vectors, self.lambda_mult)
         return Ranking(order, marginal, [{"relevance": float(value)} for value in relevance])
 
@@ -161,11 +161,11 @@ def marginal_relevance(
     left = np.ones(count, dtype=bool)
     nearest = np.full(count, -np.inf)
     order: list[int] = []
-    for place in range(count):
+    for position in range(count):
         # The first one has nothing to repeat; it is the most relevant whatever lambda is.
-        value = relevance if place == 0 else lambda_mult * relevance - (1 - lambda_mult) * nearest
+        value = relevance if position == 0 else lambda_mult * relevance - (1 - lambda_mult) * nearest
         chosen = int(np.argmax(np.where(left, value, -np.inf)))
-        marginal[chosen] = float(value[chosen] * (lambda_mult if place == 0 else 1.0))
+        marginal[chosen] = float(value[chosen] * (lambda_mult if position == 0 else 1.0))
         order.append(chosen)
         left[chosen] = False
         nearest = np.maximum(nearest, vectors @ vectors[chosen])

@@ -42,7 +42,7 @@ class Signal(ABC):
             raise InvalidInputError(f"field={field!r} was given; it must be the name of a metadata field.")
         self.field = field
         self.weight = check_number("weight", weight, above=0.0)
-        self.missing = check_number("missing", missing, most=1.0)
+        self.missing = check_number("missing", missing, maximum=1.0)
 
     @abstractmethod
     def value(self, doc: Document) -> float | None:
@@ -98,7 +98,7 @@ class Authority(Signal):
     ) -> None:
         super().__init__(field=field, missing=missing, **more)
         for name, value in dict(values).items():
-            check_number(f"values[{name!r}]", value, most=1.0)
+            check_number(f"values[{name!r}]", value, maximum=1.0)
         self.values = values
 
     def value(self, doc: Document) -> float | None:
@@ -182,7 +182,7 @@ class MetadataReranker(Reranker):
 
     async def rank(self, query: str, documents: Sequence[Document], call: QueryCall) -> Ranking:
         """Order the documents; see ``Reranker.rank``."""
-        shown = _ids(call.request.extra.get("shown") or ())
+        shown_ids = _ids(call.request.extra.get("shown") or ())
         scaled = normalise([peek_score(doc) for doc in documents])
         names = [f"{signal.name}:{signal.field}" for signal in self.signals]
         weights = [self.score_weight, *(signal.weight for signal in self.signals)]
@@ -191,17 +191,19 @@ class MetadataReranker(Reranker):
         for doc, base in zip(documents, scaled.values, strict=True):
             values = [base, *(_value(signal, doc) for signal in self.signals)]
             mean = sum(weight * value for weight, value in zip(weights, values, strict=True)) / sum(weights)
-            seen = document_key(doc, call.owner.id_key) in shown
-            scores.append(mean - (self.shown_penalty if seen else 0.0))
+            was_shown = document_key(doc, call.owner.id_key) in shown_ids
+            scores.append(mean - (self.shown_penalty if was_shown else 0.0))
             detail = {"parts": dict(zip(["score", *names], values, strict=True))}
-            details.append({**detail, "shown": True} if seen else detail)
+            details.append({**detail, "shown": True} if was_shown else detail)
         notes = [f"rerank:{self.name}: {scaled.note}"] if scaled.note and self.score_weight else []
         return by_scores(scores, details=details, notes=notes)
 
 
 def _value(signal: Signal, doc: Document) -> float:
-    found = signal.value(doc)
-    return signal.missing if found is None else check_number(f"the value of {signal.name}", found, most=1.0)
+    value = signal.value(doc)
+    return (
+        signal.missing if value is None else check_number(f"the value of {signal.name}", value, maximum=1.0)
+    )
 
 
 def _ids(value: Any) -> set[str]:

@@ -44,7 +44,7 @@ class PromptRouter(RunnableLambda[Any, PromptValue]):
             )
         super().__init__(self._pick, afunc=self._apick, name=name or "PromptRouter")
         self.question_key = question_key
-        self._templates, sources = _read(prompts)
+        self._templates, sources = _read_prompts(prompts)
         # A template is a runnable as a retriever is; the router is asked for routes alone.
         self._router = RoutingRetriever(sources=sources, **settings)
 
@@ -128,7 +128,7 @@ async def aroute_prompt(
     return router.template(await router.aroute(question, config))
 
 
-def _read(prompts: Any) -> tuple[dict[str, Mapping[str, Any]], list[Source]]:
+def _read_prompts(prompts: Any) -> tuple[dict[str, Mapping[str, Any]], list[Source]]:
     """Templates by name and language, and each as something that can be routed to."""
     if isinstance(prompts, (list, tuple)) and all(isinstance(name, str) for name in prompts):
         prompts = {name: name for name in prompts}
@@ -140,7 +140,7 @@ def _read(prompts: Any) -> tuple[dict[str, Mapping[str, Any]], list[Source]]:
     templates: dict[str, Mapping[str, Any]] = {}
     sources = []
     for name, value in prompts.items():
-        prompt, *described = value if isinstance(value, tuple) else (value,)
+        prompt, *descriptions = value if isinstance(value, tuple) else (value,)
         if isinstance(prompt, str):
             templates[name] = {language: load_prompt(prompt, language=language) for language in LANGUAGES}
         elif isinstance(prompt, BasePromptTemplate):
@@ -150,13 +150,14 @@ def _read(prompts: Any) -> tuple[dict[str, Mapping[str, Any]], list[Source]]:
                 f"The prompt {name!r} is {type(prompt).__name__}; it must be a LangChain prompt or the name of a file."
             )
         texts = {language: _description(template) for language, template in templates[name].items()}
-        described = described or [texts.get("", texts)]
-        sources.append(Source(name, next(iter(templates[name].values())), *described))
+        # one template ("") has one description; a prompt file has one for each language
+        descriptions = descriptions or [texts.get("", texts)]
+        sources.append(Source(name, next(iter(templates[name].values())), *descriptions))
     return templates, sources
 
 
 def _description(template: Any) -> str:
     """What a template says of itself: its description, else its own text."""
-    known = getattr(template, "description", "") or (template.metadata or {}).get("description")
-    text = known or " ".join(part.pretty_repr() for part in getattr(template, "messages", [template]))
+    description = getattr(template, "description", "") or (template.metadata or {}).get("description")
+    text = description or " ".join(part.pretty_repr() for part in getattr(template, "messages", [template]))
     return str(text)[:_MAX_DESCRIPTION]

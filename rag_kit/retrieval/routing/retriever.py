@@ -193,11 +193,11 @@ class RoutingRetriever(CallRetriever):
         return route
 
     async def _steps(self, call: QueryCall) -> list[Document]:
-        names, given = call.request.extra.get("sources"), call.request.extra.get("route")
-        if given is None:
+        names, decided = call.request.extra.get("sources"), call.request.extra.get("route")
+        if decided is None:
             route = await self._route(call, names)
         else:
-            route = self._check_route(given, call.request.config, names)
+            route = self._check_route(decided, call.request.config, names)
         for note in route.notes:
             call.note(note)
         if not route:
@@ -210,25 +210,25 @@ class RoutingRetriever(CallRetriever):
             stage |= {"source": choice.name, "source_score": choice.score, "reason": choice.reason}
             stage["outcome"] = route.outcome
             searches.append(Search(call.query, None, by_name[choice.name].retriever, route=stage))
-        found = await call.search_all(None, searches, call.request.fetch(self.fetch_k))
-        return self._merge(call, found)
+        results = await call.search_all(None, searches, call.request.fetch(self.fetch_k))
+        return self._merge(call, results)
 
-    def _merge(self, call: QueryCall, found: list[Search]) -> list[Document]:
+    def _merge(self, call: QueryCall, searches: list[Search]) -> list[Document]:
         """Join what the sources found, with the route in the provenance."""
-        stage = dict(found[0].route)
-        extra: dict[str, Any] = {"routed_to": [one.route["source"] for one in found]}
-        if len(found) == 1:  # the route is the last stage
-            found = [replace(found[0], route={})]
+        stage = dict(searches[0].route)
+        extra: dict[str, Any] = {"routed_to": [search.route["source"] for search in searches]}
+        if len(searches) == 1:  # the route is the last stage
+            searches = [replace(searches[0], route={})]
             extra = {name: stage[name] for name in stage if name not in ("stage", "retriever")}
         return merge(
-            found,
+            searches,
             Merged(call.query, self.get_name(), call.report(), extra),
             call.request.k,
             single=stage["stage"],
             fusion=self.fusion,
             rrf_k=self.rrf_k,
             id_key=self.id_key,
-            keys=None if self.id_key or len(found) == 1 else _keys(found),
+            keys=None if self.id_key or len(searches) == 1 else _keys(searches),
         )
 
 
@@ -246,10 +246,10 @@ def _known(
             unknown.append(repr(choice.name[:40]))
     if unknown:
         # What the router wrote may be anything, so it is cut short.
-        shown = ", ".join(unknown[:3])
+        examples = ", ".join(unknown[:3])
         if not known:
-            raise ModelOutputError(f"The router named {shown}, which is no source that may be searched.")
-        notes.append(f"route: {shown} left out: no source that may be searched")
+            raise ModelOutputError(f"The router named {examples}, which is no source that may be searched.")
+        notes.append(f"route: {examples} left out: no source that may be searched")
     if len(known) > most:
         notes.append(f"route: {len(known)} sources chosen, the first {most} kept")
     return tuple(known.values())[:most]

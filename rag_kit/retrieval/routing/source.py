@@ -51,8 +51,8 @@ class Source:
                 f"The retriever of source {self.name!r} is {type(self.retriever).__name__}; it must be a LangChain "
                 "retriever (or another runnable from a string to documents)."
             )
-        known = self.descriptions.keys() <= {"", *LANGUAGES} and not isinstance(self.examples, str)
-        if not known or not all(
+        valid = self.descriptions.keys() <= {"", *LANGUAGES} and not isinstance(self.examples, str)
+        if not valid or not all(
             isinstance(text, str) for text in (*self.descriptions.values(), *self.examples)
         ):
             raise InvalidInputError(
@@ -74,24 +74,27 @@ class Source:
 
     def line(self, language: str) -> str:
         """The source as one line of a prompt, so that no description can pose as another source."""
-        known = self.descriptions
-        text = known.get(language) or next(iter(known.values()), "")
+        descriptions = self.descriptions
+        text = descriptions.get(language) or next(iter(descriptions.values()), "")
         if self.examples:
             label = "例如：" if language == "zh" else "for example: "
             text += f" ({label}{'; '.join(self.examples[:_PROMPT_EXAMPLES])})"
         return f"- {json.dumps(self.name, ensure_ascii=False)}: {' '.join(text.split())}"
 
 
-def read_sources(given: Any) -> tuple[Source, ...]:
+def read_sources(candidates: Any) -> tuple[Source, ...]:
     """Sources from a list of ``Source``, or from a mapping of name to retriever, with or without a description."""
-    if isinstance(given, Mapping):
-        given = [
-            Source(name, *(value if isinstance(value, tuple) else (value,))) for name, value in given.items()
+    if isinstance(candidates, Mapping):
+        candidates = [
+            Source(name, *(value if isinstance(value, tuple) else (value,)))
+            for name, value in candidates.items()
         ]
-    sources = [] if isinstance(given, Runnable) or not isinstance(given, Iterable) else list(given)
+    sources = (
+        [] if isinstance(candidates, Runnable) or not isinstance(candidates, Iterable) else list(candidates)
+    )
     if not sources or not all(isinstance(source, Source) for source in sources):
         raise InvalidInputError(
-            f"sources={given!r:.80} was given; it must be a list of Source(name, retriever, description), or a "
+            f"sources={candidates!r:.80} was given; it must be a list of Source(name, retriever, description), or a "
             "mapping of name to retriever, (retriever, description) or (retriever, description, examples)."
         )
     if len(sources) > MAX_SOURCES:
@@ -103,17 +106,19 @@ def read_sources(given: Any) -> tuple[Source, ...]:
     return tuple(sources)
 
 
-def allowed_among(sources: Sequence[Source], names: Any, what: str) -> list[Source]:
-    """The sources that an allow-list names (``None``: all), in their own order; ``what`` names the list in messages."""
+def allowed_among(sources: Sequence[Source], names: Any, argument: str) -> list[Source]:
+    """The sources that an allow-list names (``None``: all), in their own order; ``argument`` is its name."""
     if names is None:
         return list(sources)
     if isinstance(names, str) or not isinstance(names, Iterable):
-        raise InvalidInputError(f"{what}={names!r} was given; it must be a list of names, or None for all.")
-    wanted = list(names)
-    known = [source.name for source in sources]
-    if unknown := [name for name in wanted if name not in known]:
-        raise InvalidInputError(f"{what} names {unknown}; there are: {', '.join(known)}.")
-    return [source for source in sources if source.name in wanted]
+        raise InvalidInputError(
+            f"{argument}={names!r} was given; it must be a list of names, or None for all."
+        )
+    names_wanted = list(names)
+    all_names = [source.name for source in sources]
+    if unknown := [name for name in names_wanted if name not in all_names]:
+        raise InvalidInputError(f"{argument} names {unknown}; there are: {', '.join(all_names)}.")
+    return [source for source in sources if source.name in names_wanted]
 
 
 @dataclass(frozen=True)

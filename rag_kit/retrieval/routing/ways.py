@@ -54,7 +54,7 @@ class KeywordWay:
         # No word in common is no sign of anything, whatever the threshold.
         self._threshold = max(threshold or 0, _ANY_WORD)
         self._likeness = WordLikeness([source.texts for source in sources])
-        self._places = {source.name: place for place, source in enumerate(sources)}
+        self._places = {source.name: position for position, source in enumerate(sources)}
 
     async def decide(self, call: QueryCall, sources: Sequence[Source], most: int) -> Decision:
         """Compare the words."""
@@ -99,14 +99,14 @@ class SimilarityWay:
         import numpy as np
 
         question = self._embeddings, call.query
-        done = await call.do_first(
+        result = await call.do_first(
             [
                 Call("query embedding", partial(embed_query, *question), partial(aembed_query, *question)),
                 Call("embeddings", self._vectors, partial(run_in_thread, self._vectors)),
             ]
         )
-        asked, matrix = map(call.value, done.outcomes)
-        vector = checked_vectors([asked], 1, self._embeddings)[0]
+        answer, matrix = map(call.value_or_raise, result.outcomes)
+        vector = checked_vectors([answer], 1, self._embeddings)[0]
         if vector.size != matrix.shape[1]:
             raise ModelOutputError(
                 f"The embedding model gave a vector of size {vector.size} for the question and of size "
@@ -173,7 +173,7 @@ class FunctionWay:
             sync = partial(call_function, func, call.query)
             native = partial(acall_function, func, call.query)
         (outcome,) = (await call.do_first([Call("function", sync, native)])).outcomes
-        answer = call.value(outcome)
+        answer = call.value_or_raise(outcome)
         answer = [] if answer is None else [answer] if isinstance(answer, str) else answer
         names = [*answer] if isinstance(answer, Iterable) else [None]
         if not all(isinstance(name, str) for name in names):

@@ -74,7 +74,7 @@ def test_works_from_one_event_loop_after_another() -> None:
             first, second, vectors = asyncio.run(twice())
             assert first == second == split(1)
             assert len(vectors) == 1
-    assert len(judge.slots._found) == 1
+    assert len(judge.slots._by_loop) == 1
 
 
 @pytest.mark.parametrize("cap", [{"max_calls": 2}, {"max_tokens": 20}])
@@ -191,7 +191,7 @@ async def test_a_cancelled_measurement_leaves_no_task_and_no_slot() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert asyncio.all_tasks() <= before
-    assert not judge.slots.current().locked()
+    assert not judge.slots.for_running_loop().locked()
 
 
 CANARY = "sk-canary-1234567890abcdef"
