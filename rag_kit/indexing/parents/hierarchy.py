@@ -11,7 +11,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.families import Ancestor, Child, Family
 from rag_kit.indexing.splitting.api import Part, Splitter, spans_of
 from rag_kit.indexing.splitting.packing import check_sizes, split_spans
-from rag_kit.indexing.splitting.structure import Headings
+from rag_kit.indexing.splitting.structure import heading_lookup, is_markdown
 from rag_kit.text import sentences
 
 if TYPE_CHECKING:
@@ -73,35 +73,32 @@ def split_family(
         [(0, 29, 59), (30, 59, 59), (60, 89, 119), (90, 119, 119)]
     """
     sizes = sizes or PartSizes()
-    headings = Headings(document)
-    text = document.page_content
-    levels: list[tuple[tuple[Ancestor, ...], int, int]] = [((), 0, len(text))]
+    heading_at = heading_lookup(document)
+    levels: list[tuple[tuple[Ancestor, ...], int, int]] = [((), 0, len(document.page_content))]
     cuts: list[Splitter | int] = [parent_splitter] if parent_splitter else [*sizes.parents]
     for cut in cuts:
         levels = [
-            ((*path, Ancestor(part.start, part.end, 0, headings.at(part.start))), part.start, part.end)
+            ((*path, Ancestor(part.start, part.end, 0, **heading_at(part.start))), part.start, part.end)
             for path, start, end in levels
-            for part in _split_span(document, cut, start, end, 0, headings.markdown)
+            for part in _split_span(document, cut, start, end, 0)
             if part.start is not None and part.end is not None
         ]
     children = [
-        Child(part.text, part.start, part.end, path, {**headings.metadata_at(part.start), **part.metadata})
+        Child(part.text, part.start, part.end, path, {**heading_at(part.start), **part.metadata})
         for path, start, end in levels
-        for part in _split_span(
-            document, child_splitter or sizes.child, start, end, sizes.overlap, headings.markdown
-        )
+        for part in _split_span(document, child_splitter or sizes.child, start, end, sizes.overlap)
         if part.text.strip()
     ]
     return Family(document, children)
 
 
 def _split_span(
-    document: Document, cut: Splitter | int, start: int, end: int, overlap: int, markdown: bool
+    document: Document, cut: Splitter | int, start: int, end: int, overlap: int
 ) -> Sequence[Part]:
     if not isinstance(cut, int):
         return spans_of(document, cut, start, end)
     text = document.page_content[start:end]
-    spans = split_spans(text, chunk_size=cut, chunk_overlap=overlap, markdown=markdown)
+    spans = split_spans(text, chunk_size=cut, chunk_overlap=overlap, markdown=is_markdown(document))
     return [Part(text[s.start : s.end], start + s.start, start + s.end, {}) for s in spans]
 
 
@@ -118,9 +115,9 @@ def sentence_family(document: Document, *, max_chars: int = 1000) -> Family:
         >>> [(child.text, child.start) for child in family.children]
         [('湖水很深。', 0), ('The lake is cold.', 5)]
     """
-    headings = Headings(document)
+    heading_at = heading_lookup(document)
     children = [
-        Child(sentence.text, sentence.start, sentence.end, metadata=headings.metadata_at(sentence.start))
+        Child(sentence.text, sentence.start, sentence.end, metadata=heading_at(sentence.start))
         for sentence in sentences(document.page_content, max_chars=max_chars)
     ]
     return Family(document, children)

@@ -12,7 +12,7 @@ from langchain_core.documents import Document
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.splitting.named import named_splitter
 from rag_kit.indexing.splitting.packing import check_sizes, split_spans
-from rag_kit.indexing.splitting.structure import NOT_MARKDOWN, Headings
+from rag_kit.indexing.splitting.structure import heading_lookup, is_markdown
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -132,17 +132,17 @@ def _split_by_structure(document: Document, chunk_size: int, chunk_overlap: int)
         chunk_size=chunk_size,
         chunk_overlap=chunk_overlap,
         heading=heading if isinstance(heading, str) else "",
-        markdown=document.metadata.get("format") not in NOT_MARKDOWN,
+        markdown=is_markdown(document),
     ):
         more = {"heading": span.heading, "table_header": span.table_header}
         yield Part(text[span.start : span.end], span.start, span.end, {k: v for k, v in more.items() if v})
 
 
 def _split_by(splitter: Splitter, document: Document) -> Iterator[Part]:
-    headings = Headings(document)
+    heading_at = heading_lookup(document)
     for part in spans_of(document, splitter):
         if part.text.strip():
-            yield part._replace(metadata={**headings.metadata_at(part.start), **part.metadata})
+            yield part._replace(metadata={**heading_at(part.start), **part.metadata})
 
 
 def spans_of(document: Document, splitter: Any, start: int = 0, end: int | None = None) -> list[Part]:

@@ -7,6 +7,7 @@ import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from operator import attrgetter
 from typing import NamedTuple
 
 from rag_kit.errors import InvalidInputError
@@ -82,7 +83,7 @@ def pack_sentences(
 
 
 class _SectionPacker:
-    """Packs the text of one section; `position` is where a span begins, `done` where the one before ended."""
+    """Packs the text of one section into spans."""
 
     def __init__(self, text: str, section: Section, size: int, overlap: int) -> None:
         self.text = text
@@ -91,35 +92,35 @@ class _SectionPacker:
         self.overlap = overlap
 
     def spans(self) -> Iterator[Span]:
-        position = done = self.section.start
-        end = self._trimmed(position, self.section.end)
+        position = done = self.section.start  # where the next span begins, and where the one before ended
+        end = position + len(self.text[position : self.section.end].rstrip())
         while done < end:
             position = self._first_visible(position, end)
             cut = end if end - position <= self.size else self._cut(position, max(done, position))
             if cut < 0:  # nothing new fits behind the repeated sentences: do without them
                 position = done
                 continue
-            last = self._trimmed(position, cut)
+            last = position + len(self.text[position:cut].rstrip())
             if last > position:
                 yield Span(position, last, self.section.heading, self._table_header(position))
             began, done, position = position, cut, cut
-            if cut < end and self.overlap:
-                again = self._repeated_from(cut)
+            if began < last and cut < end and self.overlap:
+                again = self._repeated_from(last, cut)
                 position = again if again > began else cut  # a chunk is never repeated whole
 
     @cached_property
     def _sentence_ends(self) -> list[int]:
-        text = self.text[self.section.start : self.section.end]
-        return [self.section.start + one.end for one in sentences(text, max_chars=max(20, len(text)))]
+        start, text = self.section.start, self.text[self.section.start : self.section.end]
+        return [start + sentence.end for sentence in sentences(text, max_chars=max(20, len(text)))]
 
-    @cached_property
-    def _starts(self) -> list[int]:
-        return [keep.start for keep in self.section.keeps]
+    def _keep_before(self, place: int) -> Keep | None:
+        """The last table, code or list item that begins at a place or before it."""
+        index = bisect_right(self.section.keeps, place, key=attrgetter("start")) - 1
+        return self.section.keeps[index] if index >= 0 else None
 
     def _keep_at(self, place: int) -> Keep | None:
         """The table, code or list item in which a place lies, its beginning included."""
-        index = bisect_right(self._starts, place) - 1
-        keep = self.section.keeps[index] if index >= 0 else None
+        keep = self._keep_before(place)
         return keep if keep is not None and place < keep.end else None
 
     def _cut(self, position: int, done: int) -> int:
@@ -131,7 +132,7 @@ class _SectionPacker:
         if (keep := self._keep_at(limit)) is not None:
             goes_to_next = keep.end - keep.start <= self.size or keep.start - position >= self.size // 2
             if keep.start > done and goes_to_next:
-                if self._is_visible(done, keep.start):
+                if self.text[done : keep.start].strip():
                     return keep.start
             elif keep.kind != "item":
                 line = self.text.rfind("\n", max(done, keep.start), limit) + 1
@@ -141,9 +142,9 @@ class _SectionPacker:
         sentence_end = _last(self._sentence_ends, done, limit)
         if sentence_end >= 0:
             return sentence_end
-        if block_end >= 0 and self._is_visible(done, block_end):
+        if block_end >= 0 and self.text[done:block_end].strip():
             return block_end
-        return -1 if self._is_visible(position, done) else self._cut_sentence(position, limit)
+        return -1 if self.text[position:done].strip() else self._cut_sentence(position, limit)
 
     def _cut_sentence(self, position: int, limit: int) -> int:
         """Inside a sentence that is too long: after a line, a clause, a word, else between whole characters."""
@@ -153,28 +154,25 @@ class _SectionPacker:
                 return place + 1
         return _whole_character(self.text, limit, position + 1)
 
-    def _repeated_from(self, cut: int) -> int:
-        """Where the next span begins, so that it repeats whole sentences of at most ``overlap`` characters."""
-        stop = self._trimmed(self.section.start, cut)
+    def _repeated_from(self, last: int, cut: int) -> int:
+        """Where the span after one that ends at ``last`` begins, so that it repeats whole sentences that fit."""
         low = max(self.section.start, cut - self.overlap)
-        index = bisect_right(self._starts, stop - 1) - 1
-        if index >= 0:
-            keep = self.section.keeps[index]
-            if keep.kind != "item" and keep.end >= stop:
-                return cut  # rows and code are not repeated
-            low = max(low, keep.start if keep.kind == "item" else keep.end)
-            if low == keep.start and self._is_visible(low, stop):
-                return low
+        if (keep := self._keep_before(last - 1)) is not None:
+            if keep.kind == "item" and low <= keep.start:
+                return keep.start
+            if keep.kind != "item":
+                if keep.end >= last:
+                    return cut  # rows and code are not repeated
+                low = max(low, keep.end)
         index = bisect_left(self._sentence_ends, low)
         ends = self._sentence_ends[index : index + 1]
-        return ends[0] if ends and ends[0] < stop else cut
+        return ends[0] if ends and ends[0] < last else cut
 
     def _table_header(self, position: int) -> str:
         """The header of the table that a span goes on with; one as long as a chunk would multiply the text."""
         keep = self._keep_at(position)
-        if keep is None or keep.start >= position or len(keep.header) > self.size:
-            return ""
-        return keep.header
+        goes_on = keep is not None and keep.start < position and len(keep.header) <= self.size
+        return keep.header if keep is not None and goes_on else ""
 
     def _first_visible(self, position: int, end: int) -> int:
         """Past white space; inside code the indentation of the first line stays."""
@@ -182,14 +180,6 @@ class _SectionPacker:
         pattern = _BLANK_LINES if keep is not None and keep.kind == "code" else _BLANK
         match = pattern.match(self.text, position, end)
         return match.end() if match else position
-
-    def _trimmed(self, start: int, end: int) -> int:
-        while end > start and self.text[end - 1].isspace():
-            end -= 1
-        return end
-
-    def _is_visible(self, start: int, end: int) -> bool:
-        return start < end and not self.text[start:end].isspace()
 
 
 def _last(places: Sequence[int], low: int, high: int) -> int:
