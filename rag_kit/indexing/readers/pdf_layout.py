@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 
-from rag_kit.indexing.readers.pdf_lines import HYPHEN, Line
+from rag_kit.indexing.readers.pdf_lines import HYPHEN, Line, split_runs
 
 _CJK = "\u2e80-\u303f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef"
 _WIDE = re.compile(f"[{_CJK}]")
@@ -54,31 +55,16 @@ class Layout:
 
     def page_text(self, lines: Sequence[Line]) -> str:
         """Join the lines of one page into headings, paragraphs and list items, and write these as markdown."""
-        edges = _right_edges(lines)
-        blocks: list[tuple[int, str]] = []  # heading level (or _TEXT, _ITEM, _BLOCK) and text
-        previous: Line | None = None
-        above_right = 0.0
         for index, line in enumerate(lines):
-            level = self._level(lines, index)
-            goes_on = False
-            if previous is not None and level > 0:
-                goes_on = blocks[-1][0] == level and 0 < previous.bottom - line.bottom < 2 * line.size
-            elif previous is not None and level == _TEXT:
-                goes_on = blocks[-1][0] <= 0 and self._continues(previous, line, above_right)
-            if previous is not None and goes_on:
-                kind, text = blocks[-1]
-                blocks[-1] = (kind, text + self._separator(previous, line) + line.text)
-            else:
-                item = level == _TEXT and _MARK.match(line.text)
-                blocks.append((_ITEM if item else level, line.text))
-            previous, above_right = (None if level == _BLOCK else line), edges[index]
-        return self._markdown(blocks)
-
-    def _markdown(self, blocks: list[tuple[int, str]]) -> str:
-        """The blocks as markdown; headings are noted."""
-        out = ""
-        last = _TEXT
-        for kind, text in blocks:
+            line.level = self._level(lines, index)
+        for run in split_runs(lines, _is_same_column):
+            right = max(line.right for line in run)
+            for line in run:
+                line.column = right
+        out, last = "", _TEXT
+        for block in split_runs(lines, _goes_on):
+            kind, text = block[0].level, block[0].text
+            text += "".join(_separator(line, after) + after.text for line, after in pairwise(block))
             text = self._join_hyphenated(text)
             if kind != _BLOCK:
                 text = " ".join(text.split())
@@ -86,7 +72,8 @@ class Layout:
                 self._path = [*(entry for entry in self._path if entry[0] < kind), (kind, text)]
                 self.first_heading = self.first_heading or text
                 text = "#" * kind + " " + text
-            elif kind != _BLOCK:
+            elif kind == _TEXT:
+                kind = _ITEM if _MARK.match(text) else _TEXT
                 text = _BULLET.sub("- ", text)
                 text = "\\" + text if text.startswith("#") else text
             out += ("\n" if kind == last == _ITEM else "\n\n") + text
@@ -113,47 +100,6 @@ class Layout:
             return 0  # a whole bold paragraph
         return len(self._sizes) + 1
 
-    def _continues(self, line: Line, after: Line, right: float) -> bool:
-        """Whether a line goes on in the next one."""
-        if _MARK.match(after.text) or abs(line.size - after.size) > 0.15 * line.size:
-            return False
-        if _KEY.match(line.text) and _KEY.match(after.text):
-            return False
-        down = line.end_bottom - after.bottom
-        if not 0.3 * line.size < down < 2.2 * line.size:
-            # over the end of a column: only where a sentence is plainly cut
-            return (
-                down < 0
-                and not _END.search(line.text)
-                and self._has_no_room(line, after, right)
-                and (after.text[0].islower() or bool(_WIDE.match(after.text)))
-            )
-        marked = bool(_MARK.match(line.text))
-        if after.left > line.left + 0.7 * line.size and not marked and after.left < line.right:
-            return False  # an indented first line
-        if after.left > line.right or after.right < line.left:
-            return False
-        return self._has_no_room(line, after, right)
-
-    @staticmethod
-    def _has_no_room(line: Line, after: Line, right: float) -> bool:
-        """The next line's first word had no room left on this line."""
-        if line.right - line.left < _NARROW * line.size and not line.text.endswith(HYPHEN):
-            return False
-        first = after.text.split(" ", 1)[0]
-        if _WIDE.search(first[:2]):
-            first = first[:2]
-        per_character = (after.right - after.left) / max(1, len(after.text))
-        return line.right + (len(first) + 1) * per_character > right - 0.5 * line.size or line.text.endswith(
-            HYPHEN
-        )
-
-    @staticmethod
-    def _separator(line: Line, after: Line) -> str:
-        if line.text.endswith(HYPHEN):
-            return ""
-        return "" if _WIDE.match(line.text[-1]) and _WIDE.match(after.text[0]) else " "
-
     def _join_hyphenated(self, text: str) -> str:
         """Words that a line's end cut: joined, unless the document writes them with a hyphen elsewhere."""
 
@@ -166,22 +112,50 @@ class Layout:
         return _HYPHENATED.sub(join, text).replace(HYPHEN, "-")
 
 
-def _right_edges(lines: Sequence[Line]) -> list[float]:
-    """For each line the right edge of its column: the furthest that the lines closely above and below it reach."""
-    edges: list[float] = []
-    start = 0
-    for index in range(1, len(lines) + 1):
-        if index == len(lines) or not _is_same_block(lines[index - 1], lines[index]):
-            edges += [max(line.right for line in lines[start:index])] * (index - start)
-            start = index
-    return edges
-
-
-def _is_same_block(line: Line, after: Line) -> bool:
-    """Whether a line goes on with the one before: close below it, as far left and as large."""
+def _is_same_column(line: Line, after: Line) -> bool:
+    """Whether a line is close below the one before, as far left and as large."""
     down = line.end_bottom - after.bottom
     return (
         -0.3 * line.size < down < 2.2 * line.size
         and abs(line.left - after.left) < 5 * max(line.size, 6)
         and abs(line.size - after.size) < 0.2 * line.size + 0.1
     )
+
+
+def _goes_on(line: Line, after: Line) -> bool:
+    """Whether a line goes on in the next one."""
+    if line.level != after.level or line.level == _BLOCK:
+        return False
+    if line.level > 0:
+        return 0 < line.bottom - after.bottom < 2 * after.size
+    if _MARK.match(after.text) or abs(line.size - after.size) > 0.15 * line.size:
+        return False
+    if _KEY.match(line.text) and _KEY.match(after.text):
+        return False
+    down = line.end_bottom - after.bottom
+    if down < 0:  # over the end of a column: only where a sentence is plainly cut
+        is_cut = after.text[0].islower() or bool(_WIDE.match(after.text))
+        return is_cut and not _END.search(line.text) and _has_no_room(line, after)
+    if not 0.3 * line.size < down < 2.2 * line.size or after.left > line.right or after.right < line.left:
+        return False
+    indented = after.left > line.left + 0.7 * line.size and not _MARK.match(line.text)
+    return not indented and _has_no_room(line, after)
+
+
+def _has_no_room(line: Line, after: Line) -> bool:
+    """Whether the next line's first word had no room left on this line."""
+    if line.text.endswith(HYPHEN):
+        return True
+    if line.right - line.left < _NARROW * line.size:
+        return False
+    first = after.text.split(" ", 1)[0]
+    if _WIDE.search(first[:2]):
+        first = first[:2]
+    per_character = (after.right - after.left) / max(1, len(after.text))
+    return line.right + (len(first) + 1) * per_character > line.column - 0.5 * line.size
+
+
+def _separator(line: Line, after: Line) -> str:
+    if line.text.endswith(HYPHEN):
+        return ""
+    return "" if _WIDE.match(line.text[-1]) and _WIDE.match(after.text[0]) else " "

@@ -5,18 +5,21 @@ from __future__ import annotations
 import ctypes
 import re
 import unicodedata
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from itertools import groupby
-from typing import Any
+from typing import Any, TypeVar
+
+import pypdfium2.raw as raw
+
+T = TypeVar("T")
 
 HYPHEN = "\x02"  # a hyphen at a line's end, as PDFium marks it
+_UNMARKED_HYPHEN = re.compile(r"[\u2010\xad](?=[\0\1\3-\x20\xa0]*(?:[\r\n]|\Z))")
+_LINE = re.compile(r"[^\r\n]+")
+_WORD = re.compile(r"[^\0\1\3-\x20\xa0]+")
 _BOLD = re.compile(rb"bold|black|heavy|[a-z]bx\d|-bd\b")  # cmbx10, sfbx1000: TeX
 _MONO = re.compile(rb"courier|mono|typewriter|consol|menlo|(?:cm|sf)tt")
 _FORCE_BOLD = 0x40000
-_HYPHENS = (0x2010, 0xAD)  # of a line's end, where PDFium does not mark them
-_LINE_ENDS = frozenset((10, 13))
-_BLANKS = frozenset((*range(33), 0xA0)) - {ord(HYPHEN)}
 _INVISIBLE = re.compile("[\ufeff\u200b\xad\0]")
 _PRIVATE = re.compile("[\ue000-\uf8ff\x80-\x9f]")
 _CONTROL = re.compile("[\x01\x03-\x1f\x80-\x9f\ue000-\uf8ff]")
@@ -41,7 +44,8 @@ class Word:
 class Line:
     """A line of a page; lengths in points, ``place`` is the height on the page from 0 (bottom) to 1.
 
-    ``mono`` says that it is set in a font of fixed width, ``block`` that ``text`` is finished markdown.
+    ``mono`` says that it is set in a font of fixed width, ``block`` that ``text`` is finished markdown. `Layout` notes
+    the ``level`` of a heading, and where the ``column`` ends at the right.
     """
 
     text: str
@@ -55,6 +59,8 @@ class Line:
     mono: bool = False
     words: list[Word] = field(default_factory=list)
     block: bool = False
+    level: int = 0
+    column: float = 0.0
 
     def as_block(self, text: str) -> Line:
         """A line that holds finished markdown in the place of this one."""
@@ -77,128 +83,114 @@ class Rule:
         return other.start - 3 < self.at < other.end + 3 and self.start - 3 < other.at < self.end + 3
 
 
+def split_runs(items: Iterable[T], goes_on: Callable[[T, T], bool]) -> list[list[T]]:
+    """Items in runs, in which each one goes on from the one before.
+
+    Example:
+        >>> split_runs([1, 2, 3, 7, 8], lambda number, after: after == number + 1)
+        [[1, 2, 3], [7, 8]]
+    """
+    runs: list[list[T]] = []
+    for item in items:
+        if runs and goes_on(runs[-1][-1], item):
+            runs[-1].append(item)
+        else:
+            runs.append([item])
+    return runs
+
+
 def page_lines(page: Any) -> list[Line]:
     """All lines of a page that are not blank, in the order in which PDFium gives them."""
     text_page = page.get_textpage()
     try:
-        return _PageText(text_page.raw, page.get_height()).lines()
+        return list(_read_lines(text_page.raw, page.get_height() or 1.0))
     finally:
         text_page.close()
 
 
-class _PageText:
-    """The characters of a page as PDFium gives them: their codes, places and fonts."""
-
-    def __init__(self, handle: Any, height: float) -> None:
-        import pypdfium2.raw as raw
-
-        self._raw, self._handle, self._height = raw, handle, height
-        self._codes = [raw.FPDFText_GetUnicode(handle, n) for n in range(raw.FPDFText_CountChars(handle))]
-
-    def lines(self) -> list[Line]:
-        """The lines that are not blank."""
-        stretches = _stretches(self._codes, 0, len(self._codes), _LINE_ENDS)
-        return [line for start, end in stretches if (line := self._line(start, end)) is not None]
-
-    def _line(self, start: int, end: int) -> Line | None:
-        codes = self._codes
-        places = list(_stretches(codes, start, end, _BLANKS))
-        if not places:
-            return None
-        first, last = places[0][0], places[-1][1] - 1
-        if codes[last] in _HYPHENS:
-            codes[last] = 2
-        text = _decode(codes[first : last + 1])
-        if not text.strip():
-            return None
-        left, bottom, _ = self._place(first)
-        _, end_bottom, right = self._place(last)
+def _read_lines(page: Any, height: float) -> Iterator[Line]:
+    text = "".join(chr(raw.FPDFText_GetUnicode(page, n)) for n in range(raw.FPDFText_CountChars(page)))
+    text = _UNMARKED_HYPHEN.sub(HYPHEN, text)
+    for line in _LINE.finditer(text):
+        spans = [word.span() for word in _WORD.finditer(text, *line.span())]
+        if not spans:
+            continue
+        (first, _), (_, end) = spans[0], spans[-1]
+        content = _decode(text[first:end])
+        if not content.strip():
+            continue
+        left, bottom, _ = _character_place(page, first)
+        _, end_bottom, right = _character_place(page, end - 1)
         # a bullet before the word may be of another font
-        letter = next((index for index in range(first, last + 1) if chr(codes[index]).isalnum()), first)
-        size, bold, mono = self._font(letter)
+        letter = next((index for index in range(first, end) if text[index].isalnum()), first)
+        size, bold, mono = _character_font(page, letter)
         if bold or mono:
-            _, end_bold, end_mono = self._font(last if codes[last] > 32 else (letter + last) // 2)
+            last = end - 1 if text[end - 1] != HYPHEN else (letter + end - 1) // 2
+            _, end_bold, end_mono = _character_font(page, last)
             bold, mono = bold and end_bold, mono and end_mono
         words = [
-            Word(word, self._place(begin)[0], self._place(stop - 1)[2], bottom, size)
-            for begin, stop in places
-            if (word := _decode(codes[begin:stop]))
+            Word(word, _character_place(page, start)[0], _character_place(page, stop - 1)[2], bottom, size)
+            for start, stop in spans
+            if (word := _decode(text[start:stop]))
         ]
-        height = bottom / self._height if self._height else 0.5
-        return Line(text, left, right, bottom, end_bottom, round(size, 1), height, bold, mono, words)
-
-    def _place(self, index: int) -> tuple[float, float, float]:
-        """Left edge, baseline and right edge of a character."""
-        left, right, bottom, top, x, y = (ctypes.c_double() for _ in range(6))
-        self._raw.FPDFText_GetCharBox(self._handle, index, left, right, bottom, top)
-        self._raw.FPDFText_GetCharOrigin(self._handle, index, x, y)
-        return left.value, y.value, right.value
-
-    def _font(self, index: int) -> tuple[float, bool, bool]:
-        """Size in points as it stands on the page, and whether the font is bold, and of fixed width."""
-        raw, handle = self._raw, self._handle
-        size, matrix = raw.FPDFText_GetFontSize(handle, index), raw.FS_MATRIX()
-        if raw.FPDFText_GetMatrix(handle, index, matrix):
-            size *= (matrix.b**2 + matrix.d**2) ** 0.5
-        buffer, flags = ctypes.create_string_buffer(128), ctypes.c_int()
-        raw.FPDFText_GetFontInfo(handle, index, buffer, 128, flags)
-        name = buffer.value.lower()
-        bold = bool(_BOLD.search(name) or flags.value & _FORCE_BOLD)
-        return float(size), bold, bool(_MONO.search(name))
+        place = bottom / height
+        yield Line(content, left, right, bottom, end_bottom, round(size, 1), place, bold, mono, words)
 
 
-def _stretches(
-    codes: Sequence[int], start: int, end: int, breaks: Collection[int]
-) -> Iterator[tuple[int, int]]:
-    """Start and end of each stretch of characters between breaks."""
-    for broken, indexes in groupby(range(start, end), lambda index: codes[index] in breaks):
-        if not broken:
-            first, *rest = indexes
-            yield first, (rest[-1] if rest else first) + 1
+def _character_place(page: Any, index: int) -> tuple[float, float, float]:
+    """Left edge, baseline and right edge of a character."""
+    left, right, bottom, top, x, y = (ctypes.c_double() for _ in range(6))
+    raw.FPDFText_GetCharBox(page, index, left, right, bottom, top)
+    raw.FPDFText_GetCharOrigin(page, index, x, y)
+    return left.value, y.value, right.value
 
 
-def with_fields(lines: list[Line], page: Any, form: Any) -> list[Line]:
-    """The lines with what is typed into the fields of a form, each behind the line that ends at its left."""
-    import pypdfium2.raw as raw
+def _character_font(page: Any, index: int) -> tuple[float, bool, bool]:
+    """Size in points as it stands on the page, and whether the font is bold, and of fixed width."""
+    size, matrix = raw.FPDFText_GetFontSize(page, index), raw.FS_MATRIX()
+    if raw.FPDFText_GetMatrix(page, index, matrix):
+        size *= (matrix.b**2 + matrix.d**2) ** 0.5
+    buffer, flags = ctypes.create_string_buffer(128), ctypes.c_int()
+    raw.FPDFText_GetFontInfo(page, index, buffer, 128, flags)
+    name = buffer.value.lower()
+    return size, bool(_BOLD.search(name) or flags.value & _FORCE_BOLD), bool(_MONO.search(name))
 
-    height = page.get_height()
+
+def add_fields(lines: list[Line], page: Any, form: Any) -> None:
+    """Add what is typed into the fields of a form to the lines, each behind the line that ends at its left."""
+    height = page.get_height() or 1.0
+    for value, box in _field_values(page, form):
+        beside = [line for line in lines if box.bottom <= line.bottom <= box.top and line.right <= box.left]
+        low, points = box.bottom, min(10.0, box.top - box.bottom)
+        if beside:
+            line = max(beside, key=lambda line: line.right)
+            low, points = line.bottom, line.size
+            line.text, line.right = f"{line.text} {value}", box.right
+        else:
+            line = Line(value, box.left, box.right, low, low, points, low / height)
+            lines.append(line)
+        line.words.append(Word(value, box.left, box.right, low, points))
+
+
+def _field_values(page: Any, form: Any) -> Iterator[tuple[str, Any]]:
+    """The text and the rectangle of each field that something is typed into."""
     for index in range(raw.FPDFPage_GetAnnotCount(page)):
-        field = raw.FPDFPage_GetAnnot(page, index)
+        field, box = raw.FPDFPage_GetAnnot(page, index), raw.FS_RECTF()
         try:
             size = raw.FPDFAnnot_GetFormFieldValue(form, field, None, 0)
             if raw.FPDFAnnot_GetFormFieldType(form, field) not in _TYPED or not 2 < size < _MOST_TYPED:
                 continue
             buffer = (ctypes.c_ushort * (size // 2))()
             raw.FPDFAnnot_GetFormFieldValue(form, field, buffer, size)
-            box = raw.FS_RECTF()
             raw.FPDFAnnot_GetRect(field, box)
         finally:
             raw.FPDFPage_CloseAnnot(field)
-        value = " ".join(bytes(buffer).decode("utf-16-le", "replace").replace("\0", " ").split())
-        if not value:
-            continue
-        beside = [
-            number
-            for number, line in enumerate(lines)
-            if box.bottom <= line.bottom <= box.top and line.right <= box.left
-        ]
-        if beside:
-            at = max(beside, key=lambda number: lines[number].right)
-            line = lines[at]
-            word = Word(value, box.left, box.right, line.bottom, line.size)
-            lines[at] = replace(line, text=f"{line.text} {value}", right=box.right, words=[*line.words, word])
-        else:
-            low, points = box.bottom, min(10.0, box.top - box.bottom)
-            word = Word(value, box.left, box.right, low, points)
-            place = low / height if height else 0.5
-            lines.append(Line(value, box.left, box.right, low, low, points, place, words=[word]))
-    return lines
+        if value := " ".join(bytes(buffer).decode("utf-16-le", "replace").replace("\0", " ").split()):
+            yield value, box
 
 
 def page_rules(page: Any) -> list[Rule]:
     """The straight lines and sides of boxes that are drawn on a page; none of a page that is a drawing."""
-    import pypdfium2.raw as raw
-
     rules: list[Rule] = []
     for index in range(raw.FPDFPage_CountObjects(page.raw)):
         drawn = raw.FPDFPage_GetObject(page.raw, index)
@@ -219,10 +211,10 @@ def page_rules(page: Any) -> list[Rule]:
     return rules
 
 
-def _decode(codes: Sequence[int]) -> str:
+def _decode(characters: str) -> str:
     """The text of characters, without invisible ones; a font's private sign at its beginning is a bullet."""
     # PDFium gives characters beyond the first plane in halves
-    text = "".join(map(chr, codes)).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    text = characters.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     text = _INVISIBLE.sub("", text.replace("\ufffe", HYPHEN))
     if _PRIVATE.match(text):
         text = f"•{text[1:]}"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
-from rag_kit.indexing.readers.pdf_lines import Line, Rule, Word
+from rag_kit.indexing.readers.pdf_lines import Line, Rule, Word, split_runs
 from rag_kit.indexing.readers.tables import markdown_table
 
 _COLUMN = 12  # sizes of the font; what stands that much higher begins another column
@@ -26,12 +26,10 @@ def with_tables(lines: Sequence[Line], rules: Sequence[Rule]) -> list[Line]:
         rows = grid.rows([word for line in inside for word in line.words]) if inside else []
         if rows:
             left = _replace_by_table(left, inside, markdown_table(rows))
-    for run in _table_stretches(left):
-        for group in _vertical_groups(run):
-            rows = _read_table(group)
-            if rows:
-                inside = [line for line in run if any(line is cell.line for row in group for cell in row)]
-                left = _replace_by_table(left, inside, markdown_table(rows))
+    for stretch in _table_stretches(left):
+        for group in _row_groups(stretch):
+            if rows := _read_table([[cell for line in row for cell in _read_cells(line)] for row in group]):
+                left = _replace_by_table(left, [line for row in group for line in row], markdown_table(rows))
     return left
 
 
@@ -40,7 +38,7 @@ def _replace_by_table(lines: list[Line], inside: list[Line], text: str) -> list[
     first = next(index for index, line in enumerate(lines) if id(line) in taken)
     rest = [line for line in lines[first:] if id(line) not in taken]
     places = [line.bottom for line in inside]
-    block = replace(inside[0].as_block(text), bottom=max(places), end_bottom=min(places))
+    block = replace(lines[first].as_block(text), bottom=max(places), end_bottom=min(places))
     return [*lines[:first], block, *rest]
 
 
@@ -129,86 +127,59 @@ def _find_grids(rules: Sequence[Rule]) -> list[_Grid]:
 
 def _distinct_places(places: list[float]) -> list[float]:
     """Places in order, those within three points of each other as one."""
-    distinct: list[float] = []
-    for place in sorted(places):
-        if not distinct or place - distinct[-1] > 3:
-            distinct.append(place)
-    return distinct
+    return [near[0] for near in split_runs(sorted(places), lambda place, after: after - place <= 3)]
 
 
 # --- tables without rules
 
 
-@dataclass
-class _Cell:
-    text: str
-    left: float
-    right: float
-    line: Line
-
-
-_Row = list[_Cell]
-
-
-def _read_cells(line: Line) -> _Row:
+def _read_cells(line: Line) -> list[Word]:
     """The words of a line, those that stand close joined."""
-    cells: _Row = []
-    for word in line.words:
-        last = cells[-1] if cells else None
-        if last is not None and -0.5 * line.size < word.left - last.right < 0.9 * line.size:
-            last.text, last.right = f"{last.text} {word.text}", word.right
-        else:
-            cells.append(_Cell(word.text, word.left, word.right, line))
-    return cells
+    low, high = -0.5 * line.size, 0.9 * line.size
+    cells = split_runs(line.words, lambda word, after: low < after.left - word.right < high)
+    return [
+        replace(words[0], text=" ".join(word.text for word in words), right=words[-1].right)
+        for words in cells
+    ]
 
 
 def _table_stretches(lines: Sequence[Line]) -> list[list[Line]]:
-    """Stretches of lines of one size in one column, up to the last that has several cells; no code."""
-    runs: list[list[Line]] = []
-    run: list[Line] = []
-    rows = 0  # of the run, up to the last line with several cells
-    for line in lines:
-        cells = [] if line.block else _read_cells(line)
-        fits = bool(cells) and all(len(cell.text) <= _MAX_CELL for cell in cells)
-        if not fits or (run and not _is_same_column(run[-1], line)):
-            runs.append(run[:rows])
-            run, rows = [], 0
-        if fits:
-            run.append(line)
-            rows = len(run) if len(cells) > 1 else rows
-    return [run for run in [*runs, run[:rows]] if run]
+    """Stretches of lines of one size in one column, up to the last that has several cells; no prose, no code."""
+
+    def is_short(line: Line) -> bool:
+        return (
+            not line.block
+            and bool(line.words)
+            and all(len(cell.text) <= _MAX_CELL for cell in _read_cells(line))
+        )
+
+    def goes_on(line: Line, after: Line) -> bool:
+        same = abs(after.size - line.size) <= 0.08 * after.size
+        # else it is at the head of the next column
+        return (
+            same and after.bottom - line.bottom <= _COLUMN * after.size and is_short(line) and is_short(after)
+        )
+
+    return [
+        stretch[: max((n for n, line in enumerate(stretch, 1) if len(_read_cells(line)) > 1), default=0)]
+        for stretch in split_runs(lines, goes_on)
+        if is_short(stretch[0])
+    ]
 
 
-def _is_same_column(line: Line, after: Line) -> bool:
-    """Whether the next line is of the same size and not at the head of the next column."""
-    same = abs(after.size - line.size) <= 0.08 * after.size
-    return same and after.bottom - line.bottom <= _COLUMN * after.size
+def _row_groups(stretch: list[Line]) -> list[list[list[Line]]]:
+    """The lines of a stretch in rows from top to bottom, cut where a gap is wide; no single cells at the ends."""
+    ordered = sorted(stretch, key=lambda line: -line.bottom)
+    rows = split_runs(ordered, lambda line, after: line.bottom - after.bottom < 0.4 * after.size)
+    groups = split_runs(rows, lambda row, after: row[0].bottom - after[0].bottom < 3.2 * after[0].size)
+    full = [
+        [n for n, row in enumerate(group) if sum(len(_read_cells(line)) for line in row) > 1]
+        for group in groups
+    ]
+    return [group[ns[0] : ns[-1] + 1] for group, ns in zip(groups, full, strict=True) if ns]
 
 
-def _vertical_groups(run: list[Line]) -> list[list[_Row]]:
-    """The rows of a run from top to bottom, cut where a gap is wide."""
-    rows: list[_Row] = []
-    for line in sorted(run, key=lambda line: -line.bottom):
-        if rows and abs(rows[-1][0].line.bottom - line.bottom) < 0.4 * line.size:
-            rows[-1] += _read_cells(line)
-        else:
-            rows.append(_read_cells(line))
-    groups: list[list[_Row]] = []
-    for row in rows:
-        line = row[0].line
-        if groups and groups[-1][-1][0].line.bottom - line.bottom < 3.2 * line.size:
-            groups[-1].append(row)
-        else:
-            groups.append([row])
-    for group in groups:
-        while group and len(group[-1]) == 1:
-            group.pop()
-        while group and len(group[0]) == 1:
-            del group[0]
-    return [group for group in groups if group]
-
-
-def _read_table(rows: list[_Row]) -> list[list[str]]:
+def _read_table(rows: list[list[Word]]) -> list[list[str]]:
     """The cells of rows that stand in columns; nothing where they are prose."""
     columns = _find_columns(rows)
     if len(columns) < 2 or len(rows) < _FEW_ROWS:
@@ -228,7 +199,7 @@ def _read_table(rows: list[_Row]) -> list[list[str]]:
     return table if fits and len(filled) > 0.35 * len(table) * len(columns) else []
 
 
-def _find_columns(rows: list[_Row]) -> list[tuple[float, float]]:
+def _find_columns(rows: list[list[Word]]) -> list[tuple[float, float]]:
     """Where the columns stand, learned from the fullest rows first; a cell over two of them widens neither."""
     spans: list[list[float]] = []
     for row in sorted(rows, key=len, reverse=True):

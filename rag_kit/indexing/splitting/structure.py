@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -29,9 +29,9 @@ _MAX_TITLE = 200  # characters of a heading, for each chunk below it carries the
 
 
 class Keep(NamedTuple):
-    """A stretch that is cut only between its lines, and only if it does not fit: a table, code, a list item."""
+    """A stretch that is cut only between its lines, and only if it does not fit: a ``table``, ``code`` or ``item``."""
 
-    kind: Literal["table", "code", "item"]
+    kind: str
     start: int
     end: int
     header: str = ""
