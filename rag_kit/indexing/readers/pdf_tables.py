@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import groupby
 
 from rag_kit.indexing.readers.pdf_lines import Line, Rule, Word, split_runs
 from rag_kit.indexing.readers.tables import markdown_table
@@ -143,28 +144,25 @@ def _read_cells(line: Line) -> list[Word]:
     ]
 
 
-def _table_stretches(lines: Sequence[Line]) -> list[list[Line]]:
-    """Stretches of lines of one size in one column, up to the last that has several cells; no prose, no code."""
+def _table_stretches(lines: Sequence[Line]) -> Iterator[list[Line]]:
+    """Stretches of lines of one size in one column whose cells are short, up to the last line that has several."""
+    for column in split_runs(lines, _is_same_column):
+        for is_short, stretch in groupby(column, _has_short_cells):
+            rows = list(stretch)
+            several = [number for number, line in enumerate(rows, 1) if len(_read_cells(line)) > 1]
+            if is_short and several:
+                yield rows[: several[-1]]
 
-    def is_short(line: Line) -> bool:
-        return (
-            not line.block
-            and bool(line.words)
-            and all(len(cell.text) <= _MAX_CELL for cell in _read_cells(line))
-        )
 
-    def goes_on(line: Line, after: Line) -> bool:
-        same = abs(after.size - line.size) <= 0.08 * after.size
-        # else it is at the head of the next column
-        return (
-            same and after.bottom - line.bottom <= _COLUMN * after.size and is_short(line) and is_short(after)
-        )
+def _is_same_column(line: Line, after: Line) -> bool:
+    """Whether the next line is of the same size and not at the head of the next column."""
+    same = abs(after.size - line.size) <= 0.08 * after.size
+    return same and after.bottom - line.bottom <= _COLUMN * after.size
 
-    return [
-        stretch[: max((n for n, line in enumerate(stretch, 1) if len(_read_cells(line)) > 1), default=0)]
-        for stretch in split_runs(lines, goes_on)
-        if is_short(stretch[0])
-    ]
+
+def _has_short_cells(line: Line) -> bool:
+    cells = [] if line.block else _read_cells(line)
+    return bool(cells) and all(len(cell.text) <= _MAX_CELL for cell in cells)
 
 
 def _row_groups(stretch: list[Line]) -> list[list[list[Line]]]:
