@@ -7,7 +7,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,12 +18,11 @@ from rag_kit.indexing.document_index.rows import Row, make_rows
 from rag_kit.indexing.document_index.vectors import Vectors, unit
 from rag_kit.indexing.document_index.writing import Batch
 from rag_kit.indexing.raptor.clusters import soft_clusters
-from rag_kit.indexing.raptor.tree import RaptorReport, RaptorTree, short_hash
-from rag_kit.indexing.representing.asking import Asker, batches
+from rag_kit.indexing.raptor.tree import RaptorTree, short_hash
+from rag_kit.indexing.representing.asking import Asker, ModelCost
 from rag_kit.indexing.representing.kinds import Kind
 from rag_kit.indexing.searched import RAPTOR, REPRESENTATION, embedded_row
 from rag_kit.models import chat_model
-from rag_kit.models.chat import is_extractive
 from rag_kit.models.replies import estimate_tokens
 
 if TYPE_CHECKING:
@@ -34,6 +33,28 @@ _CHANGED = 0.3  # share of changed passages above which the clusters are made an
 _PLACEHOLDER = "summary " * 100  # stands for a summary that is only planned
 _BEGINNINGS = 300  # tokens of what stands for a summary that the model did not give
 _PLACES = ("chunk", "start", "end", "page", "parent_id")  # where a passage stands, which a summary does not
+
+
+@dataclass
+class RaptorReport(ModelCost):
+    """What building a tree did and cost; of a dry run, what it would.
+
+    Attributes:
+        passages: How many there are.
+        summaries: How many of each level, from the lowest.
+        changed: Passages that are others than those that the clusters were made of.
+        rebuilt: Trees (one for each value of ``partition``) whose clusters were made anew.
+        failed: Clusters that the model gave no usable reply for: the beginnings of their texts stand for the summary
+            until the next run, which asks again.
+        embedded: How many texts went through the embedding model.
+    """
+
+    passages: int = 0
+    summaries: list[int] = field(default_factory=list)
+    changed: int = 0
+    rebuilt: int = 0
+    failed: int = 0
+    embedded: int = 0
 
 
 def build_raptor(
@@ -91,7 +112,6 @@ def build_raptor(
     cache = None if dry_run and not replies.exists() else replies
     with closing(Asker([_CLUSTER], llm, cache, max_concurrency)) as asker:
         builder = _TreeBuilder(index, asker, partition, seed, max_tokens, rebuild, dry_run, progress)
-        builder.by_rule = is_extractive(llm)
         builder.build()
     return builder.report
 
@@ -125,7 +145,6 @@ class _TreeBuilder:
     rebuild: bool
     dry: bool
     progress: Callable[[int, int], None] | None
-    by_rule: bool = False
 
     def __post_init__(self) -> None:
         self.items, self.rows = dict[str, _Item](), list[Row]()
@@ -271,18 +290,10 @@ class _TreeBuilder:
             key: self.asker.request(_CLUSTER, Document(_join_texts(texts, self.max_tokens)), key)
             for key, texts in texts_of.items()
         }
-        replies = self.asker.cached(list(requests.values()))
-        missing = [request for request in requests.values() if request.key not in replies]
-        self.report.reused += len(requests) - len(missing)
-        if not self.by_rule:
-            calls = batches(missing)
-            self.report.calls += len(calls)
-            self.report.tokens += sum(map(self.asker.tokens, calls))
-        if not self.dry:
-            replies.update(self.asker.ask(missing, self.progress))
+        replies = self.asker.answer(list(requests.values()), self.report, self.progress, dry=self.dry)
         summaries = {key: f"{_PLACEHOLDER}{key}" for key in requests} if self.dry else {}
         for key, request in requests.items():
-            for text in _CLUSTER.texts(replies.get(request.key)):
+            for text in replies.get(request.key, ()):
                 summaries[key] = text
         return summaries
 

@@ -1,9 +1,9 @@
-"""A tree of summaries as it stands in an index and as it is printed; and the report of building one."""
+"""A tree of summaries as it stands in an index and as it is printed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from langchain_core.documents import Document
@@ -23,34 +23,6 @@ class Leaf(NamedTuple):
     row: int
     begins: str
     current: bool
-
-
-@dataclass
-class RaptorReport:
-    """What building a tree did; of a dry run, what it would do.
-
-    Attributes:
-        passages: How many there are.
-        summaries: How many of each level, from the lowest.
-        changed: Passages that are others than those that the clusters were made of.
-        rebuilt: Trees (one for each value of ``partition``) whose clusters were made anew.
-        calls: Calls of the model.
-        tokens: About how many tokens these send.
-        reused: Replies that an earlier run got.
-        failed: Clusters that the model gave no usable reply for: the beginnings of their texts stand for the summary
-            until the next run, which asks again.
-        embedded: How many texts went through the embedding model.
-    """
-
-    passages: int = 0
-    summaries: list[int] = field(default_factory=list)
-    changed: int = 0
-    rebuilt: int = 0
-    calls: int = 0
-    tokens: int = 0
-    reused: int = 0
-    failed: int = 0
-    embedded: int = 0
 
 
 @dataclass(frozen=True, repr=False)

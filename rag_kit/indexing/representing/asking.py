@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -48,6 +49,21 @@ class PassageRequest(NamedTuple):
     around: str = ""
 
 
+@dataclass
+class ModelCost:
+    """What replies of a model cost; of a dry run, what they would cost.
+
+    Attributes:
+        calls: Calls of the model.
+        tokens: About how many tokens these send.
+        reused: Replies that an earlier call had given.
+    """
+
+    calls: int = 0
+    tokens: int = 0
+    reused: int = 0
+
+
 class Asker:
     """Asks a model for representations, and caches its replies.
 
@@ -65,8 +81,9 @@ class Asker:
             for kind in kinds
             for language in LANGUAGES
         }
+        self._by_rule = is_extractive(llm)
         # the embedded model is as fast as a look-up in a file
-        needless = cache is None or not kinds or is_extractive(llm)
+        needless = cache is None or not kinds or self._by_rule
         file = isinstance(cache, str | os.PathLike)
         self._cache: Any = None if needless else JsonCache(cache, max_entries=_ENTRIES) if file else cache
         self._max_concurrency = max_concurrency
@@ -92,30 +109,34 @@ class Asker:
         key = call_key(self._llm, prompt, values, PassageTexts)
         return request._replace(key=key or f"{kind.spec}\0{values}")
 
-    def cached(self, requests: Sequence[PassageRequest]) -> dict[str, list[str]]:
-        """Cached replies, by key."""
-        if self._cache is None:
-            return {}
-        replies: dict[str, list[str]] = self._cache.get(
-            list(dict.fromkeys(request.key for request in requests))
-        )
-        return replies
-
-    def ask(
-        self, requests: Sequence[PassageRequest], progress: Callable[[int, int], None] | None = None
+    def answer(
+        self,
+        requests: Sequence[PassageRequest],
+        cost: ModelCost,
+        progress: Callable[[int, int], None] | None = None,
+        *,
+        dry: bool = False,
     ) -> dict[str, list[str]]:
-        """Send all requests; a passage that a reply leaves out is asked for again by itself.
+        """The texts that there are for requests, by their keys: cached ones, and unless `dry` those the model gives.
 
-        Returns:
-            Texts by key; without those that the model gave no usable reply for.
+        A passage that a reply leaves out is asked for again by itself. What it costs is added to `cost`.
 
         Raises:
             ModelError: The model cannot be reached, or refuses. What came before is kept.
         """
-        replies: dict[str, list[str]] = {}
-        self._send(batches(requests), replies, progress)
-        self._send([[request] for request in requests if request.key not in replies], replies, progress)
-        return replies
+        by_key = {request.key: request for request in requests}
+        stored = self._cache.get(list(by_key)) if self._cache is not None else {}
+        # a reply out of the cache's file is checked again
+        texts = {key: by_key[key].kind.texts(reply) for key, reply in stored.items()}
+        calls = _batches([request for key, request in by_key.items() if key not in texts])
+        cost.reused += len(texts)
+        if not self._by_rule:
+            cost.calls += len(calls)
+            cost.tokens += sum(map(self._tokens, calls))
+        if not dry:
+            self._send(calls, texts, progress)
+            self._send([[request] for key, request in by_key.items() if key not in texts], texts, progress)
+        return texts
 
     def _send(
         self,
@@ -143,7 +164,7 @@ class Asker:
             if outcome.error is not None and not isinstance(outcome.error, ModelOutputError):
                 raise outcome.error
 
-    def tokens(self, batch: Sequence[PassageRequest]) -> int:
+    def _tokens(self, batch: Sequence[PassageRequest]) -> int:
         """About how many tokens a call sends."""
         prompt, values = self._call(batch)
         messages = prompt.format_prompt(**values).to_messages()
@@ -173,10 +194,10 @@ class Asker:
         return prompt, {name: value for name, value in values.items() if name in prompt.input_variables}
 
 
-def batches(requests: Sequence[PassageRequest]) -> list[list[PassageRequest]]:
-    """Requests in batches of one call: one kind, language and group, a few passages; each key once."""
+def _batches(requests: Sequence[PassageRequest]) -> list[list[PassageRequest]]:
+    """Requests in batches of one call: one kind, language and group, a few passages."""
     groups: dict[tuple[str, ...], list[PassageRequest]] = {}
-    for request in {request.key: request for request in requests}.values():
+    for request in requests:
         groups.setdefault((request.kind.spec, request.language, request.group), []).append(request)
     made: list[list[PassageRequest]] = []
     for group in groups.values():

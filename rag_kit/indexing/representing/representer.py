@@ -12,7 +12,7 @@ from rag_kit.documents.explanation import SITUATION
 from rag_kit.errors import ConfigurationError
 from rag_kit.indexing.document_index.families import Child, Family
 from rag_kit.indexing.parents.hierarchy import PartSizes, split_family
-from rag_kit.indexing.representing.asking import Asker, PassageRequest, batches
+from rag_kit.indexing.representing.asking import Asker, ModelCost, PassageRequest
 from rag_kit.indexing.representing.kinds import REPRESENTATION, TAG_PREFIX, Kind, kinds_of
 from rag_kit.models import chat_model
 from rag_kit.models.chat import is_extractive
@@ -29,23 +29,17 @@ _PLACE = ("start", "end", "chunk", "page", "heading", "sheet", "chapter", "row_s
 
 
 @dataclass
-class Represented:
-    """Documents with their representations, and what that took.
+class Represented(ModelCost):
+    """Documents with their representations, and what that cost.
 
     Attributes:
         families: One a document.
         made: Kind -> how many texts the families have of it.
-        calls: Calls of the model; of a dry run, those that would be made.
-        tokens: About how many tokens these send.
-        reused: Replies of the model that an earlier call had given.
         failed: Numbers of documents for which the model gave no usable reply.
     """
 
     families: list[Family] = field(default_factory=list)
     made: Counter[str] = field(default_factory=Counter)
-    calls: int = 0
-    tokens: int = 0
-    reused: int = 0
     failed: set[int] = field(default_factory=set)
 
 
@@ -132,14 +126,12 @@ class Representer:
             ModelError: The model cannot be reached, or refuses; the replies that came are kept for the next call.
         """
         requests = self._requests(documents, sources)
-        replies = self._asker.cached([request for _, request in requests])
-        made = self._counted(requests, replies)
-        missing = [request for _, request in requests if request.key not in replies]
-        replies.update(self._asker.ask(missing, progress))
+        made = Represented()
+        replies = self._asker.answer([request for _, request in requests], made, progress)
         texts: list[dict[Kind, list[str]]] = [{} for _ in documents]
         for number, request in requests:
-            if request.key in replies:  # a reply out of the cache's file is checked again
-                texts[number][request.kind] = request.kind.texts(replies[request.key])
+            if request.key in replies:
+                texts[number][request.kind] = replies[request.key]
             else:
                 made.failed.add(number)
         for document, of_document in zip(documents, texts, strict=True):
@@ -154,18 +146,11 @@ class Representer:
 
     def plan(self, documents: Sequence[Document], sources: Sequence[str] | None = None) -> Represented:
         """What ``represent`` would ask the model; of several plans, each counts what is new to it."""
-        requests = [pair for pair in self._requests(documents, sources) if pair[1].key not in self._planned]
-        self._planned.update(request.key for _, request in requests)
-        return self._counted(requests, self._asker.cached([request for _, request in requests]))
-
-    def _counted(
-        self, requests: Sequence[tuple[int, PassageRequest]], replies: Mapping[str, Any]
-    ) -> Represented:
-        """The calls that requests cost beyond the replies there are."""
-        if self.llm is None or is_extractive(self.llm):
-            return Represented()
-        calls = batches([request for _, request in requests if request.key not in replies])
-        return Represented(calls=len(calls), tokens=sum(map(self._asker.tokens, calls)), reused=len(replies))
+        requests = [request for _, request in self._requests(documents, sources)]
+        new = [request for request in requests if request.key not in self._planned]
+        self._planned.update(request.key for request in new)
+        self._asker.answer(new, planned := Represented(), dry=True)
+        return planned
 
     def _requests(
         self, documents: Sequence[Document], sources: Sequence[str] | None
