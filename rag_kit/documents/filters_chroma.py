@@ -62,8 +62,6 @@ def _comparison(key: str, operator: str, value: Any) -> Clause:
     if not isinstance(value, float) or value.is_integer():
         return clause
     whole = int(value)
-    if operator in ("$ne", "$lt" if value > 0 else "$gt"):
-        return {"$or": [clause, {key: {"$eq": whole}}]}
-    if operator in ("$eq", "$gte" if value > 0 else "$lte"):
-        return {"$and": [clause, {key: {"$ne": whole}}]}
-    return clause
+    passes = operator == "$ne" or (operator in ORDER and ORDER[operator](whole, value))
+    word, mending = ("or", "$eq") if passes else ("and", "$ne")
+    return join_mongo(word, [clause, {key: {mending: whole}}])

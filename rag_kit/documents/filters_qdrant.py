@@ -6,7 +6,7 @@ import re
 from functools import partial
 from typing import Any
 
-from rag_kit.documents.filters import ORDER, Clause, Filter, join_clauses, translate, unsupported
+from rag_kit.documents.filters import ORDER, Clause, Filter, translate, unsupported
 from rag_kit.errors import MissingExtraError
 
 _PLAIN_KEY = re.compile(r"[^\W\d][\w-]*", re.ASCII)
@@ -62,21 +62,18 @@ def _clause_of(models: Any, prefix: str, key: str, operator: str, operand: Any, 
     # dots and brackets in a key are no steps of a path
     name = key if _PLAIN_KEY.fullmatch(key) else f'"{key}"'
     path = f"{prefix}.{name}" if prefix else name
-    if operator == "$contains":
-        conditions = [_equals(models, f"{path}[]", operand)]
-    elif operator in ORDER:
-        conditions = [models.FieldCondition(key=path, range=models.Range(**{operator[1:]: operand}))]
-    else:
-        conditions = [
-            join_clauses("or", [_equals(models, path, value) for value in values], partial(_join, models))
-        ]
+    item = f"{path}[]"
+    tests = [_test(models, item if operator == "$contains" else path, operator, value) for value in values]
+    clause = models.Filter(should=tests)
     if operator != "$contains":
-        conditions.append(models.IsEmptyCondition(is_empty=models.PayloadField(key=f"{path}[]")))
-    clause = models.Filter(must=conditions)
+        no_list = models.IsEmptyCondition(is_empty=models.PayloadField(key=item))
+        clause = models.Filter(must=[clause, no_list])
     return models.Filter(must_not=[clause]) if negated else clause
 
 
-def _equals(models: Any, path: str, value: Any) -> Any:
+def _test(models: Any, path: str, operator: str, value: Any) -> Any:
+    """A condition on the value at a path."""
     if isinstance(value, (str, bool)):
         return models.FieldCondition(key=path, match=models.MatchValue(value=value))
-    return models.FieldCondition(key=path, range=models.Range(gte=value, lte=value))
+    bounds = {operator[1:]: value} if operator in ORDER else {"gte": value, "lte": value}
+    return models.FieldCondition(key=path, range=models.Range(**bounds))
