@@ -28,13 +28,13 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 _CANCEL_SECONDS = 30.0
-_SIGNS = ("Event loop is closed", "attached to a different loop", "bound to a different event loop")
+_MESSAGES = ("Event loop is closed", "attached to a different loop", "bound to a different event loop")
 
 
 #: Of each client the event loop that its connections belong to (none: unknown), and what closes them as it ends.
 _owners: WeakKeyDictionary[Any, tuple[ref[asyncio.AbstractEventLoop] | None, AsyncGenerator[None]]]
 _owners = WeakKeyDictionary()
-_slots: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+_thread_slots: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
 
 class BridgeLoop(_Loop):
@@ -60,7 +60,7 @@ class BridgeLoop(_Loop):
 
     def close(self) -> None:
         """Close the connections, then the loop."""
-        _slots.pop(self, None)  # a semaphore that was waited for holds its loop
+        _thread_slots.pop(self, None)  # a semaphore that was waited for holds its loop
         if not self.is_closed() and self._opened:
             for transport in self._opened:
                 transport.abort()
@@ -79,7 +79,7 @@ async def run_in_thread(func: Callable[..., T], *args: object) -> T:
         >>> asyncio.run(run_in_thread(sorted, [3, 1, 2]))
         [1, 2, 3]
     """
-    async with _slots.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(MAX_WIDTH)):
+    async with _thread_slots.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(MAX_WIDTH)):
         call = Call(partial(func, *args))
         try:
             return await asyncio.wrap_future(call.future)
@@ -100,13 +100,13 @@ def run_coroutine(awaitable: Awaitable[T]) -> T:
     """
     running: list[asyncio.Task[Any] | None] = []
 
-    async def watched() -> T:
+    async def run_noted() -> T:
         running.append(asyncio.current_task())
         return await awaitable
 
     def run() -> T:
         with asyncio.Runner(loop_factory=BridgeLoop) as runner:
-            return runner.run(watched())
+            return runner.run(run_noted())
 
     try:
         asyncio.get_running_loop()
@@ -167,7 +167,7 @@ async def call_client(
     if blocking is None:
         return await native()
     loop = asyncio.get_running_loop()
-    if isinstance(loop, BridgeLoop) or not await _owns_all(loop, connections):
+    if isinstance(loop, BridgeLoop) or not await _claim_connections(loop, connections):
         with suppress(NotImplementedError):
             return await run_in_thread(blocking)
         return await native()
@@ -196,7 +196,7 @@ def of_another_loop(error: BaseException) -> bool:
         if cause is None or id(cause) in seen:
             continue
         seen.add(id(cause))
-        if isinstance(cause, RuntimeError) and any(sign in str(cause) for sign in _SIGNS):
+        if isinstance(cause, RuntimeError) and any(message in str(cause) for message in _MESSAGES):
             return True
         pending += [cause.__cause__, cause.__context__, *getattr(cause, "exceptions", ())]
     return False
@@ -223,7 +223,7 @@ async def acall_function(func: Callable[..., Any], *args: object) -> Any:
     return await result if inspect.isawaitable(result) else result
 
 
-async def _owns_all(loop: asyncio.AbstractEventLoop, connections: Sequence[object]) -> bool:
+async def _claim_connections(loop: asyncio.AbstractEventLoop, connections: Sequence[object]) -> bool:
     """Whether this loop owns all connections; it becomes the owner of those without one, and closes them as it ends."""
     for client in connections:
         try:

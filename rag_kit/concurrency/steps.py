@@ -22,7 +22,7 @@ Logic = Coroutine[Any, Any, T]
 """What an ``async def`` function returns that awaits steps and other logic only."""
 
 #: Seconds that a cancelled task gets to clean up; one that refuses to end is then left to itself.
-_GRACE = 1.0
+_GRACE_SECONDS = 1.0
 
 
 class Step(Generic[T]):
@@ -134,12 +134,12 @@ def call_in_time(func: Callable[[], T], timeout: float | None = None) -> T:
     limit = time_limit(timeout)
     if limit is None:
         return func()
-    seconds, late = limit
+    seconds, make_error = limit
     call = Call(func)
     try:
         call.future.exception(seconds)
     except TimeoutError:
-        raise late() from None
+        raise make_error() from None
     finally:  # late, or interrupted
         call.give_up()
     return call.future.result()
@@ -155,14 +155,14 @@ async def acall_in_time(
     limit = time_limit(timeout, name)
     if limit is None:
         return await func()
-    seconds, late = limit
+    seconds, make_error = limit
     task = asyncio.ensure_future(func())
     try:
         done, _ = await asyncio.wait({task}, timeout=seconds)
     finally:
         await cancel_tasks({task})
     if not done:
-        raise late()
+        raise make_error()
     return task.result()
 
 
@@ -171,12 +171,12 @@ async def cancel_tasks(tasks: Collection[asyncio.Future[Any]]) -> None:
     running = [task for task in tasks if not task.done()]
     for task in tasks:
         task.cancel()
-        task.add_done_callback(_retrieve)
+        task.add_done_callback(_retrieve_error)
     if running:
-        await asyncio.wait(running, timeout=_GRACE)
+        await asyncio.wait(running, timeout=_GRACE_SECONDS)
 
 
-def _retrieve(task: asyncio.Future[Any]) -> None:
+def _retrieve_error(task: asyncio.Future[Any]) -> None:
     """Take a task's error, so that asyncio does not report it as lost."""
     if not task.cancelled():
         task.exception()

@@ -59,7 +59,7 @@ class AppendLog:
                 f"another run is writing to {str(path)!r}; wait until it has ended, or name another place"
             ) from None
         except OSError as error:
-            raise _unwritable(path, error) from error
+            raise _cannot_write(path, error) from error
 
     def append(self, records: Iterable[Mapping[str, Any]]) -> None:
         """Add a line for each record; a line that a kill cut off goes first.
@@ -68,14 +68,14 @@ class AppendLog:
             ValueError: A record is no JSON; nothing was written.
             InvalidInputError: The disk is full, or the file cannot be written.
         """
-        left = memoryview(b"".join(map(json_line, records)))
+        unwritten = memoryview(b"".join(map(json_line, records)))
         with self._guard:
             try:
                 if self._file is None:
                     self._file = self.path.open("ab", buffering=0)
                     _cut_half_line(self.path)
-                while left:  # a disk that is nearly full takes a part, and says so only of the next one
-                    left = left[self._file.write(left) :]
+                while unwritten:  # a disk that is nearly full takes a part, and says so only of the next one
+                    unwritten = unwritten[self._file.write(unwritten) :]
                 if time.monotonic() - self._synced > _SYNC_SECONDS:
                     os.fsync(self._file.fileno())
                     self._synced = time.monotonic()
@@ -83,7 +83,7 @@ class AppendLog:
                 if self._file is not None:
                     self._file.close()
                 self._file = None  # so that the next append cuts the half line off
-                raise _unwritable(self.path, error) from error
+                raise _cannot_write(self.path, error) from error
 
     def release(self) -> None:
         """Bring the lines to the disk and close the file, so that it can be replaced; the lock stays."""
@@ -142,7 +142,7 @@ def json_line(record: Mapping[str, Any]) -> bytes:
     return text.encode("utf-8", "backslashreplace") + b"\n"
 
 
-def _unwritable(path: Path, error: OSError) -> InvalidInputError:
+def _cannot_write(path: Path, error: OSError) -> InvalidInputError:
     return InvalidInputError(
         f"{str(path)!r} cannot be written ({error.strerror or type(error).__name__}); name another place, make room, "
         "or change its permissions"

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import IO
 
 #: Seconds after which a draft that a killed process left behind is removed.
-_STALE = 3600.0
+_STALE_SECONDS = 3600.0
 #: Characters of the name that a draft's name repeats: a name as long as the system allows leaves no room for more.
-_REPEATED = 40
+_MAX_PREFIX = 40
 
 
 def replace_file(path: Path, write: Callable[[IO[bytes]], object], *, mode: int | None = None) -> None:
@@ -35,7 +35,7 @@ def replace_file(path: Path, write: Callable[[IO[bytes]], object], *, mode: int 
         >>> path.read_bytes()
         b'one'
     """
-    prefix = f".{path.name[:_REPEATED]}."
+    prefix = f".{path.name[:_MAX_PREFIX]}."
     _remove_stale(path.parent, prefix)
     if mode is None and path.is_file():
         mode = stat.S_IMODE(path.stat().st_mode)
@@ -60,11 +60,12 @@ def replace_file(path: Path, write: Callable[[IO[bytes]], object], *, mode: int 
 
 
 def _remove_stale(folder: Path, prefix: str) -> None:
-    for left in folder.iterdir():
-        if left.name.startswith(prefix) and left.name.endswith(".tmp"):
+    """Remove old drafts with this prefix."""
+    for draft in folder.iterdir():
+        if draft.name.startswith(prefix) and draft.name.endswith(".tmp"):
             with contextlib.suppress(OSError):
-                if time.time() - left.stat().st_mtime > _STALE:
-                    left.unlink()
+                if time.time() - draft.stat().st_mtime > _STALE_SECONDS:
+                    draft.unlink()
 
 
 def _sync_folder(folder: Path) -> None:

@@ -56,7 +56,7 @@ def read_fields(rows: Iterable[Mapping[str, Any]], wanted: Set[str]) -> tuple[se
     return seen, True
 
 
-def unknown_field(missing: Set[str], known: Set[str], *, listed: bool = True) -> InvalidInputError:
+def unknown_field_error(missing: Set[str], known: Set[str], *, listed: bool = True) -> InvalidInputError:
     """The error for a filter that no document can pass because of its fields; it names fields, never values.
 
     Args:

@@ -86,7 +86,7 @@ def compile_filter(where: Filter | None) -> Predicate:
         >>> [recent({"year": 2021}), recent({"year": 2001}), recent({})]
         [True, False, False]
     """
-    clause = translate(where, _predicate, _joined_predicates)
+    clause = translate(where, _predicate, _join_predicates)
     return (lambda metadata: clause) if isinstance(clause, bool) else clause
 
 
@@ -160,21 +160,21 @@ def translate(where: Filter | None, leaf: Leaf, join: Join) -> Clause:
     """
     values = 0
 
-    def counted_leaf(key: str, operator: str, operand: Any, negated: bool) -> Clause:
+    def leaf_within_bound(key: str, operator: str, operand: Any, negated: bool) -> Clause:
         nonlocal values
         values += len(operand) if isinstance(operand, list) else 1
         if values > _MAX_VALUES:
             raise FilterError(f"The filter compares with more than {_MAX_VALUES} values. Make it smaller.")
         return leaf(key, operator, operand, negated)
 
-    return _translate({} if where is None else where, False, counted_leaf, join)
+    return _translate({} if where is None else where, False, leaf_within_bound, join)
 
 
 def _translate(where: Any, negate: bool, leaf: Leaf, join: Join, depth: int = 0) -> Clause:
     """Check and translate one level of a filter, or its negation."""
     if not isinstance(where, Mapping):
         raise FilterError(
-            f"A filter must be a mapping such as {{'year': 2020}}, not {type(where).__name__} {_short(where)}."
+            f"A filter must be a mapping such as {{'year': 2020}}, not {type(where).__name__} {_shorten(where)}."
         )
     if depth > _MAX_DEPTH:
         raise FilterError(f"The filter is nested deeper than {_MAX_DEPTH} levels. Make it flatter.")
@@ -182,7 +182,7 @@ def _translate(where: Any, negate: bool, leaf: Leaf, join: Join, depth: int = 0)
     for key, value in where.items():
         if key in ("$and", "$or"):
             if not isinstance(value, (list, tuple)) or not value:
-                raise FilterError(f"{key} needs a non-empty list of filters, not {_short(value)}.")
+                raise FilterError(f"{key} needs a non-empty list of filters, not {_shorten(value)}.")
             inner = [_translate(part, negate, leaf, join, depth + 1) for part in value]
             parts.append(join_clauses("and" if (key == "$and") != negate else "or", inner, join))
         elif key == "$not":
@@ -196,7 +196,7 @@ def _conditions(key: Any, value: Any) -> list[tuple[str, Any, Any]]:
     """Key, operator and operand of each condition on a metadata key; a plain value asks for what is equal to it."""
     if not isinstance(key, str) or not key or key.startswith("$"):
         raise FilterError(
-            f"The key {_short(key)} is not allowed: keys must be non-empty strings, metadata keys or one of "
+            f"The key {_shorten(key)} is not allowed: keys must be non-empty strings, metadata keys or one of "
             f"{', '.join(LOGICAL)}; an operator such as $gte goes inside: {{'year': {{'$gte': 2020}}}}."
         )
     if not isinstance(value, Mapping):
@@ -217,29 +217,30 @@ def _translate_condition(key: str, operator: Any, operand: Any, negate: bool, le
         )
     kind, what = _OPERANDS.get(operator, (object, ""))
     if not isinstance(operand, kind):
-        raise FilterError(f"{operator} on {key!r} needs {what}, not {_short(operand)}.")
+        raise FilterError(f"{operator} on {key!r} needs {what}, not {_shorten(operand)}.")
     if operator in ORDER and isinstance(operand, bool):
         raise FilterError(f"{operator} on {key!r} needs a number or a string, not a boolean.")
     if operator in ("$in", "$nin"):
-        values = [_checked_scalar(key, operator, value) for value in operand]
+        values = [_check_scalar(key, operator, value) for value in operand]
         negate = negate != (operator == "$nin")
         return leaf(key, "$in", values, negate) if values else negate
-    value = _checked_scalar(key, operator, operand)
+    value = _check_scalar(key, operator, operand)
     return leaf(key, "$eq", value, not negate) if operator == "$ne" else leaf(key, operator, value, negate)
 
 
-def _checked_scalar(key: str, operator: str, value: Any) -> Any:
+def _check_scalar(key: str, operator: str, value: Any) -> Any:
     """The plain scalar behind an operand, or the error for what is none."""
     plain = plain_scalar(value)
     if plain is MISSING or (isinstance(plain, float) and not math.isfinite(plain)):
         raise FilterError(
             f"{operator} on {key!r} needs a string, finite number or boolean, not {type(value).__name__} "
-            f"{_short(value)}. One of several values is {{'$in': [...]}}, a missing key {{'$exists': false}}."
+            f"{_shorten(value)}. One of several values is {{'$in': [...]}}, a missing key {{'$exists': false}}."
         )
     return plain
 
 
-def _short(value: Any) -> str:
+def _shorten(value: Any) -> str:
+    """A value as it stands in a message."""
     text = repr(to_plain(value))
     return text if len(text) <= 80 else text[:77] + "..."
 
@@ -260,7 +261,7 @@ def _predicate(key: str, operator: str, operand: Any, negated: bool) -> Predicat
     return lambda metadata: test(metadata.get(key)) is not negated
 
 
-def _joined_predicates(word: str, parts: list[Predicate]) -> Predicate:
+def _join_predicates(word: str, parts: list[Predicate]) -> Predicate:
     which = all if word == "and" else any
     return lambda metadata: which(part(metadata) for part in parts)
 
@@ -294,7 +295,7 @@ def value_test(operator: str, operand: Any) -> Callable[[Any], bool]:
     return lambda value: equality_key(plain_scalar(value)) in keys
 
 
-def unsupported(store: str, key: str, operator: str) -> FilterError:
+def cannot_ask(store: str, key: str, operator: str) -> FilterError:
     """The error for a condition that a store cannot check as the kit does."""
     return FilterError(f"{store} cannot ask {operator} of {key!r}. Leave it out, or filter the results.")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rag_kit.documents.filters import ORDER, Clause, Filter, join_clauses, join_mongo, translate, unsupported
+from rag_kit.documents.filters import ORDER, Clause, Filter, cannot_ask, join_clauses, join_mongo, translate
 
 _IMPOSSIBLE: dict[str, Any] = {"$and": [{"rag_kit": {"$eq": 0}}, {"rag_kit": {"$ne": 0}}]}
 _MAX_INTEGER = 2**63
@@ -38,7 +38,7 @@ def _clause_of(key: str, operator: str, operand: Any, negated: bool) -> Clause:
         or (operator in ORDER and (negated or isinstance(operand, str)))
         or any(type(value) is int and abs(value) >= _MAX_INTEGER for value in values)
     ):
-        raise unsupported("Chroma", key, f"{'the negation of ' * negated}{operator}")
+        raise cannot_ask("Chroma", key, f"{'the negation of ' * negated}{operator}")
     if operator in ORDER:
         return _comparison(key, operator, operand)
     if operator == "$contains":

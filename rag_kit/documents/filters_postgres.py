@@ -7,7 +7,7 @@ from datetime import date
 from functools import partial
 from typing import Any
 
-from rag_kit.documents.filters import ORDER, Clause, Filter, join_clauses, join_mongo, translate, unsupported
+from rag_kit.documents.filters import ORDER, Clause, Filter, cannot_ask, join_clauses, join_mongo, translate
 from rag_kit.errors import FilterError
 
 #: Of each type of column, how its values are compared, and the bound of its whole numbers.
@@ -72,7 +72,7 @@ def _clause_of(columns: Mapping[str, str], key: str, operator: str, operand: Any
     if operator == "$exists":
         return {key: {"$exists": operand != negated}}
     if operator in ("$startswith", "$contains") or (operator in ORDER and str is kind is type(operand)):
-        raise unsupported("PGVectorStore", key, operator)
+        raise cannot_ask("PGVectorStore", key, operator)
     if operator in ORDER:
         clause = _ordering(key, kind, _OPPOSITE[operator] if negated else operator, operand)
     else:

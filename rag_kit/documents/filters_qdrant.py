@@ -6,7 +6,7 @@ import re
 from functools import partial
 from typing import Any
 
-from rag_kit.documents.filters import ORDER, Clause, Filter, translate, unsupported
+from rag_kit.documents.filters import ORDER, Clause, Filter, cannot_ask, translate
 from rag_kit.errors import MissingExtraError
 
 _PLAIN_KEY = re.compile(r"[^\W\d][\w-]*", re.ASCII)
@@ -58,7 +58,7 @@ def _clause_of(models: Any, prefix: str, key: str, operator: str, operand: Any, 
         or "\\" in key
         or not key.isprintable()
     ):
-        raise unsupported("Qdrant", key, operator)
+        raise cannot_ask("Qdrant", key, operator)
     # dots and brackets in a key are no steps of a path
     name = key if _PLAIN_KEY.fullmatch(key) else f'"{key}"'
     path = f"{prefix}.{name}" if prefix else name

@@ -90,18 +90,16 @@ def document_keys(rankings: Sequence[Sequence[Document]], id_key: str | None = N
     """
     if id_key is not None:
         return [[document_key(doc, id_key) for doc in ranking] for ranking in rankings]
-    by_text: dict[str, str] = {}
-    for ranking in rankings:
-        for doc in ranking:
-            if doc.id:
-                by_text.setdefault(doc.page_content, doc.id)
+    with_ids = [doc for ranking in rankings for doc in ranking if doc.id]
+    id_of_text = {doc.page_content: doc.id for doc in reversed(with_ids)}  # that of the first one
     keys = [
-        [doc.id or by_text.get(doc.page_content) or f"text:{doc.page_content}" for doc in ranking]
+        [doc.id or id_of_text.get(doc.page_content) or f"text:{doc.page_content}" for doc in ranking]
         for ranking in rankings
     ]
-    ids = {doc.id for ranking in rankings for doc in ranking if doc.id}
-    first_id = _ids_of_same_chunks(rankings) if len(ids) > len(by_text) else {}
-    return [[first_id.get(key, key) for key in ranking] for ranking in keys] if first_id else keys
+    if len({doc.id for doc in with_ids}) == len(id_of_text):
+        return keys
+    first_id = _ids_of_same_chunks(rankings)
+    return [[first_id.get(key, key) for key in ranking] for ranking in keys]
 
 
 def _ids_of_same_chunks(rankings: Sequence[Sequence[Document]]) -> dict[str, str]:
@@ -110,10 +108,10 @@ def _ids_of_same_chunks(rankings: Sequence[Sequence[Document]]) -> dict[str, str
     for ranking in rankings:
         texts = Counter(text for text, _ in {(doc.page_content, doc.id) for doc in ranking})
         repeated.update(text for text, count in texts.items() if count > 1)
-    first: dict[str, Document] = {}
+    first_of_text: dict[str, Document] = {}
     first_id: dict[str, str] = {}
     for doc in (doc for ranking in rankings for doc in ranking):
-        other = first.setdefault(doc.page_content, doc)
+        other = first_of_text.setdefault(doc.page_content, doc)
         if doc.id == other.id or doc.page_content in repeated or not doc.id or not other.id:
             continue
         shared = doc.metadata.keys() & other.metadata.keys() - {"rag_kit"}

@@ -99,7 +99,7 @@ def with_provenance(
         [{'stage': 'bm25', 'retriever': 'bm25', 'query': 'q', 'rank': 1, 'score': 1.5, 'weight': None}]
     """
     before = peek_provenance(doc)
-    entry = _stage(stage, retriever, query, rank=rank, score=score, weight=weight, **extra)
+    entry = _make_stage(stage, retriever, query, rank=rank, score=score, weight=weight, **extra)
     stages = before.get("stages", []) if sources is None else list(sources)
     if notes is None:
         notes = before.get("notes", [])
@@ -109,10 +109,11 @@ def with_provenance(
         "stages": [*to_plain(stages), entry],
         "notes": list(dict.fromkeys(map(str, notes)))[:_MAX_NOTES],
     }
-    return _replace(doc, record)
+    return _copy_with_record(doc, record)
 
 
-def _stage(stage: str, retriever: str, query: str, **numbers: Any) -> dict[str, Any]:
+def _make_stage(stage: str, retriever: str, query: str, **numbers: Any) -> dict[str, Any]:
+    """A stage as plain JSON."""
     plain: dict[str, Any] = to_plain({"stage": stage, "retriever": retriever, "query": query, **numbers})
     return plain
 
@@ -131,7 +132,7 @@ def add_note(doc: Document, note: str) -> Document:
     notes: list[str] = record["notes"]
     if note not in notes and len(notes) < _MAX_NOTES:
         record["notes"] = [*notes, note]
-    return _replace(doc, record)
+    return _copy_with_record(doc, record)
 
 
 def strip_provenance(doc: Document) -> Document:
@@ -168,7 +169,7 @@ def first_stage(
         2.5
     """
     documents = []
-    shared = _stage(stage, name, query, rank=None, score=None, weight=None, **extra)
+    shared = _make_stage(stage, name, query, rank=None, score=None, weight=None, **extra)
     for rank, (doc, score) in enumerate(hits, start=1):
         entry = {**shared, "rank": rank, "score": to_plain(score)}
         record = {"score": entry["score"], "rank": rank, "stages": [entry], "notes": []}
@@ -198,7 +199,8 @@ def peek_score(doc: Document) -> float | None:
     return float(score) if isinstance(score, (int, float)) and not isinstance(score, bool) else None
 
 
-def _replace(doc: Document, record: dict[str, Any]) -> Document:
+def _copy_with_record(doc: Document, record: dict[str, Any]) -> Document:
+    """Copy a document with another record of provenance."""
     metadata = {key: copy_value(value) for key, value in doc.metadata.items() if key != PROVENANCE_KEY}
     metadata[PROVENANCE_KEY] = record if retriever_depth.get() else encode_provenance(record)
     return doc.model_copy(update={"metadata": metadata})

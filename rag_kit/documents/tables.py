@@ -21,7 +21,7 @@ class Table:
         heading: Stands above it.
         right: Numbers of the columns that are set flush right.
         width: Columns of a terminal that a cell may take; a longer one is cut and ends in ``...``.
-        most: Rows shown; ``None``: all.
+        limit: Rows shown; ``None``: all.
         more: Said of the rows that are not shown, with their number.
 
     Example:
@@ -38,49 +38,47 @@ class Table:
     heading: str = ""
     right: Sequence[int] = ()
     width: int = 60
-    most: int | None = None
+    limit: int | None = None
     more: str = "... and {0} more rows: to_pandas() has them all"
 
     def text(self) -> str:
         """The table with columns parted by two blanks; Chinese characters count as two columns."""
-        table = [
-            [cut(one_line(cell), self.width) for cell in row]
-            for row in [self.header, *self.rows[: self.most]]
-        ]
-        widths = [max(map(columns, column)) for column in zip(*table, strict=True)]
+        heading = [f"\n{one_line(self.heading)}"] if self.heading else []
+        rows = [self.header, *self.rows[: self.limit]]
+        cells = [[cut(one_line(cell), self.width) for cell in row] for row in rows]
+        widths = [max(map(columns, column)) for column in zip(*cells, strict=True)]
         lines = [
-            "  ".join(
-                _pad(cell, width, place in self.right)
-                for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-            ).rstrip()
-            for row in table
+            "  ".join(_pad(cell, widths[at], at in self.right) for at, cell in enumerate(row)).rstrip()
+            for row in cells
         ]
-        return "\n".join([*([f"\n{one_line(self.heading)}"] if self.heading else []), *lines, *self._more()])
+        return "\n".join([*heading, *lines, *self._hidden_rows()])
 
     def html(self) -> str:
         """The table as an element; the first cell of a row is its header."""
-        head = "".join(self._cell('th scope="col"', place, name) for place, name in enumerate(self.header))
-        body = "".join(
-            "<tr>"
-            + "".join(self._cell("td" if at else 'th scope="row"', at, value) for at, value in enumerate(row))
-            + "</tr>"
-            for row in self.rows[: self.most]
-        )
         heading = html.escape(one_line(self.heading))
         caption = f'<caption style="text-align:left">{heading}</caption>' if heading else ""
-        return _inert(
-            f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{_notes(self._more())}"
-        )
+        head = self._row(self.header, 'th scope="col"', 'th scope="col"')
+        body = "".join(self._row(row, 'th scope="row"', "td") for row in self.rows[: self.limit])
+        table = f"<table>{caption}<thead>{head}</thead><tbody>{body}</tbody></table>"
+        return _inert(table + _notes(self._hidden_rows()))
 
-    def _more(self) -> list[str]:
-        hidden = 0 if self.most is None else len(self.rows) - self.most
+    def _hidden_rows(self) -> list[str]:
+        """What is said of the rows that are not shown, if there are any."""
+        hidden = 0 if self.limit is None else len(self.rows) - self.limit
         return [self.more.format(hidden)] if hidden > 0 else []
 
-    def _cell(self, tag: str, place: int, value: Any) -> str:
-        side = "right" if place in self.right else "left"
-        lines = value if isinstance(value, list) else [value]
-        inner = "<br>".join(f"<bdi>{html.escape(one_line(line))}</bdi>" for line in lines)
-        return f'<{tag} style="text-align:{side};vertical-align:middle">{inner}</{tag[:2]}>'
+    def _row(self, cells: Sequence[Any], first_tag: str, tag: str) -> str:
+        """A row as an element; its first cell has a tag of its own."""
+        elements = []
+        for at, cell in enumerate(cells):
+            side = "right" if at in self.right else "left"
+            lines = cell if isinstance(cell, list) else [cell]
+            inner = "<br>".join(f"<bdi>{html.escape(one_line(line))}</bdi>" for line in lines)
+            opening = tag if at else first_tag
+            elements.append(
+                f'<{opening} style="text-align:{side};vertical-align:middle">{inner}</{opening[:2]}>'
+            )
+        return f"<tr>{''.join(elements)}</tr>"
 
 
 class Printed:

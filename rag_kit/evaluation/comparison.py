@@ -125,7 +125,7 @@ class Comparison(Printed):
             for part in self.slices if part.by in several
         ]  # fmt: skip
         header = ["by", "part", "metric", "pipeline", "mean", self._interval, "n / total"]
-        return Table(header, rows, "Slices", right=[4, 6], most=60)
+        return Table(header, rows, "Slices", right=[4, 6], limit=60)
 
     def _printed(self) -> tuple[str, list[Table], list[str]]:
         by = ", ".join(self.sliced_by)
@@ -172,7 +172,7 @@ class Comparison(Printed):
             ("Complementary", "metric|pipeline|gets|only it gets|place|adds|set gets|union|n / total",
              complements, [2, 3, 4, 5, 6, 7, 8]),
         ]  # fmt: skip
-        return [Table(header.split("|"), rows, name, right, most=60) for name, header, rows, right in tables]
+        return [Table(header.split("|"), rows, name, right, limit=60) for name, header, rows, right in tables]
 
     def _explanations(self) -> list[str]:
         """What is needed to read the tables right."""

@@ -145,7 +145,7 @@ class Diagnosis(Printed):
         return [
             Table([words["cause"], self._text("questions"), ""], causes, right=[1], width=240),
             Table([words["cause"], self._text("part"), ""], remedies, self._text("remedies"), width=240),
-            Table(list(words.values()), rows, self._text("each"), width=48, most=40, more=more),
+            Table(list(words.values()), rows, self._text("each"), width=48, limit=40, more=more),
         ]
 
     def _table_row(self, row: Finding) -> list[Any]:

@@ -15,7 +15,7 @@ from langchain_core.runnables.configurable import DynamicRunnable
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore, VectorStoreRetriever
 
 from rag_kit.documents import Filter, combine_filters
-from rag_kit.documents.fields import fields_of_filter, read_fields, unknown_field
+from rag_kit.documents.fields import fields_of_filter, read_fields, unknown_field_error
 from rag_kit.errors import FilterError
 from rag_kit.indexing.store_filters import made_by
 
@@ -148,7 +148,7 @@ def check_fields(retriever: Any, fields: set[str], config: RunnableConfig | None
     if known_fields:
         where = own_filter(retriever, config)
         missing = fields - known_fields
-        raise unknown_field(
+        raise unknown_field_error(
             missing, known_fields, listed=where is None or not missing.isdisjoint(fields_of_filter(where))
         )
 

@@ -266,7 +266,7 @@ class EvaluationSet(Sequence[Example]):
             for example in self
         ]
         columns = ["id", "question", "reference"]
-        return Table(columns, rows, heading=heading, width=160, most=10).html()
+        return Table(columns, rows, heading=heading, width=160, limit=10).html()
 
     def _part_of(self, examples: Iterable[Example]) -> EvaluationSet:
         """A set of these examples with the same name and corpus."""

@@ -39,6 +39,6 @@ def test_hostile_names_stay_text() -> None:
 
 def test_a_long_table_says_how_much_is_left_out() -> None:
     """In the terminal and in Jupyter."""
-    table = Table(["n"], [[n] for n in range(9)], "Numbers", most=2)
+    table = Table(["n"], [[n] for n in range(9)], "Numbers", limit=2)
     assert table.text().splitlines()[-1] == "... and 7 more rows: to_pandas() has them all"
     assert "... and 7 more rows" in table.html() and table.html().count("<tr>") == 3
