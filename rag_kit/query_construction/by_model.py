@@ -68,6 +68,6 @@ def _line(field: MetadataField, named: list[Any], language: str) -> str:
     return line
 
 
-def _one_line(text: str, most: int = _MAX_CHARS) -> str:
+def _one_line(text: str, max_chars: int = _MAX_CHARS) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= most else line[: most - 1] + "…"
+    return line if len(line) <= max_chars else line[: max_chars - 1] + "…"

@@ -46,23 +46,23 @@ class SelfQueryCall:
     async def steps(self) -> list[Document]:
         """The whole call."""
         call, k = self.call, self.call.request.k
-        made = await self._construct(await self._schema())
-        said = f"filter, by {made.constructor}: {show(made.filter)}" if made.filter else None
-        call.note(said or f"no filter in the question, by {made.constructor}")
-        for repair in made.repairs:
+        constructed = await self._construct(await self._schema())
+        where, by = constructed.filter, f"by {constructed.constructor}"
+        call.note(f"filter, {by}: {show(where)}" if where else f"no filter in the question, {by}")
+        for repair in constructed.repairs:
             call.note(f"repaired: {repair}")
-        asked = made.limit if self.owner.enable_limit else None
+        asked = constructed.limit if self.owner.enable_limit else None
         limit = min(k, asked or k)
         if asked is not None and asked > k:
             call.note(f"{asked} documents were asked for; k={k} holds")
-        found = await self._find(made, made.filter, limit)
-        if not found:
-            for where, dropped in relaxed(made.filter) if self.owner.relax else ():
-                found = await self._find(made, where, limit)
-                if found:
+        documents = await self._find(constructed, where, limit)
+        if not documents:
+            for where, dropped in relaxed(where) if self.owner.relax else ():
+                documents = await self._find(constructed, where, limit)
+                if documents:
                     call.note(f"relaxed: nothing passes the whole filter; dropped {dropped}")
                     break
-        return self._with_stage(found[:limit], made)
+        return self._add_stage(documents[:limit], constructed)
 
     async def _schema(self) -> Schema:
         """The fields, with values of those rows only that the caller may see."""
@@ -88,7 +88,7 @@ class SelfQueryCall:
         by_rules: ConstructedQuery = owner._rules.construct(call.query, schema)
         return by_rules
 
-    async def _find(self, made: ConstructedQuery, where: Filter | None, limit: int) -> list[Document]:
+    async def _find(self, constructed: ConstructedQuery, where: Filter | None, limit: int) -> list[Document]:
         """Search under a filter; where words find nothing, list what passes."""
         question = self.call.query
         try:
@@ -96,23 +96,23 @@ class SelfQueryCall:
         except FilterError as error:  # the two together are beyond the bounds of a filter
             self.call.note(f"degraded: the question's filter was left out: {error}")
             self._where = self.call.request.filter
-        text = question if self.owner.use_original_query else made.query
-        if made.sort is not None:
-            return await self._sorted(text, made.sort, limit)
-        found: list[Document] = []
+        text = question if self.owner.use_original_query else constructed.query
+        if constructed.sort is not None:
+            return await self._sort(text, constructed.sort, limit)
+        documents: list[Document] = []
         for query in dict.fromkeys(query for query in (text, question) if query.strip()):
-            found = await self._search(query, limit)
-            if found:
+            documents = await self._search(query, limit)
+            if documents:
                 break
         # A question that is all filter asks for whatever passes; the rest of it only ranks.
-        if where is not None and len(found) < limit and (not text or not found):
-            listed = await self._list_rows(limit + len(found)) or []
-            known, keys = document_keys([found, listed], None)
+        if where is not None and len(documents) < limit and (not text or not documents):
+            listed = await self._list_rows(limit + len(documents)) or []
+            known, keys = document_keys([documents, listed], None)
             more = [doc for key, doc in zip(keys, listed, strict=True) if key not in known]
-            found = [*found, *more[: limit - len(found)]]
-        return found
+            documents = [*documents, *more[: limit - len(documents)]]
+        return documents
 
-    async def _sorted(self, text: str, sort: Sort, limit: int) -> list[Document]:
+    async def _sort(self, text: str, sort: Sort, limit: int) -> list[Document]:
         """The first documents by a field: of all that pass, or, where they cannot be listed, of the best."""
         candidates = None if text else await self._list_rows(_MAX_SORTED)
         if candidates is None:
@@ -127,9 +127,9 @@ class SelfQueryCall:
         return [doc for _, doc in sortable[:limit]]
 
     async def _search(self, query: str, k: int) -> list[Document]:
-        found = await self.call.search(self.owner.retriever, query, k, self._where)
+        documents = await self.call.search(self.owner.retriever, query, k, self._where)
         passes = compile_filter(self._where)
-        return [doc for doc in found if passes(doc.metadata)]
+        return [doc for doc in documents if passes(doc.metadata)]
 
     async def _list_rows(self, limit: int) -> list[Document] | None:
         """Rows that pass, in the collection's order; ``None`` where rows cannot be listed."""
@@ -146,24 +146,24 @@ class SelfQueryCall:
         self._listed.update(map(id, rows or ()))
         return rows
 
-    def _with_stage(self, found: Sequence[Document], made: ConstructedQuery) -> list[Document]:
+    def _add_stage(self, documents: Sequence[Document], constructed: ConstructedQuery) -> list[Document]:
         notes = self.call.report()
         stage = {
-            **{key: value for key, value in made.as_dict().items() if key != "query"},
+            **{key: value for key, value in constructed.as_dict().items() if key != "query"},
             "stage": "self_query",
             "retriever": self.owner.get_name(),
             "query": self.call.query,
-            "searched": made.query or self.call.query,
+            "searched": constructed.query or self.call.query,
             "applied": self._where,
         }
-        done = []
-        for rank, doc in enumerate(found, start=1):
+        results = []
+        for rank, doc in enumerate(documents, start=1):
             how = "listed" if id(doc) in self._listed else "search"
             result = with_provenance(doc, score=peek_score(doc), rank=rank, how=how, **stage)
             for note in notes:
                 result = add_note(result, note)
-            done.append(result)
-        return done
+            results.append(result)
+        return results
 
 
 def _order(value: Any) -> tuple[int, Any] | None:

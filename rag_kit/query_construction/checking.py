@@ -53,12 +53,6 @@ _WHY = {
 }
 
 
-def short(value: Any) -> str:
-    """A value as it is written, cut for a message."""
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
 class UnfitError(Exception):
     """A condition that its field cannot have; the message says why."""
 
@@ -144,15 +138,15 @@ class _Checker:
         joined = any_of(usable)
         return none_of(joined) if joined and join == "not" else joined
 
-    def _usable_condition(self, given: FilterCondition) -> Clause | None:
+    def _usable_condition(self, asked: FilterCondition) -> Clause | None:
         """The clause of a condition; ``None``, and a note, where it does not fit the schema."""
-        if given.operator == UNREADABLE:
-            self.repair(f"dropped: {short(given.value)}: {given.field}")
+        if asked.operator == UNREADABLE:
+            self.repair(f"dropped: {_short(asked.value)}: {asked.field}")
             return None
         try:
-            return self._condition(given)
+            return self._clause(asked)
         except UnfitError as reason:
-            self.repair(f"dropped: {given.field[:60]} {given.operator[:20]} {short(given.value)}: {reason}")
+            self.repair(f"dropped: {asked.field[:60]} {asked.operator[:20]} {_short(asked.value)}: {reason}")
             return None
 
     def _field(self, name: str) -> MetadataField | None:
@@ -171,20 +165,20 @@ class _Checker:
             self.repair(f"dropped: sort by {answer.sort_by[:60]}: {why}")
         return None
 
-    def _condition(self, given: FilterCondition) -> Clause | None:
+    def _clause(self, asked: FilterCondition) -> Clause | None:
         """The condition under an operator of any common name; ``None`` for a list of which no entry fits."""
-        field = self._field(given.field)
+        field = self._field(asked.field)
         if field is None:
             raise UnfitError(f"there is no such field; allowed: {', '.join(self.schema.names[:20])}")
-        name = given.operator.strip().lower().replace(" ", "_").replace("-", "_").lstrip("$")
-        operator, value = _BY_NAME.get(name), given.value
+        name = asked.operator.strip().lower().replace(" ", "_").replace("-", "_").lstrip("$")
+        operator = _BY_NAME.get(name)
         if operator is None:
             raise UnfitError("there is no such operator; allowed: eq, ne, gt, gte, lt, lte, in, nin, contain")
-        if value is None:
+        if asked.value is None:
             if operator not in ("$eq", "$ne"):
                 raise UnfitError("nothing is no value to compare with")
             return {field.name: {"$exists": operator == "$ne"}}
-        items = value if isinstance(value, list) else [value]
+        items = asked.value if isinstance(asked.value, list) else [asked.value]
         if not items:
             raise UnfitError("the list is empty")
         if operator in ORDER:
@@ -192,27 +186,24 @@ class _Checker:
                 raise UnfitError("a list has no order" if field.ordered else "its values have no order")
             return comparison_clause(field, operator, self._fit(field, items[0]))
         if field.many:
-            return self._list_condition(field, operator, items)
+            return self._list_clause(field, operator, items)
         if operator in ("$contains", "$without"):
             items = self._containing(field, items)
-        if len(items) == 1 and operator not in ("$in", "$nin"):
-            values = [self._fit(field, items[0])]
-        else:
-            values = self._usable(field, items)
+        values = self._fit_all(field, items)
         if operator in _NEGATED:
             clause = all_of([comparison_clause(field, "$ne", value) for value in values])
         else:
             clause = any_of([comparison_clause(field, "$eq", value) for value in values])
         return clause and shorter(clause)
 
-    def _list_condition(self, field: MetadataField, operator: str, items: list[Any]) -> Clause | None:
+    def _list_clause(self, field: MetadataField, operator: str, items: list[Any]) -> Clause | None:
+        """The condition on a field that holds lists."""
         if operator in ("$eq", "$ne"):
             self.repair(f"{field.name} holds lists: {operator[1:]} was read as contains")
-        values = self._usable(field, items)
-        plain = [
-            stored(value.start, field.date_format) if isinstance(value, Period) else value for value in values
-        ]
-        parts: list[Clause] = [{field.name: {"$contains": value}} for value in plain]
+        parts: list[Clause] = []
+        for value in self._fit_all(field, items):
+            plain = stored(value.start, field.date_format) if isinstance(value, Period) else value
+            parts.append({field.name: {"$contains": plain}})
         joined = any_of(parts) if operator in ("$in", "$nin") else all_of(parts)
         return none_of(joined) if joined and operator in _NEGATED else joined
 
@@ -221,29 +212,26 @@ class _Checker:
         if field.type != "str":
             self.repair(f"{field.name} holds no lists: contains was read as eq")
             return items
-        wanted = [str(item).strip().strip("%*").casefold() for item in items]
-        found = [
-            known for known in field.values if any(part and part in str(known).casefold() for part in wanted)
-        ]
-        if not field.complete or not found or len(found) > _MAX_ITEMS:
+        parts = [part for item in items if (part := str(item).strip().strip("%*").casefold())]
+        values = [value for value in field.values if any(part in str(value).casefold() for part in parts)]
+        if not field.complete or not values or len(values) > _MAX_ITEMS:
             raise UnfitError("a part of a text can be looked for only where all values are known")
-        self.repair(f"{field.name}: contains {short(items)} was read as one of {short(found)}")
-        return found
+        self.repair(f"{field.name}: contains {_short(items)} was read as one of {_short(values)}")
+        return values
 
-    def _usable(self, field: MetadataField, items: list[Any]) -> list[Any]:
-        """The entries that fit; the others are recorded."""
+    def _fit_all(self, field: MetadataField, items: list[Any]) -> list[Any]:
+        """The values as the field stores them; of several, those that do not fit are recorded."""
+        if len(items) == 1:
+            return [self._fit(field, items[0])]
         if len(items) > _MAX_ITEMS:
             self.repair(f"{field.name}: the first {_MAX_ITEMS} of {len(items)} values were kept")
-        values: list[Any] = []
+        values: dict[Any, None] = {}
         for item in items[:_MAX_ITEMS]:
             try:
-                value = self._fit(field, item)
+                values[self._fit(field, item)] = None
             except UnfitError as reason:
-                self.repair(f"dropped: {field.name} {short(item)}: {reason}")
-                continue
-            if value not in values:
-                values.append(value)
-        return values
+                self.repair(f"dropped: {field.name} {_short(item)}: {reason}")
+        return list(values)
 
     def _fit(self, field: MetadataField, value: Any) -> Any:
         """A value as the field stores it, or the period to compare a field of dates or years with."""
@@ -256,9 +244,9 @@ class _Checker:
         else:
             fitted = _number(field, value)
         if fitted is None:
-            raise UnfitError(f"{short(value)} is {_WHY[field.type]}")
+            raise UnfitError(f"{_short(value)} is {_WHY[field.type]}")
         if not isinstance(fitted, Period) and (type(fitted) is not type(value) or fitted != value):
-            self.repair(f"{field.name}: {short(value)} was read as {short(fitted)}")
+            self.repair(f"{field.name}: {_short(value)} was read as {_short(fitted)}")
         return fitted
 
     def _time(self, field: MetadataField, value: Any) -> Any:
@@ -268,6 +256,12 @@ class _Checker:
         text = str(value if number is None else number)
         period = None if isinstance(value, bool) else parse_period(text, self.today)
         return number if period is None and field.date_format == "timestamp" else period
+
+
+def _short(value: Any) -> str:
+    """A value as it is written, cut for a message."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _number(field: MetadataField, value: Any) -> int | float | None:
@@ -287,8 +281,8 @@ def _text(field: MetadataField, value: Any) -> str | None:
         return None
     if not field.values or text in field.values:
         return text
-    found = {str(known) for known in field.values if same_words(str(known)) == same_words(text)}
-    exact = {known for known in found if known.casefold() == text.casefold()} or found
+    alike = {str(known) for known in field.values if same_words(str(known)) == same_words(text)}
+    exact = {known for known in alike if known.casefold() == text.casefold()} or alike
     if len(exact) == 1:
         return exact.pop()
     return None if field.complete else text

@@ -12,8 +12,8 @@ from rag_kit.query_construction.dates import Period, stored
 from rag_kit.query_construction.fields import MetadataField
 
 Clause = dict[str, Any]
-_MOST_CONDITIONS = 50
-_MOST_STEPS = 8
+_MAX_CONDITIONS = 50
+_MAX_STEPS = 8
 ORDER = ("$gt", "$gte", "$lt", "$lte")
 
 
@@ -77,12 +77,12 @@ def bounded(where: Clause | None) -> tuple[Clause | None, str | None]:
     if why is None:
         return where, None
     parts = list({repr(part): part for part in conditions(where)}.values())
-    kept = parts[:_MOST_CONDITIONS]
-    if _bounds_error(all_of(kept)) is not None:
-        kept = []
-    dropped = len(parts) - len(kept)
-    said = f"dropped the last {dropped} of {len(parts)} conditions: {why}" if dropped else None
-    return all_of(kept), said
+    first = parts[:_MAX_CONDITIONS]
+    if _bounds_error(all_of(first)) is not None:
+        first = []
+    dropped = len(parts) - len(first)
+    repair = f"dropped the last {dropped} of {len(parts)} conditions: {why}" if dropped else None
+    return all_of(first), repair
 
 
 def _bounds_error(where: Clause | None) -> str | None:
@@ -107,8 +107,8 @@ def relaxed(where: Filter | None) -> Iterator[tuple[Clause | None, str]]:
         ['{"b": {"$eq": 2}}', '{"b": {"$eq": 2}} and {"a": {"$eq": 1}}']
     """
     parts = conditions(where)
-    for step in range(1, min(len(parts), _MOST_STEPS) + 1):
-        left = 0 if step == _MOST_STEPS else len(parts) - step
+    for step in range(1, min(len(parts), _MAX_STEPS) + 1):
+        left = 0 if step == _MAX_STEPS else len(parts) - step
         yield all_of(parts[:left]), " and ".join(show(part) for part in reversed(parts[left:]))
 
 
@@ -133,11 +133,11 @@ def comparison_clause(field: MetadataField, operator: str, value: Any) -> Clause
     if not isinstance(value, Period):
         return {field.name: {operator: value}}
     if not field.is_year:
-        end = None if value.end is None else stored(value.end, field.date_format)
+        end = value.end and stored(value.end, field.date_format)
         return _within(field.name, operator, stored(value.start, field.date_format), end, ("$lt", "$gte"))
     first = value.start.year
     if value.end is None:
-        return _within(field.name, operator, first, None, ("$lt", "$gte"))
+        return _within(field.name, operator, first, None, ("$lte", "$gt"))
     last = value.end.year - ((value.end.month, value.end.day) == (1, 1))
     if value.grain not in ("year", "years") and operator in ("$gt", "$lt"):
         operator += "e"  # after May 2020: 2020 may hold documents of June, so it stays in
@@ -149,13 +149,15 @@ def comparison_clause(field: MetadataField, operator: str, value: Any) -> Clause
 def _within(name: str, operator: str, start: Any, end: Any, upper: tuple[str, str]) -> Clause:
     """A comparison with a range; `upper` says "up to its end" and "beyond its end", without an end it goes on."""
     low, below = {name: {"$gte": start}}, {name: {"$lt": start}}
-    if operator == "$gte" or (end is None and operator in ("$eq", "$gt")):
-        return low
-    if operator == "$lt" or end is None:
-        return below
+    if end is None:
+        return low if operator in ("$eq", "$gt", "$gte") else below
     high, above = ({name: {word: end}} for word in upper)
-    if operator == "$gt":
-        return above
-    if operator == "$lte":
-        return high
-    return {"$or": [below, above]} if operator == "$ne" else {"$and": [low, high]}
+    clauses: dict[str, Clause] = {
+        "$eq": {"$and": [low, high]},
+        "$ne": {"$or": [below, above]},
+        "$gt": above,
+        "$gte": low,
+        "$lt": below,
+        "$lte": high,
+    }
+    return clauses[operator]

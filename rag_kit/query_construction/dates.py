@@ -61,9 +61,9 @@ def parse_period(text: str, today: date) -> Period | None:
         '2025-01-01'
     """
     text = re.sub(r"^(?:the|in|on|year|the year)\s+", "", text.strip(), flags=re.IGNORECASE)
-    for found in find_periods(text, today):
-        if found.begin == 0 and found.end == len(text):
-            return found.period
+    for named in find_periods(text, today):
+        if named.begin == 0 and named.end == len(text):
+            return named.period
     try:
         day = datetime.fromisoformat(text).date()  # of the forms that no question has, such as 20200501
     except ValueError:

@@ -49,14 +49,14 @@ def discover_schema(source: Any, *, filter: Filter | None = None, exclude: Colle
         >>> [(field.name, field.type, field.many, field.values) for field in discover_schema(docs)]
         [('year', 'int', False, (2010, 2012)), ('tags', 'str', True, ('x',))]
     """
-    found = source_of(source)
-    if found is None:
+    listing = source_of(source)
+    if listing is None:
         raise InvalidInputError(
             f"The rows of {type(source).__name__} cannot be listed, so its fields cannot be found out. Give schema=: "
             "a list such as [{'name': 'year', 'type': 'int', 'description': '...'}]."
         )
-    own = own_filter(source, strict=True) if isinstance(source, Runnable) else None
-    rows = found.documents(combine_filters(filter, own), _MAX_ROWS + 1)
+    where = own_filter(source, strict=True) if isinstance(source, Runnable) else None
+    rows = listing.documents(combine_filters(filter, where), _MAX_ROWS + 1)
     columns: dict[str, list[Any]] = {}
     left_out = {PROVENANCE_KEY, SITUATION, "", *exclude}
     for doc in rows[:_MAX_ROWS]:
@@ -83,17 +83,17 @@ def _field(name: str, column: list[Any], cut: bool) -> MetadataField | None:
         item for item in items if type(item) is of or (of is float and type(item) is int)
     )
     values = sorted(counted, key=lambda value: (-counted[value], str(value)))
-    kept = tuple(value for value in values[:_MAX_VALUES] if of is not str or len(value) <= _MAX_CHARS)
-    format_ = _date_format(name, of, kept)
-    unique = of is str and not many and len(column) > _SMALL and len(kept) >= _UNIQUE * len(column)
+    short = tuple(value for value in values[:_MAX_VALUES] if of is not str or len(value) <= _MAX_CHARS)
+    format_ = _date_format(name, of, short)
+    unique = of is str and not many and len(column) > _SMALL and len(short) >= _UNIQUE * len(column)
     ranged = values and (of in (int, float) or format_ is not None)
-    hidden = unique or format_ is not None or (of is float and len(kept) > 50)
+    hidden = unique or format_ is not None or (of is float and len(short) > 50)
     return MetadataField(
         name=name,
         type="date" if format_ else _TYPES[of],
         many=many,
-        values=kept[:5] if hidden else kept,
-        complete=of in (str, bool) and not (cut or hidden or len(kept) < len(values)),
+        values=short[:5] if hidden else short,
+        complete=of in (str, bool) and not (cut or hidden or len(short) < len(values)),
         minimum=min(values) if ranged else None,
         maximum=max(values) if ranged else None,
         date_format=format_ or "iso",

@@ -157,8 +157,8 @@ class Schema:
         if (exact := self.get(name)) is not None:
             return exact
         plain = _plain(name)
-        found = [field for field in self.fields if plain in {_plain(field.name), *map(_plain, field.aliases)}]
-        return found[0] if len(found) == 1 else None
+        named = [field for field in self.fields if plain in {_plain(field.name), *map(_plain, field.aliases)}]
+        return named[0] if len(named) == 1 else None
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ from rag_kit.retrieval import VectorRetriever
 from rag_kit.retrieval.own_filter import own_filter
 from rag_kit.retrieval.query_call import CallRetriever, LanguagePrompts, QueryCall, check_model
 
-_KEPT_SCHEMAS = 32
+_MAX_SCHEMAS = 32
 
 
 class SelfQueryRetriever(CallRetriever):
@@ -191,18 +191,18 @@ class SelfQueryRetriever(CallRetriever):
 
     def _schema(self, where: Filter | None) -> Schema:
         """The fields and values of the rows that pass; found out once for each of the last filters."""
-        kept, key = self._schemas, repr(where)
-        if key not in kept:
-            found = discover_schema(self._source or self.retriever, filter=where, exclude=self.exclude)
+        schemas, key = self._schemas, repr(where)
+        if key not in schemas:
+            schema = discover_schema(self._source or self.retriever, filter=where, exclude=self.exclude)
             # other threads may use the same dictionary: a copy is put in its place
-            self._schemas = kept = {**dict(list(kept.items())[-_KEPT_SCHEMAS:]), key: found}
-        return kept[key]
+            self._schemas = schemas = {**dict(list(schemas.items())[-_MAX_SCHEMAS:]), key: schema}
+        return schemas[key]
 
     @property
     def schema_in_use(self) -> Schema:
         """The fields that may be used: those given, or those found out under the retriever's own filter."""
-        given: Schema | None = self.schema_
-        return self._schema(self._visible(self.filter)) if given is None else given
+        schema: Schema | None = self.schema_
+        return self._schema(self._visible(self.filter)) if schema is None else schema
 
     def refresh(self) -> None:
         """Find out fields and values anew, after the collection has changed."""

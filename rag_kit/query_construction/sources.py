@@ -32,8 +32,8 @@ class Source:
     def documents(self, where: Filter | None, limit: int) -> list[Document]:
         """Copies of the first `limit` documents that pass; pages are read only until there are as many."""
         passes = compile_filter(where)
-        found = (doc for page in self._pages(where) for doc in page if passes(doc.metadata))
-        return [copy_document(doc) for doc in islice(found, limit)]
+        passing = (doc for page in self._pages(where) for doc in page if passes(doc.metadata))
+        return [copy_document(doc) for doc in islice(passing, limit)]
 
     def _pages(self, where: Filter | None) -> Iterable[Sequence[Document]]:
         """The rows in the collection's order, at least those that pass a filter."""
@@ -70,7 +70,7 @@ def source_of(value: Any) -> Source | None:
     if isinstance(value, RunnableSequence):  # its later steps may hide rows
         return None
     if isinstance(value, Runnable):
-        return next((found for part in inside(value, names=_LISTED) if (found := source_of(part))), None)
+        return next((source for part in inside(value, names=_LISTED) if (source := source_of(part))), None)
     if isinstance(value, VectorStore):
         chroma = made_by(value, "langchain_chroma") or (
             made_by(value, "langchain_postgres") and hasattr(value, "get")

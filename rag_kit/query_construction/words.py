@@ -52,7 +52,7 @@ def simplified(text: str) -> str:
         >>> simplified('研發部 2019年以後 ABC')
         '研发部 2019年以后 ABC'
     """
-    return HAN.sub(lambda match: made if len(made := fold(match.group())) == 1 else match.group(), text)
+    return HAN.sub(lambda match: char if len(char := fold(match.group())) == 1 else match.group(), text)
 
 
 def parse_number(text: str) -> int | float | None:

@@ -45,14 +45,14 @@ _TOKEN = re.compile(
 )
 
 
-def checked_statement(statement: str) -> str:
+def rewrite_statement(statement: str) -> str:
     """The statement with names in backticks, if it is one query that only reads.
 
     Raises:
         StatementError: It is something else; the message says what.
 
     Example:
-        >>> checked_statement("match (a:Person) where a.name = 'Ada' return a.born AS order;")
+        >>> rewrite_statement("match (a:Person) where a.name = 'Ada' return a.born AS order;")
         "MATCH (`a`:`Person`) WHERE `a`.`name` = 'Ada' RETURN `a`.`born` AS `order`"
     """
     try:
@@ -92,7 +92,7 @@ def _write_anew(statement: str) -> str:
 
 def _tokens(text: str) -> list[tuple[str, str, bool]]:
     """Kind and text of each token, and whether white space stands before it."""
-    found: list[tuple[str, str, bool]] = []
+    tokens: list[tuple[str, str, bool]] = []
     place, space = 0, False
     while place < len(text):
         match = _TOKEN.match(text, place)
@@ -100,11 +100,11 @@ def _tokens(text: str) -> list[tuple[str, str, bool]]:
             raise RefusalError(f"{text[place : place + 20]!r}")
         kind, place = str(match.lastgroup), match.end()
         if kind != "space":
-            if found and not space and "mark" not in (kind, found[-1][0]):
-                raise RefusalError(f"{found[-1][1] + match[0]!r} without a space")
-            found.append((kind, match[0], space))
+            if tokens and not space and "mark" not in (kind, tokens[-1][0]):
+                raise RefusalError(f"{tokens[-1][1] + match[0]!r} without a space")
+            tokens.append((kind, match[0], space))
         space = kind == "space"
-    return found
+    return tokens
 
 
 def _word(token: str, after: str, *, named: bool) -> str:

@@ -75,7 +75,7 @@ def _plain(cell: Any) -> Any:
     """A node or relationship without Ladybug's own fields."""
     if isinstance(cell, dict):
         return {key: _plain(value) for key, value in cell.items() if key not in ("_ID", "_SRC", "_DST")}
-    return [_plain(each) for each in cell] if isinstance(cell, list) else cell
+    return [_plain(item) for item in cell] if isinstance(cell, list) else cell
 
 
 if __name__ == "__main__":

@@ -14,12 +14,12 @@ from typing import Any
 
 from rag_kit.errors import ConfigurationError, InvalidInputError, MissingExtraError, StatementError
 from rag_kit.indexing.readers.process import child_environment
-from rag_kit.query_construction.cypher.checking import checked_statement
+from rag_kit.query_construction.cypher.checking import rewrite_statement
 from rag_kit.query_construction.statements.result import MAX_COLUMNS, Limits, QueryResult
 
 _CHILD = Path(__file__).with_name("child.py")
 _SAMPLE_CHARS = 100
-_MOST_ROWS = 500
+_MAX_ROWS = 500
 _TABLES = "CALL show_tables() RETURN name, type ORDER BY type, name"
 _START_SECONDS = 30.0
 
@@ -52,38 +52,40 @@ class GraphDatabase:
 
     def run(self, statement: str, limits: Limits) -> QueryResult:
         """Run one statement; raises ``StatementError`` where it was refused, or failed."""
-        checked = checked_statement(statement)
-        [result] = self._results([checked], limits._replace(rows=limits.rows + 1), statement)
-        return QueryResult.fetched(checked, result["columns"], result["rows"], limits)
+        rewritten = rewrite_statement(statement)
+        [result] = self._run_in_child([rewritten], limits._replace(rows=limits.rows + 1), statement)
+        return QueryResult.from_rows(rewritten, result["columns"], result["rows"], limits)
 
-    def described(self, sample_rows: int, seconds: float) -> str:
+    def describe(self, sample_rows: int, seconds: float) -> str:
         """Node and relationship tables with their properties, and a few of their values."""
-        limits = Limits(_MOST_ROWS, _SAMPLE_CHARS, seconds)
+        limits = Limits(_MAX_ROWS, _SAMPLE_CHARS, seconds)
         try:
-            [tables] = self._results([_TABLES], limits)
+            [tables] = self._run_in_child([_TABLES], limits)
             queries = [
                 query
                 for name, kind in tables["rows"]
                 for query in _description_queries(name, kind, sample_rows)
             ]
-            answers = (result["rows"] for result in self._results(queries, limits))
+            answers = (result["rows"] for result in self._run_in_child(queries, limits))
         except StatementError as error:
             raise ConfigurationError(f"The graph database cannot be read: {error}") from error
         texts = []
         for name, kind in tables["rows"]:
-            listed = ", ".join(f"{field} {type_}" for field, type_ in next(answers))
+            fields = ", ".join(f"{field} {kind_}" for field, kind_ in next(answers))
             sample = [" | ".join(map(str, row)) for row in next(answers)]
             ends = next(answers) if kind == "REL" else ()
-            lines = [f"(:{one})-[:{name} {{{listed}}}]->(:{other})" for one, other, *_ in ends]
-            texts.append("\n".join([*(lines or [f"(:{name} {{{listed}}})"]), *sample]))
+            lines = [f"(:{start})-[:{name} {{{fields}}}]->(:{end})" for start, end, *_ in ends]
+            texts.append("\n".join([*(lines or [f"(:{name} {{{fields}}})"]), *sample]))
         return "\n\n".join(texts)
 
-    def _results(self, statements: Sequence[str], limits: Limits, written: str = "") -> list[dict[str, Any]]:
+    def _run_in_child(
+        self, statements: Sequence[str], limits: Limits, written: str = ""
+    ) -> list[dict[str, Any]]:
         """Columns and rows of each statement; errors name `written`, the statement of the model."""
-        late = f"The statement took longer than {limits.seconds:g} s"
+        timed_out = f"The statement took longer than {limits.seconds:g} s"
         request = {"file": self._file, "statements": statements, "columns": MAX_COLUMNS, **limits._asdict()}
         try:
-            done = subprocess.run(
+            process = subprocess.run(
                 [sys.executable, "-P", str(_CHILD)],
                 input=json.dumps(request).encode("ascii"),
                 capture_output=True,
@@ -91,17 +93,17 @@ class GraphDatabase:
                 timeout=limits.seconds + _START_SECONDS,
             )
         except subprocess.TimeoutExpired:
-            raise StatementError(late, written) from None
+            raise StatementError(timed_out, written) from None
         try:
-            answer = json.loads(done.stdout)
+            answer = json.loads(process.stdout)
         except ValueError:
-            down = done.returncode != -signal.SIGALRM
+            down = process.returncode != -signal.SIGALRM
             raise StatementError(
-                "The statement brought the database down" if down else late, written
+                "The statement brought the database down" if down else timed_out, written
             ) from None
         if "error" in answer:
             error = answer["error"].strip()
-            raise StatementError(late if error == "Interrupted." else error, written)
+            raise StatementError(timed_out if error == "Interrupted." else error, written)
         results: list[dict[str, Any]] = answer["results"]
         return results
 

@@ -37,7 +37,7 @@ class TextToCypher(TextToStatement):
 
     def _open(self, database: Any, sample_rows: int, seconds: float) -> tuple[Any, str]:
         graph = GraphDatabase(database)
-        return graph, graph.described(sample_rows, seconds)
+        return graph, graph.describe(sample_rows, seconds)
 
 
 class CypherRetriever(StatementRetriever):

@@ -63,9 +63,9 @@ def graph_database(
         tempfile.TemporaryDirectory() as tables,
         tempfile.TemporaryDirectory(dir=path.absolute().parent, prefix=f".{path.name}.") as folder,
     ):
-        made = Path(folder) / "graph"
-        _write(made, triples, Path(tables))
-        os.replace(made, path)
+        graph = Path(folder) / "graph"
+        _write(graph, triples, Path(tables))
+        os.replace(graph, path)
     return len(triples)
 
 
@@ -75,15 +75,15 @@ def _triples(index: DocumentIndex, filter: Filter | None) -> Iterator[tuple[str,
     names: dict[str, str] = {}
     ids = index.ids()
     for start in range(0, len(ids), _ROWS):
-        found = [
+        batch = [
             document
             for document in index.get(ids[start : start + _ROWS])
             if str(document.metadata.get(REPRESENTATION, "")).partition(":")[0] == "triples"
             and admits(document.metadata)
         ]
         with index.families() as view:
-            places = view.places([str(document.id) for document in found])
-        for document in found:
+            places = view.places([str(document.id) for document in batch])
+        for document in batch:
             triple = split_triple(document.page_content)
             if triple is None or document.id not in places:  # removed meanwhile
                 continue

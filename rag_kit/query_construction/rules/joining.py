@@ -64,11 +64,11 @@ def _values(part: Clause) -> list[Any]:
     return list(operand) if operator == "$in" else [operand] if operator == "$eq" else []
 
 
-def _in_one_list(text: str, one: Atom, other: Atom) -> bool:
+def _in_one_list(text: str, atom: Atom, following: Atom) -> bool:
     """Whether neighbours on one field are joined by nothing but commas, and, or."""
-    between = text[one.end : other.begin]
+    between = text[atom.end : following.begin]
     word = _connector(between)
-    if (one.field.name, one.negated) != (other.field.name, other.negated) or word in (None, "but"):
+    if (atom.field.name, atom.negated) != (following.field.name, following.negated) or word in (None, "but"):
         return False
     return not (word == "and" and _OPENS.search(between))
 
@@ -104,7 +104,7 @@ def _join_list(text: str, members: Sequence[Atom]) -> Clause:
     if members[0].negated:
         parts = [member.where for member in members]
         return shorter(all_of(parts) or parts[0])
-    words = [_connector(text[one.end : other.begin]) for one, other in pairwise(members)]
+    words = [_connector(text[atom.end : following.begin]) for atom, following in pairwise(members)]
     # a comma joins as the next "and" or "or" of its list does
     for place in range(len(words) - 1, -1, -1):
         if words[place] in ("comma", ""):

@@ -105,4 +105,4 @@ def name_before(left: str, names: Sequence[str]) -> re.Match[str] | None:
     """A field's name where it ends a text, light words aside."""
     link = r"(?:\W|[为是]|\b(?:is|are|as|of|contains?|includes?|in)\b)*+"
     patterns = (rf"(?<![A-Za-z0-9_]){re.escape(simplified(name))}{link}$" for name in names)
-    return next((match for one in patterns if (match := re.search(one, left, re.IGNORECASE))), None)
+    return next((match for pattern in patterns if (match := re.search(pattern, left, re.IGNORECASE))), None)

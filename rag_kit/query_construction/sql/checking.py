@@ -43,7 +43,7 @@ _WORD = re.compile(r"[A-Za-z_]+")
 _CAPITALS = str.maketrans({chr(code): chr(code + 32) for code in range(ord("A"), ord("Z") + 1)})
 
 
-def checked_statement(statement: str, tables: Collection[str], schema: str) -> str:
+def rewrite_statement(statement: str, tables: Collection[str], schema: str) -> str:
     """The statement written anew, if it is one query that only reads the tables.
 
     Args:

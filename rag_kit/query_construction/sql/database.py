@@ -22,7 +22,7 @@ _SAMPLE_CHARS = 100
 
 
 def open_database(
-    given: Any, tables: Collection[str] | None, sample_rows: int, seconds: float
+    database: Any, tables: Collection[str] | None, sample_rows: int, seconds: float
 ) -> tuple[SqliteDatabase | PostgresDatabase, str]:
     """Open a database (see ``TextToSql``); returns it, and its tables' columns, keys and sample rows as text.
 
@@ -37,29 +37,27 @@ def open_database(
     except ImportError:
         raise MissingExtraError("sql", "Text to SQL") from None
 
-    engine = _engine(getattr(given, "_engine", given))  # an SQLDatabase has no public name for it
+    engine = _engine_of(getattr(database, "_engine", database))  # an SQLDatabase has no public name for it
     try:
         inspector = inspect(engine)
-        schema = getattr(given, "_schema", None) or inspector.default_schema_name or ""
+        schema = getattr(database, "_schema", None) or inspector.default_schema_name or ""
         if schema.startswith(_SYSTEM):
             raise InvalidInputError(f"The schema {schema!r} is a system catalogue; name another.")
-        if hasattr(given, "get_usable_table_names"):
-            found = list(given.get_usable_table_names())
+        if hasattr(database, "get_usable_table_names"):
+            usable = list(database.get_usable_table_names())
         else:
-            found = [*inspector.get_table_names(schema=schema), *inspector.get_view_names(schema=schema)]
-        names = _choose_tables(tables, sorted(name for name in found if not name.startswith(_SYSTEM)))
+            usable = [*inspector.get_table_names(schema=schema), *inspector.get_view_names(schema=schema)]
+        names = _choose_tables(tables, sorted(name for name in usable if not name.startswith(_SYSTEM)))
         sqlite = engine.dialect.name == "sqlite"
-        database = SqliteDatabase(engine, names) if sqlite else PostgresDatabase(engine, names, schema)
+        opened = SqliteDatabase(engine, names) if sqlite else PostgresDatabase(engine, names, schema)
         limits = Limits(sample_rows, _SAMPLE_CHARS, seconds)
-        return database, "\n\n".join(
-            _description(database, inspector, name, schema, limits) for name in names
-        )
+        return opened, "\n\n".join(_describe_table(opened, inspector, name, schema, limits) for name in names)
     except SQLAlchemyError as error:
         reason = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
         raise ConfigurationError(f"The database cannot be read: {reason}") from error
 
 
-def _description(database: Any, inspector: Any, name: str, schema: str, limits: Limits) -> str:
+def _describe_table(database: Any, inspector: Any, name: str, schema: str, limits: Limits) -> str:
     """Columns, keys and sample rows of one table."""
     foreign = {
         column: f' REFERENCES "{key["referred_table"]}" ("{target}")'
@@ -67,7 +65,9 @@ def _description(database: Any, inspector: Any, name: str, schema: str, limits: 
         for column, target in zip(key["constrained_columns"], key["referred_columns"], strict=False)
     }
     columns = inspector.get_columns(name, schema=schema)
-    lines = [f'  "{each["name"]}" {each["type"]!s}{foreign.get(each["name"], "")}' for each in columns]
+    lines = [
+        f'  "{column["name"]}" {column["type"]!s}{foreign.get(column["name"], "")}' for column in columns
+    ]
     if primary := inspector.get_pk_constraint(name, schema=schema)["constrained_columns"]:
         lines.append("  PRIMARY KEY ({})".format(", ".join(f'"{column}"' for column in primary)))
     text = f'TABLE "{name}" (\n' + ",\n".join(lines) + "\n)"
@@ -82,18 +82,18 @@ def _description(database: Any, inspector: Any, name: str, schema: str, limits: 
     return "\n".join([text, *map(" | ".join, cells)])
 
 
-def _engine(given: Any) -> Any:
-    """The engine of a URL, or the one given, if statements can be kept from writing on it."""
+def _engine_of(database: Any) -> Any:
+    """The engine of a URL, or an engine as it is, if statements can be kept from writing on it."""
     from sqlalchemy import Engine, create_engine, make_url
     from sqlalchemy.exc import ArgumentError
     from sqlalchemy.pool import StaticPool
 
     try:
-        engine = create_engine(given) if isinstance(given, str) else given
+        engine = create_engine(database) if isinstance(database, str) else database
     except ArgumentError:
         raise InvalidInputError("database is no SQLAlchemy URL; give e.g. 'sqlite:///shop.db'.") from None
     except ImportError as error:
-        name = make_url(given).drivername
+        name = make_url(database).drivername
         if not name.startswith("postgresql"):
             raise _refusal(name) from None
         raise MissingExtraError("postgres", "PostgreSQL, as postgresql+psycopg://...,") from error

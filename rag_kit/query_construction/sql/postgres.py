@@ -1,4 +1,4 @@
-"""Run a statement on PostgreSQL: checked, in a transaction that only reads and has a time limit."""
+"""Run a statement on PostgreSQL: rewritten, in a transaction that only reads and has a time limit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Any
 
 from rag_kit.errors import ConfigurationError, StatementError
-from rag_kit.query_construction.sql.checking import checked_statement
+from rag_kit.query_construction.sql.checking import rewrite_statement
 from rag_kit.query_construction.statements.result import MAX_COLUMNS, Limits, QueryResult
 
 _NUMBERS = frozenset(
@@ -26,7 +26,7 @@ class PostgresDatabase:
         self._engine = engine
         self._tables = frozenset(tables)
         self._schema = schema
-        checked_statement("SELECT 1", (), schema)  # raises where sqlglot is not installed
+        rewrite_statement("SELECT 1", (), schema)  # raises where sqlglot is not installed
 
     def run(self, statement: str, limits: Limits) -> QueryResult:
         """Run one statement.
@@ -37,12 +37,12 @@ class PostgresDatabase:
         """
         from sqlalchemy.exc import DBAPIError
 
-        checked = checked_statement(statement, self._tables, self._schema)
+        rewritten = rewrite_statement(statement, self._tables, self._schema)
         try:
             with self._engine.connect().execution_options(isolation_level="READ COMMITTED") as connection:
                 _guard(connection, limits.seconds)
                 try:
-                    return _fetched(connection, checked, limits)
+                    return _fetch_rows(connection, rewritten, limits)
                 except DBAPIError as error:
                     if error.connection_invalidated:
                         raise
@@ -64,18 +64,18 @@ def _guard(connection: Any, seconds: float) -> None:
         raise ConfigurationError("The engine's transactions cannot be made read-only; make it anew.")
 
 
-def _fetched(connection: Any, checked: str, limits: Limits) -> QueryResult:
+def _fetch_rows(connection: Any, rewritten: str, limits: Limits) -> QueryResult:
     """The rows, whose long cells the server cuts."""
-    query = f"({checked}) AS q".replace("%", "%%")
+    query = f"({rewritten}) AS q".replace("%", "%%")
     # a statement with a parameter goes by the extended protocol, which takes one statement alone
     described = connection.exec_driver_sql(f"SELECT * FROM {query} LIMIT %s", (0,)).cursor.description
     if len(described) > MAX_COLUMNS:
-        raise StatementError(f"There are {len(described)} columns; select at most {MAX_COLUMNS}.", checked)
+        raise StatementError(f"There are {len(described)} columns; select at most {MAX_COLUMNS}.", rewritten)
     names = [f"c{number}" for number in range(len(described))]
     cells = [
         name if column[1] in _NUMBERS else f"left(CAST({name} AS text), {limits.chars + 1})"
         for name, column in zip(names, described, strict=True)
     ]
     statement = f"SELECT {', '.join(cells)} FROM {query}({', '.join(names)}) LIMIT %s"
-    found = connection.exec_driver_sql(statement, (limits.rows + 1,)).all()
-    return QueryResult.fetched(checked, (column[0] for column in described), found, limits)
+    rows = connection.exec_driver_sql(statement, (limits.rows + 1,)).all()
+    return QueryResult.from_rows(rewritten, (column[0] for column in described), rows, limits)

@@ -79,7 +79,7 @@ class SqliteDatabase:
             if cursor.description is None:
                 raise StatementError("The statement is no query; write one SELECT.", statement, refused=True)
             columns = [column[0] for column in cursor.description]
-            return QueryResult.fetched(statement, columns, cursor, limits)
+            return QueryResult.from_rows(statement, columns, cursor, limits)
         except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
             message = refused[0] if refused else str(error)
             if message == "interrupted":

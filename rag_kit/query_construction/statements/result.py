@@ -56,12 +56,12 @@ class QueryResult:
     kind: str = "sql"
 
     @classmethod
-    def fetched(
+    def from_rows(
         cls, statement: str, columns: Iterable[Any], rows: Iterable[Sequence[Any]], limits: Limits
     ) -> Self:
         """The first rows that a database gives, long cells cut; reads one row more, to know if there are more."""
-        cut = [tuple(cut_cell(cell, limits.chars) for cell in row) for row in islice(rows, limits.rows + 1)]
-        return cls(statement, tuple(map(str, columns)), tuple(cut[: limits.rows]), len(cut) > limits.rows)
+        first = [tuple(cut_cell(cell, limits.chars) for cell in row) for row in islice(rows, limits.rows + 1)]
+        return cls(statement, tuple(map(str, columns)), tuple(first[: limits.rows]), len(first) > limits.rows)
 
     @property
     def documents(self) -> list[Document]:

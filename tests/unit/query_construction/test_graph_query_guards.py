@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rag_kit.errors import StatementError
 from rag_kit.query_construction.cypher import checking
 from rag_kit.query_construction.cypher import database as graph_module
-from rag_kit.query_construction.cypher.checking import checked_statement
+from rag_kit.query_construction.cypher.checking import rewrite_statement
 from rag_kit.query_construction.cypher.database import GraphDatabase
 from rag_kit.query_construction.statements.result import Limits
 
@@ -163,7 +163,7 @@ def test_hostile_statements_are_refused(tmp_path: Path) -> None:
     """Writes, files, procedures, extensions, stacked statements, tricks of spelling and bombs are refused."""
     for statement in HOSTILE:
         with pytest.raises(StatementError) as caught:
-            checked_statement(statement.replace("FOLDER", str(tmp_path)))
+            rewrite_statement(statement.replace("FOLDER", str(tmp_path)))
         assert caught.value.refused, statement
         assert "Write one query of MATCH" in str(caught.value)
 
@@ -185,7 +185,7 @@ def test_the_process_itself_stops_what_the_check_lets_pass(
     graph: GraphDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without the check a statement still reads no file, writes none, and loads nothing from the network."""
-    monkeypatch.setattr(graph_module, "checked_statement", lambda statement: statement)
+    monkeypatch.setattr(graph_module, "rewrite_statement", lambda statement: statement)
     before = state(tmp_path)
     for statement in [*HOSTILE[13:27], "RETURN size(range(1, 1000000000))", "RETURN repeat('a', 1000000000)"]:
         with pytest.raises(StatementError):
@@ -225,7 +225,7 @@ def test_values_stay_values() -> None:
         for trick in tricks:
             for inside in (trick, trick.replace("\\", "\\\\").replace("'", "\\'").replace('"', '\\"')):
                 try:
-                    given = checked_statement(f"MATCH (a) RETURN {shape.replace('S', inside)} AS x")
+                    given = rewrite_statement(f"MATCH (a) RETURN {shape.replace('S', inside)} AS x")
                 except StatementError:
                     continue
                 written += 1
@@ -246,7 +246,7 @@ _PIECES = r"""
 def test_no_other_word_gets_out(pieces: str) -> None:
     """Of any statement that passes, only listed clauses and functions stand outside texts and names."""
     try:
-        written = checked_statement(f"MATCH (a) RETURN {pieces}")
+        written = rewrite_statement(f"MATCH (a) RETURN {pieces}")
     except StatementError:
         return
     outside = re.sub(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`", " ", written)  # as Ladybug reads them

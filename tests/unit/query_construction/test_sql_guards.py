@@ -14,7 +14,7 @@ import pytest
 from support.postgres import PostgresServer, binaries
 
 from rag_kit.errors import StatementError
-from rag_kit.query_construction.sql.checking import checked_statement
+from rag_kit.query_construction.sql.checking import rewrite_statement
 from rag_kit.query_construction.sql.database import open_database
 from rag_kit.query_construction.statements.result import Limits
 
@@ -292,7 +292,7 @@ def test_the_check_for_postgres_refuses(statement: str) -> None:
     """What PostgreSQL would do is refused before it sees it."""
     pytest.importorskip("sqlglot", reason="sqlglot is not installed (extra sql)")
     with pytest.raises(StatementError):
-        checked_statement(statement, _TABLES, "public")
+        rewrite_statement(statement, _TABLES, "public")
 
 
 def test_what_the_check_writes() -> None:
@@ -306,7 +306,7 @@ def test_what_the_check_writes() -> None:
         ),
         ("SELECT name ->> 'k' FROM item WHERE name = 'it''s'", None),
     ):
-        given = checked_statement(statement, ["item"], "public")
+        given = rewrite_statement(statement, ["item"], "public")
         assert given == (written or """SELECT "name" ->> 'k' FROM "public"."item" WHERE "name" = 'it''s'""")
 
 
@@ -361,7 +361,7 @@ def test_no_value_and_no_name_gets_out_of_its_quotes() -> None:
         for trick in tricks:
             for inside in (trick, trick.replace("'", "''").replace('"', '""')):
                 try:
-                    given = checked_statement(
+                    given = rewrite_statement(
                         f"SELECT {text.replace('S', inside)} FROM item", _TABLES, "public"
                     )
                 except StatementError:
@@ -407,7 +407,7 @@ def test_postgres_itself_refuses_what_the_check_lets_pass(
     """Without the check the transaction still writes nothing, takes one statement, and ends in time."""
     from rag_kit.query_construction.sql import postgres
 
-    monkeypatch.setattr(postgres, "checked_statement", lambda statement, *_: statement)
+    monkeypatch.setattr(postgres, "rewrite_statement", lambda statement, *_: statement)
     database = open_database(postgres_engine, ["item"], 0, 5.0)[0]
     before = _state(postgres_engine)
     for statement in (
