@@ -170,8 +170,8 @@ def alone(docs: Path, folder: Path, model: Embeddings, readers: Mapping[str, Any
     with DocumentIndex.create(folder, embeddings=Prepared()) as index:
         index.record_settings(settings.values)
         for group in groups:
-            records = [record for _, record in group.new]
-            index.write(Batch(rows=group.rows, whole=[record.source for record in records], records=records))
+            whole = [record.source for record in group.new]
+            index.write(Batch(rows=group.rows, whole=whole, records=group.new))
     return {
         "read": read - start,
         "embed": embedded - read,

@@ -16,7 +16,7 @@ from rag_kit.indexing.bm25 import storage
 from rag_kit.indexing.bm25.inverted import InvertedIndex
 from rag_kit.indexing.bm25.parameters import DEFAULT_B, DEFAULT_K1
 from rag_kit.indexing.bm25.postings import Postings, Run, count_terms
-from rag_kit.indexing.bm25.scoring import Bm25Weights, Floats, Formula, Variant
+from rag_kit.indexing.bm25.scoring import Floats, Variant, Weights, bm25_weights
 from rag_kit.indexing.bm25.term_graph import TermGraph
 from rag_kit.indexing.bm25.view import Query
 from rag_kit.text import default_analyzer
@@ -82,8 +82,8 @@ class BM25Index(InvertedIndex):
     def _run(self, analysed: Sequence[Sequence[str]], first: int) -> Run:
         return count_terms(analysed, self._vocabulary, first)
 
-    def _weights(self, postings: Postings, lengths: NDArray[np.int64]) -> Bm25Weights:
-        return Bm25Weights(postings, lengths, self._formula)
+    def _weights(self, postings: Postings, lengths: NDArray[np.int64]) -> Weights:
+        return bm25_weights(postings, lengths, self._formula)
 
     # Reading
 
@@ -161,7 +161,8 @@ class BM25Index(InvertedIndex):
             if self._graph is None or not self._graph.fits(view.postings, max_df):
                 self._graph = TermGraph(view.postings, len(view), list(self._vocabulary), max_df)
             graph = self._graph
-            weights = {self._place(key): weight for key, weight in seeds.items() if key in self._serial_of}
+            places = view.place_of
+            weights = {places[key]: weight for key, weight in seeds.items() if key in places}
         visits = graph.visits(weights, k, damping, view.passing(filter) if filter else None)
         documents = view.documents(place for place, _, _ in visits)
         return [(doc, mass, terms) for doc, (_, mass, terms) in zip(documents, visits, strict=True)]
@@ -217,7 +218,10 @@ class BM25Index(InvertedIndex):
             IndexFormatError: It is damaged, cut short, of a newer format, or no index; the message names it.
             InvalidInputError: The index needs its ``analyzer``, or has one and was given another.
         """
-        (formula, stored), state = storage.load(path, cls.kind, _settings_in)
+        header, state = storage.load(path, cls.kind)
+        with storage.refusing_contradictions(path):
+            settings = check.formula_of(**header["settings"])._asdict()
+            stored = None if header["analyzer"] is None else storage.analyzer_from(header["analyzer"])
         if stored is None and analyzer is None:
             raise InvalidInputError(
                 f"{path} was built with an analyzer function of its own; give it again: load(path, analyzer=...)."
@@ -226,15 +230,9 @@ class BM25Index(InvertedIndex):
             raise InvalidInputError(
                 f"{path} was built with {stored!r}, not with {analyzer!r}; leave analyzer out, or build it again."
             )
-        index = cls(**formula._asdict(), analyzer=stored or analyzer)
+        index = cls(**settings, analyzer=stored or analyzer)
         index._restore(state)
         return index
 
     def __repr__(self) -> str:
         return f"BM25Index({len(self)} documents, k1={self.k1:g}, b={self.b:g}, variant={self.variant!r})"
-
-
-def _settings_in(file: storage.Sections) -> tuple[Formula, Callable[[str], list[str]] | None]:
-    """The parameters and the analyzer in the header of a file, without one that was a function of the user's."""
-    settings, analyzer = file.header["settings"], file.header["analyzer"]
-    return check.formula_of(**settings), None if analyzer is None else storage.analyzer_from(analyzer)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import threading
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from itertools import compress
 from pathlib import Path
@@ -31,8 +32,8 @@ _BATCH = 2048  # documents analysed between two turns of the lock
 class InvertedIndex(ABC):
     """Base of the indexes that keep documents and postings in memory.
 
-    Documents are appended; deleted and replaced ones stay, marked, until :meth:`current` builds the next
-    :class:`View`. One lock guards everything but the analysis of texts and the searches on a view.
+    The postings of what is written, and of what is deleted or replaced, are taken over when :meth:`current` builds the
+    next :class:`View`. One lock guards everything but the analysis of texts and the searches on a view.
 
     Attributes:
         kind: The kind of file that it is saved to.
@@ -43,14 +44,12 @@ class InvertedIndex(ABC):
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._vocabulary = Vocabulary()
-        self._postings = Postings.empty()  # of all documents but the last ones
-        self._pending: list[Run] = []  # of these
-        self._rows: list[Row] = []
-        self._lengths = np.zeros(0, np.int64)  # terms of each row
-        # rows get rising serial numbers, which never change: a deletion moves the rows behind it, but rewrites no id
-        self._serials = np.zeros(0, np.int64)
-        self._serial_of: dict[str, int] = {}  # of the document with an id
-        self._dead: set[int] = set()  # positions of deleted and replaced documents
+        self._rows: dict[str, Row] = {}  # all documents by id, in insertion order
+        self._postings = Postings.empty()  # of the documents of the last view
+        self._numbered: Sequence[Row] = ()  # these, by the numbers they have there; some may be deleted since
+        self._lengths = np.zeros(0, np.int64)  # terms of each of these
+        self._pending: list[Run] = []  # postings of the documents that were added since
+        self._added: list[Row] = []  # these, whose numbers go on from there
         self._view: View | None = None  # the state after all finished writes, once it is built
 
     @abstractmethod
@@ -97,11 +96,11 @@ class InvertedIndex(ABC):
 
     def __len__(self) -> int:
         with self._lock:
-            return len(self._serial_of)
+            return len(self._rows)
 
     def __contains__(self, key: object) -> bool:
         with self._lock:
-            return key in self._serial_of
+            return key in self._rows
 
     def __getstate__(self) -> dict[str, Any]:
         """The state to pickle or copy, without the lock and the view, which the copy builds anew."""
@@ -115,13 +114,12 @@ class InvertedIndex(ABC):
     @property
     def ids(self) -> list[str]:
         """The ids in insertion order, as a new list."""
-        view = self.current()
-        return [row.key for row in view.rows[: len(view)]]
+        with self._lock:
+            return list(self._rows)
 
     def metadata_rows(self) -> Iterator[Mapping[str, Any]]:
         """The metadata of all documents, in insertion order; only to be read."""
-        view = self.current()
-        return (row.metadata for row in view.rows[: len(view)])
+        return (row.metadata for row in self.current().rows)
 
     def get(self, ids: Iterable[str]) -> list[Document]:
         """Copies of the documents with these ids, in that order; an id that is not there is passed over.
@@ -130,7 +128,7 @@ class InvertedIndex(ABC):
             InvalidInputError: ``ids`` is not a list of strings.
         """
         with self._lock:
-            rows = [self._rows[self._place(key)] for key in check_ids(ids) if key in self._serial_of]
+            rows = [self._rows[key] for key in check_ids(ids) if key in self._rows]
         return documents_of_rows(rows)
 
     def add(self, documents: Iterable[Document], ids: Iterable[str] | None = None) -> list[str]:
@@ -197,12 +195,9 @@ class InvertedIndex(ABC):
             (1, 1)
         """
         with self._lock:
-            present = [key for key in dict.fromkeys(check_ids(ids)) if key in self._serial_of]
-            self._dead.update(map(self._place, present))
-            for key in present:
-                del self._serial_of[key]
-            self._view = None if present else self._view
-        return len(present)
+            removed = [row for key in check_ids(ids) if (row := self._rows.pop(key, None)) is not None]
+            self._view = None if removed else self._view
+        return len(removed)
 
     def prepare(self) -> None:
         """Merge what was written now, which otherwise the first search after a write does."""
@@ -222,31 +217,17 @@ class InvertedIndex(ABC):
 
         This mostly copies arrays: the scores of a term are computed when it is first searched for.
         """
+        rows, numbered = list(self._rows.values()), [*self._numbered, *self._added]
+        lengths = np.append(self._lengths, np.array([row.length for row in self._added], np.int64))
         new_numbers = None
-        if self._dead:
-            alive = np.ones(len(self._rows), bool)
-            alive[list(self._dead)] = False
+        if len(rows) < len(numbered):
+            alive = np.ones(len(numbered), bool)
+            alive[_positions_without(numbered, rows)] = False
             new_numbers = np.where(alive, np.cumsum(alive) - 1, -1).astype(np.int32)
-            self._rows = list(compress(self._rows, alive.tolist()))
-            self._lengths, self._serials = self._lengths[alive], self._serials[alive]
+            lengths = lengths[alive]
         self._postings = merge(self._postings, self._pending, len(self._vocabulary), new_numbers)
-        self._pending, self._dead = [], set()
-        return View(
-            self._rows, self._postings, self._weights(self._postings, self._lengths), self._vocabulary
-        )
-
-    def _place(self, key: str) -> int:
-        """The position of the document with an id that is there. Holds the lock."""
-        return int(np.searchsorted(self._serials, self._serial_of[key]))
-
-    def _append(self, rows: Sequence[Row]) -> None:
-        """Add rows at the end. Holds the lock."""
-        first = int(self._serials[-1]) + 1 if len(self._serials) else 0
-        serials = range(first, first + len(rows))
-        self._serial_of.update(zip((row.key for row in rows), serials, strict=True))
-        self._serials = np.append(self._serials, np.array(serials, np.int64))
-        self._lengths = np.append(self._lengths, np.array([row.length for row in rows], np.int64))
-        self._rows += rows
+        self._numbered, self._lengths, self._pending, self._added = rows, lengths, [], []
+        return View(rows, self._postings, self._weights(self._postings, lengths), self._vocabulary)
 
     def save(self, path: str | Path) -> None:
         """Write the index to one file, atomically: a crash leaves the old file or the new one.
@@ -262,17 +243,18 @@ class InvertedIndex(ABC):
         with self._lock:
             view = self.current()
             terms = list(self._vocabulary)[: view.postings.terms]
-        storage.save(path, self.kind, self._header(), State(view.rows[: len(view)], view.postings, terms))
+        storage.save(path, self.kind, self._header(), State(view.rows, view.postings, terms))
 
     def _restore(self, state: State) -> None:
         """Take over what a file holds; the index must be new."""
-        rows, postings, vocabulary = list(state.rows), state.postings, state.vocabulary
+        rows, postings, vocabulary = state
         used = postings.frequencies() > 0  # terms of deleted documents are forgotten here
         names = compress(vocabulary, used.tolist())
         self._vocabulary = Vocabulary((term, number) for number, term in enumerate(names))
         pointers = np.append(postings.pointers[:-1][used], postings.pointers[-1:])
         self._postings = Postings(pointers, postings.documents, postings.counts)
-        self._append(rows)
+        self._rows, self._numbered = {row.key: row for row in rows}, rows
+        self._lengths = np.array([row.length for row in rows], np.int64)
         self.prepare()
 
     def _write(
@@ -298,21 +280,14 @@ class InvertedIndex(ABC):
                 runs.append(self._run(analysed, start))
         with self._lock:
             keys = self._keys(own_ids, documents, replace)
-            first = len(self._rows)
-            self._dead.update(self._place(key) for key in keys if key in self._serial_of)
-            self._append(
-                [
-                    Row(
-                        key,
-                        own,
-                        doc.page_content,
-                        copy_metadata(doc.metadata, without=PROVENANCE_KEY),
-                        length,
-                    )
-                    for key, own, doc, length in zip(keys, own_ids, documents, lengths, strict=True)
-                ]
-            )
-            self._pending += [run.shifted(first) for run in runs]
+            first = len(self._numbered) + len(self._added)
+            for key, own, doc, length in zip(keys, own_ids, documents, lengths, strict=True):
+                metadata = copy_metadata(doc.metadata, without=PROVENANCE_KEY)
+                row = Row(key, own, doc.page_content, metadata, length)
+                self._rows.pop(key, None)  # what replaces another comes last
+                self._rows[key] = row
+                self._added.append(row)
+            self._pending += [run._replace(documents=run.documents + np.int32(first)) for run in runs]
             self._view = None if keys else self._view
         return keys
 
@@ -324,7 +299,7 @@ class InvertedIndex(ABC):
             if key is None:
                 key = hashed = content_hash(document.page_content)
                 number = repeats.get(hashed, 1)
-                while key in keys or (not replace and key in self._serial_of):
+                while key in keys or (not replace and key in self._rows):
                     number += 1
                     key = f"{hashed}#{number}"
                 repeats[hashed] = number
@@ -332,7 +307,19 @@ class InvertedIndex(ABC):
                 raise InvalidInputError(f"id {key!r} is not allowed; ids are non-empty strings.")
             elif key in keys:
                 raise InvalidInputError(f"id {key!r} comes twice; ids must differ.")
-            elif not replace and key in self._serial_of:
+            elif not replace and key in self._rows:
                 raise InvalidInputError(f"id {key!r} is in the index already; use update() to replace it.")
             keys[key] = None
         return list(keys)
+
+
+def _positions_without(rows: Sequence[Row], present: Sequence[Row]) -> list[int]:
+    """Positions of the rows that are not among those present, which are the others in the same order."""
+    positions, place = list[int](), 0
+    while len(positions) < len(rows) - len(present):
+        # up to the next one, each row stands as many places before the present one as there were gaps
+        place = bisect_left(
+            range(len(present)), True, place, key=lambda at: rows[at + len(positions)] is not present[at]
+        )
+        positions.append(place + len(positions))
+    return positions

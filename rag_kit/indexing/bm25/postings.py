@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,16 +52,8 @@ class Postings:
         """In how many documents each term occurs, shape (terms,)."""
         return np.diff(self.pointers)
 
-    def renumbered(self, new_numbers: NDArray[np.int32]) -> Postings:
-        """The same with other document numbers, shape (documents,); those below 0 are dropped."""
-        documents = new_numbers[self.documents]
-        stays = documents >= 0
-        pointers = self.pointers - np.searchsorted(np.flatnonzero(~stays), self.pointers)
-        return Postings(pointers, documents[stays], self.counts[stays])
 
-
-@dataclass(frozen=True)
-class Run:
+class Run(NamedTuple):
     """Postings of newly added documents, sorted by term; without pointers, so that many small runs stay small.
 
     Attributes:
@@ -73,16 +65,6 @@ class Run:
     terms: NDArray[np.int32]
     documents: NDArray[np.int32]
     counts: Counts
-
-    def shifted(self, by: int) -> Run:
-        """The same with higher document numbers."""
-        return Run(self.terms, self.documents + np.int32(by), self.counts)
-
-    def renumbered(self, new_numbers: NDArray[np.int32]) -> Run:
-        """As :meth:`Postings.renumbered`."""
-        documents = new_numbers[self.documents]
-        stays = documents >= 0
-        return Run(self.terms[stays], documents[stays], self.counts[stays])
 
 
 def count_terms(token_lists: Sequence[Sequence[str]], vocabulary: Vocabulary, first: int) -> Run:
@@ -130,25 +112,26 @@ def merge(
     """
     if not added and new_numbers is None and base.terms == terms:
         return base
-    run = _join(added) if added else Run(base.documents[:0], base.documents[:0], base.counts[:0])
+    old_documents, old_counts, pointers = base.documents, base.counts, base.pointers
+    run = _join([Run(old_documents[:0], old_documents[:0], old_counts[:0]), *added])
     if new_numbers is not None:
-        base, run = base.renumbered(new_numbers), run.renumbered(new_numbers)
-    ends = np.append(base.pointers[1:], np.repeat(base.pointers[-1:], terms - base.terms))
+        old_documents, documents = new_numbers[old_documents], new_numbers[run.documents]
+        stays, new = old_documents >= 0, documents >= 0
+        pointers = pointers - np.searchsorted(np.flatnonzero(~stays), pointers)
+        old_documents, old_counts = old_documents[stays], old_counts[stays]
+        run = Run(run.terms[new], documents[new], run.counts[new])
+    ends = np.append(pointers[1:], np.repeat(pointers[-1:], terms - base.terms))
     places = ends[run.terms]
     pointers = np.zeros(terms + 1, np.int64)
     pointers[1:] = ends + np.cumsum(np.bincount(run.terms, minlength=terms))
-    if not len(base.counts):
+    if not len(old_counts):
         return Postings(pointers, run.documents, run.counts)
-    counts: Any = np.insert(base.counts, places, run.counts)
-    return Postings(pointers, np.insert(base.documents, places, run.documents), counts)
+    counts: Any = np.insert(old_counts, places, run.counts)
+    return Postings(pointers, np.insert(old_documents, places, run.documents), counts)
 
 
 def _join(runs: Sequence[Run]) -> Run:
     """One run of several: a stable sort of runs that are sorted is a merge."""
-    if len(runs) == 1:
-        return runs[0]
-    terms = np.concatenate([run.terms for run in runs])
+    terms, documents, counts = (np.concatenate(arrays) for arrays in zip(*runs, strict=True))
     order = np.argsort(terms, kind="stable")
-    documents = np.concatenate([run.documents for run in runs])
-    counts = np.concatenate([run.counts for run in runs])
     return Run(terms[order], documents[order], counts[order])

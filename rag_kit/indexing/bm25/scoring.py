@@ -8,7 +8,7 @@ idf that Lucene uses, ln(1 + (N - df + .5) / (df + .5)), which is never negative
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -36,24 +36,22 @@ class Formula(NamedTuple):
     variant: Variant
 
 
-class Weights(ABC):
+class Weights(NamedTuple):
     """The scores that postings add to their documents.
 
     Attributes:
         kind: Type of the scores.
         highest: Shape (terms + 1,); what each term adds to no score more than. The last one is that of a term in no
             document.
+        of: Those of a term's postings, in their order, by the number of the term.
     """
 
     kind: np.dtype[Any]
     highest: NDArray[np.float64]
-
-    @abstractmethod
-    def of(self, term: int) -> Floats:
-        """Those of a term's postings, in their order, by the number of the term."""
+    of: Callable[[int], Floats]
 
 
-class Bm25Weights(Weights):
+def bm25_weights(postings: Postings, lengths: NDArray[np.int64], formula: Formula) -> Weights:
     """What each posting adds by BM25, computed term by term: float32 for ``lucene``, float64 for ``okapi``.
 
     Args:
@@ -61,29 +59,27 @@ class Bm25Weights(Weights):
         lengths: Shape (documents,); number of terms of each document.
         formula: The parameters.
     """
+    k1, b, variant = formula
+    mean = lengths.sum() / len(lengths) if lengths.any() else 1.0
+    saturation = k1 * (1 - b + b * lengths / mean)
+    # an unknown term counts as rarest
+    idf = inverse_frequencies(np.append(postings.frequencies(), 0), len(lengths), variant)
+    if variant == "okapi":
+        idf *= k1 + 1
+    # okapi in double precision, for parity with its reference within 1e-9
+    kind = np.dtype(np.float64 if variant == "okapi" else np.float32)
 
-    def __init__(self, postings: Postings, lengths: NDArray[np.int64], formula: Formula) -> None:
-        k1, b, variant = formula
-        mean = lengths.sum() / len(lengths) if lengths.any() else 1.0
-        self._postings = postings
-        self._saturation = k1 * (1 - b + b * lengths / mean)
-        # an unknown term counts as rarest
-        self._idf = inverse_frequencies(np.append(postings.frequencies(), 0), len(lengths), variant)
-        if variant == "okapi":
-            self._idf *= k1 + 1
-        self.highest = np.maximum(self._idf, 0)  # which a document nears as the term fills it
-        # okapi in double precision, for parity with its reference within 1e-9
-        self.kind = np.dtype(np.float64 if variant == "okapi" else np.float32)
-
-    def of(self, term: int) -> Floats:
-        """See ``Weights``."""
-        part = slice(self._postings.pointers[term], self._postings.pointers[term + 1])
-        count = self._postings.counts[part].astype(np.float64)
-        below = self._saturation[self._postings.documents[part]]
+    def of(term: int) -> Floats:
+        part = slice(postings.pointers[term], postings.pointers[term + 1])
+        count = postings.counts[part].astype(np.float64)
+        below = saturation[postings.documents[part]]
         below += count
         count /= below
-        count *= self._idf[term]
-        return count.astype(self.kind, copy=False)
+        count *= idf[term]
+        return count.astype(kind, copy=False)
+
+    # a document nears the idf as the term fills it
+    return Weights(kind, np.maximum(idf, 0), of)
 
 
 def inverse_frequencies(

@@ -10,9 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,7 +25,6 @@ from rag_kit.text import Analyzer
 from rag_kit.text.ngrams import CharacterNgrams
 
 FORMAT_VERSION = 1
-T = TypeVar("T")
 _FIXED = struct.Struct("<8sIIQ")
 _DIGEST = 32
 _ANALYZERS: dict[str, type[Analyzer] | type[CharacterNgrams]] = {
@@ -53,19 +53,6 @@ class State(NamedTuple):
     rows: Sequence[Row]
     postings: Postings
     vocabulary: Sequence[str]
-
-
-class Sections:
-    """The header of a file, and the sections that it names."""
-
-    def __init__(self, header: Mapping[str, Any], body: memoryview) -> None:
-        self.header = header
-        self._body = body
-
-    def bytes(self, name: str) -> bytes:
-        """A section."""
-        offset, size = self.header["sections"][name]
-        return bytes(self._body[offset : offset + size])
 
 
 def save(path: str | Path, kind: Kind, header: Mapping[str, Any], state: State) -> None:
@@ -100,13 +87,23 @@ def save(path: str | Path, kind: Kind, header: Mapping[str, Any], state: State) 
     replace_file(place, lambda file: file.writelines([*blocks, digest.digest()]))
 
 
-def load(path: str | Path, kind: Kind, parse: Callable[[Sections], T]) -> tuple[T, State]:
-    """Read a file and check all of it.
+@contextmanager
+def refusing_contradictions(path: str | Path) -> Iterator[None]:
+    """Refuse a file that is whole, and whose content cannot be.
 
-    Args:
-        path: The file.
-        kind: What it must be.
-        parse: Reads what the kind of index has beside its state; a ``ValueError`` or ``KeyError`` refuses the file.
+    Raises:
+        IndexFormatError: What is done with it raised an error.
+    """
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, IndexError, OverflowError, RecursionError) as error:
+        raise IndexFormatError(
+            f"{path} holds contradictory data ({error!r}). Build the index again."
+        ) from error
+
+
+def load(path: str | Path, kind: Kind) -> tuple[Any, State]:
+    """Read a file and check all of it; what is in its header is for the caller to check.
 
     Raises:
         IndexMissingError: There is no such file.
@@ -134,29 +131,31 @@ def load(path: str | Path, kind: Kind, parse: Callable[[Sections], T]) -> tuple[
         raise IndexFormatError(
             f"{path} is cut short or damaged: its checksum does not fit. Build the index again."
         )
-    try:
-        file = Sections(json.loads(data[_FIXED.size : start]), view[start : start + body_size])
-        return parse(file), _state(file, kind)
-    except (KeyError, TypeError, ValueError, IndexError, OverflowError, RecursionError) as error:
-        raise IndexFormatError(
-            f"{path} holds contradictory data ({error!r}). Build the index again."
-        ) from error
+    with refusing_contradictions(path):
+        header = json.loads(data[_FIXED.size : start])
+        return header, _state(header, view[start : start + body_size], kind)
 
 
-def _state(file: Sections, kind: Kind) -> State:
+def _state(header: Any, body: memoryview, kind: Kind) -> State:
     """The documents and postings of a file."""
+
+    def section(name: str) -> bytes:
+        offset, size = header["sections"][name]
+        return bytes(body[offset : offset + size])
+
     whole = kind.counts == "counts"
-    type_of = f"<u{file.header['count_bytes']}" if whole else "<f4"
-    counts: Any = np.frombuffer(file.bytes(kind.counts), type_of)
+    type_of = f"<u{header['count_bytes']}" if whole else "<f4"
+    counts: Any = np.frombuffer(section(kind.counts), type_of)
     postings = Postings(
-        np.frombuffer(file.bytes("pointers"), "<i8").astype(np.int64),
-        np.frombuffer(file.bytes("postings"), "<i4").astype(np.int32),
+        np.frombuffer(section("pointers"), "<i8").astype(np.int64),
+        np.frombuffer(section("postings"), "<i4").astype(np.int32),
         counts.astype(np.uint16 if whole else np.float32),
     )
-    rows = [Row(*json.loads(line)) for line in file.bytes("documents").splitlines()]
-    vocabulary = json.loads(file.bytes("vocabulary"))
-    if len(vocabulary) != postings.terms or any(type(row.length) is not int for row in rows):
-        raise ValueError("terms or lengths of documents do not fit")
+    rows = [Row(*json.loads(line)) for line in section("documents").splitlines()]
+    vocabulary = json.loads(section("vocabulary"))
+    alike = len({row.key for row in rows}) == len(rows) and all(type(row.length) is int for row in rows)
+    if len(vocabulary) != postings.terms or not alike:
+        raise ValueError("terms, ids or lengths of documents do not fit")
     return State(rows, postings, vocabulary)
 
 

@@ -6,6 +6,7 @@ import copy
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -51,7 +52,7 @@ class View:
     """Scores documents and picks the best; never changes.
 
     Args:
-        rows: The documents; more may be appended meanwhile, which are not seen here.
+        rows: The documents.
         postings: Their postings; document numbers are positions in ``rows``.
         weights: Scores of the postings of each term; each term is asked for once, when it is first searched for.
         vocabulary: Term numbers. May grow meanwhile: terms beyond ``postings.terms`` are unknown here.
@@ -79,6 +80,11 @@ class View:
     def __len__(self) -> int:
         return self._size
 
+    @cached_property
+    def place_of(self) -> dict[str, int]:
+        """The position of each document by its key."""
+        return {row.key: place for place, row in enumerate(self.rows)}
+
     def scores(self, terms: Query) -> Floats:
         """Score of every document, as a new array of shape (documents,)."""
         return self._accumulate(terms)[: self._size].copy()
@@ -101,7 +107,7 @@ class View:
     def passing(self, where: Filter) -> NDArray[np.bool_]:
         """Which documents meet a filter."""
         if self._fields is None:
-            self._fields = MetadataColumns([row.metadata for row in self.rows[: self._size]])
+            self._fields = MetadataColumns([row.metadata for row in self.rows])
         return self._fields.mask(where)
 
     def search(self, terms: Query, k: int, passes: Passes | None = None) -> list[tuple[Document, float]]:

@@ -22,8 +22,8 @@ from rag_kit.models.embedding import embedding_name
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
+    from rag_kit.indexing.document_index.writing import SourceRecord
     from rag_kit.indexing.files import SourceFile
-    from rag_kit.indexing.ingestion.listing import Sight
 
 _REGISTER_ATTEMPTS = 5
 _MAX_CALL_DEATHS = 10
@@ -173,7 +173,7 @@ class ClusterConverter:
         """Take the files that will be asked for, in their order."""
         self._coming = iter(files)
 
-    def convert(self, file: SourceFile) -> tuple[list[Document], Sight, str, bytes]:
+    def convert(self, file: SourceFile) -> tuple[list[Document], SourceRecord]:
         """As `Converter.convert`, of the next file that was expected."""
         window = max(_WINDOW, _AHEAD * self._cluster.threads())
         while len(self._futures) < window and (following := next(self._coming, None)) is not None:

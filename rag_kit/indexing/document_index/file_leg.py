@@ -1,24 +1,23 @@
-"""A leg that keeps what it derives from the store in one file, named for its generation and replaced whole."""
+"""Legs that keep what they derive from the store in one file, named for its generation and replaced whole."""
 
 from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Generic, TypeVar
 
-from rag_kit.indexing.document_index.folder import remove_parts
+from rag_kit.errors import IndexFormatError, IndexMissingError
+from rag_kit.indexing.document_index.folder import remove_parts, repair_advice
 from rag_kit.indexing.document_index.rows import count_since
 from rag_kit.indexing.document_index.state import Connection, IndexReport, State
 
+T = TypeVar("T")
 _FOLLOWED = 100  # a file is left as it is while at most one row in so many has changed since
 
 
 class FileLeg(ABC):
-    """What the keyword leg and the vector leg of a folder share; see ``Leg``.
-
-    A reader takes the newest file that is not ahead of the store, and what was written since out of the store.
-    """
+    """A leg of a folder; see ``Leg``. A reader takes what was written since its file out of the store."""
 
     label: ClassVar[str]
     tables: ClassVar[tuple[str, str]]  # whose generations say what changed, and what was removed
@@ -96,3 +95,65 @@ class FileLeg(ABC):
             kind = self._prefix(state).partition("-")[0]
             there = any(self._folder.glob(f"{kind}-{state.uid[:8]}-*.index"))
             report.behind(self.label, lost=state.floor > 0 and not there)
+
+
+class LoadedLeg(FileLeg, Generic[T]):
+    """A leg that loads its newest file that is not ahead of the store, and follows the store in memory from there."""
+
+    takes_newer: ClassVar[bool]  # whether a newer file takes the place of what has followed the store
+
+    def _forget(self) -> None:
+        self._loaded: T | None = None
+        self._loaded_as = "", -1  # for which prefix of files, and as of which generation
+
+    @abstractmethod
+    def _read(self, path: Path) -> T:
+        """What is in a file."""
+
+    @abstractmethod
+    def _empty(self, state: State) -> T:
+        """What is derived from an empty store."""
+
+    @abstractmethod
+    def _follow(self, loaded: T, connection: Connection, since: int, state: State) -> T:
+        """Bring what was derived as of a generation to the state that the connection sees."""
+
+    def _refuse(self, error: Exception) -> None:
+        """Raise or log that a file cannot be read; without it all comes out of the store."""
+        raise IndexFormatError(f"{error} {repair_advice(self._folder)}") from error
+
+    def load(self, state: State) -> None:
+        """Load the newest file from which the store can be followed, where what is loaded is no better."""
+        prefix = self._prefix(state)
+        with self._lock:
+            # removals below the floor are forgotten; above, an older store was put in its place
+            if self._loaded_as[0] != prefix or not state.floor <= self._loaded_as[1] <= state.generation:
+                self._forget()
+            if self._loaded is not None and not self.takes_newer:
+                return
+            for generation, path in self.readable(state):
+                if generation < state.floor or generation <= self._loaded_as[1]:
+                    return
+                try:
+                    self._loaded, self._loaded_as = self._read(path), (prefix, generation)
+                    return
+                except (FileNotFoundError, IndexMissingError):
+                    continue  # a writer has just put a newer one in its place
+                except (IndexFormatError, OSError) as error:
+                    return self._refuse(error)
+
+    def current(self, connection: Connection, state: State) -> T:
+        """What is derived from the state that the connection sees."""
+        with self._lock:
+            here = self._prefix(state), state.generation
+            if self._loaded is None or self._loaded_as != here:
+                self.load(state)
+                loaded, since = self._loaded, self._loaded_as[1]
+                self._loaded, self._loaded_as = (
+                    None,
+                    ("", -1),
+                )  # where this fails half-way, from the file again
+                loaded = self._empty(state) if loaded is None else loaded
+                self._loaded = self._follow(loaded, connection, since, state)
+                self._loaded_as = here
+            return self._loaded

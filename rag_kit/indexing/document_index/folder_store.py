@@ -197,7 +197,7 @@ class FolderStore(Store):
         """See `Store`."""
         with self.reading() as connection:
             state = self.state(connection)
-            return KeywordView(self.keyword.follow(connection, state), state.derived)
+            return KeywordView(self.keyword.current(connection, state), state.derived)
 
     def passes(self, connection: Connection, state: State, where: Filter) -> Callable[[int], bool]:
         """See `Store`."""

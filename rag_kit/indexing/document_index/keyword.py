@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rag_kit.documents import Filter, compile_filter, validate_filter
-from rag_kit.errors import IndexFormatError, IndexMissingError
+from rag_kit.errors import IndexFormatError
+from rag_kit.indexing.bm25.index import BM25Index
 from rag_kit.indexing.bm25.parameters import check_k, check_query, check_weights
-from rag_kit.indexing.document_index.file_leg import FileLeg
-from rag_kit.indexing.document_index.folder import repair_advice
+from rag_kit.indexing.bm25.view import Query
+from rag_kit.indexing.document_index.file_leg import LoadedLeg
 from rag_kit.indexing.document_index.rows import changed_documents, text_hash
 from rag_kit.indexing.document_index.state import Connection, IndexReport, State
 from rag_kit.indexing.document_index.vectors import TIE
@@ -23,72 +24,44 @@ from rag_kit.indexing.searched import passages, searched_text
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
-    from rag_kit.indexing.bm25.index import BM25Index
-    from rag_kit.indexing.bm25.view import Query
-
 Mask = NDArray[np.bool_]
 _MASKS = 16  # filters that are remembered: each takes a byte a row
 _TIES = 20  # further hits to look at, so that equal scores are ordered by id and not by who came first
 
 
-class KeywordLeg(FileLeg):
+class KeywordLeg(LoadedLeg[BM25Index]):
     """BM25 over the chunks of an index; see ``Leg``."""
 
     label = "keyword"
     tables = ("chunks", "removed")
+    takes_newer = False
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self._forget()
 
     def _forget(self) -> None:
-        self._index: BM25Index | None = None
-        self._generation = -1
+        super()._forget()
         self._placed = -1, np.empty(0, np.int64)  # positions in the index by row number, of a generation
         self._masks: dict[str, tuple[int, Mask]] = {}  # of recent filters, with their generations
 
     def _prefix(self, state: State) -> str:
         return f"bm25-{state.uid[:8]}-"
 
-    def load(self, state: State) -> None:
-        """Load the newest file that is not ahead of the store, if nothing is loaded yet."""
-        from rag_kit.indexing.bm25.index import BM25Index
+    def _read(self, path: Path) -> BM25Index:
+        return BM25Index.load(path)
 
-        with self._lock:
-            for generation, path in self.readable(state) if self._index is None else ():
-                try:
-                    self._index, self._generation = BM25Index.load(path), generation
-                    return
-                except IndexMissingError:
-                    continue  # a writer has just put a newer one in its place
-                except IndexFormatError as error:
-                    raise IndexFormatError(f"{error} {repair_advice(self._folder)}") from error
+    def _empty(self, state: State) -> BM25Index:
+        return BM25Index()
 
-    def follow(self, connection: Connection, state: State) -> BM25Index:
-        """The BM25 index as of the state that the connection sees."""
-        from rag_kit.indexing.bm25.index import BM25Index
-
-        with self._lock:
-            if self._generation < state.floor:
-                self._forget()  # removals since then are forgotten: from a newer file
-            self.load(state)
-            if self._index is None or not state.floor <= self._generation <= state.generation:
-                self._index, self._generation = BM25Index(), -1
-            if self._generation == state.generation:
-                return self._index
-            index = self._index
-            changed = changed_documents(connection, self._generation)
-            try:
-                if self._generation >= 0:
-                    query = "SELECT id FROM removed WHERE generation > ?"
-                    index.delete(list({key for (key,) in connection.execute(query, (self._generation,))}))
-                searched = [searched_text(doc.page_content, doc.metadata) for doc in changed]
-                index._write(changed, None, replace=True, texts=searched)
-            except BaseException:
-                self._index = None  # half-way: from the file again, next time
-                raise
-            self._generation = state.generation
-            return index
+    def _follow(self, loaded: BM25Index, connection: Connection, since: int, state: State) -> BM25Index:
+        changed = changed_documents(connection, since)
+        if len(loaded):
+            query = "SELECT id FROM removed WHERE generation > ?"
+            loaded.delete([key for (key,) in connection.execute(query, (since,))])
+        searched = [searched_text(document.page_content, document.metadata) for document in changed]
+        loaded._write(changed, None, replace=True, texts=searched)
+        return loaded
 
     def mask(self, connection: Connection, state: State, where: Filter) -> Mask:
         """Whether the row of each number passes a filter, by number; arbitrary where there is no row."""
@@ -112,18 +85,16 @@ class KeywordLeg(FileLeg):
 
     def _new_mask(self, connection: Connection, state: State, where: Filter) -> Mask:
         """The mask of a filter by the metadata in memory: by position there, then by row number."""
-        index = self.follow(connection, state)
-        view = index.current()
+        view = self.current(connection, state).current()
         if self._placed[0] != state.generation:
             numbers = dict(connection.execute("SELECT id, n FROM chunks").fetchall())
             places = np.full(max(numbers.values(), default=0) + 1, len(view), np.int64)
-            of_key = {row.key: place for place, row in enumerate(view.rows[: len(view)])}
-            places[list(numbers.values())] = [of_key.get(key, -1) for key in numbers]
+            places[list(numbers.values())] = [view.place_of.get(key, -1) for key in numbers]
             self._placed = state.generation, places
         return np.append(view.passing(where), False)[self._placed[1]]
 
     def _save(self, connection: Connection, state: State, path: Path) -> None:
-        self.follow(connection, state).save(path)
+        self.current(connection, state).save(path)
         path.chmod(0o600)
 
     def verify(self, connection: Connection, state: State, report: IndexReport) -> None:
@@ -135,10 +106,10 @@ class KeywordLeg(FileLeg):
             except IndexFormatError as error:
                 report.problems.append(f"keyword: {error}")
                 return
-            if self._index is None:
+            if self._loaded is None:
                 return
-            view = self.follow(connection, state).current()
-        indexed = {row.key: text_hash(row.text) for row in view.rows[: len(view)]}
+            view = self.current(connection, state).current()
+        indexed = {row.key: text_hash(row.text) for row in view.rows}
         stored = dict(connection.execute("SELECT id, hash FROM chunks").fetchall())
         for keys, what in (
             (stored.keys() - indexed.keys(), "are missing"),
@@ -211,10 +182,16 @@ class KeywordView:
         return self._index.document_frequencies(terms)
 
     def spread(
-        self, seeds: Mapping[str, float], k: int = 4, filter: Filter | None = None, **settings: Any
+        self,
+        seeds: Mapping[str, float],
+        k: int = 4,
+        filter: Filter | None = None,
+        *,
+        damping: float = 0.5,
+        max_df: int = 100,
     ) -> list[tuple[Document, float, list[str]]]:
         """The documents that share rare terms with some documents (see ``BM25Index.spread``)."""
-        return self._index.spread(seeds, k, self._where(filter), **settings)
+        return self._index.spread(seeds, k, self._where(filter), damping=damping, max_df=max_df)
 
     def maximum(self, query: str | Mapping[str, float]) -> float:
         """What no score for the query, or for weighted terms, can exceed."""

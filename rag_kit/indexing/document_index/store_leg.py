@@ -6,7 +6,6 @@ as does every score, and what is gone from the index is not found.
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections import Counter
 from pathlib import Path
@@ -20,7 +19,12 @@ from rag_kit.indexing.document_index.file_leg import FileLeg
 from rag_kit.indexing.document_index.folder import remove_parts
 from rag_kit.indexing.document_index.keyword import KeywordLeg, Mask
 from rag_kit.indexing.document_index.state import Connection, IndexReport, State
-from rag_kit.indexing.document_index.vector_leg import best_by_id, numbers_of
+from rag_kit.indexing.document_index.vector_leg import (
+    best_by_id,
+    changed_numbers,
+    numbers_of,
+    prefix_of_vectors,
+)
 from rag_kit.indexing.document_index.vectors import Numbers, Vectors, near_best, stored_blocks
 
 logger = logging.getLogger(__name__)
@@ -49,8 +53,7 @@ class StoreLeg(FileLeg):
         self._holds = False  # whether they were found
 
     def _prefix(self, state: State) -> str:
-        model = hashlib.sha256(str(state.embedding).encode()).hexdigest()[:8]
-        return f"store-{state.uid[:8]}-{model}-"
+        return prefix_of_vectors("store", state)
 
     def search(
         self, connection: Connection, state: State, query: Vectors, k: int, where: Filter | None
@@ -64,7 +67,7 @@ class StoreLeg(FileLeg):
             )
         mask = None if where is None else self._keyword.mask(connection, state, where)
         file, since = self._usable_file(connection, state, store)
-        changed = _changed_numbers(connection, since)
+        changed = changed_numbers(connection, since, "vectors")
         numbers, scores = _score_candidates(connection, state, query, changed, mask)
         if file is not None:
             # the store gets no filter, and knows nothing of ties
@@ -76,7 +79,7 @@ class StoreLeg(FileLeg):
             # too few of what it gave pass the filter, or a writer changes it
             if len(numbers) < k or not file.exists():
                 numbers, scores = _score_candidates(
-                    connection, state, query, _changed_numbers(connection, -1), mask
+                    connection, state, query, changed_numbers(connection, -1, "vectors"), mask
                 )
         return best_by_id(connection, *near_best(numbers, scores, k), k)
 
@@ -105,8 +108,8 @@ class StoreLeg(FileLeg):
         """Bring the store to the present generation, from that of the newest file, or from nothing."""
         assert self._store is not None
         since = self._saved_generation(state)
-        changed = _changed_numbers(connection, since)
-        doomed = np.sort(numbers_of(connection, "SELECT n FROM removed WHERE generation > ?", since))
+        changed = changed_numbers(connection, since, "vectors")
+        doomed = changed_numbers(connection, since, "removed")
         self._remove_files(state)
         # some lose rows that are deleted before they are added again
         unwanted = np.setdiff1d(doomed, changed) if self._store.replaces else np.union1d(doomed, changed)
@@ -143,8 +146,8 @@ class StoreLeg(FileLeg):
     ) -> None:
         if (since := self._saved_generation(state)) < 0:
             return
-        alive, dimension = _changed_numbers(connection, -1), state.dimension or 0
-        numbers = np.setdiff1d(alive, _changed_numbers(connection, since))
+        alive, dimension = changed_numbers(connection, -1, "vectors"), state.dimension or 0
+        numbers = np.setdiff1d(alive, changed_numbers(connection, since, "vectors"))
         equal = Counter(
             hash(row.tobytes()) for _, rows in stored_blocks(connection, alive, dimension) for row in rows
         )
@@ -172,12 +175,6 @@ def _holds_sample(connection: Connection, state: State, store: ConnectedStore, s
             "%s lacks what the index wrote to it; it is not asked until a writer has filled it.", store.name
         )
     return not len(sample)
-
-
-def _changed_numbers(connection: Connection, since: int) -> Numbers:
-    """Numbers of the rows whose vectors were written after a generation."""
-    # sorted here: for an ORDER BY, SQLite would read all rows
-    return np.sort(numbers_of(connection, "SELECT n FROM vectors WHERE generation > ?", since))
 
 
 def _score_candidates(

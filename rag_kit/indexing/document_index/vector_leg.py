@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rag_kit.documents import Filter
 from rag_kit.errors import IndexFormatError
-from rag_kit.indexing.document_index.file_leg import FileLeg
+from rag_kit.indexing.document_index.file_leg import LoadedLeg
 from rag_kit.indexing.document_index.folder import repair_advice
 from rag_kit.indexing.document_index.keyword import KeywordLeg, Mask
 from rag_kit.indexing.document_index.state import Connection, IndexReport, State, in_groups, marks
@@ -20,7 +20,6 @@ from rag_kit.indexing.document_index.vectors import (
     Numbers,
     Segment,
     Vectors,
-    all_blocks,
     best,
     candidates,
     in_memory,
@@ -45,36 +44,30 @@ class View(NamedTuple):
     """The vectors of one committed state: those of a file that are still right, and in memory what was written since.
 
     Attributes:
-        generation: The store's.
         file: The segment of the file, or ``None``.
         live: Which rows of the file are not replaced or removed since, shape (n,); ``None`` for all.
         rest: The segment in memory.
     """
 
-    generation: int
     file: Segment | None
     live: NDArray[np.bool_] | None
     rest: Segment
 
 
-class VectorLeg(FileLeg):
+class VectorLeg(LoadedLeg[View]):
     """The vectors of an index; see ``Leg``."""
 
     label = "vectors"
     tables = ("vectors", "removed")
+    takes_newer = True  # it is mapped, and what is in memory is scored row by row
 
     def __init__(self, folder: Path, keyword: KeywordLeg) -> None:
         super().__init__(folder)
         self._keyword = keyword
         self._forget()
 
-    def _forget(self) -> None:
-        self._model: str | None = None  # of what follows
-        self._view: View | None = None
-
     def _prefix(self, state: State) -> str:
-        model = hashlib.sha256(str(state.embedding).encode()).hexdigest()[:8]
-        return f"vectors-{state.uid[:8]}-{model}-"
+        return prefix_of_vectors("vectors", state)
 
     def search(
         self, connection: Connection, state: State, query: Vectors, k: int, where: Filter | None
@@ -82,44 +75,34 @@ class VectorLeg(FileLeg):
         """Ids and cosines of the k nearest to a unit vector."""
         mask = None if where is None else self._keyword.mask(connection, state, where)
         try:
-            numbers, scores = _nearest(self._current(connection, state), query, k, mask)
+            numbers, scores = _nearest(self.current(connection, state), query, k, mask)
         except IndexFormatError as error:
-            self._warn(error)
+            self._refuse(error)
             with self._lock:
-                self._view = _view_of_store(connection, state)
-                numbers, scores = _nearest(self._view, query, k, mask)
+                self._loaded = self._follow(self._empty(state), connection, -1, state)
+                numbers, scores = _nearest(self._loaded, query, k, mask)
         return best_by_id(connection, numbers, scores, k)
 
-    def _current(self, connection: Connection, state: State) -> View:
-        """The view of the state that the connection sees, loaded or brought up to date if need be."""
-        with self._lock:
-            view = self._view
-            # an older store was put in its place, or the vectors are of another model now
-            if view is not None and (view.generation > state.generation or self._model != state.embedding):
-                view = None
-            if view is None or view.generation != state.generation:
-                view = self._newest(state, view)
-                if view is None or view.generation < state.floor:
-                    view = _view_of_store(connection, state)
-                self._view, self._model = _bring_up_to_date(view, connection, state), state.embedding
-                return self._view
-            return view
+    def _read(self, path: Path) -> View:
+        file = open_file(path)
+        return View(file, None, in_memory([], file.rows.shape[1]))
 
-    def _newest(self, state: State, view: View | None) -> View | None:
-        """The view of the newest file, or the one there is where no newer file can be read."""
-        for generation, path in self.readable(state):
-            if view is not None and generation <= view.generation:
-                return view
-            try:
-                return View(generation, open_file(path), None, in_memory([], state.dimension or 0))
-            except FileNotFoundError:
-                continue  # a writer has just put a newer one in its place
-            except (IndexFormatError, OSError) as error:
-                self._warn(error)
-                return view
-        return view
+    def _empty(self, state: State) -> View:
+        return View(None, None, in_memory([], state.dimension or 0))
 
-    def _warn(self, error: Exception) -> None:
+    def _follow(self, loaded: View, connection: Connection, since: int, state: State) -> View:
+        file, live, rest = loaded
+        changed = changed_numbers(connection, since, *self.tables)
+        if not len(changed):
+            return loaded
+        if file is not None:
+            live = np.ones(len(file.numbers), bool) if live is None else live.copy()
+            live[file.places(changed)] = False
+        same, dimension = ~np.isin(rest.numbers, changed), state.dimension or 0
+        blocks = [*stored_blocks(connection, changed, dimension), (rest.numbers[same], rest.rows[same])]
+        return View(file, live, in_memory(blocks, dimension))
+
+    def _refuse(self, error: Exception) -> None:
         logger.warning("%s Vectors are searched in memory instead. %s", error, repair_advice(self._folder))
 
     def apply(self, connection: Connection, state: State) -> int:
@@ -131,10 +114,9 @@ class VectorLeg(FileLeg):
         return "" if state.embedding is None else super().rebuild(connection, state)
 
     def _save(self, connection: Connection, state: State, path: Path) -> None:
-        dimension = state.dimension or 0
-        write_file(path, all_blocks(connection, dimension), dimension)
-        self._view = View(state.generation, open_file(path), None, in_memory([], dimension))
-        self._model = state.embedding
+        numbers, dimension = changed_numbers(connection, -1, "vectors"), state.dimension or 0
+        write_file(path, stored_blocks(connection, numbers, dimension), dimension)
+        self._loaded, self._loaded_as = self._read(path), (self._prefix(state), state.generation)
 
     def verify(self, connection: Connection, state: State, report: IndexReport) -> None:
         """Compare the row numbers of the file with the store's, and its content with the digest in it."""
@@ -152,7 +134,8 @@ class VectorLeg(FileLeg):
         stored = numbers_of(connection, "SELECT n FROM vectors WHERE generation <= ? ORDER BY n", generation)
         if len(lacking := np.setdiff1d(stored, file.numbers)):
             report.problems.append(f"vectors: {len(lacking)} rows are missing from the file")
-        if len(np.setdiff1d(file.numbers, np.append(stored, _changed_numbers(connection, generation)))):
+        changed = changed_numbers(connection, generation, *self.tables)
+        if len(np.setdiff1d(file.numbers, np.append(stored, changed))):
             report.problems.append("vectors: the file holds rows that should be gone")
         if not file.is_sound():
             report.problems.append(f"vectors: {path.name} is not what was written")
@@ -201,35 +184,17 @@ def _of_segment(
     return places, segment.rows[places] @ query
 
 
-def _view_of_store(connection: Connection, state: State) -> View:
-    """All vectors of the store, in memory."""
-    dimension = state.dimension or 0
-    rest = in_memory(all_blocks(connection, dimension), dimension)
-    return View(state.generation, None, None, rest)
+def prefix_of_vectors(kind: str, state: State) -> str:
+    """How the names of files begin that are of an index and its embedding model."""
+    model = hashlib.sha256(str(state.embedding).encode()).hexdigest()[:8]
+    return f"{kind}-{state.uid[:8]}-{model}-"
 
 
-def _bring_up_to_date(view: View, connection: Connection, state: State) -> View:
-    """The view of the state that a connection sees, from that of an earlier one."""
-    changed = _changed_numbers(connection, view.generation)
-    if not len(changed):
-        return view._replace(generation=state.generation)
-    live = view.live
-    if view.file is not None:
-        live = np.ones(len(view.file.numbers), bool) if live is None else live.copy()
-        live[view.file.places(changed)] = False
-    same = ~np.isin(view.rest.numbers, changed)
-    dimension = state.dimension or 0
-    blocks = [
-        *stored_blocks(connection, changed, dimension),
-        (view.rest.numbers[same], view.rest.rows[same]),
-    ]
-    return View(state.generation, view.file, live, in_memory(blocks, dimension))
-
-
-def _changed_numbers(connection: Connection, since: int) -> Numbers:
-    """Numbers of the rows whose vectors were written, or which were removed, after a generation."""
+def changed_numbers(connection: Connection, since: int, *tables: str) -> Numbers:
+    """Numbers, rising, of the rows that stand in some tables with a later generation."""
+    # sorted here: for an ORDER BY, SQLite would read all rows
     query = "SELECT n FROM {} WHERE generation > ?"
-    return np.union1d(*(numbers_of(connection, query.format(table), since) for table in VectorLeg.tables))
+    return np.unique(np.concatenate([numbers_of(connection, query.format(table), since) for table in tables]))
 
 
 def numbers_of(connection: Connection, query: str, generation: int) -> Numbers:

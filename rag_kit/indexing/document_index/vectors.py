@@ -153,15 +153,6 @@ def stored_blocks(
         yield _sound(connection.execute(query, (*group, 4 * dimension)).fetchall(), dimension)
 
 
-def all_blocks(connection: Connection, dimension: int) -> Iterator[tuple[Numbers, Vectors]]:
-    """As `stored_blocks`, of all rows."""
-    cursor = connection.execute(
-        "SELECT n, vector FROM vectors WHERE length(vector) = ? ORDER BY n", (4 * dimension,)
-    )
-    while block := cursor.fetchmany(_READ_ROWS):
-        yield _sound(block, dimension)
-
-
 def _sound(stored: list[tuple[int, bytes]], dimension: int) -> tuple[Numbers, Vectors]:
     rows = np.frombuffer(b"".join(blob for _, blob in stored), "<f4").reshape(len(stored), dimension)
     rows = rows.astype(np.float32, copy=False)

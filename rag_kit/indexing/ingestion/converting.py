@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import InvalidInputError, ReadError
-from rag_kit.indexing.ingestion.listing import Sight, file_hash, look
+from rag_kit.indexing.document_index.writing import SourceRecord
+from rag_kit.indexing.ingestion.listing import file_hash, look
 from rag_kit.indexing.ingestion.settings import SplitSettings
 from rag_kit.indexing.readers.api import Reader
 from rag_kit.indexing.readers.formats import reader_for
@@ -51,16 +54,13 @@ class Converter:
     def expect(self, files: Sequence[SourceFile]) -> None:
         """Take note of the files that will be asked for; the cluster's converter begins with them."""
 
-    def convert(self, file: SourceFile) -> tuple[list[Document], Sight, str, bytes]:
-        """The chunks of a file, and what the file was then.
-
-        Returns:
-            Chunks; sight, SHA-256 and fingerprint (empty for what is never a copy) of the file.
+    def convert(self, file: SourceFile) -> tuple[list[Document], SourceRecord]:
+        """The chunks of a file, and what is to be remembered of the file as it was then; its source is left open.
 
         Raises:
             ReadError: It cannot be read, holds no text, gives more chunks than the limit, or keeps changing.
         """
-        documents, sight, digest = self._read(file)
+        documents, record = self._read(file)
         for document in documents:
             # also where a user's reader gives paths of this machine, as many of LangChain do
             document.metadata = {
@@ -80,17 +80,19 @@ class Converter:
             )
         if not any(chunk.page_content.strip() for chunk in chunks):
             raise ReadError(f"{file.file}: no text found in it.")
-        return chunks, sight, digest, self._duplicate_key(file, documents)
+        return chunks, replace(record, fingerprint=self._duplicate_key(file, documents))
 
-    def _read(self, file: SourceFile) -> tuple[list[Document], Sight, str]:
-        """The documents of a file that did not change while it was read, with its sight and SHA-256."""
+    def _read(self, file: SourceFile) -> tuple[list[Document], SourceRecord]:
+        """The documents of a file that did not change while it was read, and a record of it."""
         path = Path(file.path)
         for _ in range(_TRIES):
             try:
-                before, digest = look(path), file_hash(path)
+                seen_ns, before, digest = time.time_ns(), look(path), file_hash(path)
                 documents = self._reader.read(path, root=file.root)
                 if look(path) == before:
-                    return documents, before, digest
+                    size, mtime_ns, _ = before
+                    key = self._settings.key
+                    return documents, SourceRecord("", size, mtime_ns, seen_ns, digest, key)
             except OSError as error:
                 raise ReadError(f"{file.file}: it cannot be read ({error.strerror or error}).") from error
         raise ReadError(
@@ -99,7 +101,7 @@ class Converter:
         )
 
     def _duplicate_key(self, file: SourceFile, documents: Sequence[Document]) -> bytes:
-        """A hash that duplicates share: of the words, and of the folder unless all folders count; b"": none count."""
+        """What copies share: a hash of the words, and of the folder unless all folders count; empty: never a copy."""
         keep = self._settings.keep_duplicates
         # a user's reader may give equal files different metadata, such as a tenant by the file's name
         if keep or reader_for(Path(file.path), self._reader.readers) is not None:

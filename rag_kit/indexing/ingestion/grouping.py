@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -12,10 +13,10 @@ from rag_kit.concurrency.budget import check_abandoned
 from rag_kit.errors import InvalidInputError, ReadError
 from rag_kit.indexing.correcting import correct
 from rag_kit.indexing.document_index.rows import Row, make_rows
-from rag_kit.indexing.document_index.writing import SourceRecord
 from rag_kit.indexing.ingestion.listing import file_hash, look
 from rag_kit.indexing.readers.parts import Unreadable
 from rag_kit.indexing.searched import REPRESENTATION
+from rag_kit.text import detect_language
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,12 +24,15 @@ if TYPE_CHECKING:
     from langchain_core.documents import Document
 
     from rag_kit.indexing.cluster.work import ClusterConverter
-    from rag_kit.indexing.document_index.writing import Correction
+    from rag_kit.indexing.document_index.writing import Correction, SourceRecord
     from rag_kit.indexing.files import SourceFile
     from rag_kit.indexing.ingestion.converting import Converter
     from rag_kit.indexing.ingestion.report import IngestReport, Progress
 
 _FILES = 500
+# A file that was written this shortly before it was looked at may be written again within one tick of the
+# clock of its file system, and keep its time; so its bytes are compared.
+_TICK_NS = 2_000_000_000
 
 
 @dataclass
@@ -39,14 +43,14 @@ class Group:
         rows: Chunks as they are stored.
         chunks: The same as documents.
         sources: The source of each chunk.
-        new: Files that were read, with what is remembered of them.
-        seen: Files that have a new time and the same bytes.
+        new: What is remembered of files that were read.
+        seen: The same of files that have a new time and the same bytes.
     """
 
     rows: list[Row] = field(default_factory=list)
     chunks: list[Document] = field(default_factory=list)
     sources: list[str] = field(default_factory=list)
-    new: list[tuple[SourceFile, SourceRecord]] = field(default_factory=list)
+    new: list[SourceRecord] = field(default_factory=list)
     seen: list[SourceRecord] = field(default_factory=list)
 
 
@@ -64,6 +68,10 @@ class Grouping:
         strict: Raise for the first file that cannot be read.
         rehash: Compare bytes also where size and time are the same.
         corrections: Chunks that were corrected by hand.
+        english_only: Count the Chinese chunks, which the embedding model cannot embed.
+        chinese: How many these are.
+        recognised: Files of which text was read by OCR.
+        empty: Files with pages without text, and these pages.
     """
 
     converter: Converter | ClusterConverter
@@ -75,6 +83,10 @@ class Grouping:
     strict: bool = False
     rehash: bool = False
     corrections: Sequence[Correction] = ()
+    english_only: bool = False
+    chinese: int = 0
+    recognised: set[str] = field(default_factory=set)
+    empty: dict[str, int] = field(default_factory=dict)
     _originals: dict[bytes, str] = field(default_factory=dict)  # fingerprint -> what others may be copies of
 
     def groups(self, files: Mapping[str, SourceFile]) -> Iterator[Group]:
@@ -143,16 +155,14 @@ class Grouping:
     def _read(self, group: Group, source: str, files: Mapping[str, SourceFile]) -> None:
         file = files[source]
         self.progress.tell(file.file)
-        chunks, sight, digest, fingerprint = self.converter.convert(file)
-        record = SourceRecord(
-            source, sight.size, sight.mtime_ns, sight.seen_ns, digest, self.key, fingerprint
-        )
+        chunks, record = self.converter.convert(file)
+        record = replace(record, source=source)
         try:
             if corrections := self._corrections_of(source):
                 chunks, lost = correct(chunks, source, corrections)
                 self.report.lost += [(file.file, fix.text, fix.corrected) for fix in lost]
-            elif original := self._originals.get(fingerprint, ""):
-                group.new.append((file, replace(record, original=original)))
+            elif original := self._originals.get(record.fingerprint, ""):
+                group.new.append(replace(record, original=original))
                 self.report.count_copy(source, original, files)
                 return
             rows = make_rows(chunks, source=source)
@@ -163,8 +173,16 @@ class Grouping:
                 )
         except InvalidInputError as error:
             raise ReadError(f"{file.file}: {error}") from error
-        group.new.append((file, record))
+        group.new.append(record)
         self._add_original(record)
+        self.report.count(file.file, "updated" if source in self.records else "added")
+        if self.english_only:
+            self.chinese += sum(detect_language(row.text) == "zh" for row in rows)
+        for metadata in (chunk.metadata for chunk in chunks):
+            if metadata.get("ocr") is True:
+                self.recognised.add(file.file)
+            if pages := metadata.get("pages_without_text"):
+                self.empty[file.file] = pages
         group.rows += rows
         group.chunks += chunks
         group.sources += [source] * len(chunks)
@@ -180,11 +198,12 @@ class Grouping:
     def _unchanged_record(self, file: SourceFile, record: SourceRecord) -> SourceRecord | None:
         """The record of a file that has not changed: the same, or with its new time; ``None`` if it has changed."""
         try:
-            sight = look(file.path)
-            if not self.rehash and sight.same_as_record(record):
+            seen_ns, (size, mtime_ns, _) = time.time_ns(), look(file.path)
+            is_certain = record.mtime_ns + _TICK_NS < record.checked_ns and not self.rehash
+            if is_certain and (size, mtime_ns) == (record.size, record.mtime_ns):
                 return record
-            if sight.size == record.size and file_hash(file.path) == record.sha256:
-                return replace(record, mtime_ns=sight.mtime_ns, checked_ns=sight.seen_ns)
+            if size == record.size and file_hash(file.path) == record.sha256:
+                return replace(record, mtime_ns=mtime_ns, checked_ns=seen_ns)
         except OSError as error:
             raise ReadError(f"{file.file}: it cannot be read ({error.strerror or error}).") from error
         return None

@@ -4,23 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.writable import in_scope
 from rag_kit.indexing.files import SourceFile, iter_files, printable_path
-
-if TYPE_CHECKING:
-    from rag_kit.indexing.document_index.writing import SourceRecord
-
-
-# A file that was written this shortly before it was looked at may be written again within one tick of the
-# clock of its file system, and keep its time; so its bytes are compared.
-_TICK_NS = 2_000_000_000
 
 
 @dataclass(frozen=True)
@@ -76,19 +67,12 @@ def list_files(paths: Sequence[Path], folder: object, known: Sequence[str]) -> L
     return Listing(dict(sorted(files.items())), refused, vanished)
 
 
-@dataclass(frozen=True)
-class Sight:
+class Sight(NamedTuple):
     """A file as it was seen; two are equal if nothing was written between them."""
 
     size: int
     mtime_ns: int
     inode: int
-    seen_ns: int = field(compare=False)
-
-    def same_as_record(self, record: SourceRecord) -> bool:
-        """Whether size and time say that the file is the one that was read."""
-        same = (self.size, self.mtime_ns) == (record.size, record.mtime_ns)
-        return same and record.mtime_ns + _TICK_NS < record.checked_ns
 
 
 def look(path: Path) -> Sight:
@@ -97,9 +81,8 @@ def look(path: Path) -> Sight:
     Raises:
         OSError: It is gone or not accessible.
     """
-    seen = time.time_ns()
     stat = os.stat(path)
-    return Sight(stat.st_size, stat.st_mtime_ns, stat.st_ino, seen)
+    return Sight(stat.st_size, stat.st_mtime_ns, stat.st_ino)
 
 
 def file_hash(path: Path) -> str:

@@ -44,18 +44,14 @@ def open_index(
             check_paths(paths, [])
             if dry_run:
                 folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rag-kit-")))
-            index = _create(folder, embeddings, wait)
+            try:
+                index = DocumentIndex.create(folder, embeddings=embeddings, wait=wait)
+            except InvalidInputError:
+                if isinstance(folder, Path):
+                    raise
+                # another process has created it meanwhile
+                index = DocumentIndex.open(folder, mode="w", embeddings=embeddings)
         yield stack.enter_context(index)
-
-
-def _create(folder: Path | Location, embeddings: Embeddings | None, wait: float) -> DocumentIndex:
-    try:
-        return DocumentIndex.create(folder, embeddings=embeddings, wait=wait)
-    except InvalidInputError:
-        if isinstance(folder, Path):
-            raise
-        # another process has created it meanwhile
-        return DocumentIndex.open(folder, mode="w", embeddings=embeddings)
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,6 @@ from rag_kit.indexing.ingestion.opening import open_converter, open_index, open_
 from rag_kit.indexing.ingestion.report import IngestReport, Progress
 from rag_kit.indexing.ingestion.settings import SplitSettings, settings_for
 from rag_kit.indexing.postgres.location import Location, location_of
-from rag_kit.text import detect_language
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -179,13 +179,13 @@ def ingest(
                 strict=strict,
                 rehash=rehash,
                 corrections=index.corrections(),
+                english_only=getattr(index.embeddings, "english_only", False),
             )
             if not dry_run:
                 if index.settings != settings.values:
                     index.record_settings(settings.values)
                 _add_vectors(index, report)
-            writing = _Writing(index, representer, grouping)
-            writing.write_files(listing.files, max_concurrency)
+            _write_files(index, representer, grouping, listing.files, max_concurrency)
             if listing.vanished and not dry_run:
                 index.delete_sources(listing.vanished)
             for source in listing.vanished:
@@ -195,104 +195,87 @@ def ingest(
             index.flush()
         report.chunks = len(index.passage_ids())
         report.embedding = index.embedding or "none"
-        report.notes += writing.closing_notes(settings)
+        report.notes += _closing_notes(grouping, settings, report.embedding)
     report.seconds = time.monotonic() - started
     return report
 
 
-class _Writing:
-    """Writes the groups of one pass over the listed files."""
+def _write_files(
+    index: DocumentIndex,
+    representer: Representer | None,
+    grouping: Grouping,
+    files: Mapping[str, SourceFile],
+    max_concurrency: int | None,
+) -> None:
+    """Write every file that changed; the next ones are read, represented and embedded meanwhile."""
+    report, waiting = grouping.report, deque[Group]()
 
-    def __init__(self, index: DocumentIndex, representer: Representer | None, grouping: Grouping) -> None:
-        self._index = index
-        self._representer = representer
-        self._grouping = grouping
-        self._report = grouping.report
-        self._chinese = 0  # chunks that an English embedding model cannot embed
-        self._recognised, self._empty = (
-            dict[str, bool](),
-            dict[str, int](),
-        )  # files read by OCR; pages without text
+    def batches() -> Iterator[Batch]:
+        for group, batch in prepared:
+            waiting.append(group)
+            yield batch
 
-    def write_files(self, files: Mapping[str, SourceFile], max_concurrency: int | None) -> None:
-        """Write every file that changed; the next ones are read, represented and embedded meanwhile."""
-        waiting: deque[Group] = deque()
-
-        def batches() -> Iterator[Batch]:
-            for group, batch in prepared:
-                waiting.append(group)
-                yield batch
-
-        with (
-            closing(draw_ahead(self._grouping.groups(files))) as groups,
-            closing(map_ahead(self._batch, groups)) as prepared,
-        ):
-            if self._report.dry_run:
-                for group, _ in prepared:
-                    self._count(group)
-                return
-            total, behind = self._index.stats()["chunks"], 0
-            with closing(self._index.write_all(batches(), max_concurrency=max_concurrency)) as reports:
-                for report in reports:
-                    self._report.embedded += report.embedded
-                    self._count(waiting.popleft())
-                    total, behind = total + len(report.added), behind + len(report.added)
-                    if behind >= max(_BEHIND, total // 4):  # readers would be slow
-                        self._index.flush()
-                        behind = 0
-
-    def _batch(self, group: Group) -> tuple[Group, Batch]:
-        """A group, and what its transaction writes; of a dry run nothing."""
-        rows, parents, failed = group.rows, list[Row](), set[str]()
-        if self._representer is not None and self._report.dry_run:
-            self._report.count_representations(self._representer.plan(group.chunks, group.sources))
-        elif self._representer is not None and self._representer.kinds:
-            made = self._representer.represent(group.chunks, group.sources, self._grouping.progress.calls)
-            self._report.count_representations(made)
-            parents, rows = family_rows(made.families, sources=group.sources)
-            failed = {group.sources[number] for number in made.failed}
-            if made.failed:
-                self._report.notes.append(
-                    f"degraded: the model gave no usable reply for {len(made.failed)} of {len(group.chunks)} chunks, "
-                    "so that representations are missing; the next ingest asks again"
-                )
-        # other settings than any ingest has: such a file is read again
-        new = [replace(record, settings="") if record.source in failed else record for _, record in group.new]
-        whole = [record.source for record in new]
-        return group, Batch(rows, parents, whole, records=[*new, *group.seen])
-
-    def _count(self, group: Group) -> None:
-        if getattr(self._index.embeddings, "english_only", False):
-            self._chinese += sum(detect_language(row.text) == "zh" for row in group.rows)
-        for metadata in (chunk.metadata for chunk in group.chunks):
-            if metadata.get("ocr") is True:
-                self._recognised[metadata["source"]] = True
-            if pages := metadata.get("pages_without_text"):
-                self._empty[metadata["source"]] = pages
-        progress = self._grouping.progress
-        for file, record in group.new:
-            known = record.source in self._grouping.records
-            if not record.original:
-                self._report.count(file.file, "updated" if known else "added")
-            progress.count(record.size)
+    def count_files(group: Group) -> None:
+        for record in group.new:
+            grouping.progress.count(record.size)
         if group.new:
-            progress.tell(group.new[-1][0].file)
+            grouping.progress.tell(files[group.new[-1].source].file)
 
-    def closing_notes(self, settings: SplitSettings) -> list[str]:
-        """Notes on pages read by OCR or without text, and on chunks that the model cannot embed."""
-        notes = []
-        if self._recognised:
-            notes.append(f"read by OCR ({settings.ocr}): {_first_names(list(self._recognised))}")
-        if self._empty:
-            advice = "" if settings.ocr else "; scanned pages are read with OCR (ocr=, --ocr)"
-            files = [f"{file}: {pages}" for file, pages in self._empty.items()]
-            notes.append(f"pages without text: {_first_names(files)}{advice}")
-        if self._chinese:
-            notes.append(
-                f"{self._index.embedding} is English only: Chinese chunks ({self._chinese}) can be found by keyword "
-                "alone; for vectors name a multilingual embedding model"
+    with (
+        closing(draw_ahead(grouping.groups(files))) as groups,
+        closing(map_ahead(partial(_batch_of, grouping, representer), groups)) as prepared,
+    ):
+        if report.dry_run:
+            for group, _ in prepared:
+                count_files(group)
+            return
+        total, behind = index.stats()["chunks"], 0
+        with closing(index.write_all(batches(), max_concurrency=max_concurrency)) as written:
+            for changes in written:
+                report.embedded += changes.embedded
+                count_files(waiting.popleft())
+                total, behind = total + len(changes.added), behind + len(changes.added)
+                if behind >= max(_BEHIND, total // 4):  # readers would be slow
+                    index.flush()
+                    behind = 0
+
+
+def _batch_of(grouping: Grouping, representer: Representer | None, group: Group) -> tuple[Group, Batch]:
+    """A group, and what its transaction writes."""
+    report, rows, parents, failed = grouping.report, group.rows, list[Row](), set[str]()
+    if representer is not None and report.dry_run:
+        report.count_representations(representer.plan(group.chunks, group.sources))
+    elif representer is not None and representer.kinds:
+        made = representer.represent(group.chunks, group.sources, grouping.progress.calls)
+        report.count_representations(made)
+        parents, rows = family_rows(made.families, sources=group.sources)
+        failed = {group.sources[number] for number in made.failed}
+        if made.failed:
+            report.notes.append(
+                f"degraded: the model gave no usable reply for {len(made.failed)} of {len(group.chunks)} chunks, "
+                "so that representations are missing; the next ingest asks again"
             )
-        return notes
+    # other settings than any ingest has: such a file is read again
+    new = [replace(record, settings="") if record.source in failed else record for record in group.new]
+    batch = Batch(rows, parents, [record.source for record in new], records=[*new, *group.seen])
+    return group, batch
+
+
+def _closing_notes(grouping: Grouping, settings: SplitSettings, embedding: str) -> list[str]:
+    """Notes on pages read by OCR or without text, and on chunks that the model cannot embed."""
+    notes = []
+    if grouping.recognised:
+        notes.append(f"read by OCR ({settings.ocr}): {_first_names(list(grouping.recognised))}")
+    if grouping.empty:
+        advice = "" if settings.ocr else "; scanned pages are read with OCR (ocr=, --ocr)"
+        files = [f"{file}: {pages}" for file, pages in grouping.empty.items()]
+        notes.append(f"pages without text: {_first_names(files)}{advice}")
+    if grouping.chinese:
+        notes.append(
+            f"{embedding} is English only: Chinese chunks ({grouping.chinese}) can be found by keyword "
+            "alone; for vectors name a multilingual embedding model"
+        )
+    return notes
 
 
 def _first_names(files: list[str]) -> str:

@@ -120,15 +120,6 @@ def score_all(native: Connection[Any], terms: Query) -> tuple[Numbers, Scores]:
     return blocks[hits // BLOCK] * BLOCK + hits % BLOCK, table[hits]
 
 
-def maximum(native: Connection[Any], terms: Query) -> float:
-    """The score that a document nears as each of the terms fills it; unknown terms count as rarest."""
-    total, weights = read_counts(native), term_weights(terms)
-    if not total.documents:
-        return 0.0
-    frequencies = read_frequencies(native, weights)
-    return sum(weight * _idf(frequencies.get(term, 0), total) for term, weight in weights.items())
-
-
 def _idf(frequency: int, total: Counts) -> float:
     [idf] = inverse_frequencies(np.array([frequency]), total.documents, "lucene")
     return float(idf)
@@ -211,60 +202,53 @@ class PostgresKeywordView(KeywordView):
         return {term: frequencies.get(term, 0) for term in terms}
 
     def spread(
-        self, seeds: Mapping[str, float], k: int = 4, filter: Filter | None = None, **settings: Any
+        self,
+        seeds: Mapping[str, float],
+        k: int = 4,
+        filter: Filter | None = None,
+        *,
+        damping: float = 0.5,
+        max_df: int = 100,
     ) -> list[tuple[Document, float, list[str]]]:
-        """See ``KeywordView``."""
-        settings = {"damping": 0.5, "max_df": 100, **settings}
+        """See ``KeywordView``.
+
+        The walk has two rounds: to documents that share a term with the seeds, and to those that share one with these.
+        Only they are read, and numbered by their place in the sorted array of their row numbers.
+        """
+        k, where = check_k(k), self._where(filter)
         with self._store.reading() as connection:
-            hits = spread(connection.native, seeds, check_k(k), self._where(filter), **settings)
-            rows = documents(connection, [key for key, _, _ in hits])
-        return [(rows[key], mass, terms) for key, mass, terms in hits]
+            native = connection.native
+            query = "SELECT n, id FROM chunks WHERE id = ANY(%b::text[])"
+            weights = {n: seeds[key] for n, key in native.execute(query, (list(seeds),))}
+            places = starts = np.array(list(filter_rows(native, list(weights), where)), np.int64)
+            edges: dict[str, Numbers] = {}
+            for _ in range(2):
+                passing = list(filter_rows(native, places.tolist(), where))
+                edges = _documents_of_terms(native, passing, max_df)
+                places = np.unique(np.concatenate([starts, *edges.values()]))
+            ids = filter_rows(native, places.tolist(), where)
+            size = read_counts(native).documents  # of all: by it the rarity of a term is counted
+            allowed = np.zeros(size, bool)
+            allowed[: len(places)] = np.isin(places, list(ids))
+            numbers = np.searchsorted(places, np.concatenate([places[:0], *edges.values()])).astype(np.int32)
+            pointers = np.cumsum([0, *map(len, edges.values())])
+            postings = Postings(pointers, numbers, np.ones(len(numbers), np.uint16))
+            graph = TermGraph(postings, size, list(edges), max_df)
+            weight_at = {int(np.searchsorted(places, n)): weights[n] for n in starts.tolist()}
+            visits = graph.visits(weight_at, k, damping, allowed)
+            keys = [ids[int(places[visit.document])] for visit in visits]
+            rows = documents(connection, keys)
+        return [(rows[key], visit.mass, visit.terms) for key, visit in zip(keys, visits, strict=True)]
 
     def maximum(self, query: str | Mapping[str, float]) -> float:
-        """See ``KeywordView``."""
+        """See ``KeywordView``; unknown terms count as rarest."""
+        weights = term_weights(self._terms(query))
         with self._store.reading() as connection:
-            return maximum(connection.native, self._terms(query))
-
-
-def spread(
-    native: Connection[Any],
-    seeds: Mapping[str, float],
-    k: int,
-    where: Filter | None,
-    *,
-    damping: float,
-    max_df: int,
-) -> list[tuple[str, float, list[str]]]:
-    """The k documents that a random walk over shared terms visits most often; see ``TermGraph.visits``.
-
-    The walk has two rounds: from the seeds to documents that share a term with them, and on to documents that share
-    a term with those. Only these are read, and numbered by their place in the sorted array of their row numbers.
-
-    Returns:
-        Of each document its id, how often the walk is there, and the terms that led to it.
-    """
-    query = "SELECT n, id FROM chunks WHERE id = ANY(%b::text[])"
-    weights = {n: seeds[key] for n, key in native.execute(query, (list(seeds),))}
-    starts = list(filter_rows(native, list(weights), where))
-    if not sum(weights[n] for n in starts) > 0:
-        return []
-    places, edges = np.array(starts, np.int64), dict[str, Numbers]()
-    for _ in range(2):
-        passing = list(filter_rows(native, places.tolist(), where))
-        edges = _documents_of_terms(native, passing, max_df)
-        places = np.unique(np.concatenate([np.array(starts, np.int64), *edges.values()]))
-    ids = filter_rows(native, places.tolist(), where)
-    size = read_counts(native).documents  # of all: by it the rarity of a term is counted
-    allowed = np.zeros(size, bool)
-    allowed[: len(places)] = np.isin(places, list(ids))
-    documents = np.searchsorted(places, np.concatenate([places[:0], *edges.values()])).astype(np.int32)
-    pointers = np.cumsum([0, *map(len, edges.values())])
-    graph = TermGraph(
-        Postings(pointers, documents, np.ones(len(documents), np.uint16)), size, list(edges), max_df
-    )
-    seeds_at = {int(np.searchsorted(places, n)): weights[n] for n in starts}
-    visits = graph.visits(seeds_at, k, damping, allowed)
-    return [(ids[int(places[place])], mass, terms) for place, mass, terms in visits]
+            total = read_counts(connection.native)
+            frequencies = read_frequencies(connection.native, weights)
+        if not total.documents:
+            return 0.0
+        return sum(weight * _idf(frequencies.get(term, 0), total) for term, weight in weights.items())
 
 
 def _documents_of_terms(native: Connection[Any], numbers: Sequence[int], max_df: int) -> dict[str, Numbers]:

@@ -19,7 +19,6 @@ from rag_kit.indexing.bm25 import storage
 from rag_kit.indexing.bm25.inverted import InvertedIndex
 from rag_kit.indexing.bm25.parameters import check_k, check_query
 from rag_kit.indexing.bm25.postings import Postings, Run, weighted_terms
-from rag_kit.indexing.bm25.scoring import Floats
 from rag_kit.indexing.bm25.scoring import Weights as Scores
 from rag_kit.text import default_analyzer
 
@@ -150,12 +149,16 @@ class SparseIndex(InvertedIndex):
         return weighted_terms(analysed, self._vocabulary, first)
 
     def _weights(self, postings: Postings, lengths: NDArray[np.int64]) -> Scores:
-        if self.encoder is not None:
-            return _PostingScores(postings, postings.counts)
-        idf = _idf(len(lengths), postings.frequencies())
-        values = postings.counts * np.repeat(idf, postings.frequencies())
-        norms = np.sqrt(np.bincount(postings.documents, values**2, minlength=len(lengths)))
-        return _PostingScores(postings, values / norms[postings.documents])
+        pointers, frequencies = postings.pointers, postings.frequencies()
+        values: NDArray[Any] = postings.counts
+        if self.encoder is None:
+            values = values * np.repeat(_idf(len(lengths), frequencies), frequencies)
+            norms = np.sqrt(np.bincount(postings.documents, values**2, minlength=len(lengths)))
+            values = values / norms[postings.documents]
+        scores = values.astype(np.float32, copy=False)
+        highest = np.zeros(len(pointers))
+        np.maximum.at(highest, np.repeat(np.arange(postings.terms), frequencies), scores)
+        return Scores(scores.dtype, highest, lambda term: scores[pointers[term] : pointers[term + 1]])
 
     # Reading
 
@@ -238,7 +241,12 @@ class SparseIndex(InvertedIndex):
             IndexFormatError: It is damaged, cut short, of a newer format, or no index; the message names it.
             InvalidInputError: It needs its encoder.
         """
-        (counts, has_query_encoder), state = storage.load(path, cls.kind, _encoders_in)
+        header, state = storage.load(path, cls.kind)
+        with storage.refusing_contradictions(path):
+            encoded, has_query_encoder = header["encoder"], header["query_encoder"]
+            if encoded not in (None, _COUNTS) or not isinstance(has_query_encoder, bool):
+                raise ValueError(f"the encoder is {encoded!r}, {has_query_encoder!r}")
+        counts = encoded == _COUNTS
         if (encoder is None) != counts:
             how = "without" if counts else "with"
             raise InvalidInputError(f"{path} was built {how} encoder=; give the same to load(path).")
@@ -255,29 +263,3 @@ class SparseIndex(InvertedIndex):
 def _idf(documents: int, frequencies: NDArray[Any]) -> NDArray[np.float64]:
     """How rare terms are, by the number of documents that hold each."""
     return np.log((1 + documents) / (1 + frequencies)) + 1
-
-
-def _encoders_in(file: storage.Sections) -> tuple[bool, bool]:
-    """Whether a file holds counts of terms, and whether queries have an encoder of their own."""
-    encoder, has_query_encoder = file.header["encoder"], file.header["query_encoder"]
-    if encoder not in (None, _COUNTS) or not isinstance(has_query_encoder, bool):
-        raise ValueError(f"the encoder is {encoder!r}, {has_query_encoder!r}")
-    return encoder == _COUNTS, has_query_encoder
-
-
-class _PostingScores(Scores):
-    """A score for each posting, computed already."""
-
-    kind = np.dtype(np.float32)
-
-    def __init__(self, postings: Postings, scores: NDArray[Any]) -> None:
-        self._pointers = postings.pointers
-        self._scores = scores.astype(np.float32, copy=False)
-        self.highest = np.zeros(len(self._pointers))
-        np.maximum.at(
-            self.highest, np.repeat(np.arange(postings.terms), postings.frequencies()), self._scores
-        )
-
-    def of(self, term: int) -> Floats:
-        """See ``Weights``."""
-        return self._scores[self._pointers[term] : self._pointers[term + 1]]

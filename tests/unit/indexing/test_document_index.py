@@ -432,7 +432,7 @@ def test_verify_names_a_row_of_the_keyword_index_that_is_not_the_store_s(tmp_pat
         index.upsert([Document(text, id=str(number)) for number, text in enumerate(texts)])
         index.flush()
         assert index.search_keyword("pump") and index.verify().problems == []
-        loaded = index._store.keyword._index
+        loaded = index._store.keyword._loaded
         assert loaded is not None
         loaded.update([Document("quite another text")], ids=["0"])
         assert "1 rows are not what was written" in index.verify().problems[0]

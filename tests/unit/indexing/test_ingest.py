@@ -19,7 +19,6 @@ from support.openai_server import OpenAIServer, Recorded
 
 import rag_kit.indexing.document_index.embedding as embedding
 import rag_kit.indexing.ingestion.converting as converting
-import rag_kit.indexing.ingestion.listing as listing
 from rag_kit.errors import (
     IndexMismatchError,
     InvalidInputError,
@@ -117,7 +116,7 @@ def test_a_clock_that_goes_back_hides_no_change(
     index = tmp_path / "index"
     ingest(docs, index, embeddings=model)
     for behind, old, new in ((86_400, "value", "other"), (0, "other", "again")):  # of the same size
-        monkeypatch.setattr(listing.time, "time_ns", lambda behind=behind: time_ns() - behind * 10**9)
+        monkeypatch.setattr(converting.time, "time_ns", lambda behind=behind: time_ns() - behind * 10**9)
         path = docs / "file1.md"
         path.write_text(path.read_text().replace(old, new))
         os.utime(path, (time.time() - behind,) * 2)
