@@ -6,7 +6,7 @@ from typing import Any, Unpack
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
-from langgraph.graph import END, START
+from langgraph.graph import END
 from langgraph.graph.state import CompiledStateGraph
 
 from rag_kit.graphs.context import PlainRagContext
@@ -51,7 +51,6 @@ def build_plain_rag(
     """
     nodes = RagNodes(retriever, llm, options)
     graph = RagGraph(RagState, PlainRagContext, "plain_rag", options)
-    graph.add_edge(START, "condense")
     graph.add_step("condense", nodes.begin, {"retrieve": READY, **nodes.refusing}, first=True)
     graph.add_step("retrieve", nodes.retrieve, "answer", fetches=True)
     graph.add_step("answer", nodes.answer, "cite")

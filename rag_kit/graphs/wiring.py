@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, get_args, get_type_hints
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.graph import StateGraph
+from langgraph.graph import START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel import Pregel
 from langgraph.store.base import BaseStore
@@ -107,11 +107,13 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
             to: The one node that follows; or those that its ``Command`` names, each with the label of the edge.
             fetches: Whether it fetches from elsewhere, and is tried again.
             defer: Whether it waits for all branches.
-            **caps: How the run's caps hold.
+            **caps: How the run's caps hold; the `first` node is where the run begins.
         """
         wrapped = Node(body, self._settings, **caps)
         ends = dict(to) if isinstance(to, Mapping) else None
         self.add_node(name, wrapped, retry_policy=RETRY if fetches else None, defer=defer, destinations=ends)
+        if caps.get("first"):
+            self.add_edge(START, name)
         if isinstance(to, str):
             self.add_edge(name, to)
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, Unpack
 from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableConfig, RunnableLambda
-from langgraph.graph import END, START
+from langgraph.graph import END
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Overwrite
 
@@ -91,7 +91,6 @@ def build_adaptive_rag(
     graph = RagGraph(AdaptiveState, AdaptiveContext, "adaptive_rag", options, STEPS)
     withheld = {END: REFUSED} if nodes.guards.answer else {}
     ways = {"direct": "talk", "single": "one step", "next_hop": "several steps", "ask_back": "unclear"}
-    graph.add_edge(START, "begin")
     graph.add_step("begin", nodes.begin, {"classify": READY, **nodes.refusing}, first=True)
     graph.add_step("classify", nodes.classify, ways)
     graph.add_step("direct", nodes.direct, {"single": "cannot", "finish": "answered"})

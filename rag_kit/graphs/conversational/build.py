@@ -6,7 +6,7 @@ from typing import Any, Unpack
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
-from langgraph.graph import END, START
+from langgraph.graph import END
 from langgraph.graph.state import CompiledStateGraph
 
 from rag_kit.graphs.conversational.nodes import ConversationalNodes, note_left_out
@@ -66,7 +66,6 @@ def build_conversational_rag(
     nodes = ConversationalNodes(retriever, llm, options, max_facts=max_facts)
     graph = RagGraph(ConversationalState, ConversationalContext, "conversational_rag", options)
     known = {"summarise": "over a cap", "condense": "history or facts", "retrieve": "first question"}
-    graph.add_edge(START, "begin")
     graph.add_step("begin", nodes.begin, {**known, **nodes.refusing}, first=True)
     graph.add_step("summarise", nodes.summarise, "condense")
     graph.add_step("condense", nodes.condense, {"retrieve": READY, **nodes.refusing})

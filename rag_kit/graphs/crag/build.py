@@ -6,7 +6,7 @@ from typing import Any, Unpack
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
-from langgraph.graph import END, START
+from langgraph.graph import END
 from langgraph.graph.state import CompiledStateGraph
 
 from rag_kit.graphs.crag.nodes import CragNodes, next_edges
@@ -73,7 +73,6 @@ def build_crag(
         web=None if web_search is None else WebSearch(web_search),
     )
     graph = RagGraph(CragState, CragContext, "crag", options, STEPS)
-    graph.add_edge(START, "begin")
     graph.add_step("begin", nodes.begin, {"retrieve": READY, **nodes.refusing}, first=True)
     graph.add_step("retrieve", nodes.retrieve, "grade", fetches=True)
     graph.add_step("grade", nodes.grade)

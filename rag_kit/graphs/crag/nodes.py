@@ -102,7 +102,7 @@ class CragNodes(RagNodes):
             state["language"],
             origin=origin,
             size=context.strip_sentences,
-            most=context.max_strips or (DEFAULT_STRIPS if drops else MAX_JUDGED),
+            max_strips=context.max_strips or (DEFAULT_STRIPS if drops else MAX_JUDGED),
             threshold=self._min_confidence(context, inside=inside),
             known=known if inside else None,
             keep_one=inside,
@@ -162,7 +162,10 @@ class CragNodes(RagNodes):
         assert self.web is not None, "rewrite_query leads here only with a web search"
         query = state["web_query"]
         results, why = await self.web.find(
-            query, most=context.web_results, chars=context.web_result_chars, timeout=context.web_timeout
+            query,
+            max_results=context.web_results,
+            max_chars=context.web_result_chars,
+            timeout=context.web_timeout,
         )
         allowed = await self.visible_passages(results)
         report("searched_web", web_query=query, results=len(allowed), failed=why is not None)

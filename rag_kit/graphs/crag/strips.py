@@ -51,7 +51,7 @@ async def select_strips(
     *,
     origin: Literal["retrieved", "web"],
     size: int = 3,
-    most: int = DEFAULT_STRIPS,
+    max_strips: int = DEFAULT_STRIPS,
     threshold: float = -0.5,
     known: Sequence[Grading] | None = None,
     keep_one: bool = False,
@@ -83,7 +83,7 @@ async def select_strips(
     gradings.update(zip(asked, fresh, strict=True))
     # the best first; of equals the earlier one, whose passage ranks higher
     ranking = sorted(judged, key=lambda place: -gradings[place].score)
-    kept = {place for place in ranking[:most] if gradings[place].score >= threshold}
+    kept = {place for place in ranking[:max_strips] if gradings[place].score >= threshold}
     rescued = keep_one and not kept
     strips = [
         Strip(

@@ -13,8 +13,7 @@ from urllib.parse import urlsplit
 from langchain_core.documents import Document
 from langchain_core.language_models import BaseLanguageModel
 from langchain_core.messages import ToolMessage
-from langchain_core.runnables import Runnable, RunnableConfig, RunnableWithFallbacks
-from langchain_core.runnables.base import RunnableBindingBase
+from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool, Tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.errors import GraphBubbleUp
@@ -25,6 +24,7 @@ from rag_kit.concurrency.bridge import run_coroutine, run_in_thread
 from rag_kit.documents import clean_text, copy_document, with_provenance
 from rag_kit.errors import BudgetExceededError, InvalidInputError, RagKitError
 from rag_kit.graphs.running import call_within_deadline, without_tokens
+from rag_kit.models.chat import bare_model
 from rag_kit.models.runnables import acall_runnable
 from rag_kit.text import fold
 
@@ -58,21 +58,24 @@ class WebSearch:
                 f"web_search is a {type(search).__name__}; give a LangChain tool (@tool makes one of a function) "
                 "or a retriever."
             )
-        self.search = search
-        self.tool = _tool(search)
+        self.search, tool = search, bare_model(search)
+        self.tool = tool if isinstance(tool, BaseTool) else None
         self.argument = None if self.tool is None else _argument(self.tool)
         self.name = clean_text(str(search.get_name() if self.tool is None else self.tool.name))[:100]
 
     async def find(
-        self, query: str, *, most: int, chars: int, timeout: float
+        self, query: str, *, max_results: int, max_chars: int, timeout: float
     ) -> tuple[list[Document], str | None]:
         """Search, within bounds; gives the results, and why the search failed if it did, which ends nothing."""
         # the one place where anything leaves: who runs the graph can see what did
         logger.info("web search with %s: %s", self.name, clean_text(redact(query)))
-        sync, native = partial(self._search, query), partial(self._asearch, query)
+        tool_input = self._tool_input(query)
+        calls = partial(self._search, tool_input), partial(self._asearch, tool_input)
         try:
-            reply = await call_within_deadline("web search", sync, native, timeout=timeout)
-            documents = web_documents(reply, most=most, chars=chars, query=query, tool=self.name)
+            reply = _results_of(await call_within_deadline("web search", *calls, timeout=timeout))
+            documents = web_documents(
+                reply, max_results=max_results, max_chars=max_chars, query=query, tool=self.name
+            )
             if not documents and isinstance(reply, Mapping) and reply.get("error"):
                 raise RagKitError(f"the tool says: {str(reply['error'])[:300]}")
         except (BudgetExceededError, GraphBubbleUp):
@@ -83,20 +86,19 @@ class WebSearch:
             return [], why
         return documents, None
 
-    def _search(self, query: str, config: RunnableConfig) -> Any:
+    def _search(self, tool_input: Any, config: RunnableConfig) -> Any:
         # a search that asks a model of its own must not stream its words into the answer
-        arguments, config = self._tool_input(query), without_tokens(config)
+        config = without_tokens(config)
         try:
-            return _results_of(self.search.invoke(arguments, config))
+            return self.search.invoke(tool_input, config)
         except NotImplementedError:  # a tool that is only asynchronous
-            return _results_of(run_coroutine(self.search.ainvoke(arguments, config)))
+            return run_coroutine(self.search.ainvoke(tool_input, config))
 
-    async def _asearch(self, query: str, config: RunnableConfig) -> Any:
-        arguments, config = self._tool_input(query), without_tokens(config)
+    async def _asearch(self, tool_input: Any, config: RunnableConfig) -> Any:
         # a tool without asynchronous code of its own would queue in asyncio's small pool
         if isinstance(self.tool, (StructuredTool, Tool)) and self.tool.coroutine is None:
-            return _results_of(await run_in_thread(self.search.invoke, arguments, config))
-        return _results_of(await acall_runnable(self.search, arguments, config))
+            return await run_in_thread(self.search.invoke, tool_input, without_tokens(config))
+        return await acall_runnable(self.search, tool_input, without_tokens(config))
 
     def _tool_input(self, query: str) -> Any:
         if self.tool is None:
@@ -106,13 +108,6 @@ class WebSearch:
             return arguments
         # only as a call does such a tool give its artifact, which holds the results whole
         return {"type": "tool_call", "id": uuid.uuid4().hex, "name": self.tool.name, "args": arguments}
-
-
-def _tool(search: Any) -> BaseTool | None:
-    """The tool inside ``with_config``, ``with_retry`` and ``with_fallbacks``."""
-    while isinstance(search, (RunnableBindingBase, RunnableWithFallbacks)):
-        search = search.bound if isinstance(search, RunnableBindingBase) else search.runnable
-    return search if isinstance(search, BaseTool) else None
 
 
 def _argument(tool: BaseTool) -> str:
@@ -137,11 +132,11 @@ def _results_of(value: Any) -> Any:
     return value.artifact or value.content
 
 
-def web_documents(value: Any, *, most: int, chars: int, query: str, tool: str) -> list[Document]:
+def web_documents(value: Any, *, max_results: int, max_chars: int, query: str, tool: str) -> list[Document]:
     """Turn what a search tool gave into documents that say where they are from."""
     by_text: dict[str, Document] = {}
     for document in _documents(value, 0):
-        text = clean_text(document.page_content[:chars]).strip()[:chars]
+        text = clean_text(document.page_content[:max_chars]).strip()[:max_chars]
         if not text or text in by_text:
             continue
         marked = copy_document(document)
@@ -154,7 +149,7 @@ def web_documents(value: Any, *, most: int, chars: int, query: str, tool: str) -
         by_text[text] = with_provenance(
             marked, score=None, rank=len(by_text) + 1, stage="web", retriever=tool, query=query
         )
-        if len(by_text) >= most:
+        if len(by_text) >= max_results:
             break
     return list(by_text.values())
 

@@ -6,17 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
 from langchain_core.documents import Document
 
 from rag_kit.concurrency.steps import run
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.evaluators.base import UNGRADED, Evaluator, Thresholds, judge_passages
 from rag_kit.graphs.evaluators.function import as_evaluator
-
-if TYPE_CHECKING:
-    import numpy as np
 
 Pair = tuple[str, "Document | str", bool]
 
@@ -85,11 +83,11 @@ def fit_thresholds(
         )
     if not isinstance(scores, Sequence) and not hasattr(scores, "tolist"):
         scores, labels = run(_judge(as_evaluator(scores), labels, language), {})
-    values, truth = _labelled(scores, labels)
+    values, truth = _as_arrays(scores, labels)
     left_out = len(labels) - truth.size
     notes = [f"{left_out} pairs could not be judged and were left out"] if left_out else []
-    upper = _least_upper(values, truth, precision)
-    opposite = _least_upper(-values, ~truth, precision)
+    upper = _lowest_upper(values, truth, precision)
+    opposite = _lowest_upper(-values, ~truth, precision)
     for threshold, side, action in ((upper, "above", "correct"), (opposite, "below", "incorrect")):
         if threshold is None:
             why = f"no confidence is right in {precision:.0%} of the pairs {side} it"
@@ -124,10 +122,8 @@ async def _judge(evaluator: Evaluator, pairs: Any, language: str) -> tuple[list[
     return scores, [label for _, _, label in pairs]
 
 
-def _labelled(scores: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
+def _as_arrays(scores: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
     """Confidences and labels as arrays, without the pairs that could not be judged."""
-    import numpy as np
-
     if len(scores) != len(labels):
         raise InvalidInputError(
             f"{len(scores)} scores and {len(labels)} labels were given; give one label a score."
@@ -150,8 +146,6 @@ def _labelled(scores: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def roc_auc(scores: np.ndarray, truth: np.ndarray) -> float:
     """How often a relevant one is above one that is not; ties count half."""
-    import numpy as np
-
     others = np.sort(scores[~truth])
     below = np.searchsorted(others, scores[truth], "left") + np.searchsorted(others, scores[truth], "right")
     return float(below.mean() / 2 / others.size)
@@ -159,8 +153,6 @@ def roc_auc(scores: np.ndarray, truth: np.ndarray) -> float:
 
 def _cuts(scores: np.ndarray, truth: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Thresholds between neighbouring confidences and at each end; pairs above each, and the relevant of them."""
-    import numpy as np
-
     distinct = np.unique(scores)
     cuts = np.concatenate([[-1.0], (distinct[:-1] + distinct[1:]) / 2, [1.0]])
     below = np.searchsorted(np.sort(scores), cuts, side="right")
@@ -176,7 +168,7 @@ def _best_cut(scores: np.ndarray, truth: np.ndarray) -> float:
     return float(cuts[best[len(best) // 2]])
 
 
-def _least_upper(scores: np.ndarray, truth: np.ndarray, precision: float) -> float | None:
+def _lowest_upper(scores: np.ndarray, truth: np.ndarray, precision: float) -> float | None:
     """The lowest threshold above which at least that share is relevant; None where there is none."""
     cuts, above, relevant = _cuts(scores, truth)
     fine = ((above > 0) & (relevant >= precision * above)).nonzero()[0]

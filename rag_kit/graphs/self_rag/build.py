@@ -6,7 +6,7 @@ from typing import Any, Literal, Unpack
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
-from langgraph.graph import END, START
+from langgraph.graph import END
 from langgraph.graph.state import CompiledStateGraph
 
 from rag_kit.errors import InvalidInputError
@@ -118,7 +118,6 @@ def build_self_rag(
     # two names, since a server takes them for the names of its tools
     name = "self_rag" if mode == "paper" else "self_rag_reflect"
     graph = RagGraph(SelfRagState, SelfRagContext, name, options, _MOST_STEPS)
-    graph.add_edge(START, "begin")
     graph.add_step("begin", nodes.begin, {nodes.after_begin: READY, **nodes.refusing}, first=True)
     for step, to in ways.items():
         caps: Any = {"capped": False} if step == "rank_segments" else {"on_cap": nodes.at_cap}

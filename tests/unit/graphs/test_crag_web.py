@@ -100,13 +100,13 @@ SEARCHES = {
 
 def find(search: Any, query: str = "fan", **options: Any) -> tuple[list[Document], str | None]:
     """Search blocking."""
-    bounds = {"most": 5, "chars": 1000, "timeout": 5.0, **options}
+    bounds = {"max_results": 5, "max_chars": 1000, "timeout": 5.0, **options}
     return run(WebSearch(search).find(query, **bounds), {})
 
 
 async def afind(search: Any, query: str = "fan", **options: Any) -> tuple[list[Document], str | None]:
     """Search natively."""
-    bounds = {"most": 5, "chars": 1000, "timeout": 5.0, **options}
+    bounds = {"max_results": 5, "max_chars": 1000, "timeout": 5.0, **options}
     return await arun(WebSearch(search).find(query, **bounds), {})
 
 
@@ -147,7 +147,7 @@ async def test_every_kind_of_search_gives_marked_documents(kind: str) -> None:
 )
 def test_the_shapes_of_results(value: Any, texts: list[str]) -> None:
     """Whatever comes: texts are taken, repeats and the rest are left out, nothing raises."""
-    found = web_documents(value, most=5, chars=50, query="q", tool="t")
+    found = web_documents(value, max_results=5, max_chars=50, query="q", tool="t")
     assert [document.page_content for document in found] == texts
 
 
@@ -155,8 +155,8 @@ def test_results_are_bounded_in_number_and_size() -> None:
     """A thousand results of a megabyte become what was allowed."""
     found = web_documents(
         [{"content": f"{n} " + "x" * 1_000_000} for n in range(1000)],
-        most=3,
-        chars=100,
+        max_results=3,
+        max_chars=100,
         query="q",
         tool="t",
     )
@@ -173,8 +173,8 @@ def test_hostile_text_is_shown_as_what_it_is() -> None:
                 "title": "t\n\x07" + "x" * 9999,
             }
         ],
-        most=5,
-        chars=100,
+        max_results=5,
+        max_chars=100,
         query="q",
         tool="t",
     )
