@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rag_kit.cli.options import add_options, given
+from rag_kit.cli.options import add_options, pick
 from rag_kit.cli.output import STATUS, say, say_json
 from rag_kit.documents.tables import Table, tables_text
 
@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Measure and print."""
     from rag_kit.evaluation import benchmark
 
-    settings = given(arguments, *_SETTINGS)
+    settings = pick(arguments, *_SETTINGS)
     result = benchmark(arguments.dataset, arguments.pipeline, progress=STATUS.count, **settings)
     say_json(result) if arguments.json else say(_table(result))
 

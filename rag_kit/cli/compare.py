@@ -11,7 +11,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from rag_kit.cli.options import add_options, given
+from rag_kit.cli.options import add_options, pick
 from rag_kit.cli.output import say, say_json
 from rag_kit.errors import InvalidInputError
 
@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> None:
             raise InvalidInputError(f"two results have the name {name!r:.80}; give one another: NAME=FOLDER")
         results[name] = loaded
     language = arguments.language
-    comparison = compare(results, **given(arguments, "metrics", "baseline", "slices"))
+    comparison = compare(results, **pick(arguments, "metrics", "baseline", "slices"))
     diagnoses = diagnose_all(results, language or "auto")
     if arguments.report is not None:
         parts: dict[str, Any] = {"comparison": comparison, "diagnosis": diagnoses or None}

@@ -16,7 +16,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.cli import exits
-from rag_kit.cli.options import DEFAULT_K, GRAPHS, MODEL, add_options, given, open_graph, open_retriever
+from rag_kit.cli.options import (
+    DEFAULT_K,
+    GRAPHS,
+    MODEL,
+    add_options,
+    open_graph,
+    open_retriever,
+    pick,
+)
 from rag_kit.cli.output import hint, problem, say, say_json
 from rag_kit.errors import InvalidInputError
 
@@ -85,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.limit is not None:
         examples = examples[: max(arguments.limit, 0)]
     with _open_pipeline(arguments) as (pipeline, name, version):
-        settings = {"name": arguments.name or name, "version": version, **given(arguments, *_SETTINGS)}
+        settings = {"name": arguments.name or name, "version": version, **pick(arguments, *_SETTINGS)}
         judge = _make_judge(arguments, metrics)
         results = evaluate(
             pipeline, examples, metrics or None, judge=judge, progress=sys.stderr.isatty(), **settings
@@ -119,7 +127,7 @@ def _check_folder(out: Path | None, ids: set[str]) -> None:
 def _open_pipeline(arguments: argparse.Namespace) -> Iterator[tuple[Any, str, str | None]]:
     """The pipeline, its name, and what identifies it where its settings do not; the index is closed in the end."""
     name = arguments.pipeline
-    of_index = given(arguments, "index", "graph", "k", "filter", "model", "base_url")
+    of_index = pick(arguments, "index", "graph", "k", "filter", "model", "base_url")
     if ":" in name and not of_index:
         yield name, name, None
         return

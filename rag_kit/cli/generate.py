@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from rag_kit.cli import exits
-from rag_kit.cli.options import MODEL, add_options, given, index_name, make_chat_model
+from rag_kit.cli.options import MODEL, add_options, index_name, make_chat_model, pick
 from rag_kit.cli.output import hint, problem, say, say_json
 
 #: Options that `generate` takes under the same name.
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     llm, described = make_chat_model(arguments)
     hint(described)
     with nullcontext() if arguments.path else DocumentIndex.open(index_name(arguments)) as index:
-        questions = generate(arguments.path or index, llm, **given(arguments, *_SETTINGS))
+        questions = generate(arguments.path or index, llm, **pick(arguments, *_SETTINGS))
     if arguments.json:
         types = {kind: len(part) for kind, part in questions.slices("type").items()}
         record = {name: getattr(questions, name) for name in ("dropped", "asked", "stopped_by", "usage")}

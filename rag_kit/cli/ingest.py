@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag_kit.cli import exits
-from rag_kit.cli.options import add_options, given, index_name
+from rag_kit.cli.options import add_options, index_name, pick
 from rag_kit.cli.output import STATUS, hint, problem, say, say_json
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     from rag_kit.indexing import ingest
     from rag_kit.models import chat_model, embedding_model
 
-    settings = given(arguments, *_SETTINGS)
+    settings = pick(arguments, *_SETTINGS)
     settings |= {name: "" for name in ("represent", "ocr") if settings.get(name) == "none"}
     if arguments.model is not None:
         settings["llm"] = chat_model(arguments.model)

@@ -93,7 +93,7 @@ def add_options(parser: Any, *flags: str) -> None:
         parser.set_defaults(index=os.environ.get("RAG_KIT_INDEX") or None)
 
 
-def given(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:
+def pick(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:
     """The options among these that were given, for a function that takes them under the same names."""
     values = {name: getattr(arguments, name) for name in names}
     return {name: value for name, value in values.items() if value is not None}
@@ -126,7 +126,7 @@ def make_chat_model(arguments: argparse.Namespace, **settings: Any) -> tuple[Bas
     from rag_kit.models import chat_model
     from rag_kit.models.chat import describe_model
 
-    llm = chat_model(arguments.model, **given(arguments, "base_url"), **settings)
+    llm = chat_model(arguments.model, **pick(arguments, "base_url"), **settings)
     return llm, describe_model(llm)
 
 
@@ -192,10 +192,10 @@ def open_graph(arguments: argparse.Namespace, **settings: Any) -> Iterator[OpenG
 
 def call_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
     """``k`` and ``filter`` of a call: a retriever of the user's own was not made with them."""
-    return given(arguments, "k", "filter") if ":" in arguments.pipeline else {}
+    return pick(arguments, "k", "filter") if ":" in arguments.pipeline else {}
 
 
 def run_context(arguments: argparse.Namespace) -> dict[str, Any]:
     """The context of each run of a graph."""
-    caps = given(arguments, "max_calls", "max_tokens", "deadline")
+    caps = pick(arguments, "max_calls", "max_tokens", "deadline")
     return {"language": arguments.language, **call_arguments(arguments), **caps}

@@ -29,6 +29,13 @@ _PUNCTUATION = {
     "、": ",",
 }
 _QUOTES = {'"': '"', "“": '”"“', "”": '”"', "'": "'", "‘": "’'", "＂": '＂"'}
+# A quote closes its string only if what follows is punctuation of JSON, or nothing.
+_STRINGS = {
+    quote: re.compile(
+        rf"((?:\\.|[^\\])*?)[{closing}](?=\s{{0,200}}(?:[,:}}\]，：｝］】、]|\Z)|\s{{200}})", re.DOTALL
+    )
+    for quote, closing in _QUOTES.items()
+}
 _WORDS = {"True": "true", "False": "false", "None": "null", "undefined": "null"}
 _DECODER = json.JSONDecoder(strict=False)
 
@@ -143,22 +150,10 @@ def _to_strict_json(text: str, start: int) -> tuple[str, int]:
 
 def _read_string(text: str, start: int) -> tuple[str, int]:
     """Read a string whose closing quote may be of another kind, or whose inner quotes are not escaped."""
-    closing = _QUOTES[text[start]]
-    i = start + 1
-    while i < len(text):
-        if text[i] == "\\":
-            i += 2
-            continue
-        if text[i] in closing and _ends_string(text, i + 1):
-            return _quote_json(text[start + 1 : i]), i + 1
-        i += 1
-    raise TruncatedError("a string breaks off")
-
-
-def _ends_string(text: str, after: int) -> bool:
-    """A quote closes its string only if what follows is punctuation of JSON, or nothing."""
-    rest = text[after : after + 200].lstrip()
-    return not rest or rest[0] in ",:}]，：｝］】、"
+    match = _STRINGS[text[start]].match(text, start + 1)
+    if match is None:
+        raise TruncatedError("a string breaks off")
+    return _quote_json(match[1]), match.end()
 
 
 def _quote_json(raw: str) -> str:

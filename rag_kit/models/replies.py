@@ -10,7 +10,9 @@ from rag_kit.errors import ModelOutputError
 
 MAX_CHARS = 1_000_000
 """Twice what today's models can write in one answer, thoughts included."""
-_THINK = re.compile(r"<(/?)(?:think|thinking|thought|reasoning)>", re.IGNORECASE)
+_THINK = "(?:think|thinking|thought|reasoning)>"
+_END = re.compile(rf"</{_THINK}", re.IGNORECASE)
+_THOUGHT = re.compile(rf"<{_THINK}.*?(?:</{_THINK}|\Z)", re.IGNORECASE | re.DOTALL)
 _WIDE = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]")
 _MESSAGE_OVERHEAD = 4
 
@@ -52,18 +54,7 @@ def text_of(message: Any) -> str:
 
 def without_thinking(text: str) -> str:
     """Drop reasoning blocks, also one whose opening tag the server swallowed or whose end is missing."""
-    answers: list[str] = []
-    position, inside = 0, False
-    for tag in _THINK.finditer(text):
-        if tag.group(1):  # a closing tag: what stood before it was thought, opened or not
-            answers = answers if inside else []
-        elif not inside:
-            answers.append(text[position : tag.start()])
-        inside = not tag.group(1)
-        position = tag.end()
-    if not inside:
-        answers.append(text[position:])
-    return "".join(answers).strip()
+    return _END.split(_THOUGHT.sub("", text))[-1].strip()
 
 
 def split_reply(reply: Any) -> tuple[Any, Any]:

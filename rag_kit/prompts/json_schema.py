@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-_NESTED_MAPS = ("properties", "$defs", "definitions")
+_WORDING = ("title", "description", "examples")
 _MOST_CHARS = 200_000
 
 
@@ -44,14 +44,13 @@ def without_wording(schema: Any) -> Any:
         >>> without_wording({"type": "string", "description": "in English"})
         {'type': 'string'}
     """
-    if isinstance(schema, list):
-        return [without_wording(part) for part in schema]
-    if not isinstance(schema, dict):
-        return schema
-    result = {}
-    for key, value in schema.items():
-        if key in _NESTED_MAPS and isinstance(value, dict):  # here the keys are field names, not keywords
-            result[key] = {name: without_wording(part) for name, part in value.items()}
-        elif key not in ("title", "description", "examples"):
-            result[key] = without_wording(value)
-    return result
+
+    def without(node: dict[str, Any]) -> dict[str, Any]:
+        # what stands under such a key as an object is the schema of a field of that name
+        return {
+            key: value
+            for key, value in node.items()
+            if key not in _WORDING or isinstance(value, (dict, bool))
+        }
+
+    return json.loads(json.dumps(schema), object_hook=without)

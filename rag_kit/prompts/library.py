@@ -27,12 +27,8 @@ SUFFIX = ".prompt"
 FOLDER_VARIABLE = "RAG_KIT_PROMPTS"
 
 
-@lru_cache(maxsize=256)
-def _parse_cached(
-    data: bytes, name: str, language: str, file: str
-) -> tuple[PromptFile | None, list[Problem]]:
-    """Parse once per content. The key is the content itself, so an edited file is never served stale."""
-    return inspect_prompt(data, name, language, file)
+#: Parses once per content. The key is the content itself, so an edited file is never served stale.
+_parse_cached = lru_cache(maxsize=256)(inspect_prompt)
 
 
 class PromptLibrary:
@@ -164,7 +160,7 @@ def split_name(path: Path) -> tuple[str, str]:
 
 def _prompt_path(folder: Path, name: str, language: str) -> Path | None:
     path = folder / f"{name}.{language}{SUFFIX}"
-    return path if path.is_symlink() or path.exists() else None
+    return path if os.path.lexists(path) else None
 
 
 def _read_file(path: Path) -> tuple[PromptFile | None, list[Problem]]:

@@ -62,44 +62,35 @@ async def select_strips(
     By `known`, the gradings of whole passages, one that is a single strip is not judged twice. With `keep_one` the best
     strip is kept where none reaches the threshold.
     """
-    places = [
-        (number, start, end)
+    strips = [
+        Strip(origin=origin, passage=number, start=start, end=end, text=passage.page_content[start:end],
+              score=-1.0, reason="", kept=False)
         for number, passage in enumerate(passages)
         for start, end in cut(passage.page_content, size)
-    ]
-    judged = places[:MAX_JUDGED]
-    if not judged:
-        return Selection()
-    # one that is not selective weighs strips against each other, so all are judged anew
-    reuse = bool(known) and evaluator.selective
-    gradings = {}
-    for place in judged:
-        whole = passages[place[0]].page_content
-        if known and reuse and whole.strip() == whole[place[1] : place[2]]:
-            gradings[place] = known[place[0]]
-    asked = [place for place in judged if place not in gradings]
-    parts = [_cut_span(passages[number], start, end) for number, start, end in asked]
-    fresh = await judge_passages(evaluator, question, parts, language, instructions=instructions)
-    gradings.update(zip(asked, fresh, strict=True))
+    ]  # fmt: skip
+    left_out = len(strips[MAX_JUDGED:])
+    del strips[MAX_JUDGED:]
+    ungraded: list[Strip] = []
+    for strip in strips:
+        # an evaluator that is not selective weighs strips against each other, so it judges all of them anew
+        is_whole = strip["text"] == passages[strip["passage"]].page_content.strip()
+        if known and evaluator.selective and is_whole:
+            strip.update(vars(known[strip["passage"]]))  # type: ignore[typeddict-item]
+        else:
+            ungraded.append(strip)
+    parts = [_cut_span(passages[strip["passage"]], strip["start"], strip["end"]) for strip in ungraded]
+    gradings = await judge_passages(evaluator, question, parts, language, instructions=instructions)
+    for strip, grading in zip(ungraded, gradings, strict=True):
+        strip.update(vars(grading))  # type: ignore[typeddict-item]
     # the best first; of equals the earlier one, whose passage ranks higher
-    ranking = sorted(judged, key=lambda place: -gradings[place].score)
-    kept = {place for place in ranking[:max_strips] if gradings[place].score >= threshold}
-    rescued = keep_one and not kept
-    strips = [
-        Strip(
-            origin=origin,
-            passage=place[0],
-            start=place[1],
-            end=place[2],
-            text=passages[place[0]].page_content[place[1] : place[2]],
-            score=gradings[place].score,
-            reason=gradings[place].reason,
-            kept=place in kept or (rescued and place == ranking[0]),
-        )
-        for place in judged
-    ]
+    ranking = sorted(strips, key=lambda strip: -strip["score"])[:max_strips]
+    for strip in ranking:
+        strip["kept"] = strip["score"] >= threshold
+    rescued = keep_one and bool(ranking) and not ranking[0]["kept"]
+    for strip in ranking[:1] if rescued else ():
+        strip["kept"] = True
     documents = _join_strips(strips, passages, evaluator.name, question)
-    return Selection(documents, strips, len(places) - len(judged), rescued)
+    return Selection(documents, strips, left_out, rescued)
 
 
 def _cut_span(passage: Document, start: int, end: int) -> Document:
