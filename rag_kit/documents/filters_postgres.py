@@ -23,9 +23,7 @@ _KINDS: dict[str, tuple[type, int]] = {
 _OPPOSITE = {"$gt": "$lte", "$gte": "$lt", "$lt": "$gte", "$lte": "$gt"}
 
 
-def to_postgres(
-    where: Filter | None, columns: Mapping[str, str], *, id_column: str = "langchain_id"
-) -> dict[str, Any] | None:
+def to_postgres(where: Filter | None, columns: Mapping[str, str]) -> dict[str, Any] | None:
     """Translate a filter for ``PGVectorStore``, so that both give the same rows.
 
     Only columns that the store declares can be filtered by: on another key the store finds nothing, silently, or
@@ -34,7 +32,6 @@ def to_postgres(
     Args:
         where: The filter.
         columns: The declared metadata columns and their PostgreSQL types, as ``information_schema`` names them.
-        id_column: The store's id column, which is never null.
 
     Returns:
         The store's filter, or ``None`` if everything passes.
@@ -55,7 +52,8 @@ def to_postgres(
     clause = translate(where, partial(_clause_of, columns), join_mongo)
     if clause is True:
         return None
-    return dict(clause or join_mongo("and", [{id_column: {"$exists": exists}} for exists in (True, False)]))
+    column = next(iter(columns), "langchain_id")
+    return dict(clause or join_mongo("and", [{column: {"$exists": exists}} for exists in (True, False)]))
 
 
 def _clause_of(columns: Mapping[str, str], key: str, operator: str, operand: Any, negated: bool) -> Clause:
