@@ -137,7 +137,7 @@ def fan_out(
     """
     branches = _make_branches(tasks, max_concurrency, timeout, on_error, names)
     width = min(len(branches), max_concurrency or MAX_WIDTH)
-    if width <= 1 and time_limit(timeout) is None:  # no thread is needed
+    if width <= 1 and time_limit(timeout)[0] is None:  # no thread is needed
         return FanOut([copy_context().run(branch.call) for branch in branches])
     return FanOut(_call_on_threads(branches, width))
 
@@ -268,7 +268,7 @@ def _call_on_threads(branches: Sequence[_Branch[T]], width: int) -> list[Outcome
     """Run branches on threads: the caller starts them, takes what they gave, and watches the clock."""
     pending = deque(enumerate(branches))
     # of each branch its number, call and time limit; the oldest, which is late before all others, comes first
-    running: dict[Future[Outcome[T]], tuple[int, Call[Outcome[T]], TimeLimit | None]] = {}
+    running: dict[Future[Outcome[T]], tuple[int, Call[Outcome[T]], TimeLimit]] = {}
     ended: SimpleQueue[Future[Outcome[T]]] = SimpleQueue()
     outcomes: dict[int, Outcome[T]] = {}
     try:
@@ -284,8 +284,7 @@ def _call_on_threads(branches: Sequence[_Branch[T]], width: int) -> list[Outcome
                 running[call.future] = number, call, limit
                 call.future.add_done_callback(ended.put)
                 continue
-            oldest, (number, call, limit) = next(iter(running.items()))
-            seconds, make_error = limit or (None, TimeoutError)
+            oldest, (number, call, (seconds, make_error)) = next(iter(running.items()))
             if seconds is not None:
                 seconds = max(0.0, call.started + seconds - time.monotonic())
             try:

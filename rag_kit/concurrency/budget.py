@@ -20,8 +20,8 @@ from rag_kit.errors import BranchTimeoutError, BudgetExceededError, InvalidInput
 #: About 31 years; the clocks of some systems cannot wait much longer.
 MAX_SECONDS = 1e9
 
-TimeLimit = tuple[float, Callable[[], Exception]]
-"""Seconds that a call may take, and a function that makes the error for one that takes longer."""
+TimeLimit = tuple[float | None, Callable[[], Exception]]
+"""Seconds that a call may take (``None``: any time), and a function that makes the error for one that takes longer."""
 
 _lock = threading.Lock()
 _active: ContextVar[tuple[Budget, ...]] = ContextVar("rag_kit_budgets", default=())
@@ -145,10 +145,8 @@ def remaining_seconds() -> float | None:
     return budget.remaining_seconds() if budget else None
 
 
-def time_limit(timeout: float | None = None, name: str = "It") -> TimeLimit | None:
-    """Seconds that a call may take, by its time-out and the active budgets, and a function that makes the error after.
-
-    ``None`` where nothing limits it; ``name`` says in the message what was called.
+def time_limit(timeout: float | None = None, name: str = "It") -> TimeLimit:
+    """How long a call may take, by its time-out and the active budgets; ``name`` says in the error what was called.
 
     Raises:
         BudgetExceededError: The deadline of an active budget has passed.
@@ -162,9 +160,7 @@ def time_limit(timeout: float | None = None, name: str = "It") -> TimeLimit | No
         if left == 0:
             raise make_error()
         return left, make_error
-    if timeout is None:
-        return None
-    return timeout, partial(BranchTimeoutError, f"{name} took longer than timeout={timeout:g} s.")
+    return timeout, lambda: BranchTimeoutError(f"{name} took longer than timeout={timeout:g} s.")
 
 
 def _first_to_end() -> Budget | None:

@@ -131,10 +131,9 @@ def call_in_time(func: Callable[[], T], timeout: float | None = None) -> T:
         >>> call_in_time(lambda: 1, timeout=5)
         1
     """
-    limit = time_limit(timeout)
-    if limit is None:
+    seconds, make_error = time_limit(timeout)
+    if seconds is None:
         return func()
-    seconds, make_error = limit
     call = Call(func)
     try:
         call.future.exception(seconds)
@@ -152,10 +151,9 @@ async def acall_in_time(
 
     The clock runs outside the task, so that one which swallows cancellation cannot stop it.
     """
-    limit = time_limit(timeout, name)
-    if limit is None:
+    seconds, make_error = time_limit(timeout, name)
+    if seconds is None:
         return await func()
-    seconds, make_error = limit
     task = asyncio.ensure_future(func())
     try:
         done, _ = await asyncio.wait({task}, timeout=seconds)

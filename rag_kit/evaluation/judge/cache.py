@@ -177,10 +177,10 @@ class Vectors:
     async def _embed_batch(self, batch: list[str]) -> Any:
         """Vectors of one batch; a failure that may pass is retried after a pause that doubles."""
         for attempt in count():
-            limit = time_limit(self._judge.timeout)
+            seconds, _ = time_limit(self._judge.timeout)
             async with self._judge.slots.for_running_loop():
                 try:
-                    async with asyncio.timeout(limit[0] if limit else None):
+                    async with asyncio.timeout(seconds):
                         return await aembed_bare(cast("Embeddings", self._model), batch)
                 except Exception as error:  # noqa: BLE001 - sorted by kind below, and raised without its request
                     failure = error
