@@ -33,7 +33,9 @@ def blocks() -> list[object]:
         if code:
             name = str(page.relative_to(ROOT))
             chinese = "zh" in name.replace(".", "/").split("/")
-            found.append(pytest.param(page, code, chinese, id=name, marks=[pytest.mark.slow] if chinese else []))
+            found.append(
+                pytest.param(page, code, chinese, id=name, marks=[pytest.mark.slow] if chinese else [])
+            )
     return found
 
 

@@ -97,9 +97,8 @@ class Comparison(Printed):
         except ImportError:
             raise MissingExtraError("eval", "Comparison.to_pandas") from None
         tables = {name: rows for name, rows in self.to_json().items() if name in ("table", "pairs", "slices")}
-        tables["complementarity"] = [
-            line for pair in self.complementarity.values() for line in pair.records()
-        ]
+        complements = self.complementarity.values()
+        tables["complementarity"] = [line for metric in complements for line in metric.records()]
         if table not in tables:
             raise InvalidInputError(f"there is no table {table!r:.80}; allowed are {', '.join(tables)}")
         return pd.DataFrame(tables[table])

@@ -217,12 +217,7 @@ def choose_metrics(results: Results) -> dict[Role, str]:
     """Role -> the first metric that can play it and has a value; a role that none can play is left out."""
     usable = [name for name in results.metrics if results.values(name)]
     fitting = {
-        role: [
-            metric
-            for name in names
-            for metric in usable
-            if metric == name or metric.split("@")[0] + "@" == name
-        ]
+        role: [m for name in names for m in usable if m == name or m.split("@")[0] + "@" == name]
         for role, names in ROLES.items()
     }
     return {role: names[0] for role, names in fitting.items() if names}

@@ -143,9 +143,8 @@ async def agenerate(
         try:
             for position, kind in enumerate(kinds):
                 groups = await run_in_thread(KINDS[kind], writer.pieces, seed)
-                await writer.write(
-                    kind, groups, n // len(kinds) + (position < n % len(kinds)), max_concurrency
-                )
+                goal = n // len(kinds) + (position < n % len(kinds))
+                await writer.write(kind, groups, goal, max_concurrency)
         except BudgetExceededError as error:
             reached = error
     result = GeneratedSet(target.stem if target else "generated", writer.kept, corpus=writer.corpus)

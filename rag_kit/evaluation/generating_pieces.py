@@ -92,9 +92,8 @@ def _read_files(folder: Path) -> Iterator[Document]:
             _log.warning("left out: %s", error)
             continue
         metadata = {key: parts[0].metadata.get(key, "") for key in ("file", "title")}
-        yield Document(
-            "\n\n".join(part.page_content for part in parts), id=metadata["file"], metadata=metadata
-        )
+        text = "\n\n".join(part.page_content for part in parts)
+        yield Document(text, id=metadata["file"], metadata=metadata)
 
 
 def pieces_of(corpus: Iterable[Passage], language: str) -> list[Piece]:
@@ -224,8 +223,7 @@ def agrees(other: str, answers: Sequence[str]) -> bool:
     words = frozenset(content_words(other))
     needed = [(fold(part), frozenset(content_words(part))) for part in answers]
     return all(
-        part in fold(other) or len(part_words & words) >= max(1, 0.75 * len(part_words))
-        for part, part_words in needed
+        part in fold(other) or len(tokens & words) >= max(1, 0.75 * len(tokens)) for part, tokens in needed
     )
 
 

@@ -196,12 +196,12 @@ class _Drawing:
     ) -> None:
         """Add an element with its class and colour; ``stroke``: only its outline is drawn."""
         paint = 'fill="none" stroke="currentColor"' if stroke else 'fill="currentColor"'
-        attribute_text = " ".join(
+        attrs = " ".join(
             f'{name.replace("_", "-")}="{round(value, 2) if isinstance(value, float) else value}"'
             for name, value in attributes.items()
         )
         self._parts.append(
-            f'<{tag} class="{colour}" color="{COLOURS[colour]}" {paint} {attribute_text}>{text}</{tag}>'
+            f'<{tag} class="{colour}" color="{COLOURS[colour]}" {paint} {attrs}>{text}</{tag}>'
         )
 
 

@@ -42,9 +42,8 @@ def write_langsmith(client: Any, upload: Upload, tracked: Tracked) -> None:
 
     def write(record: dict[str, Any]) -> int:
         run = runs[record["key"]]
-        missing = {
-            name: score for name, score in record["scores"].items() if _uuid(run, name) not in score_ids
-        }
+        scores = record["scores"].items()
+        missing = {name: score for name, score in scores if _uuid(run, name) not in score_ids}
         has_run = len(missing) < len(record["scores"])
         if not has_run:
             # Without trace_id and dotted_order it is sent at once: of a batch in the background a refusal is only
@@ -75,10 +74,8 @@ def write_langsmith(client: Any, upload: Upload, tracked: Tracked) -> None:
 
 def _write_examples(client: Any, dataset: uuid.UUID, upload: Upload, tracked: Tracked) -> None:
     """Create the examples that the dataset lacks, and update those that differ."""
-    stored = {
-        example.id: (example.inputs, example.outputs or {})
-        for example in client.list_examples(dataset_id=dataset)
-    }
+    listed = client.list_examples(dataset_id=dataset)
+    stored = {example.id: (example.inputs, example.outputs or {}) for example in listed}
     new, changed = [], []
     for record in upload.rows:
         key, inputs, gold = _uuid(dataset, record["key"]), record["asked"], record["gold"]
@@ -126,15 +123,12 @@ def write_phoenix(client: Any, upload: Upload, tracked: Tracked) -> None:
         experiment_metadata=upload.metadata, **limit,
     )  # fmt: skip
     upload.check_owner((experiment["metadata"] or {}).get(FINGERPRINT))
-    tracked.run_id, tracked.url = (
-        experiment["id"],
-        client.experiments.get_experiment_url(data.id, experiment["id"]),
-    )
+    experiment_id = tracked.run_id = experiment["id"]
+    tracked.url = client.experiments.get_experiment_url(data.id, experiment_id)
 
     def read(what: str, **params: Any) -> list[Any]:  # the client has no public call for these two lists
-        reply = http.get(
-            f"v1/experiments/{experiment['id']}/{what}", params={**params, "limit": len(upload.rows)}
-        )
+        limits = {**params, "limit": len(upload.rows)}
+        reply = http.get(f"v1/experiments/{experiment_id}/{what}", params=limits)
         return list(reply.raise_for_status().json()["data"])
 
     runs = {item["dataset_example_id"]: item["id"] for item in read("runs")}
@@ -147,7 +141,7 @@ def write_phoenix(client: Any, upload: Upload, tracked: Tracked) -> None:
         if node in runs:
             scores = {name: score for name, score in scores.items() if name in incomplete.get(runs[node], ())}
         run = runs.get(node) or client.experiments.log_run(
-            experiment_id=experiment["id"], dataset_example_id=node, output=record["output"], error=record["error"],
+            experiment_id=experiment_id, dataset_example_id=node, output=record["output"], error=record["error"],
             start_time=end - timedelta(seconds=record["usage"]["seconds"]), end_time=end, **limit,
         )["id"]  # fmt: skip
         for name, score in scores.items():

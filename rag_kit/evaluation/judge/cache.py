@@ -70,9 +70,8 @@ class PerLoop(Generic[T]):
         with self._lock:
             if loop not in self._by_loop:
                 # those of closed loops go here: a semaphore refers to its loop, so weak references would keep both
-                self._by_loop = {
-                    other: value for other, value in self._by_loop.items() if not other.is_closed()
-                }
+                for closed in [other for other in self._by_loop if other.is_closed()]:
+                    del self._by_loop[closed]
                 self._by_loop[loop] = self._make()
             return self._by_loop[loop]
 

@@ -80,13 +80,10 @@ def scores_of(rubrics: Mapping[str, str]) -> list[int]:
 
 def parameters_of(metric: Any) -> dict[str, inspect.Parameter]:
     """The arguments of the ``ascore`` of a metric of Ragas's."""
-    parameters = inspect.signature(metric.ascore).parameters
+    signature = inspect.signature(metric.ascore)
     variable = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
-    return {
-        name: parameter
-        for name, parameter in parameters.items()
-        if parameter.kind not in variable and name != "self"
-    }
+    named = [item for item in signature.parameters.items() if item[1].kind not in variable]
+    return {name: parameter for name, parameter in named if name != "self"}
 
 
 def column_of(name: str, parameter: inspect.Parameter) -> str:

@@ -181,9 +181,8 @@ class RagasMetric(Metric):
         originals, sent = adapter.prompts_of(metric), await self.prompts(calls.judge, language)
         for name, prompt in sent.items():
             setattr(metric_copy, name, adapter.ObservedPrompt(prompt, calls))
-        used = {
-            name: "english" if sent[name] is originals[name] else adapter.LANGUAGES[language] for name in sent
-        }
+        target = adapter.LANGUAGES.get(language, "english")
+        used = {name: "english" if sent[name] is originals[name] else target for name in sent}
         return metric_copy, {"prompts": used}
 
     def _read_arguments(self, metric: Any, example: Example, output: Output) -> dict[str, Any]:
@@ -251,9 +250,8 @@ def _check_settings(metric_class: Any, settings: Mapping[str, Any]) -> None:
 def _public_settings(metric: Any) -> dict[str, Any]:
     """The settings of an object that decide its value: plain attributes, and the texts of its prompts."""
     values = {name: value.value if isinstance(value, Enum) else value for name, value in vars(metric).items()}
-    parts = {
-        n: value for n, value in values.items() if isinstance(value, (str, int, float, list, tuple, dict))
-    }
+    plain = (str, int, float, list, tuple, dict)
+    parts = {name: value for name, value in values.items() if isinstance(value, plain)}
     prompts = adapter.prompts_of(metric)
     return parts | {
         name: [getattr(prompt, "instruction", ""), str(getattr(prompt, "examples", ""))]

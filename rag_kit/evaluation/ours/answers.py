@@ -122,20 +122,15 @@ def occurs(words: str, text: str) -> bool:
     """
     if not words:
         return False
-    positions = (match.start() for match in re.finditer(f"(?={re.escape(words)})", text))
-    return any(
-        not _in_word(text, position) and not _in_word(text, position + len(words)) for position in positions
-    )
+    starts = (match.start() for match in re.finditer(f"(?={re.escape(words)})", text))
+    return any(not _in_word(text, start) and not _in_word(text, start + len(words)) for start in starts)
 
 
-def _in_word(text: str, position: int) -> bool:
+def _in_word(text: str, at: int) -> bool:
     """Whether the characters before and at a place belong to one word or number."""
-    if not 0 < position < len(text):
+    if not 0 < at < len(text):
         return False
-    if _WORD.match(text[position - 1]) and _WORD.match(text[position]):
+    if _WORD.match(text[at - 1]) and _WORD.match(text[at]):
         return True
     # a decimal point: 3 is not found in 3.5, nor 5 in it
-    return bool(
-        _DECIMAL.match(text, max(position - 2, 0), position + 1)
-        or _DECIMAL.match(text, position - 1, position + 2)
-    )
+    return bool(_DECIMAL.match(text, max(at - 2, 0), at + 1) or _DECIMAL.match(text, at - 1, at + 2))

@@ -119,9 +119,7 @@ class Citations(Metric):
             verdicts = _check_by_words(answer, claims, output.contexts)
         unsourced = output.status == "unsourced"
         pairs = list(zip(claims, verdicts, strict=True))[:MAX_STATEMENTS]
-        return self._summarize(
-            [_classify_statement(statement, passages, unsourced) for statement, passages in pairs]
-        )
+        return self._summarize([_classify_statement(*pair, unsourced) for pair in pairs])
 
     def _summarize(self, statements: Sequence[Checked]) -> Cell:
         """The value that this metric stands for; the details hold the rest."""
@@ -162,8 +160,8 @@ def _check_by_words(answer: str, claims: Sequence[Statement], texts: list[str]) 
     citations = iter(check_citations(answer, texts).citations)
     statuses = [[(number, next(citations).status) for number in claim.numbers] for claim in claims]
     return [
-        {number: status == "supported" for number, status in claim if status != "undecided"}
-        for claim in statuses
+        {number: status == "supported" for number, status in pairs if status != "undecided"}
+        for pairs in statuses
     ]
 
 

@@ -199,10 +199,8 @@ def ranked_ids(passages: Sequence[Passage], judged: Collection[str]) -> list[str
     """
     # the metadata by which some passage is judged: they say that documents are ranked, and by which name
     unjudged = [other for other in passages if other.id not in judged]
-    values_of = {
-        field: {str(other.metadata.get(field) or "") for other in unjudged} for field in DOCUMENT_IDS
-    }
-    fields = [field for field in DOCUMENT_IDS if not values_of[field].isdisjoint(judged)]
+    values = {field: {str(other.metadata.get(field) or "") for other in unjudged} for field in DOCUMENT_IDS}
+    fields = [field for field in DOCUMENT_IDS if not values[field].isdisjoint(judged)]
     ranking: dict[str, None] = {}
     for passage in passages:
         judged_ids = [key for key in passage.ids if key in judged]

@@ -102,10 +102,9 @@ class Parts:
     @cached_property
     def model(self) -> Embeddings:
         """The embedding model."""
-        embeddings = self._embeddings
-        model = (
-            embedding_model(embeddings) if embeddings is None or isinstance(embeddings, str) else embeddings
-        )
+        model = self._embeddings
+        if model is None or isinstance(model, str):
+            model = embedding_model(model)
         if model is None:
             raise ConfigurationError(
                 "this pipeline needs an embedding model and there is none. Install one with "

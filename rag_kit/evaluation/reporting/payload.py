@@ -38,8 +38,8 @@ def report_payload(
     pipelines = [_describe_pipeline(name, run) for name, run in results.items()]
     metrics = _describe_metrics(runs, names, [_metric_summaries(run, comparison) for run in runs])
     diagnosed = [
-        _describe_diagnosis(position, diagnosis[name])
-        for position, name in enumerate(results)
+        _describe_diagnosis(number, diagnosis[name])
+        for number, name in enumerate(results)
         if name in diagnosis
     ]
     findings = [
@@ -195,17 +195,16 @@ def _short_answer(
     if number is None:
         return {"metric": None, "best": None, "tests": [], "diagnosed": None, "failed": failed}
     summaries, sign = metrics[number]["summary"], 1 if metrics[number]["higher"] else -1
-    with_mean = [
-        position for position, pipeline in enumerate(summaries) if pipeline and pipeline["mean"] is not None
-    ]
-    order = sorted(with_mean, key=lambda position: -sign * summaries[position]["mean"])
+    means = {at: summary["mean"] for at, summary in enumerate(summaries) if summary}
+    with_mean = [position for position, mean in means.items() if mean is not None]
+    order = sorted(with_mean, key=lambda position: -sign * means[position])
     names = [pipeline["name"] for pipeline in pipelines]
 
     def tests() -> list[dict[str, Any]]:
         best, metric = names[order[0]], metrics[number]["name"]
-        results = [_find_test(best, names[position], metric, comparison, sign) for position in order[1:]]
         return [
-            {"pipeline": position, "test": test} for position, test in zip(order[1:], results, strict=True)
+            {"pipeline": other, "test": _find_test(best, names[other], metric, comparison, sign)}
+            for other in order[1:]
         ]
 
     for pair in tests():  # on the shared questions, another one may do better than the one with the best mean
@@ -224,14 +223,11 @@ def _find_test(
     ``sign`` is 1 where more is better, else -1; ``None`` if the two were not compared.
     """
     for pair in comparison.pairs if comparison else ():
-        pair_names = [cleaned(pair.pipeline), cleaned(pair.other)]
-        if (
-            cleaned(pair.metric) != metric
-            or sorted(pair_names) != sorted([best, other])
-            or pair.difference is None
-        ):
+        first = cleaned(pair.pipeline)
+        is_wanted = cleaned(pair.metric) == metric and {first, cleaned(pair.other)} == {best, other}
+        if not is_wanted or pair.difference is None:
             continue
-        factor = sign if pair_names[0] == best else -sign
+        factor = sign if first == best else -sign
         low, high = sorted(factor * end for end in (pair.low, pair.high) if end is not None) or (None, None)
         return {
             "better": None if pair.better is None else cleaned(pair.better), "p": pair.p_adjusted,

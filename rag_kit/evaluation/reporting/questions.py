@@ -89,9 +89,7 @@ def _example_json(example: Example) -> dict[str, Any]:
 def _row_json(row: Row, metrics: Sequence[str], diagnosis: Any, heads: Heads) -> dict[str, Any]:
     """What the page shows of a question in one run: output, passages, notes, diagnosis, cells."""
     output, example = row.output, row.example
-    lists = [
-        [str(note) for note in passage.provenance.get("notes") or ()] for passage in output.passages or ()
-    ]
+    lists = [list(map(str, passage.provenance.get("notes") or ())) for passage in output.passages or ()]
     # what every passage bears speaks of the search, and is shown once
     common = [note for note in lists[0] if all(note in notes for notes in lists)] if len(lists) > 1 else []
     return {

@@ -129,9 +129,8 @@ async def aevaluate(
         questions = EvaluationSet.load(dataset) if isinstance(dataset, (str, Path)) else dataset
         examples = take_examples(questions)
         own_name = name or _pipeline_name(runner)
-        pipeline_key = digest(
-            [own_name, version or [pipeline_hash(runner), make_input and pipeline_hash(make_input)]]
-        )
+        hashes = [pipeline_hash(runner), make_input and pipeline_hash(make_input)]
+        pipeline_key = digest([own_name, version or hashes])
         job = Job(
             own_name, version, pipeline_key, _make_ask(runner, make_input), make_input is not None,
             questions.name if isinstance(questions, EvaluationSet) else None, examples,
@@ -153,8 +152,8 @@ async def aevaluate(
 evaluate = blocking(aevaluate, "evaluate")
 
 
-def _require(allowed_value: bool, name: str, value: Any, allowed: str) -> None:
-    if not allowed_value:
+def _require(is_allowed: bool, name: str, value: Any, allowed: str) -> None:
+    if not is_allowed:
         raise InvalidInputError(f"{name} is {value!r:.80}; give {allowed}")
 
 

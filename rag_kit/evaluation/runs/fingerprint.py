@@ -47,21 +47,21 @@ def pipeline_hash(pipeline: Any) -> str:
     return digest(_describe(pipeline, {}, 0))
 
 
-def _describe(value: Any, described_before: dict[int, tuple[int, Any]], depth: int) -> Any:
-    """Describe a value as plain JSON; ``seen`` keeps what was met alive, so that no id is used twice."""
+def _describe(value: Any, earlier: dict[int, tuple[int, Any]], depth: int) -> Any:
+    """Describe a value as plain JSON; ``earlier`` keeps what was met alive, so that no id is used twice."""
     if isinstance(value, _PLAIN):
         return repr(value) if isinstance(value, (float, bytes)) else value
     if isinstance(value, (Enum, PurePath, type, types.ModuleType)):
         return value.__name__ if isinstance(value, types.ModuleType) else str(value)
-    if id(value) in described_before:
-        return ["seen", described_before[id(value)][0]]
-    if depth > _MAX_DEPTH or len(described_before) >= _MAX_OBJECTS:
+    if id(value) in earlier:
+        return ["seen", earlier[id(value)][0]]
+    if depth > _MAX_DEPTH or len(earlier) >= _MAX_OBJECTS:
         return type(value).__qualname__
-    described_before[id(value)] = len(described_before), value
+    earlier[id(value)] = len(earlier), value
     parts = _parts_of(value)
     if isinstance(parts, Mapping):
-        return {str(key): _describe(item, described_before, depth + 1) for key, item in parts.items()}
-    described = [_describe(item, described_before, depth + 1) for item in parts]
+        return {str(key): _describe(item, earlier, depth + 1) for key, item in parts.items()}
+    described = [_describe(item, earlier, depth + 1) for item in parts]
     return sorted(map(str, described)) if isinstance(value, (set, frozenset)) else described
 
 

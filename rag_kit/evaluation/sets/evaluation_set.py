@@ -261,10 +261,7 @@ class EvaluationSet(Sequence[Example]):
     def _repr_html_(self) -> str:
         tags = Counter(f"{name}={value}" for example in self for name, value in example.tags.items())
         heading = "; ".join([repr(self), *(f"{tag}: {count}" for tag, count in tags.most_common(8))])
-        rows = [
-            [example.id, example.question, example.reference or " / ".join(example.answers)]
-            for example in self
-        ]
+        rows = [[e.id, e.question, e.reference or " / ".join(e.answers)] for e in self]
         columns = ["id", "question", "reference"]
         return Table(columns, rows, heading=heading, width=160, limit=10).html()
 

@@ -44,9 +44,8 @@ class _Case:
 
         Its reference is the last correction, else the answer most liked that nobody rejected, else none.
         """
-        undisputed = [
-            answer for answer, _ in self.liked.most_common() if answer and answer not in self.rejected
-        ]
+        liked = [answer for answer, _ in self.liked.most_common() if answer]
+        undisputed = [answer for answer in liked if answer not in self.rejected]
         reference = [*self.corrections[-1:], *undisputed, None][0]
         metadata = {
             "runs": self.runs,
@@ -102,9 +101,8 @@ def _read_question(run: Mapping[str, Any], where: str) -> tuple[str, list[dict[s
     if isinstance(inputs, list):
         talk = inputs[0] if len(inputs) == 1 and isinstance(inputs[0], list) else inputs
         positions = [position for position, item in enumerate(talk) if message(item)[0] == "question"]
-        history, inputs = (
-            (talk[: positions[-1]], message(talk[positions[-1]])[1]) if positions else (None, None)
-        )
+        last = positions[-1] if positions else None
+        history, inputs = (None, None) if last is None else (talk[:last], message(talk[last])[1])
     if not isinstance(inputs, str) or not inputs.strip():
         raise InvalidInputError(
             f"{where}: the run has no question; give inputs with question, input, query or messages "

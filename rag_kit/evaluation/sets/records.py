@@ -70,11 +70,8 @@ def read_examples(
                 f"{where}: the id {key!r:.80} is that of {positions[key]} too; ids must be unique"
             )
         numbered = (f"{key}-{number}" for number in count(2))
-        key = (
-            key
-            if key not in positions
-            else next(free_key for free_key in numbered if free_key not in positions)
-        )
+        if key in positions:
+            key = next(number for number in numbered if number not in positions)
         positions[key] = where
         try:
             yield Example(**{**fields, "id": key})
@@ -84,9 +81,9 @@ def read_examples(
         raise InvalidInputError(f"{source} holds no record; there is nothing to evaluate with")
     for field, name in ((field, name) for field, column in named.items() for name in _column_names(column)):
         if name not in seen_fields:
-            field_names = first_few(seen_fields, 20)
+            present = first_few(seen_fields, 20)
             raise InvalidInputError(
-                f"{source} has no column {name!r} (for {field}); its columns are {field_names}"
+                f"{source} has no column {name!r} (for {field}); its columns are {present}"
             )
 
 
