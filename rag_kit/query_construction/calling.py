@@ -57,8 +57,8 @@ class SelfQueryCall:
             call.note(f"{asked} documents were asked for; k={k} holds")
         documents = await self._find(constructed, where, limit)
         if not documents:
-            for where, dropped in relaxed(where) if self.owner.relax else ():
-                documents = await self._find(constructed, where, limit)
+            for weaker, dropped in relaxed(where) if self.owner.relax else ():
+                documents = await self._find(constructed, weaker, limit)
                 if documents:
                     call.note(f"relaxed: nothing passes the whole filter; dropped {dropped}")
                     break

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import unicodedata
-from dataclasses import replace
 from datetime import date
 from functools import lru_cache
 from typing import Any
@@ -13,11 +12,10 @@ from rag_kit.query_construction.constructed import ConstructedQuery
 from rag_kit.query_construction.dates import NamedPeriod, find_periods
 from rag_kit.query_construction.fields import Schema
 from rag_kit.query_construction.rules import cues
-from rag_kit.query_construction.rules.amounts import find_amounts
+from rag_kit.query_construction.rules.amounts import Amount, find_amounts
 from rag_kit.query_construction.rules.atoms import Atom, find_missing
-from rag_kit.query_construction.rules.comparisons import read_comparisons
 from rag_kit.query_construction.rules.joining import beside_unknown, join
-from rag_kit.query_construction.rules.mentions import name_before, purpose_of, read_values
+from rag_kit.query_construction.rules.mentions import choose_atoms, purpose_of, read_mentions
 from rag_kit.query_construction.rules.ordering import Order, find_order
 from rag_kit.query_construction.rules.values import NamedValue, ValueIndex
 from rag_kit.query_construction.words import Span, longest_spans, simplified
@@ -108,9 +106,7 @@ def _read(text: str, schema: Schema, today: date) -> tuple[list[Atom], Order | N
     used = [Span(order.begin, order.noun)] if order else []
     missing = find_missing(text, schema, max(times, key=lambda field: field.type == "date", default=None))
     used += missing
-    values = [
-        value for value in _index(schema).find(text) if not value.overlaps(used) and _is_no_year(text, value)
-    ]
+    values = [value for value in _index(schema).find(text) if not value.overlaps(used)]
     # "the last three reports": a noun may name a kind, else it says nothing
     used += [order] if order else []
     periods = [
@@ -119,32 +115,20 @@ def _read(text: str, schema: Schema, today: date) -> tuple[list[Atom], Order | N
         if not (period.overlaps(used) or _counts_things(text, period))
     ]
     # the Q2 of "Q2 2023" is read with its year, the 2010 of a value with that
-    named = longest_spans([*values, *periods])
+    named = longest_spans([*periods, *values])
     values = [span for span in named if isinstance(span, NamedValue)]
     periods = [span for span in named if isinstance(span, NamedPeriod)]
     amounts = find_amounts(text, schema, periods, [*values, *used])
-    comparisons = read_comparisons(text, amounts, values)
+    mentions = read_mentions(text, sorted([*amounts, *values], key=lambda span: span.begin))
+    comparisons = [atom for item, atom in mentions if isinstance(item, Amount)]
     sure = [value for value in values if value.sure]
     purpose = purpose_of(text, [*comparisons, *used, *sure], schema, bool(comparisons or missing))
     if order is not None and order.noun == order.end and purpose != "documents":
         # "the most recent treatment" is no document
         used = [span for span in used if span.begin != order.begin]
         order = None
-    if purpose != "documents":  # 截至2022年，存货有多少: what was so then
-        comparisons = [
-            replace(atom, operator="$eq") if cues.STATE_OF.match(text, atom.begin) else atom
-            for atom in comparisons
-        ]
-    atoms = [*missing, *comparisons, *read_values(text, values, comparisons, purpose)]
+    atoms = [*missing, *choose_atoms(text, mentions, purpose)]
     return sorted(atoms, key=lambda atom: (atom.begin, atom.end)), order, used
-
-
-def _is_no_year(text: str, value: NamedValue) -> bool:
-    """Whether a value counts as named; "2010" is a year before it is the value of a text field."""
-    if not text[value.begin : value.end].isdecimal():
-        return True
-    left = text[max(0, value.begin - 40) : value.begin]
-    return left[-1:] in (*cues.OPENING,) or name_before(left, value.field.all_names) is not None
 
 
 def _counts_things(text: str, period: NamedPeriod) -> bool:

@@ -156,11 +156,6 @@ _FRAME = re.compile(
 _DANGLING = re.compile(rf"(?:\b(?:{_LIGHT_WORD}|(?:without|but|not|only|and|or)\b)|[\s\"“‘「(:=])++$", _I)
 
 
-def floor_of(span: Span, others: Sequence[Span]) -> int:
-    """Where the words before a span begin that may be about it: at most 160 characters, none before another span."""
-    return max([0, span.begin - REACH, *(other.end for other in others if other.end <= span.begin)])
-
-
 def with_negation(text: str, floor: int, begin: int, end: int) -> tuple[int, int, bool]:
     """A part of a text with the negation before or after it: where it begins and ends, and whether there is one."""
     before, after = NEGATED.search(text[floor:begin]), EXCLUDED_AFTER.match(text, end)

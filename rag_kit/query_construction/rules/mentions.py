@@ -1,13 +1,15 @@
-"""Which of the values that a text mentions it asks for: a value in doubt is no condition."""
+"""What a text says about the dates, numbers and values that it names, and which of them it asks for."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Literal
 
 from rag_kit.query_construction.fields import Schema
 from rag_kit.query_construction.rules import cues
+from rag_kit.query_construction.rules.amounts import Amount
 from rag_kit.query_construction.rules.atoms import Atom
 from rag_kit.query_construction.rules.joining import carries_on
 from rag_kit.query_construction.rules.values import NamedValue
@@ -30,6 +32,7 @@ _ASKS = re.compile(
     r"will|would|should|may)\b|[什怎何吗呢]|多少|哪|几|是否|有没有",
     re.IGNORECASE,
 )
+_NEXT = re.compile(r"\s*(?:the\s+)?(?:years?\s+)?")
 Purpose = Literal["documents", "topic", "answer"]
 
 
@@ -56,49 +59,98 @@ def purpose_of(text: str, understood: Sequence[Span], schema: Schema, measured: 
     return "topic" if words and _ASKS.search(text) else "documents"
 
 
-def read_values(
-    text: str, values: Sequence[NamedValue], others: Sequence[Span], purpose: Purpose
-) -> list[Atom]:
-    """The conditions among the values that a text names; no cue reaches over `others`, which it names too."""
-    mentions: list[Atom] = []
-    atoms: list[Atom] = []
-    for value in values:
-        floor = cues.floor_of(value, [*others, *mentions[-1:]])
-        left = text[floor : value.begin]
-        name = name_before(left, value.field.all_names)
-        atom = _read_negation(text, value, floor, name, mentions[-1] if mentions else None)
-        mentions.append(atom)
-        # a document has one company, so its name says which documents; a topic says that of none
-        about_one = purpose == "answer" or (purpose == "topic" and not value.field.many)
-        if about_one and atom.negated and cues.POSSESSION.match(text, value.end):
-            atom = _atom(value, value, negated=False)  # "not in Acme's usual business" is about Acme
-        quoted = left[-1:] in (*cues.OPENING,) and text[value.end : value.end + 1] in cues.CLOSING
-        topical = value.exact or atom.negated or cues.TOPIC.search(left)
-        sure = value.sure and (purpose == "documents" or topical)
-        if quoted or name or (value.name and not value.field.many if about_one else sure):
-            atoms.append(atom)
-    return atoms
+def read_mentions(text: str, named: Sequence[Amount | NamedValue]) -> list[tuple[Amount | NamedValue, Atom]]:
+    """Read how each date, number and value is compared, and what denies it; no cue reaches over what is named."""
+    mentions: list[tuple[Amount | NamedValue, Atom]] = []
+    rest = list(named)
+    while rest:
+        item, high = rest.pop(0), None
+        before, previous = mentions[-1] if mentions else (None, None)
+        floor = max(0, item.begin - cues.REACH, previous.end if previous else 0)
+        left = text[floor : item.begin]
+        start, end, operator = len(left), item.end, "$contains" if item.field.many else "$eq"
+        if isinstance(item, NamedValue):
+            name = name_before(left, item.field.all_names)
+            if name and cues.NEGATED.search(left[: name.start()]):  # "with no author Smith"
+                start = name.start()
+        else:
+            following = rest[0] if rest and isinstance(rest[0], Amount) else None
+            if following and following.field is item.field and _is_range(text, left, item, following):
+                high = rest.pop(0)
+                opening = cues.BETWEEN.search(left) or cues.FROM.search(left)
+                start, end = opening.start() if opening else start, high.end
+            else:
+                operator, start, end = _read_operator(text, left, item, following)
+            start = max(0, min(start, item.name_begin - floor))
+        begin, end, negated = cues.with_negation(text, floor, floor + start, end)
+        if previous and previous.negated and type(before) is type(item) and operator in ("$eq", "$contains"):
+            negated = negated or carries_on(text[previous.end : begin])  # "not in 2010 or 2012"
+        mentions.append((item, _atom(item, Span(begin, end), operator, high and high.value, negated)))
+    return mentions
 
 
-def _read_negation(
-    text: str, value: NamedValue, floor: int, name: re.Match[str] | None, previous: Atom | None
-) -> Atom:
-    """The condition that a value would be, with the words that deny it; `name` is its field's, where that is named."""
-    begin, end, negated = cues.with_negation(text, floor, value.begin, value.end)
-    if begin == value.begin and name:  # "with no author Smith"
-        begin, _, before = cues.with_negation(text, floor, floor + name.start(), value.end)
-        begin, negated = (begin, True) if before else (value.begin, negated)
-    if previous and previous.negated and carries_on(text[previous.end : value.begin]):
-        negated = True
-    return _atom(value, Span(begin, end), negated)
+def _atom(item: Amount | NamedValue, span: Span, operator: str, high: Any, negated: bool) -> Atom:
+    """The condition that something named is; of a flag that is denied, that it is off."""
+    if isinstance(item.value, bool):
+        return Atom(span.begin, span.end, item.field, "$eq", item.value != negated)
+    quarter = item.quarter if isinstance(item, Amount) else None
+    return Atom(span.begin, span.end, item.field, operator, item.value, high, negated, quarter)
 
 
-def _atom(value: NamedValue, span: Span, negated: bool) -> Atom:
-    """The condition on the field of a value; of a flag that is denied, that it is off."""
-    if isinstance(value.value, bool):
-        return Atom(span.begin, span.end, value.field, "$eq", value.value != negated)
-    operator = "$contains" if value.field.many else "$eq"
-    return Atom(span.begin, span.end, value.field, operator, value.value, negated=negated)
+def _is_range(text: str, left: str, first: Amount, second: Amount) -> bool:
+    """Whether two amounts are the ends of a range: "5 to 7", "between 5 and 7"."""
+    between = text[first.end : second.begin]
+    if cues.RANGE_TO.fullmatch(between):
+        return True
+    if not cues.RANGE_AND.fullmatch(between):
+        return False
+    opening = cues.BETWEEN.search(left)
+    # 在 stands before plain lists too, so 之间 must follow
+    sure = opening is not None and opening.group() != "在"
+    return sure or text[second.end :].lstrip().startswith(("之间", "年间"))
+
+
+def _read_operator(text: str, left: str, amount: Amount, following: Amount | None) -> tuple[str, int, int]:
+    """How one amount is compared ("at least 5", "5 or more"), where in `left` that is said, and where it ends."""
+    operator, start, end = "$eq", len(left), amount.end
+    for pattern, meaning in cues.LEFT:
+        if match := pattern.search(left):
+            operator, start = meaning, match.start()
+            break
+    opening = cues.FROM.search(left)
+    for pattern, meaning in (*cues.RIGHT, *([(cues.ONWARD, "$gte")] if opening else [])):
+        match = pattern.match(text, amount.end)
+        # in "before 1995 or after 2015" the words are of the next
+        if match and not (following and _NEXT.fullmatch(text, match.end(), following.begin)):
+            operator, end = meaning, match.end()
+            break
+    if opening and operator == "$gte":
+        start = min(start, opening.start())
+    return operator, start, end
+
+
+def choose_atoms(
+    text: str, mentions: Sequence[tuple[Amount | NamedValue, Atom]], purpose: Purpose
+) -> Iterator[Atom]:
+    """The conditions that a text of such a purpose means."""
+    for item, atom in mentions:
+        if isinstance(item, NamedValue):
+            # a document has one company, so its name says which documents; a topic says that of none
+            about_one = purpose == "answer" or (purpose == "topic" and not item.field.many)
+            if about_one and atom.negated and cues.POSSESSION.match(text, item.end):
+                atom = _atom(
+                    item, item, atom.operator, None, False
+                )  # "not in Acme's usual business" is about Acme
+            left = text[max(0, item.begin - cues.REACH) : item.begin]
+            quoted = left[-1:] in (*cues.OPENING,) and text[item.end : item.end + 1] in cues.CLOSING
+            topical = purpose == "documents" or item.exact or atom.negated or cues.TOPIC.search(left)
+            meant = item.name and not item.field.many if about_one else item.sure and topical
+            if quoted or meant or name_before(left, item.field.all_names):
+                yield atom
+        elif purpose != "documents" and cues.STATE_OF.match(text, atom.begin):
+            yield replace(atom, operator="$eq")  # 截至2022年，存货有多少: what was so then
+        else:
+            yield atom
 
 
 def name_before(left: str, names: Sequence[str]) -> re.Match[str] | None:
