@@ -172,7 +172,7 @@ def correct(
     ids = [row.id for row in document_rows(chunks, given_source=source)]
     exact = {correction.id: correction for correction in corrections if correction.id in ids}
     others = [correction for correction in corrections if correction.id not in exact]
-    made, placed = list[Document](), set[str]()
+    corrected, placed = list[Document](), set[str]()
     for chunk, key in zip(chunks, ids, strict=True):
         text = chunk.page_content
         for correction in others if key not in exact else ():
@@ -181,16 +181,16 @@ def correct(
                 placed.add(correction.id)
         text = (exact[key].corrected or "") if key in exact else text
         if text == chunk.page_content:
-            made.append(Document(text, id=key, metadata=chunk.metadata))
+            corrected.append(Document(text, id=key, metadata=chunk.metadata))
         elif text.strip():
-            made.append(Document(text, id=key, metadata=_corrected_metadata(chunk.metadata)))
-    return made, [correction for correction in others if correction.id not in placed]
+            corrected.append(Document(text, id=key, metadata=_corrected_metadata(chunk.metadata)))
+    return corrected, [correction for correction in others if correction.id not in placed]
 
 
 def _corrected_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
     """The metadata of a chunk whose text is not what stands in the file."""
-    kept = {key: value for key, value in metadata.items() if key not in ("start", "end")}
-    return {**kept, CORRECTED: True}
+    fields = {key: value for key, value in metadata.items() if key not in ("start", "end")}
+    return {**fields, CORRECTED: True}
 
 
 def _read_lines(path: Path) -> dict[str, tuple[int, str | None]]:

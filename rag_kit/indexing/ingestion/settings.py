@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.readers.ocr import ocr_languages
-from rag_kit.indexing.splitting.api import chosen_splitter
+from rag_kit.indexing.splitting.api import choose_splitter
 from rag_kit.indexing.splitting.named import SPLITTERS
 from rag_kit.indexing.splitting.packing import check_sizes
 
@@ -97,7 +97,7 @@ def settings_for(
     sizes = {name: values[name] for name in ("chunk_size", "chunk_overlap")}
     check_sizes(**sizes)
     values["ocr"] = ocr_languages(values["ocr"]) if values["ocr"] else ""
-    cut = chosen_splitter(splitter, **sizes, embeddings=index.embeddings, tokenizer=tokenizer)
+    cut = choose_splitter(splitter, **sizes, embeddings=index.embeddings, tokenizer=tokenizer)
     values["splitter"] = " by ".join(_name_of(part) for part in (splitter, tokenizer) if part is not None)
     changed = [
         f"{name} changed from {before[name]!r} to {value!r}"

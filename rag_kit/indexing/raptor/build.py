@@ -225,29 +225,29 @@ class _TreeBuilder:
         if len(ids) < 2:
             return []
         sizes = [estimate_tokens(self.items[key].text) for key in ids]
-        made = []
+        clusters = []
         for places in soft_clusters(self._vectors(ids), sizes, self.max_tokens, self.seed):
             members = [ids[place] for place in places]
             first = self._hashes(members) if level == 1 else {}
-            made.append(_Cluster(f"{RAPTOR}:{level}:{_digest([tree, sorted(members)])}", members, first))
-        return made
+            clusters.append(_Cluster(f"{RAPTOR}:{level}:{_digest([tree, sorted(members)])}", members, first))
+        return clusters
 
     def _update_clusters(self, tree: str, level: int, ids: Sequence[str]) -> list[_Cluster]:
         """The clusters there are, without members that are gone; a new passage goes to the nearest one."""
-        made, present = [], set(ids)
+        clusters, present = [], set(ids)
         for node in self.old[tree, level]:
             leaves = node.metadata[RAPTOR]["leaves"]
             members = [key for key in node.metadata["members"] if key in present]
             members = [key for key in members if leaves.get(key) in (None, self.items[key].hash)]
             if members:
-                made.append(_Cluster(node.id or "", members, node.metadata[RAPTOR]["first"]))
-        placed = {key for cluster in made for key in cluster.members}
+                clusters.append(_Cluster(node.id or "", members, node.metadata[RAPTOR]["first"]))
+        placed = {key for cluster in clusters for key in cluster.members}
         new = [key for key in ids if key not in placed]
-        if made and new:
-            centres = unit(np.stack([self._vectors(cluster.members).mean(axis=0) for cluster in made]))
+        if clusters and new:
+            centres = unit(np.stack([self._vectors(cluster.members).mean(axis=0) for cluster in clusters]))
             for key, place in zip(new, (self._vectors(new) @ centres.T).argmax(axis=1), strict=True):
-                made[place].members.append(key)
-        return made
+                clusters[place].members.append(key)
+        return clusters
 
     def _hashes(self, ids: Sequence[str]) -> dict[str, str]:
         return {key: self.items[key].hash for key in ids}
@@ -255,9 +255,9 @@ class _TreeBuilder:
     def _vectors(self, ids: Sequence[str]) -> Vectors:
         return np.stack([self.items[key].vector for key in ids])
 
-    def _summarise(self, level: int, made: Mapping[str, Sequence[_Cluster]]) -> None:
+    def _summarise(self, level: int, clusters_of: Mapping[str, Sequence[_Cluster]]) -> None:
         """Make the rows of the trees' clusters; the model is asked for those whose members changed."""
-        clusters = [(tree, cluster) for tree, found in made.items() for cluster in found]
+        clusters = [(tree, cluster) for tree, members in clusters_of.items() for cluster in members]
         digests = {key: _digest(sorted(self._hashes(members).values())) for _, (key, members, _) in clusters}
         old = {} if self.rebuild else self.tree.nodes
         texts = {

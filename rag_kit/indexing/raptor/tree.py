@@ -53,15 +53,17 @@ class RaptorTree:
         """The tree in one state of the store."""
         query = f"SELECT id, text, metadata FROM chunks WHERE id >= '{RAPTOR}:' AND id < '{RAPTOR};'"
         rows = [document(*row) for row in connection.execute(query)]
-        found = [row for row in rows if isinstance(row.metadata.get(RAPTOR), dict)]
-        found.sort(key=lambda node: (node.metadata["level"], node.id))
-        hashes = {key: digest for node in found for key, digest in node.metadata[RAPTOR]["leaves"].items()}
+        summaries = [row for row in rows if isinstance(row.metadata.get(RAPTOR), dict)]
+        summaries.sort(key=lambda node: (node.metadata["level"], node.id))
+        hashes = {
+            key: digest for node in summaries for key, digest in node.metadata[RAPTOR]["leaves"].items()
+        }
         leaves = {}
         for group in in_groups(hashes):
             query = f"SELECT id, n, substr(text, 1, 200), hash FROM chunks WHERE id IN ({marks(group)})"
             for key, row, begins, digest in connection.execute(query, group):
                 leaves[key] = Leaf(row, begins, short_hash(digest) == hashes[key])
-        return cls({node.id or "": node for node in found}, leaves)
+        return cls({node.id or "": node for node in summaries}, leaves)
 
     @property
     def edges(self) -> list[tuple[str, str]]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rag_kit.indexing.readers.parts import Unreadable
-from rag_kit.indexing.readers.tables import Grid, markdown_table
+from rag_kit.indexing.readers.tables import fill_spans, markdown_table
 
 _SKIP = frozenset(
     "script style noscript template svg head object embed iframe canvas audio video map select option datalist "  # noqa: SIM905
@@ -146,28 +146,28 @@ def _table(node: Any) -> Iterator[str]:
         for row in node.iter("tr"):  # a table used for layout
             if next(row.iterancestors("table"), None) is node:
                 for cell in row:
-                    if isinstance(cell.tag, str) and not _is_skipped(cell):
+                    if not _is_skipped(cell):
                         yield from _blocks(cell)
         return
-    grid = Grid()
-    for row in node.iter("tr"):
-        grid.new_row()
-        for cell in row:
-            if cell.tag in ("td", "th") and not _is_skipped(cell):
-                text = " ".join(" ".join(_blocks(cell)).split())
-                grid.add(text, _span(cell.get("colspan")), _span(cell.get("rowspan")))
-    rows = [row for row in grid.filled_rows() if any(row)]
+    rows = [row for row in fill_spans(map(_cells, node.iter("tr"))) if any(row)]
     if len(rows) == 1 or (rows and len(rows[0]) == 1):
         yield from (text for row in rows for text in dict.fromkeys(row) if text)
     elif rows:
         yield markdown_table(rows)
 
 
+def _cells(row: Any) -> Iterator[tuple[str, int, int]]:
+    """The texts of a row's cells, and their spans."""
+    for cell in row:
+        if cell.tag in ("td", "th") and not _is_skipped(cell):
+            text = " ".join(" ".join(_blocks(cell)).split())
+            yield text, _span(cell.get("colspan")), _span(cell.get("rowspan"))
+
+
 def _inside(node: Any) -> str:
-    pieces = [node.text or ""]
-    for child in node:
-        pieces += ["" if _is_skipped(child) else _inline(child), child.tail or ""]
-    return "".join(pieces)
+    """The text inside of an element, as one line."""
+    pieces = (("" if _is_skipped(child) else _inline(child)) + (child.tail or "") for child in node)
+    return (node.text or "") + "".join(pieces)
 
 
 def _inline(node: Any) -> str:

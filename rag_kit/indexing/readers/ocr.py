@@ -59,7 +59,9 @@ def _data_folder(languages: str) -> str:
     """The folder with tesseract's data for all of these languages; raises ConfigurationError if there is none."""
     prefix = os.environ.get("TESSDATA_PREFIX")
     names = languages.split("+")
-    for folder in [prefix] if prefix else [found for one in _DATA for found in sorted(glob.glob(one))]:
+    for folder in (
+        [prefix] if prefix else [folder for pattern in _DATA for folder in sorted(glob.glob(pattern))]
+    ):
         if all(os.path.exists(f"{folder}/{name}.traineddata") for name in names):
             return folder
     packages = " ".join(f"tesseract-ocr-{name.replace('_', '-')}" for name in names)
@@ -83,16 +85,16 @@ def read_picture(data: bytes, context: Context) -> Iterator[Part]:
             upright = upright.convert("RGBA")
             upright = Image.alpha_composite(Image.new("RGBA", upright.size, "white"), upright)
         place = {"page": number, "pages": count} if count > 1 else {}
-        yield Part(_recognised_text(upright.convert("L"), context.ocr), {**place, "ocr": True})
+        yield Part(_recognise_text(upright.convert("L"), context.ocr), {**place, "ocr": True})
         if number == count:
             return
 
 
-def recognised_page(page: Any, context: Context) -> str:
+def recognise_page(page: Any, context: Context) -> str:
     """The text in the picture of a PDF page."""
     width, height = page.get_size()
     scale = min(_DPI / 72, (_PAGE_PIXELS / max(width * height, 1)) ** 0.5, _LONGEST / max(width, height, 1))
-    return _recognised_text(page.render(scale=scale, grayscale=True).to_pil(), context.ocr)
+    return _recognise_text(page.render(scale=scale, grayscale=True).to_pil(), context.ocr)
 
 
 @lru_cache(maxsize=1)
@@ -103,7 +105,7 @@ def _engine(languages: str) -> Any:
     return PyTessBaseAPI(path=f"{_data_folder(languages)}/", lang=languages, psm=PSM.AUTO_OSD)
 
 
-def _recognised_text(image: Any, languages: str) -> str:
+def _recognise_text(image: Any, languages: str) -> str:
     """The text in a picture, its wrapped lines joined, paragraphs apart."""
     engine = _engine(languages)
     try:
@@ -114,15 +116,15 @@ def _recognised_text(image: Any, languages: str) -> str:
         text = str(engine.GetUTF8Text()).strip()
     finally:
         engine.Clear()
-    text = "\n\n".join(_unwrapped(block.split("\n")) for block in re.split(r"\n\s*\n", text))
+    text = "\n\n".join(_join_wrapped(block.split("\n")) for block in re.split(r"\n\s*\n", text))
     return re.sub(r"(?<=[\w,])\n\n(?=[a-z])", " ", text)  # a blank line in the middle of a sentence
 
 
-def _unwrapped(lines: list[str]) -> str:
+def _join_wrapped(lines: list[str]) -> str:
     """A block of lines as paragraphs: a line that was wrapped goes on in the next one.
 
     Example:
-        >>> _unwrapped(["The lake is very deep and cold in win-", "ter, and the boats lie", "on the shore."])
+        >>> _join_wrapped(["The lake is very deep and cold in win-", "ter, and the boats lie", "on the shore."])
         'The lake is very deep and cold in winter, and the boats lie\\non the shore.'
     """
     full = _WRAPPED * max(map(len, lines))

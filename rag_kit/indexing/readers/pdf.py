@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pypdfium2
 
 from rag_kit.indexing.readers.formats import OCR_ADVICE
-from rag_kit.indexing.readers.ocr import recognised_page
+from rag_kit.indexing.readers.ocr import recognise_page
 from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable
 from rag_kit.indexing.readers.pdf_layout import Layout
 from rag_kit.indexing.readers.pdf_lines import Line, Rule, add_fields, page_lines, page_rules, split_runs
@@ -102,7 +102,7 @@ def _read_page(document: Any, index: int, context: Context) -> _Page:
             add_fields(lines, page, document.formenv)
         if lines:
             return _Page(lines, page_rules(page))
-        return _Page([], [], recognised_page(page, context) if context.ocr else "")
+        return _Page([], [], recognise_page(page, context) if context.ocr else "")
     finally:
         page.close()
 

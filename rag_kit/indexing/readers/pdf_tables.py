@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import groupby
+from itertools import groupby, product
+from statistics import fmean
 
 from rag_kit.indexing.readers.pdf_lines import Line, Rule, Word, split_runs
 from rag_kit.indexing.readers.tables import markdown_table
@@ -61,46 +62,34 @@ class _Grid:
     def rows(self, words: Sequence[Word]) -> list[list[str]]:
         """The texts of the cells; that of a merged cell in each place; nothing where this is no table."""
         columns, count = len(self.xs) - 1, len(self.ys) - 1
-        owner: dict[tuple[int, int], tuple[int, int]] = {}
-        for row in range(count):
-            for column in range(columns):
-                place = (row, column)
-                if column and not self._has_rule(row, column, upright=True):
-                    owner[place] = owner[row, column - 1]
-                elif row and not self._has_rule(row, column, upright=False):
-                    owner[place] = owner[row - 1, column]
-                else:
-                    owner[place] = place
-        texts: dict[tuple[int, int], list[Word]] = {}
+        cells: list[list[list[Word]]] = [[[] for _ in range(columns)] for _ in range(count)]
+        for row, column in product(range(count), range(columns)):
+            x, y = fmean(self.xs[column : column + 2]), fmean(self.ys[row : row + 2])
+            if column and not self._has_rule(Rule(True, self.xs[column], y, y)):
+                cells[row][column] = cells[row][column - 1]
+            elif row and not self._has_rule(Rule(False, self.ys[row], x, x)):
+                cells[row][column] = cells[row - 1][column]
         for word in words:
             column = sum(x <= (word.left + word.right) / 2 for x in self.xs) - 1
             row = sum(y >= word.bottom + word.size / 4 for y in self.ys) - 1
-            texts.setdefault(owner[min(max(row, 0), count - 1), min(max(column, 0), columns - 1)], []).append(
-                word
-            )
-        joined = {place: _join_words(inside) for place, inside in texts.items()}
-        rows = [[joined.get(owner[row, column], "") for column in range(columns)] for row in range(count)]
-        rows = [row for row in rows if any(row)]
+            cells[min(max(row, 0), count - 1)][min(max(column, 0), columns - 1)].append(word)
+        distinct = {id(cell): cell for row in cells for cell in row}
+        texts = {key: _join_words(cell) for key, cell in distinct.items()}
+        rows = [line for row in cells if any(line := [texts[id(cell)] for cell in row])]
         filled = [sum(map(bool, column)) for column in zip(*rows, strict=True)]
         fits = len(rows) > 1 and sum(map(bool, filled)) > 1 and sum(filled) > 0.3 * len(rows) * columns
-        fits = fits and 2 * len(set(owner.values())) > len(owner)  # in a drawing most lines end somewhere
+        # in a drawing most lines end somewhere
+        fits = fits and 2 * len(distinct) > count * columns
         return rows if fits else []
 
-    def _has_rule(self, row: int, column: int, *, upright: bool) -> bool:
-        """Whether a rule stands at the left of a cell (``upright``), or above it."""
-        if upright:
-            at, middle = self.xs[column], (self.ys[row] + self.ys[row + 1]) / 2
-        else:
-            at, middle = self.ys[row], (self.xs[column] + self.xs[column + 1]) / 2
-        return any(
-            rule.upright == upright and abs(rule.at - at) < 3 and rule.start - 3 < middle < rule.end + 3
-            for rule in self.rules
-        )
+    def _has_rule(self, side: Rule) -> bool:
+        """Whether a rule stands at the side of a cell, of which the middle is given."""
+        return any(rule.upright == side.upright and rule.touches(side) for rule in self.rules)
 
 
-def _join_words(words: list[Word]) -> str:
+def _join_words(words: Sequence[Word]) -> str:
     ordered = sorted(words, key=lambda word: (-round(word.bottom / (word.size or 1) * 2), word.left))
-    return reduce(_join_texts, (word.text for word in ordered))
+    return reduce(_join_texts, (word.text for word in ordered), "")
 
 
 def _join_texts(text: str, more: str) -> str:

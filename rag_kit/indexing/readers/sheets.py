@@ -86,10 +86,10 @@ def _text(value: Any, cell: Any) -> str:
 
 def _blocks(rows: Rows) -> list[Rows]:
     """The separate tables of a sheet: cut at empty rows, then at empty columns, then at rows again."""
-    found = [rows] if rows else []
+    blocks = [rows] if rows else []
     for by_columns in (False, True, False):
-        found = [piece for block in found for piece in _cut(block, by_columns=by_columns)]
-    return sorted(found, key=lambda block: (min(block), min(min(row) for row in block.values())))
+        blocks = [piece for block in blocks for piece in _cut(block, by_columns=by_columns)]
+    return sorted(blocks, key=lambda block: (min(block), min(min(row) for row in block.values())))
 
 
 def _cut(block: Rows, *, by_columns: bool) -> Iterator[Rows]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from rag_kit.indexing.readers.package import Package, parse_xml
 from rag_kit.indexing.readers.parts import Context, Part, Unreadable
-from rag_kit.indexing.readers.tables import Grid, markdown_table
+from rag_kit.indexing.readers.tables import fill_spans, markdown_table
 
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _DGM = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}"
@@ -91,15 +91,15 @@ def _paragraphs(frame: Any) -> str:
 
 
 def _table(table: Any) -> str:
-    grid = Grid()
-    for row in table.rows:
-        grid.new_row()
-        for cell in row.cells:
-            if not cell.is_spanned:
-                width = cell.span_width if cell.is_merge_origin else 1
-                height = cell.span_height if cell.is_merge_origin else 1
-                grid.add(" ".join(cell.text_frame.text.split()), width, height)
-    return markdown_table(grid.filled_rows())
+    rows = (
+        [
+            (" ".join(cell.text_frame.text.split()), int(cell.span_width), int(cell.span_height))
+            for cell in row.cells
+            if not cell.is_spanned
+        ]
+        for row in table.rows
+    )
+    return markdown_table(fill_spans(rows))
 
 
 def _chart(chart: Any) -> Iterator[str]:

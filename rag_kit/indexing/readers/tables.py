@@ -68,36 +68,27 @@ def table_groups(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterat
         yield "\n".join([*top, *lines]), first, number
 
 
-class Grid:
-    """Cells with spans laid out on a grid; a merged cell's text stands in each place it covers."""
+def fill_spans(rows: Iterable[Iterable[tuple[str, int, int]]]) -> list[list[str]]:
+    """Rows of equal length of cells with spans; a merged cell's text stands in each place that it covers.
 
-    def __init__(self) -> None:
-        self.rows: list[dict[int, str]] = []
-        self._row = -1
+    Args:
+        rows: For each cell its text, and over how many columns and rows it goes.
 
-    def new_row(self) -> None:
-        """Start the next row."""
-        self._row += 1
-        while len(self.rows) <= self._row:
-            self.rows.append({})
-
-    def add(self, text: str, columns: int = 1, rows: int = 1) -> None:
-        """Put a cell in the first free place of the row."""
-        if self._row < 0:
-            self.new_row()
-        columns, rows = max(1, min(columns, _MAX_SPAN)), max(1, min(rows, _MAX_SPAN))
-        line = self.rows[self._row]
-        column = 0
-        while column in line:
-            column += 1
-        while len(self.rows) < self._row + rows:
-            self.rows.append({})
-        for down in range(rows):
-            for right in range(columns):
-                self.rows[self._row + down].setdefault(column + right, text)
-
-    def filled_rows(self) -> list[list[str]]:
-        """The grid as rows of equal length; rows that a span promised but never came are dropped."""
-        rows = self.rows[: self._row + 1]
-        width = max((max(row, default=-1) + 1 for row in rows), default=0)
-        return [[row.get(column, "") for column in range(width)] for row in rows]
+    Example:
+        >>> fill_spans([[("a", 2, 1), ("b", 1, 2)], [("c", 1, 1)]])
+        [['a', 'a', 'b'], ['c', '', 'b']]
+    """
+    grid: dict[int, dict[int, str]] = {}
+    number = -1
+    for number, row in enumerate(rows):
+        line, column = grid.setdefault(number, {}), 0
+        for text, width, height in row:
+            while column in line:
+                column += 1
+            for down in range(max(1, min(height, _MAX_SPAN))):
+                below = grid.setdefault(number + down, {})
+                for right in range(max(1, min(width, _MAX_SPAN))):
+                    below.setdefault(column + right, text)
+    # rows that a span promised but never came are dropped
+    columns = max((max(grid[row], default=-1) + 1 for row in range(number + 1)), default=0)
+    return [[grid[row].get(column, "") for column in range(columns)] for row in range(number + 1)]

@@ -87,13 +87,13 @@ def _argument(sign: str, text: str) -> str:
 
 def _style_map(styles: Any) -> list[str]:
     """Mammoth rules for paragraph styles that are headings by outline level, by name or by what they build on."""
-    found = {style.get(f"{_W}styleId"): style for style in styles.iter(f"{_W}style")}
+    styles_by_id = {style.get(f"{_W}styleId"): style for style in styles.iter(f"{_W}style")}
     rules = []
-    for style in found.values():
+    for style in styles_by_id.values():
         name, base, level = _value(style.find(f"{_W}name")) or "", style, 0
         for _ in range(_BASED_ON_STEPS):
             level = level or _heading_level(base)
-            base = found.get(_value(base.find(f"{_W}basedOn")), base)
+            base = styles_by_id.get(_value(base.find(f"{_W}basedOn")), base)
         if level and style.get(f"{_W}type") == "paragraph" and not re.search(r"['\\\n]", name):
             rules.append(f"p[style-name='{name}'] => h{level}:fresh")
     return rules

@@ -199,14 +199,14 @@ def _batches(requests: Sequence[PassageRequest]) -> list[list[PassageRequest]]:
     groups: dict[tuple[str, ...], list[PassageRequest]] = {}
     for request in requests:
         groups.setdefault((request.kind.spec, request.language, request.group), []).append(request)
-    made: list[list[PassageRequest]] = []
+    batches: list[list[PassageRequest]] = []
     for group in groups.values():
         size = _CHARACTERS
         for request in group:
             length = len(request.passage.page_content) + len(request.around)
-            if size + length > _CHARACTERS or len(made[-1]) == _PASSAGES:
-                made.append([])
+            if size + length > _CHARACTERS or len(batches[-1]) == _PASSAGES:
+                batches.append([])
                 size = 0
-            made[-1].append(request)
+            batches[-1].append(request)
             size += length
-    return made
+    return batches

@@ -90,11 +90,11 @@ def split(
     """
     check_sizes(chunk_size, chunk_overlap)
     sizes = {"chunk_size": chunk_size, "chunk_overlap": chunk_overlap}
-    cut = chosen_splitter(splitter, **sizes, embeddings=embeddings, tokenizer=tokenizer)
+    cut = choose_splitter(splitter, **sizes, embeddings=embeddings, tokenizer=tokenizer)
     return list(iter_chunks(documents, **sizes, splitter=cut))
 
 
-def chosen_splitter(splitter: Splitter | str, **settings: Any) -> Splitter | None:
+def choose_splitter(splitter: Splitter | str, **settings: Any) -> Splitter | None:
     """A splitter that was named or given, checked; ``None`` for the one by structure, which needs no function."""
     if splitter == "structure" and settings.get("tokenizer") is None:
         return None
@@ -173,7 +173,7 @@ def spans_of(document: Document, splitter: Any, start: int = 0, end: int | None 
                 "as [Document(text), ...]."
             )
     parts: list[Part] = []
-    last, done = -1, 0
+    last, placed_to = -1, 0
     for piece in pieces:
         content, length = piece.page_content, len(piece.page_content)
         metadata = {
@@ -181,10 +181,10 @@ def spans_of(document: Document, splitter: Any, start: int = 0, end: int | None 
             for key, value in piece.metadata.items()
             if key not in ("start", "end", "start_index") and document.metadata.get(key, _ABSENT) != value
         }
-        if (place := _place(text, piece, last, done)) < 0:
+        if (place := _place(text, piece, last, placed_to)) < 0:
             parts.append(Part(content, None, None, metadata))
         else:
-            last, done = place, max(done, place + length)
+            last, placed_to = place, max(placed_to, place + length)
             parts.append(Part(content, start + place, start + place + length, metadata))
     return parts
 
@@ -205,23 +205,23 @@ def check_splitter(splitter: Any) -> Callable[[Sequence[Document]], Sequence[Doc
     return made
 
 
-def _place(text: str, piece: Document, last: int, done: int) -> int:
+def _place(text: str, piece: Document, last: int, placed_to: int) -> int:
     """Where a piece stands: where it says, else where it goes on from the pieces before, else anywhere; -1: nowhere.
 
     Args:
         text: The document.
         piece: The piece.
         last: Where the piece before begins, -1 for the first one.
-        done: Where the pieces before end.
+        placed_to: Where the pieces before end.
     """
     content = piece.page_content
     for key in ("start_index", "start"):
         stated = piece.metadata.get(key)
         if type(stated) is int and stated >= 0 and text.startswith(content, stated):
             return stated
-    following = _SPACE.match(text, done)
+    following = _SPACE.match(text, placed_to)
     # of equal texts the last one that leaves nothing visible out
-    place = text.rfind(content, last + 1, (following.end() if following else done) + len(content))
+    place = text.rfind(content, last + 1, (following.end() if following else placed_to) + len(content))
     if place < 0:
         place = text.find(content, max(last, 0))
     return place if place >= 0 else text.rfind(content)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import pairwise
 from os import PathLike
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -85,9 +84,9 @@ def named_splitter(
         )
     by_structure = partial(split_spans, chunk_size=chunk_size, chunk_overlap=chunk_overlap)
     places: dict[str, Callable[[str], Places]] = {
-        "structure": lambda text: ((span.start, span.end) for span in by_structure(text)),
-        "sentence": lambda text: pack_sentences(text, 0, len(text), chunk_size, chunk_overlap),
-        "paragraph": partial(_paragraph_places, size=chunk_size),
+        "structure": lambda text: (span[:2] for span in by_structure(text)),
+        "sentence": lambda text: pack_sentences(text, (), chunk_size, chunk_overlap),
+        "paragraph": lambda text: pack_sentences(text, _paragraph_ends(text), chunk_size),
         "semantic": partial(_semantic_places, size=chunk_size, embeddings=embeddings),
     }
     return partial(_slices, places[name])
@@ -114,11 +113,8 @@ def _slices(places: Callable[[str], Places], documents: Sequence[Document]) -> l
     ]
 
 
-def _paragraph_places(text: str, *, size: int) -> Places:
-    start = 0
-    for end in [*(match.start() for match in _BLANK.finditer(text)), len(text)]:
-        yield from pack_sentences(text, start, end, size, 0)
-        start = end
+def _paragraph_ends(text: str) -> list[int]:
+    return [match.start() for match in _BLANK.finditer(text)]
 
 
 def _semantic_places(text: str, *, size: int, embeddings: Embeddings | None) -> Places:
@@ -136,8 +132,7 @@ def _semantic_places(text: str, *, size: int, embeddings: Embeddings | None) -> 
         vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
         distances = 1 - (vectors[1:] * vectors[:-1]).sum(axis=1)
         breaks = (np.flatnonzero(distances > np.percentile(distances, _BREAKS)) + 1).tolist()
-    for start, end in pairwise([0, *(units[place].start for place in breaks), len(text)]):
-        yield from pack_sentences(text, start, end, size, 0)
+    return pack_sentences(text, [units[place].start for place in breaks], size)
 
 
 def _counter(tokenizer: Tokenizer | None) -> Callable[[str], int]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import pairwise
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -75,11 +76,12 @@ def split_spans(
 
 
 def pack_sentences(
-    text: str, start: int, end: int, chunk_size: int, chunk_overlap: int
+    text: str, breaks: Iterable[int], chunk_size: int, chunk_overlap: int = 0
 ) -> Iterator[tuple[int, int]]:
-    """Where to cut ``text[start:end]`` between sentences alone."""
-    packer = _SectionPacker(text, Section(start, end, ""), chunk_size, chunk_overlap)
-    return ((span.start, span.end) for span in packer.spans())
+    """Where to cut a text between sentences alone, and at breaks that no span crosses."""
+    for start, end in pairwise([0, *breaks, len(text)]):
+        for span in _SectionPacker(text, Section(start, end, ""), chunk_size, chunk_overlap).spans():
+            yield span[:2]
 
 
 class _SectionPacker:
@@ -92,18 +94,20 @@ class _SectionPacker:
         self.overlap = overlap
 
     def spans(self) -> Iterator[Span]:
-        position = done = self.section.start  # where the next span begins, and where the one before ended
+        position = packed_to = (
+            self.section.start
+        )  # where the next span begins, and where the one before ended
         end = position + len(self.text[position : self.section.end].rstrip())
-        while done < end:
+        while packed_to < end:
             position = self._first_visible(position, end)
-            cut = end if end - position <= self.size else self._cut(position, max(done, position))
+            cut = end if end - position <= self.size else self._cut(position, max(packed_to, position))
             if cut < 0:  # nothing new fits behind the repeated sentences: do without them
-                position = done
+                position = packed_to
                 continue
             last = position + len(self.text[position:cut].rstrip())
             if last > position:
                 yield Span(position, last, self.section.heading, self._table_header(position))
-            began, done, position = position, cut, cut
+            began, packed_to, position = position, cut, cut
             if began < last and cut < end and self.overlap:
                 again = self._repeated_from(last, cut)
                 position = again if again > began else cut  # a chunk is never repeated whole
@@ -123,28 +127,28 @@ class _SectionPacker:
         keep = self._keep_before(place)
         return keep if keep is not None and place < keep.end else None
 
-    def _cut(self, position: int, done: int) -> int:
-        """Where a span from ``position`` ends at best, after ``done``; -1: nowhere, so long is the text it repeats."""
+    def _cut(self, position: int, packed_to: int) -> int:
+        """Where a span from ``position`` ends at best; -1: not after ``packed_to``, so long is the text it repeats."""
         limit = position + self.size
-        block_end = _last(self.section.ends, done, limit)
+        block_end = _last(self.section.ends, packed_to, limit)
         if block_end - position >= self.size // 2:
             return block_end
         if (keep := self._keep_at(limit)) is not None:
             goes_to_next = keep.end - keep.start <= self.size or keep.start - position >= self.size // 2
-            if keep.start > done and goes_to_next:
-                if self.text[done : keep.start].strip():
+            if keep.start > packed_to and goes_to_next:
+                if self.text[packed_to : keep.start].strip():
                     return keep.start
             elif keep.kind != "item":
-                line = self.text.rfind("\n", max(done, keep.start), limit) + 1
+                line = self.text.rfind("\n", max(packed_to, keep.start), limit) + 1
                 # a table's header alone is no chunk
-                if line > max(done, keep.start + len(keep.header) + 1 if keep.header else 0):
+                if line > max(packed_to, keep.start + len(keep.header) + 1 if keep.header else 0):
                     return line
-        sentence_end = _last(self._sentence_ends, done, limit)
+        sentence_end = _last(self._sentence_ends, packed_to, limit)
         if sentence_end >= 0:
             return sentence_end
-        if block_end >= 0 and self.text[done:block_end].strip():
+        if block_end >= 0 and self.text[packed_to:block_end].strip():
             return block_end
-        return -1 if self.text[position:done].strip() else self._cut_sentence(position, limit)
+        return -1 if self.text[position:packed_to].strip() else self._cut_sentence(position, limit)
 
     def _cut_sentence(self, position: int, limit: int) -> int:
         """Inside a sentence that is too long: after a line, a clause, a word, else between whole characters."""
