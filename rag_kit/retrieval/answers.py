@@ -59,6 +59,7 @@ def read_numbers(answer: Any, count: int) -> Chosen:
 
 
 def _passage_number(item: Any) -> int | None:
+    """The number in an item of the answer: a number, a text that holds one, or a dict with an id; else ``None``."""
     if isinstance(item, dict):
         item = next((item[key] for key in ("id", "number", "index") if key in item), None)
     if isinstance(item, (int, float)) and not isinstance(item, bool):

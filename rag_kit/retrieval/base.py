@@ -226,6 +226,7 @@ class RagKitRetriever(BaseRetriever):
         call_config: RunnableConfig | None = None,
         **extra: Any,
     ) -> list[Document]:
+        """Check the call and search; called by `invoke`, or by LangChain where the run has listeners."""
         request = self._make_request(query, run_manager, k, filter, call_config, extra)
         if unseen := self._unseen_fields(request):
             check_fields(self, unseen, request.config)
@@ -273,6 +274,7 @@ class RagKitRetriever(BaseRetriever):
         config: RunnableConfig | None,
         extra: Mapping[str, Any],
     ) -> Request:
+        """The request of one call, from its arguments and the fields; refuses what is not allowed."""
         if not isinstance(query, str):
             raise InvalidInputError(f"A query must be a string, not {type(query).__name__}.")
         unknown = sorted(set(extra) - self.call_arguments - _LANGCHAIN_ARGUMENTS) if extra else None
@@ -312,6 +314,7 @@ class RagKitRetriever(BaseRetriever):
 
 
 def _runnables_in(value: Any, depth: int) -> Iterator[Runnable[Any, Any]]:
+    """The runnables in a value, in its items, or in the attributes of an object, ``depth`` objects deep."""
     if isinstance(value, Runnable):
         yield value
     elif isinstance(value, (Mapping, list, tuple)) and not are_documents(value):

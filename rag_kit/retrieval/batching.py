@@ -129,6 +129,7 @@ async def asearch_many(
 async def _search_all(
     retriever: Runnable[Any, Any], queries: Any, width: int | None, **settings: Any
 ) -> list[list[Document]]:
+    """Search for all queries side by side; those of one retriever form a group."""
     if isinstance(queries, str) or not all(isinstance(query, str) for query in queries):
         raise InvalidInputError(
             "queries must be a list of strings; for one query use the retriever's invoke."

@@ -152,6 +152,7 @@ class _Plan:
 
 
 def _plan(retriever: Runnable[Any, Any], k: int | None, where: Filter | None) -> _Plan:
+    """How to call a runnable, by its kind: which of ``k`` and the filter it takes, and what is done afterwards."""
     arguments = {name: value for name, value in (("k", k), ("filter", where or None)) if value is not None}
     if isinstance(retriever, RagKitRetriever):
         return _Plan(arguments, k)

@@ -91,6 +91,7 @@ class ConversationalRetriever(RewritingRetriever):
         return RunnableLambda(find, afunc=afind, name=f"{self.get_name()}.chain")
 
     async def _rewrite(self, question: str, call: QueryCall) -> list[Search]:
+        """One search: for the complete question, or for a draft answer; none if the question stands alone."""
         messages = earlier_messages(call.request.extra.get("history"), question)
         history = render_history(messages, max_chars=self.max_history_chars)
         if not history:

@@ -114,6 +114,7 @@ def _min_max(scores: list[float]) -> list[float]:
 
 
 def _z_scores(scores: list[float]) -> list[float]:
+    """Scores in standard deviations from their mean; all 0 if they are equal."""
     size = max(map(abs, scores)) or 1.0
     scaled = [score / size for score in scores]
     mean, deviation = fmean(scaled), pstdev(scaled)
@@ -123,6 +124,7 @@ def _z_scores(scores: list[float]) -> list[float]:
 
 
 def _by_maximum(scores: list[float], maximum: float | None) -> tuple[list[float], float, str | None]:
+    """Scores divided by the highest possible one, what an absent document counts, and a note if none is known."""
     if maximum and 0 < maximum < math.inf:
         return [score / maximum for score in scores], 0.0, None
     if all(-1 <= score <= 1 for score in scores):

@@ -79,6 +79,7 @@ class DecompositionRetriever(RewritingRetriever):
         return "decompose_step" if self.mode == "serial" else self.task
 
     async def _rewrite(self, question: str, call: QueryCall) -> list[Search]:
+        """A search for each sub-question that the model names."""
         answers = await self._ask([{"question": question, "count": self.n}], call)
         parts = self._usable_texts(
             texts_of(answers, "queries"), question, call, max_texts=self.n, max_chars=_MAX_CHARS
@@ -116,6 +117,7 @@ class DecompositionRetriever(RewritingRetriever):
         return results if steps else await self._search(self._original(call.query, call, []), call)
 
     async def _next_part(self, steps: Sequence[_Step], call: QueryCall) -> Search | None:
+        """A search for the next sub-question, asked for after the earlier ones were answered; ``None`` at the end."""
         turns = []
         for step in steps:
             query, answer = str(step["query"]), step["answer"]

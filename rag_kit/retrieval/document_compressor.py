@@ -71,6 +71,7 @@ class DocumentCompressor:
     def _matched(
         self, result: Any, documents: Sequence[Document], call: QueryCall, name: str, retriever: str
     ) -> list[Document]:
+        """The returned documents, each with the id, the provenance and the score of the one it was made of."""
         if not isinstance(result, Sequence) or not all(isinstance(doc, Document) for doc in result):
             raise ModelOutputError(
                 f"{self.name} gave {type(result).__name__}; it must give a list of documents."

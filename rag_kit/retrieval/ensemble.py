@@ -113,6 +113,7 @@ class EnsembleRetriever(BranchingRetriever):
         return self._fuse(*arguments)
 
     def _branches(self, query: str) -> list[Search]:
+        """A search for each retriever whose weight is above 0, with a name that no other has."""
         weights = self.weights or [1.0] * len(self.retrievers)
         names = [retriever.get_name() for retriever in self.retrievers]
         repeated = {name for name, count in Counter(names).items() if count > 1}

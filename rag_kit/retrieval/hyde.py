@@ -85,6 +85,7 @@ class HyDERetriever(RewritingRetriever):
         return self
 
     async def _rewrite(self, question: str, call: QueryCall) -> list[Search]:
+        """A search for each imagined passage, or one with the mean of their vectors and the question's."""
         values = [
             {"question": question, "number": number, "count": self.n} for number in range(1, self.n + 1)
         ]
@@ -110,6 +111,7 @@ class HyDERetriever(RewritingRetriever):
         return super()._original(question, call, rewritten)
 
     def _by_vector(self, vector: Sequence[float]) -> VectorSearch:
+        """A retriever that searches the store with a ready vector, under the filters of the one given."""
         inner: Any = self.retriever
         own_filter = inner.filter if isinstance(inner, VectorRetriever) else None
         static = None if isinstance(inner, VectorRetriever) else inner.search_kwargs.get("filter")
@@ -182,6 +184,7 @@ class Query2DocRetriever(RewritingRetriever):
         return values
 
     async def _rewrite(self, question: str, call: QueryCall) -> list[Search]:
+        """One search: the question with the imagined passage behind it."""
         passages = await self._ask_for_texts(
             [{"question": question}], "passages", call, max_chars=_MAX_APPENDED_CHARS, cut=True
         )

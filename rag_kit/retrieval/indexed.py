@@ -60,6 +60,7 @@ class DenseIndexRetriever(SteppedRetriever):
         return first_stage(self.index.search_dense(vector, k, filter), "dense", "feedback", query)
 
     async def _search_in_steps(self, query: str, request: Request) -> list[Document]:
+        """Search by the query's vector, made before (`embed_first`) or now."""
         model = self.index.embeddings
         if model is None:
             # says what is missing

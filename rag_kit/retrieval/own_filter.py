@@ -70,6 +70,7 @@ def own_filter(
 
 
 def _filter_inside(retriever: Any, config: RunnableConfig | None, strict: bool, depth: int) -> Filter | None:
+    """As `own_filter`, at a depth: the filter of a retriever AND that of what is inside."""
     if depth > _MAX_DEPTH:
         _refuse_unreadable(retriever, "it is nested too deep", strict)
         return None
@@ -110,6 +111,7 @@ def _any_of(filters: Sequence[Filter | None]) -> Filter | None:
 
 
 def _refuse_unreadable(retriever: Any, why: str, strict: bool) -> None:
+    """Raise for a filter that cannot be read, if that matters (``strict``)."""
     if strict:
         name = retriever.get_name() if isinstance(retriever, Runnable) else type(retriever).__name__
         raise FilterError(

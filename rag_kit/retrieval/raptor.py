@@ -96,6 +96,7 @@ class RaptorRetriever(SteppedRetriever):
         return results
 
     def _hits(self, vector: Vectors, loaded: _Loaded, allowed: set[str], request: Request) -> Hits:
+        """The passages and summaries nearest to a vector, with their cosines."""
         passages = combine_filters(request.filter, {REPRESENTATION: {"$exists": False}})
         hits = self.index.search_dense(vector.tolist(), request.k, passages)
         rows = {key: row for key, row in loaded.vectors.items() if key in allowed}

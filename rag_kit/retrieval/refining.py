@@ -41,6 +41,7 @@ class RefiningRetriever(WrappingRetriever):
         """How many documents to ask the inner retriever for, without a ``fetch_k``."""
 
     async def _steps(self, call: QueryCall) -> list[Document]:
+        """Search deep enough, drop repeats, refine, and add the notes of the call."""
         k = call.request.k
         fetch = self._fetch_size(k) if self.fetch_k is None else self.fetch_k
         documents = await call.search(self.retriever, call.query, max(k, fetch))

@@ -157,6 +157,7 @@ class MultiRepresentationRetriever(SteppedRetriever, FamilyWriter, BranchingRetr
         return fused
 
     def _families(self, documents: Sequence[Document]) -> list[Family]:
+        """Documents with the representations made of them; records in the index what was made."""
         from rag_kit.indexing.representing.representer import Representer  # imports splitters and prompts
 
         recorded = self.index.settings

@@ -136,6 +136,7 @@ class RewritingRetriever(WrappingRetriever):
         """Ask the model, and say what to search with; an empty list leads to the plain search."""
 
     async def _steps(self, call: QueryCall) -> list[Document]:
+        """Have the question rewritten, search, and fuse."""
         question = call.query
         rewritten = await self._rewrite(question, call)
         if rewritten or call.settled:
@@ -247,6 +248,7 @@ class RewritingRetriever(WrappingRetriever):
         return usable
 
     def _merge(self, call: QueryCall, searches: Sequence[Search], represent: str = "") -> list[Document]:
+        """The documents of all searches, fused, with what was searched for in the provenance."""
         queries = list(dict.fromkeys(search.query for search in searches))
         extra = {"technique": self.task, "queries": queries, **call.extra}
         return merge(

@@ -87,6 +87,7 @@ def to_directive(where: Filter | None) -> FilterDirective | None:
 
 
 def _to_directive(where: Filter) -> FilterDirective:
+    """A filter in LangChain's language of filters."""
     parts: list[FilterDirective] = []
     for key, value in where.items():
         if key in ("$and", "$or"):
@@ -129,6 +130,7 @@ def _by_langchain(store: VectorStore, where: Filter, translator: Visitor | None 
 
 
 def _langchain_translator(store: VectorStore) -> Visitor | None:
+    """LangChain's translator into a store's own language, if it has one."""
     package = type(store).__module__.split(".")[0]
     if not package.startswith("langchain_") or package == "langchain_core":
         return None

@@ -72,6 +72,7 @@ class VectorRetriever(SteppedRetriever):
         return self._with_stages(query, request, scored)
 
     async def _for_one(self, query: str, request: Request) -> _Scored:
+        """Search for one query, ever deeper, until enough documents pass a filter that the store does not take."""
         passing: _Scored = []
         for fetch, kwargs, passes in self._attempts(request):
             scored = await self._searching(query, fetch, kwargs)
@@ -84,6 +85,7 @@ class VectorRetriever(SteppedRetriever):
         return Step("search", lambda _: self._search(*arguments), lambda _: self._asearch(*arguments))
 
     async def _for_many(self, queries: Sequence[str], request: Request) -> dict[str, _Scored] | None:
+        """Search for several queries by one request each to model and store; ``None`` where that is not possible."""
         search, embeddings = self._many_searcher(request), self.vectorstore.embeddings
         if search is None or embeddings is None:
             return None
@@ -135,6 +137,7 @@ class VectorRetriever(SteppedRetriever):
         return await run_in_thread(partial(self._search, query, fetch, kwargs))
 
     def _with_stages(self, query: str, request: Request, scored: _Scored) -> list[Document]:
+        """The documents, with the store's score and its relevance (0 to 1) in the provenance."""
         relevance = self._relevance()
         return [
             with_provenance(

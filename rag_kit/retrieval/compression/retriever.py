@@ -94,6 +94,7 @@ class CompressionRetriever(RefiningRetriever):
     @field_validator("compressor", mode="before")
     @classmethod
     def _compressor_is_known(cls, value: Any) -> Any:
+        """Wrap models and LangChain compressors; refuse what is no compressor."""
         if value is None:
             return LexicalCompressor()
         if isinstance(value, Embeddings):
@@ -113,6 +114,7 @@ class CompressionRetriever(RefiningRetriever):
         return k
 
     async def _refine(self, documents: list[Document], call: QueryCall) -> list[Document]:
+        """Shorten the passages, leave out those without a sentence that matters, and merge near-duplicates."""
         passages = [passage for doc in documents if (passage := Passage.of(doc)).sentences]
         if empty := len(documents) - len(passages):
             call.note(f"{empty} passage{'' if empty == 1 else 's'} without text left out")
@@ -142,6 +144,7 @@ class CompressionRetriever(RefiningRetriever):
         return self._merge([self._shorten(*pair, call) for pair in pairs if pair[1] != []], call)
 
     async def _selections(self, passages: Sequence[Passage], call: QueryCall) -> list[Selection]:
+        """The compressor's selection for each passage; refuses one that names sentences that are not there."""
         selections: list[Selection] = await self.compressor.select(call.query, passages, call)
         if len(selections) != len(passages) or any(
             position not in range(len(passage.sentences))

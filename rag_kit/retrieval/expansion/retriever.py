@@ -134,6 +134,7 @@ class ExpansionRetriever(RewritingRetriever):
         return self
 
     async def _rewrite(self, question: str, call: QueryCall) -> list[Search]:
+        """Searches with the terms of the model, the thesaurus and feedback added, and one for each template."""
         added = await self._from_model(question, call)
         matched = self.thesaurus.find(question) if self.thesaurus is not None else {}
         added += [Added(term, "thesaurus") for related in matched.values() for term in related]
@@ -152,6 +153,7 @@ class ExpansionRetriever(RewritingRetriever):
         return searches
 
     async def _from_model(self, question: str, call: QueryCall) -> list[Added]:
+        """The related terms that the model names."""
         if self.llm is None:
             return []
         answers = await self._ask([{"question": question, "count": self.n}], call)

@@ -120,6 +120,7 @@ class FamilyRetriever(SteppedRetriever, FamilyWriter):
         """At most k passages, best first; what does not pass is left out."""
 
     async def _search_in_steps(self, query: str, request: Request) -> list[Document]:
+        """Search children, ever deeper, until they give enough passages or there are no more."""
         results: list[Document] = []
         for fetch, last in self._depths(request.k):
             config = request.child("children")
@@ -144,6 +145,7 @@ class FamilyRetriever(SteppedRetriever, FamilyWriter):
     def _results(
         self, query: str, request: Request, documents: Sequence[Document], cut: bool
     ) -> list[Document]:
+        """The passages around the children that were found; ``cut``: there may be more children."""
         where = combine_filters(request.filter, own_filter(self._children, request.config))
         passes = compile_filter(where) if where else None
         with self.index.families() as view:

@@ -114,6 +114,7 @@ class ParentDocumentRetriever(FamilyRetriever):
     def _passages(
         self, view: FamilyView, matches: Sequence[Match], k: int, passes: Passes | None
     ) -> list[Passage]:
+        """The best ``k`` groups of matches, as passages."""
         groups = _grouped(matches, self.merge)
         if passes is not None:
             metadata = parents_metadata(view, matches)

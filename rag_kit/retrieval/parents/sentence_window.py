@@ -45,6 +45,7 @@ class SentenceWindowRetriever(FamilyRetriever):
     def _passages(
         self, view: FamilyView, matches: Sequence[Match], k: int, passes: Passes | None
     ) -> list[Passage]:
+        """The best ``k`` windows around matches, as passages; windows that overlap become one."""
         metadata = parents_metadata(view, matches) if passes is not None else {}
         windows: list[_Window] = []
         for match in matches:
@@ -98,6 +99,7 @@ class _Window:
         )
 
     def passage(self, view: FamilyView, texts: dict[str, Document]) -> Passage:
+        """The text from the first to the last sentence of the window."""
         best = self.matches[0]
         if self.parent is None:
             return Passage(self.matches, best.score, best.document)

@@ -77,6 +77,7 @@ def check_scores(scores: Any, count: int) -> list[float | None]:
 
 
 def _score(value: Any) -> float | None:
+    """A score as a finite number; ``None`` for anything else."""
     if isinstance(value, (list, tuple)) and len(value) == 1:
         value = value[0]  # models with one output give a column
     try:

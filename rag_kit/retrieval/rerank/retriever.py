@@ -123,6 +123,7 @@ class RerankRetriever(RefiningRetriever):
         return min(max(_LEAST_FETCHED, _FETCH_FACTOR * k), _MOST_FETCHED)
 
     async def _refine(self, documents: list[Document], call: QueryCall) -> list[Document]:
+        """Rerank by each reranker in turn, cut by score, fit the budget, and order for the model."""
         cuttable: set[int] | None = None
         for reranker in self.reranker:
             documents, cuttable = await self._rerank(reranker, documents, call)
@@ -182,6 +183,7 @@ class RerankRetriever(RefiningRetriever):
         return ranked, {rank for rank, position in enumerate(order) if position in ranking.failed}
 
     async def _rank_head(self, reranker: Reranker, head: Sequence[Document], call: QueryCall) -> Ranking:
+        """The reranker's ranking; refuses one that does not hold each document once."""
         ranking = await reranker.rank(call.query, head, call)
         if sorted(ranking.order) != list(range(len(head))) or len(ranking.scores) != len(head):
             raise ModelOutputError(

@@ -181,6 +181,7 @@ def as_rerankers(value: Any) -> list[Reranker | DocumentCompressor]:
 
 
 def _as_reranker(value: Any) -> Reranker | DocumentCompressor:
+    """A reranker from what a user gave: models of vectors and functions are wrapped."""
     if isinstance(value, (Reranker, DocumentCompressor)):
         return value
     if isinstance(value, BaseDocumentCompressor):

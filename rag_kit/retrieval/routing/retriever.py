@@ -169,6 +169,7 @@ class RoutingRetriever(CallRetriever):
         return replace(route, notes=(*notes, note))
 
     def _allowed_sources(self, config: RunnableConfig, names: Any) -> list[Source]:
+        """The sources that this call may use: those it names, of those that ``allow`` permits."""
         allowed = allowed_among(self.sources, names, "sources")
         if self.allow is None:
             return allowed
@@ -193,6 +194,7 @@ class RoutingRetriever(CallRetriever):
         return route
 
     async def _steps(self, call: QueryCall) -> list[Document]:
+        """Choose the sources, search them, and join what they found."""
         names, decided = call.request.extra.get("sources"), call.request.extra.get("route")
         if decided is None:
             route = await self._route(call, names)
