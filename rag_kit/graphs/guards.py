@@ -73,11 +73,11 @@ class Guards:
 
     async def check_question(self, question: str) -> str | Refusal:
         """The question as the guards leave it, or the refusal."""
-        return await _checked_text(self.question, question)
+        return await _run_text_guards(self.question, question)
 
     async def check_answer(self, answer: str) -> str | Refusal:
         """The answer as the guards leave it, or the refusal."""
-        return await _checked_text(self.answer, answer)
+        return await _run_text_guards(self.answer, answer)
 
     async def check_passages(self, documents: Sequence[Document]) -> Sequence[Document]:
         """The passages that the guards leave."""
@@ -93,7 +93,8 @@ class Guards:
         return documents
 
 
-async def _checked_text(guards: Sequence[TextGuard], text: str) -> str | Refusal:
+async def _run_text_guards(guards: Sequence[TextGuard], text: str) -> str | Refusal:
+    """The text as the last guard leaves it, or the first refusal."""
     for guard in guards:
         name = _name(guard)
         verdict = await user_function(name, guard, text, with_config=True)

@@ -118,10 +118,10 @@ class RagNodes:
         if isinstance(update, Command):
             return update
         if history := state.get("history"):
-            found = await self.complete_question(update, context, render_turns(history, self.max_history))
-            if isinstance(found, Command):
-                return found
-            update |= {**found, "notes": Overwrite(found.get("notes", []))}
+            completed = await self.complete_question(update, context, render_turns(history, self.max_history))
+            if isinstance(completed, Command):
+                return completed
+            update |= {**completed, "notes": Overwrite(completed.get("notes", []))}
         return Command(update=update, goto=self.after_begin)
 
     async def complete_question(
@@ -138,14 +138,16 @@ class RagNodes:
         if query is None:
             note = "condense: the model gave no usable rewriting; searched for the question as asked"
             return {"notes": [note]}
-        whole = query.query
-        if whole != state["asked"]:  # words of the conversation and of the question may be harmful together
-            verdict = await self.guards.check_question(whole)
+        question = query.query
+        if (
+            question != state["asked"]
+        ):  # words of the conversation and of the question may be harmful together
+            verdict = await self.guards.check_question(question)
             if isinstance(verdict, Refusal):
                 return self.refuse_question(verdict, language=state["language"])
-            whole = verdict
-        report("condensed", search_query=whole)
-        return {"search_query": whole}
+            question = verdict
+        report("condensed", search_query=question)
+        return {"search_query": question}
 
     def fetch(self, query: str, context: RagContext) -> Step[Any]:
         """Call the retriever; a call that hangs is abandoned at the run's deadline."""

@@ -67,7 +67,7 @@ AnswerStatus = Literal[
 ]
 
 
-def _validated(kind: TypeAdapter[Any], value: Any, what: str) -> Any:
+def _validate(kind: TypeAdapter[Any], value: Any, what: str) -> Any:
     """What a node or somebody who edits a thread gives for a key of the state, if it is of its type."""
     try:
         return kind.validate_python(value)
@@ -77,13 +77,13 @@ def _validated(kind: TypeAdapter[Any], value: Any, what: str) -> Any:
 
 def keep_last_turns(old: Sequence[Turn], new: Sequence[Turn]) -> list[Turn]:
     """Append, and forget what is older than the last `MAX_TURNS` turns."""
-    turns = _validated(_TURNS, new, "turns, a list of dicts with question and answer (texts)")
+    turns = _validate(_TURNS, new, "turns, a list of dicts with question and answer (texts)")
     return [*old, *turns][-MAX_TURNS:]
 
 
 def add_usage(old: Mapping[str, Any], new: Mapping[str, Any]) -> Usage:
     """Add up what nodes used, also of nodes that ran side by side."""
-    added = _validated(_USAGE, new, "a dict with calls, tokens and seconds (numbers)")
+    added = _validate(_USAGE, new, "a dict with calls, tokens and seconds (numbers)")
     before = {"calls": 0, "tokens": 0, "seconds": 0.0, **old}
     return Usage(
         calls=before["calls"] + added["calls"],
@@ -94,7 +94,7 @@ def add_usage(old: Mapping[str, Any], new: Mapping[str, Any]) -> Usage:
 
 def add_items(old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
     """Append, also from nodes that ran side by side; the first node of a run overwrites (`empty_values`)."""
-    return [*old, *_validated(_ITEMS, new, "a list")]
+    return [*old, *_validate(_ITEMS, new, "a list")]
 
 
 def as_documents(old: Sequence[Document], new: Sequence[Any]) -> list[Document]:
@@ -104,7 +104,7 @@ def as_documents(old: Sequence[Document], new: Sequence[Any]) -> list[Document]:
         >>> as_documents([], [{"page_content": "Text.", "metadata": {"file": "a.md"}}])[0].metadata
         {'file': 'a.md'}
     """
-    return list(_validated(_DOCUMENTS, new, "Documents, or dicts with page_content and metadata"))
+    return list(_validate(_DOCUMENTS, new, "Documents, or dicts with page_content and metadata"))
 
 
 _TURNS = TypeAdapter(list[Turn])

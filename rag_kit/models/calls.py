@@ -70,11 +70,8 @@ class _TokenWatch(BaseCallbackHandler):
     """Notes whether a token went out to a listener: then a retry would say everything twice."""
 
     run_inline = True  # on the event loop itself: a thread for each token would cost more than this does
-    ignore_chain = True
+    ignore_chain = ignore_chat_model = True  # only tokens count
     started = False
-
-    def on_chat_model_start(self, *args: Any, **kwargs: Any) -> None:
-        """Nothing to do."""
 
     def on_llm_new_token(self, token: Any, **kwargs: Any) -> None:
         """Called by a model that streams."""

@@ -66,7 +66,7 @@ class JsonCache:
         Raises:
             ConfigurationError: The file cannot be read.
         """
-        with self._connected("read") as connection:
+        with self._transaction("read") as connection:
             rows = connection.execute(
                 "SELECT key, answer FROM answers WHERE key IN (SELECT value FROM json_each(?))",
                 [json.dumps(list(keys))],
@@ -81,7 +81,7 @@ class JsonCache:
             ConfigurationError: The file cannot be written.
         """
         rows = [(key, json.dumps(value)) for key, value in values.items()]
-        with self._connected("written") as connection:
+        with self._transaction("written") as connection:
             connection.executemany(
                 "INSERT OR REPLACE INTO answers (key, answer, used) "
                 "SELECT ?, ?, coalesce(max(used), 0) + 1 FROM answers",
@@ -98,14 +98,14 @@ class JsonCache:
         Raises:
             ConfigurationError: The file cannot be written.
         """
-        with self._connected("written") as connection:
+        with self._transaction("written") as connection:
             connection.execute("DELETE FROM answers")
 
     def close(self) -> None:
         """Nothing to do: no call leaves the file open."""
 
     def __len__(self) -> int:
-        with self._connected("read") as connection:
+        with self._transaction("read") as connection:
             return int(connection.execute("SELECT count(*) FROM answers").fetchone()[0])
 
     def __bool__(self) -> bool:
@@ -115,7 +115,7 @@ class JsonCache:
         return f"JsonCache({self.path.name!r}, max_entries={self.max_entries})"
 
     @contextmanager
-    def _connected(self, done: str) -> Iterator[sqlite3.Connection]:
+    def _transaction(self, done: str) -> Iterator[sqlite3.Connection]:
         """A transaction on a connection of its own."""
         try:
             with _connection(self.path) as connection:

@@ -70,7 +70,7 @@ def options(settings: Mapping[str, Any], *variables: str) -> dict[str, Any]:
     Raises:
         ConfigurationError: The address is no http(s) address.
     """
-    addresses = {"base_url": settings.get("base_url"), **{each: os.environ.get(each) for each in variables}}
+    addresses = {"base_url": settings.get("base_url"), **{name: os.environ.get(name) for name in variables}}
     source = next((source for source, address in addresses.items() if address), None)
     chosen = dict(settings)
     if source is not None:

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 _WORDING = ("title", "description", "examples")
-_MOST_CHARS = 200_000
+_MAX_CHARS = 200_000
 
 
 def schema_problem(schema: Any) -> str | None:
@@ -22,8 +22,8 @@ def schema_problem(schema: Any) -> str | None:
         text = json.dumps(schema)
     except (TypeError, ValueError, RecursionError) as error:
         return f"it is no JSON ({error})"
-    if len(text) > _MOST_CHARS:
-        return f"it has more than {_MOST_CHARS:,} characters"
+    if len(text) > _MAX_CHARS:
+        return f"it has more than {_MAX_CHARS:,} characters"
     if json.loads(text) != schema:
         return "its keys are text, in quotes where they look like numbers"
     from jsonschema import Draft202012Validator, SchemaError  # 0.13 s, needed for inline schemas alone

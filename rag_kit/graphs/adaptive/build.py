@@ -113,16 +113,16 @@ def single_node(graph: CompiledStateGraph[Any, Any, Any, Any]) -> RunnableLambda
     the usage so far. LangGraph finds it in the function all the same: drawings with ``xray`` show it.
     """
 
-    def asked(state: AdaptiveState) -> dict[str, Any]:
+    def call_arguments(state: AdaptiveState) -> dict[str, Any]:
         return {"input": {"question": state["search_query"]}, "context": _settings(graph, state)}
 
     def sync(state: AdaptiveState, config: RunnableConfig) -> Update:
         with name_caps(run_context(AdaptiveContext)):
-            return _update_from(graph.invoke(config=config, **asked(state)), state)
+            return _update_from(graph.invoke(config=config, **call_arguments(state)), state)
 
     async def native(state: AdaptiveState, config: RunnableConfig) -> Update:
         with name_caps(run_context(AdaptiveContext)):
-            return _update_from(await graph.ainvoke(config=config, **asked(state)), state)
+            return _update_from(await graph.ainvoke(config=config, **call_arguments(state)), state)
 
     return RunnableLambda(sync, native)
 
@@ -135,8 +135,8 @@ def _settings(graph: CompiledStateGraph[Any, Any, Any, Any], state: Mapping[str,
         raise BudgetExceededError("tokens", 0)
     schema: Any = graph.context_schema
     common = ("k", "filter", "citation_check", "answer_instructions")
-    given = {name: getattr(context, name) for name in common}
-    return schema(**{**given, **(context.single or {}), "language": state["language"], **left})
+    shared = {name: getattr(context, name) for name in common}
+    return schema(**{**shared, **(context.single or {}), "language": state["language"], **left})
 
 
 def _update_from(result: Mapping[str, Any], state: AdaptiveState) -> Update:

@@ -71,27 +71,27 @@ class ConversationalNodes(RagNodes):
 
     async def summarise(self, state: ConversationalState, context: ConversationalContext) -> Update:
         """Put the older turns into the summary; without one the newest turns alone are used."""
-        most = context.max_history_chars // 4
+        max_chars = context.max_history_chars // 4
         older, newer = split_history(state["history"], context.max_history_turns, context.max_history_chars)
-        values = {"history": render_conversation(older, state.get("summary") or ""), "max_chars": most}
+        values = {"history": render_conversation(older, state.get("summary") or ""), "max_chars": max_chars}
         written = await attempt(self.write("summarise_history", state, context, values))
         if isinstance(written, ModelError):
             why = f"no summary was written ({type(written).__name__}); the newest turns were used"
             return {"notes": [f"summarise: {why}"]}
         report("summarised", turns=len(older))
         return {
-            "summary": written.strip()[:most],
+            "summary": written.strip()[:max_chars],
             "history": Overwrite(newer),
             "notes": [f"summarise: {len(older)} older turns were put into the summary"],
         }
 
     async def condense(self, state: ConversationalState, context: ConversationalContext) -> Command[Any]:
         """Make the question stand alone: without the conversation, and without knowing who asks."""
-        history, summary, most = state.get("history"), state.get("summary") or "", context.max_history_chars
+        history, summary = state.get("history") or [], state.get("summary") or ""
         name = "condense_for_user" if state["facts"] else "condense"
-        shown = render_conversation(history or [], summary, most)
-        found = await self.complete_question(state, context, shown, name, **_facts(state))
-        return found if isinstance(found, Command) else Command(update=found, goto="retrieve")
+        shown = render_conversation(history, summary, context.max_history_chars)
+        update = await self.complete_question(state, context, shown, name, **_facts(state))
+        return update if isinstance(update, Command) else Command(update=update, goto="retrieve")
 
     async def answer(self, state: ConversationalState, context: ConversationalContext) -> Update:
         """Answer from the passages alone; what is known about the user only says what matters to them."""

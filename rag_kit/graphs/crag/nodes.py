@@ -95,7 +95,7 @@ class CragNodes(RagNodes):
         inside = origin == "retrieved"
         drops = self.evaluator.selective or not inside
         known = [Grading(item["score"], item["reason"]) for item in state["gradings"]]
-        chosen = await select_strips(
+        selection = await select_strips(
             self.evaluator,
             state["search_query"],
             passages,
@@ -108,16 +108,16 @@ class CragNodes(RagNodes):
             keep_one=inside,
             instructions=context.grade_instructions,
         )
-        kept = sum(strip["kept"] for strip in chosen.strips)
-        report("refined" if inside else "selected", kept=kept, dropped=len(chosen.strips) - kept)
+        kept = sum(strip["kept"] for strip in selection.strips)
+        report("refined" if inside else "selected", kept=kept, dropped=len(selection.strips) - kept)
         node, of = ("refine", "strips") if inside else ("select_external", "strips of the web")
-        notes = [f"{node}: {kept} of {len(chosen.strips)} {of} kept"] if inside or passages else []
-        if chosen.rescued:
+        notes = [f"{node}: {kept} of {len(selection.strips)} {of} kept"] if inside or passages else []
+        if selection.rescued:
             notes.append(f"{node}: no strip reached the threshold; the best one is kept")
-        if chosen.left_out:
-            notes.append(f"{node}: {chosen.left_out} strips beyond {MAX_JUDGED} were not judged")
+        if selection.left_out:
+            notes.append(f"{node}: {selection.left_out} strips beyond {MAX_JUDGED} were not judged")
         key = "internal" if inside else "external"
-        return {key: chosen.documents, "strips": chosen.strips, "notes": notes}
+        return {key: selection.documents, "strips": selection.strips, "notes": notes}
 
     async def rewrite_query(self, state: CragState, context: CragContext) -> Command[Any]:
         """Turn the question into keywords; where there is no web search, say so and go on."""
@@ -196,9 +196,9 @@ class CragNodes(RagNodes):
 
         If the context sets one of them, and it lies beyond the evaluator's other one, both have the value that was set.
         """
-        own = self.evaluator.thresholds
-        lower = own.lower if context.lower is None else context.lower
-        upper = own.upper if context.upper is None else context.upper
+        fitted = self.evaluator.thresholds
+        lower = fitted.lower if context.lower is None else context.lower
+        upper = fitted.upper if context.upper is None else context.upper
         if lower > upper:
             lower = upper = lower if context.upper is None else upper
         return Thresholds(lower, upper)

@@ -225,8 +225,8 @@ def read_approval(reply: Any) -> tuple[str | None, str]:
     if reply is True:
         return "", ""
     refused = reply is False or reply is None
-    given = f"the reply was a {type(reply).__name__}; allowed: True, False or another query"
-    return None, "a person refused" if refused else given
+    problem = f"the reply was a {type(reply).__name__}; allowed: True, False or another query"
+    return None, "a person refused" if refused else problem
 
 
 def one_line(text: str) -> str:

@@ -15,7 +15,7 @@ from rag_kit.concurrency.steps import Logic
 from rag_kit.documents import redact
 from rag_kit.errors import BudgetExceededError, InvalidInputError
 
-_LONGEST = 200
+_MAX_REASON = 200
 UNGRADED = "not graded: "
 
 Action = Literal["correct", "incorrect", "ambiguous"]
@@ -43,7 +43,7 @@ class Thresholds:
     upper: float
 
     def __post_init__(self) -> None:
-        numbers = all(isinstance(each, (int, float)) for each in (self.lower, self.upper))
+        numbers = all(isinstance(limit, (int, float)) for limit in (self.lower, self.upper))
         if not numbers or not -1 <= self.lower <= self.upper <= 1:
             raise InvalidInputError(
                 f"lower={self.lower!r} and upper={self.upper!r} were given; give numbers from -1 to 1, "
@@ -115,12 +115,12 @@ class Evaluator(ABC):
         text = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
         line = " ".join(redact(text).split())
         score = min(max(0.0, self.thresholds.lower), self.thresholds.upper)
-        return Grading(score, f"{UNGRADED}{line[:_LONGEST]}")
+        return Grading(score, f"{UNGRADED}{line[:_MAX_REASON]}")
 
 
 def note_ungraded(node: str, gradings: Sequence[Grading]) -> list[str]:
     """The note of a node on the passages that could not be judged; none where all were."""
-    failed = [one.reason for one in gradings if one.reason.startswith(UNGRADED)]
+    failed = [grading.reason for grading in gradings if grading.reason.startswith(UNGRADED)]
     why = "".join(failed[:1]).removeprefix(UNGRADED)
     return [f"{node}: {len(failed)} of {len(gradings)} passages could not be judged: {why}"] if failed else []
 
@@ -136,9 +136,10 @@ async def judge_passages(
     """Ask an evaluator to grade passages, and check that it gives each a confidence between -1 and 1."""
     if not passages:
         return []
-    own = {"instructions": instructions} if instructions and evaluator.takes_instructions else {}
-    made: Any = evaluator.grade(question, passages, language, **own)
-    gradings = (await made) if inspect.isawaitable(made) else made
+    more = {"instructions": instructions} if instructions and evaluator.takes_instructions else {}
+    gradings: Any = evaluator.grade(question, passages, language, **more)
+    if inspect.isawaitable(gradings):
+        gradings = await gradings
     listed = isinstance(gradings, (list, tuple)) and len(gradings) == len(passages)
     if not listed or not all(map(_is_grading, gradings)):
         raise InvalidInputError(

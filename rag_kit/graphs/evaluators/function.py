@@ -98,7 +98,7 @@ class FunctionEvaluator(Evaluator):
                 f"{self.name} was asked about {what}: {why}; {_ALLOWED}. Whether a function takes one passage is read "
                 "from its second parameter's name or annotation."
             )
-        return [one if isinstance(one, Grading) else self.ungraded(one) for one in gradings]
+        return [grading if isinstance(grading, Grading) else self.ungraded(grading) for grading in gradings]
 
     def _call(self, question: str, passage: Document) -> Step[Any]:
         """Ask about one passage."""

@@ -19,7 +19,7 @@ from rag_kit.retrieval.query_call import check_model, field_of
 from rag_kit.retrieval.rerank.base import check_scores
 from rag_kit.retrieval.rerank.scorers import is_cross_encoder
 
-_LONGEST_REASON = 200
+_MAX_REASON = 200
 
 
 class LLMEvaluator(Evaluator):
@@ -67,7 +67,9 @@ class LLMEvaluator(Evaluator):
         self.batch_size = check_count("batch_size", batch_size)
         self.max_chars = check_count("max_chars", max_chars)
         name = "grade_passage" if self.batch_size == 1 else "grade_passages"
-        self._prompts = {each: load_prompt(name, language=each, folder=prompts) for each in ("en", "zh")}
+        self._prompts = {
+            language: load_prompt(name, language=language, folder=prompts) for language in ("en", "zh")
+        }
         self.thresholds = thresholds or type(self).thresholds
 
     async def grade(
@@ -111,7 +113,7 @@ class LLMEvaluator(Evaluator):
             return self.ungraded("the model gave no score from 0 to 1")
         reason = field_of(grade, "reason")
         line = " ".join(reason.split()) if isinstance(reason, str) else ""
-        return Grading(2 * score - 1, line[:_LONGEST_REASON] or "the model gave no reason")
+        return Grading(2 * score - 1, line[:_MAX_REASON] or "the model gave no reason")
 
     def _gradings(self, answer: Any, count: int) -> list[Grading]:
         """The grades of one call by id: unknown ids fall away, of a repeated one the first counts."""

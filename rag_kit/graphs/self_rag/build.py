@@ -22,7 +22,7 @@ SelfRag = CompiledStateGraph[SelfRagState, Any, QuestionInput, Any]
 
 # more steps than the widest settings need (10 rounds of 24 nodes, 20 segments of 4): the loops are bounded by
 # counters in the state, never by this
-_MOST_STEPS = 300
+_MAX_STEPS = 300
 _CAPPED, _AGAIN = {"finish": "a cap was reached"}, {"rewrite_query": "no usable answer"}
 #: The nodes of each mode between the first and the last, and where each leads.
 _PAPER = {
@@ -117,7 +117,7 @@ def build_self_rag(
         nodes, ways = Reflect(retriever, llm, options, evaluator=judge), _REFLECT
     # two names, since a server takes them for the names of its tools
     name = "self_rag" if mode == "paper" else "self_rag_reflect"
-    graph = RagGraph(SelfRagState, SelfRagContext, name, options, _MOST_STEPS)
+    graph = RagGraph(SelfRagState, SelfRagContext, name, options, _MAX_STEPS)
     graph.add_step("begin", nodes.begin, {nodes.after_begin: READY, **nodes.refusing}, first=True)
     for step, to in ways.items():
         caps: Any = {"capped": False} if step == "rank_segments" else {"on_cap": nodes.at_cap}

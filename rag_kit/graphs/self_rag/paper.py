@@ -104,7 +104,7 @@ class Paper(SelfRagNodes):
         replies: list[Reply] = []
         if state["segment"] == 0 and self.tries_logprobs:
             state["scoring"] = "logprobs"
-            reply = await self._ask_to_retrieve(state, context, beams[0], _refused)
+            reply = await self._ask_to_retrieve(state, context, beams[0], _none_if_refused)
             if not reply.tokens:
                 state["scoring"] = "labels"
                 notes.append("scoring: the model gave no log-probabilities; its labels count as certain")
@@ -243,12 +243,12 @@ class Paper(SelfRagNodes):
             note = "finish: no passage gave a part of an answer"
             return {"answer": DECLINED[state["language"]], "documents": passages, "notes": [note]}
         self._send([best], state["streamed"], len(segments))
-        chosen = [
+        won_places = [
             (at, entry["beam"], entry["text"], entry["passage"]) for at, entry in enumerate(segments, start=1)
         ]
         for entry in (trace := [{**entry} for entry in state["trace"]]):
             place = (entry["segment"], entry["beam"], entry["text"], entry["passage"])
-            entry["won"] = entry["kept"] and place in chosen
+            entry["won"] = entry["kept"] and place in won_places
         return {
             "answer": "".join(cite_segments(segments)),
             "documents": [passages[index] for index in used_passages(segments)],
@@ -290,8 +290,8 @@ def _probabilities(verdict: Reply, name: str, label: str) -> dict[str, float]:
     return known or {option: float(option == label) for option in labels}
 
 
-def _refused(error: Exception) -> None:
-    """Whether the endpoint took the request at all: one that refuses log-probabilities is asked without them."""
+def _none_if_refused(error: Exception) -> None:
+    """None where the endpoint refuses log-probabilities: it is then asked without them; other failures are raised."""
     if not isinstance(error, ModelError) or isinstance(error, _OUT_OF_REACH):
         raise error
     if not isinstance(error, ModelOutputError):
