@@ -8,7 +8,6 @@ import logging
 import os
 import re
 from collections.abc import Mapping
-from functools import lru_cache, partial
 from typing import Any, Final, Unpack, cast
 
 from langchain_core.language_models import BaseChatModel
@@ -138,20 +137,22 @@ class Ladder:
         return [*messages, HumanMessage(text)]
 
 
-@lru_cache(maxsize=64)
-def _load_kit_prompt(name: str, language: str, folder: str | None) -> PromptTemplate:
-    """One of the kit's own prompts, read once for each value of the variable that names the user's folder."""
-    return load_prompt(name, language=language)
+_kit_prompts: dict[tuple[str, str, str | None], PromptTemplate] = {}
 
 
 def render_kit_prompt(name: str, language: str, values: Mapping[str, Any]) -> Step[list[BaseMessage]]:
-    """Fill in one of the kit's own prompts; asynchronous code reads its file on a thread."""
-    load = partial(_load_kit_prompt, name, language, os.environ.get(FOLDER_VARIABLE))
+    """Fill in one of the kit's own prompts; its file is read once, by asynchronous code on a thread."""
+    key = name, language, os.environ.get(FOLDER_VARIABLE)
+
+    def sync(call: ModelCall) -> list[BaseMessage]:
+        if key not in _kit_prompts:
+            _kit_prompts[key] = load_prompt(name, language=language)
+        return _kit_prompts[key].format_messages(**values)
 
     async def native(call: ModelCall) -> list[BaseMessage]:
-        return (await run_in_thread(load)).format_messages(**values)
+        return sync(call) if key in _kit_prompts else await run_in_thread(sync, call)
 
-    return Step(name, lambda call: load().format_messages(**values), native)
+    return Step(name, sync, native)
 
 
 def _describe_in_chinese(problem: str) -> str:

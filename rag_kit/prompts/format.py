@@ -48,6 +48,14 @@ class Problem:
         return f"{self.file}:{self.line}: {self.message}"
 
 
+class PromptFileError(InvalidInputError):
+    """A prompt file is wrong; the message has a line for each of its `problems`."""
+
+    def __init__(self, *problems: Problem) -> None:
+        super().__init__("\n".join(map(str, problems)))
+        self.problems = problems
+
+
 @dataclass(frozen=True)
 class Section:
     """One message of the prompt: its role, and its text with ``{{variables}}``."""
@@ -78,44 +86,26 @@ class PromptFile:
         return Problem(self.file, line, message)
 
 
-def parse_prompt(text: str, *, name: str, language: str, file: str | None = None) -> PromptFile:
-    """Read the text of a prompt file that stands in ``file``.
+def parse_prompt(data: str | bytes, *, name: str, language: str, file: str | None = None) -> PromptFile:
+    """Read a prompt file's content; ``file`` is where it stands, whose name says ``name`` and ``language``.
 
     Raises:
-        InvalidInputError: The text is wrong; one ``file:line: message`` for each problem, with what is allowed.
+        PromptFileError: It is wrong; one ``file:line: message`` for each problem, with what is allowed.
     """
     where = file or f"{name}.{language}.prompt"
-    parsed, problems = inspect_prompt(text.encode("utf-8", "surrogatepass"), name, language, where)
-    if parsed is None:
-        raise InvalidInputError("\n".join(map(str, problems)))
-    return parsed
-
-
-def inspect_prompt(
-    data: bytes, name: str, language: str, file: str
-) -> tuple[PromptFile | None, list[Problem]]:
-    """Read the bytes of a prompt file, whose name says ``name`` and ``language``, and list what is wrong with it.
-
-    Returns:
-        The parsed file and no problems, or None and at least one problem.
-    """
-    if not NAME.fullmatch(name) or language not in LANGUAGES:
-        return None, [Problem(file, 1, file_name_rule(f"{name}.{language}.prompt"))]
-    if len(data) > MAX_BYTES:
-        return None, [Problem(file, 1, f"the file has {len(data)} bytes; at most {MAX_BYTES} are allowed")]
-    try:
-        text = data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        return None, [Problem(file, line, f"byte {error.start} is not UTF-8; save the file as UTF-8")]
-    head = _FRONT.match(text)
-    if head is None:
-        return None, [Problem(file, 1, "the file must begin with the front matter, between two lines '---'")]
     problems: list[Problem] = []
 
     def report(line: int, message: str) -> None:
-        problems.append(Problem(file, line, message))
+        problems.append(Problem(where, line, message))
 
+    if not NAME.fullmatch(name) or language not in LANGUAGES:
+        report(1, file_name_rule(f"{name}.{language}.prompt"))
+    text = _decode(data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data, report)
+    head = _FRONT.match(text)
+    if head is None:
+        report(1, "the file must begin with the front matter, between two lines '---'")
+    if problems or head is None:
+        raise PromptFileError(*problems[:1])
     front, lines = parse_front_matter(head[1], 2, report)
     if front is not None and front.name != name:
         report(lines["name"], f"name is {front.name!r}, but the file name says {name!r}; make them equal")
@@ -123,16 +113,28 @@ def inspect_prompt(
     sections = _sections(text[head.end() :], body_line, report)
     _check_variables(text, head.end(), front, lines, report)
     if problems or front is None:
-        return None, sorted(problems, key=lambda p: p.line)
+        raise PromptFileError(*sorted(problems, key=lambda p: p.line))
     digest = "sha256:" + hashlib.sha256(text.encode()).hexdigest()[:16]
     facts = (front.description, front.version, front.input, front.output_schema)
-    return PromptFile(file, name, language, *facts, tuple(sections), digest, lines), []
+    return PromptFile(where, name, language, *facts, tuple(sections), digest, lines)
 
 
-def file_name_rule(found: str) -> str:
+def _decode(data: bytes, report: Report) -> str:
+    """The text of a file with plain line ends; "" where it is too long or no UTF-8."""
+    try:
+        if len(data) <= MAX_BYTES:
+            return data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+        report(1, f"the file has {len(data)} bytes; at most {MAX_BYTES} are allowed")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        report(line, f"byte {error.start} is not UTF-8; save the file as UTF-8")
+    return ""
+
+
+def file_name_rule(file_name: str) -> str:
     """The message for a file whose name does not fit."""
     return (
-        f"the file name {found!r} does not fit; allowed: NAME.LANGUAGE.prompt with NAME of lower-case "
+        f"the file name {file_name!r} does not fit; allowed: NAME.LANGUAGE.prompt with NAME of lower-case "
         f"letters, digits and _ (a letter first, up to 64) and LANGUAGE one of {', '.join(LANGUAGES)}"
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,8 +14,8 @@ from rag_kit.prompts.format import (
     LANGUAGES,
     Problem,
     PromptFile,
+    PromptFileError,
     file_name_rule,
-    inspect_prompt,
     parse_prompt,
 )
 from rag_kit.prompts.front_matter import NAME
@@ -28,7 +29,7 @@ FOLDER_VARIABLE = "RAG_KIT_PROMPTS"
 
 
 #: Parses once per content. The key is the content itself, so an edited file is never served stale.
-_parse_cached = lru_cache(maxsize=256)(inspect_prompt)
+_parse_cached = lru_cache(maxsize=256)(parse_prompt)
 
 
 class PromptLibrary:
@@ -83,38 +84,26 @@ class PromptLibrary:
 
     def read(self, name: str, language: str = "en") -> PromptFile:
         """Read a prompt without making a LangChain object of it; raises as `load` does."""
-        parsed, problems = self.inspect(name, language)
-        if parsed is None:
-            raise InvalidInputError("\n".join(map(str, problems)))
-        return parsed
-
-    def inspect(self, name: str, language: str) -> tuple[PromptFile | None, list[Problem]]:
-        """Read a prompt: the parsed file and no problems, or None and all that is wrong with it.
-
-        Raises:
-            InvalidInputError: There is no such prompt.
-        """
         if language not in LANGUAGES:
             raise InvalidInputError(f"language is {language!r}; allowed: {', '.join(LANGUAGES)}.")
         if not isinstance(name, str) or not NAME.fullmatch(name):  # it becomes part of a path
             raise InvalidInputError(f"{name!r} is no prompt name. There are: {', '.join(self.names())}.")
         replacement = None if self.folder is None else _prompt_path(self.folder, name, language)
-        if replacement is None:
-            packaged = _prompt_path(self.packaged, name, language)
-            if packaged is None:
-                raise InvalidInputError(self._missing_message(name, language))
-            return _read_file(packaged)
-        parsed, problems = _read_file(replacement)
-        original = self.original(name, language)
-        if parsed is not None and original is not None:
-            problems = mismatches(parsed, original, f"the packaged prompt {name!r}")
-        return (None, problems) if problems else (parsed, [])
+        path = replacement or _prompt_path(self.packaged, name, language)
+        if path is None:
+            raise InvalidInputError(self._missing_message(name, language))
+        parsed, original = _read_file(path), self.original(name, language) if replacement else None
+        if original and (problems := mismatches(parsed, original, f"the packaged prompt {name!r}")):
+            raise PromptFileError(*problems)
+        return parsed
 
     def original(self, name: str, language: str) -> PromptFile | None:
-        """The packaged prompt that an own file of this name must fit; None if the name is new."""
+        """The packaged prompt that an own file of this name must fit; None if the name is new, or the file is wrong."""
         paths = (_prompt_path(self.packaged, name, tongue) for tongue in (language, *LANGUAGES))
         path = next(filter(None, paths), None)
-        return None if path is None else _read_file(path)[0]
+        with suppress(PromptFileError):
+            return None if path is None else _read_file(path)
+        return None
 
     def _missing_message(self, name: str, language: str) -> str:
         """The message for a prompt that is not there."""
@@ -163,16 +152,16 @@ def _prompt_path(folder: Path, name: str, language: str) -> Path | None:
     return path if os.path.lexists(path) else None
 
 
-def _read_file(path: Path) -> tuple[PromptFile | None, list[Problem]]:
+def _read_file(path: Path) -> PromptFile:
     """Read a file; a pipe is not opened, which would wait for ever."""
     name, language = split_name(path)
     try:
         if path.exists() and not path.is_file():
-            return None, [Problem(str(path), 1, "not a regular file; a prompt must be a text file")]
+            raise PromptFileError(Problem(str(path), 1, "not a regular file; a prompt must be a text file"))
         data = path.read_bytes()
     except OSError as error:
-        return None, [Problem(str(path), 1, f"cannot be read ({error.strerror or error})")]
-    return _parse_cached(data, name, language, str(path))
+        raise PromptFileError(Problem(str(path), 1, f"cannot be read ({error.strerror or error})")) from None
+    return _parse_cached(data, name=name, language=language, file=str(path))
 
 
 def mismatches(prompt: PromptFile, other: PromptFile, called: str) -> list[Problem]:
@@ -253,11 +242,11 @@ def _check_name(library: PromptLibrary, name: str) -> list[Problem]:
     for tongue in LANGUAGES:
         original = library.original(name, tongue)
         if tongue in there:
-            parsed, problems = library.inspect(name, tongue)
-            all_problems += problems
-            if parsed is not None:
-                good.append(parsed)
-                all_problems += _check_task(parsed, original)
+            try:
+                good.append(library.read(name, tongue))
+                all_problems += _check_task(good[-1], original)
+            except PromptFileError as error:
+                all_problems += error.problems
         elif original is not None:  # a prompt of one's own may exist in one language
             file = library.packaged / f"{name}.{tongue}{SUFFIX}"
             all_problems.append(Problem(str(file), 1, f"the file is missing; {name!r} exists in {there[0]}"))

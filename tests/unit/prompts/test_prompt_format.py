@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.prompts.format import MAX_BYTES, inspect_prompt, parse_prompt
+from rag_kit.prompts.format import MAX_BYTES, Problem, PromptFileError, parse_prompt
 
 GOOD = """---
 name: greet
@@ -25,8 +25,11 @@ Greet {{guest}}.
 def problems_of(text: str | bytes, name: str = "greet", language: str = "en") -> list[tuple[int, str]]:
     """(line, message) of everything wrong with a text."""
     data = text if isinstance(text, bytes) else text.encode()
-    parsed, problems = inspect_prompt(data, name, language, "x.prompt")
-    assert (parsed is None) == bool(problems)
+    problems: tuple[Problem, ...] = ()
+    try:
+        parse_prompt(data, name=name, language=language, file="x.prompt")
+    except PromptFileError as error:
+        problems = error.problems
     assert all(problem.file == "x.prompt" for problem in problems)
     return [(problem.line, problem.message) for problem in problems]
 
@@ -63,8 +66,7 @@ def test_inputs_in_dotprompt_form_are_the_same() -> None:
 def test_line_ends_and_byte_order_mark_do_not_matter() -> None:
     """A file saved on Windows is the same prompt with the same hash."""
     windows = b"\xef\xbb\xbf" + GOOD.replace("\n", "\r\n").encode()
-    parsed, _ = inspect_prompt(windows, "greet", "en", "x.prompt")
-    assert parsed is not None
+    parsed = parse_prompt(windows, name="greet", language="en")
     assert parsed.hash == parse_prompt(GOOD, name="greet", language="en").hash
 
 
