@@ -16,15 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.cli import exits
-from rag_kit.cli.options import (
-    DEFAULT_K,
-    GRAPHS,
-    MODEL,
-    add_options,
-    open_graph,
-    open_retriever,
-    pick,
-)
+from rag_kit.cli.options import DEFAULT_K, GRAPHS, MODEL, add_options, open_graph, open_retriever, pick
 from rag_kit.cli.output import hint, problem, say, say_json
 from rag_kit.errors import InvalidInputError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.prompts.format import MAX_BYTES, Problem, PromptFileError, parse_prompt
+from rag_kit.prompts.format import MAX_BYTES, PromptFileError, parse_prompt
 
 GOOD = """---
 name: greet
@@ -25,12 +25,12 @@ Greet {{guest}}.
 def problems_of(text: str | bytes, name: str = "greet", language: str = "en") -> list[tuple[int, str]]:
     """(line, message) of everything wrong with a text."""
     data = text if isinstance(text, bytes) else text.encode()
-    problems: tuple[Problem, ...] = ()
     try:
         parse_prompt(data, name=name, language=language, file="x.prompt")
+        return []
     except PromptFileError as error:
         problems = error.problems
-    assert all(problem.file == "x.prompt" for problem in problems)
+    assert problems and all(problem.file == "x.prompt" for problem in problems)
     return [(problem.line, problem.message) for problem in problems]
 
 
