@@ -546,3 +546,15 @@ def test_the_target_of_a_json_schema_belongs_to_nobody() -> None:
     schema["required"] = []
     assert first.accept({"year": 1999}) == {"year": 1999} and first.required == ["year"]
     assert target_of(schema).required == []
+
+
+async def test_a_warm_asynchronous_call_starts_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kit's own prompts are read once: a thread for each call would take longer than filling them in."""
+    model = FakeListChatModel(responses=['{"queries": ["a"]}'])
+    await astructured_call(model, PROMPT, VALUES, Queries)
+
+    def refuse(*args: Any) -> None:
+        raise AssertionError("a thread was started")
+
+    monkeypatch.setattr("rag_kit.concurrency.bridge.Call", refuse)
+    assert (await astructured_call(model, PROMPT, VALUES, Queries)).queries == ["a"]
