@@ -189,22 +189,16 @@ class _Checker:
             return self._list_clause(field, operator, items)
         if operator in ("$contains", "$without"):
             items = self._containing(field, items)
-        values = self._fit_all(field, items)
-        if operator in _NEGATED:
-            clause = all_of([comparison_clause(field, "$ne", value) for value in values])
-        else:
-            clause = any_of([comparison_clause(field, "$eq", value) for value in values])
+        equal, join = ("$ne", all_of) if operator in _NEGATED else ("$eq", any_of)
+        clause = join([comparison_clause(field, equal, value) for value in self._fit_all(field, items)])
         return clause and shorter(clause)
 
     def _list_clause(self, field: MetadataField, operator: str, items: list[Any]) -> Clause | None:
         """The condition on a field that holds lists."""
         if operator in ("$eq", "$ne"):
             self.repair(f"{field.name} holds lists: {operator[1:]} was read as contains")
-        parts: list[Clause] = []
-        for value in self._fit_all(field, items):
-            plain = stored(value.start, field.date_format) if isinstance(value, Period) else value
-            parts.append({field.name: {"$contains": plain}})
-        joined = any_of(parts) if operator in ("$in", "$nin") else all_of(parts)
+        join = any_of if operator in ("$in", "$nin") else all_of
+        joined = join([{field.name: {"$contains": value}} for value in self._fit_all(field, items)])
         return none_of(joined) if joined and operator in _NEGATED else joined
 
     def _containing(self, field: MetadataField, items: list[Any]) -> list[Any]:
@@ -247,7 +241,9 @@ class _Checker:
             raise UnfitError(f"{_short(value)} is {_WHY[field.type]}")
         if not isinstance(fitted, Period) and (type(fitted) is not type(value) or fitted != value):
             self.repair(f"{field.name}: {_short(value)} was read as {_short(fitted)}")
-        return fitted
+        return (
+            stored(fitted.start, field.date_format) if isinstance(fitted, Period) and field.many else fitted
+        )
 
     def _time(self, field: MetadataField, value: Any) -> Any:
         number = _number(field, value)

@@ -118,8 +118,8 @@ def show(where: Filter) -> str:
     return text if len(text) <= 300 else text[:299] + "…"
 
 
-def comparison_clause(field: MetadataField, operator: str, value: Any) -> Clause:
-    """Compare a field with a value, or with a span of days.
+def comparison_clause(field: MetadataField, operator: str, value: Any, high: Any = None) -> Clause:
+    """Compare a field with a value, with a span of days, or with the range from a value to another.
 
     Example:
         >>> from datetime import date
@@ -131,7 +131,10 @@ def comparison_clause(field: MetadataField, operator: str, value: Any) -> Clause
         {'year': {'$gte': 2020}}
     """
     if not isinstance(value, Period):
-        return {field.name: {operator: value}}
+        if high is None:
+            return {field.name: {operator: value}}
+        return _within(field.name, operator, min(value, high), max(value, high), ("$lte", "$gt"))
+    value = value if high is None else value.through(high)
     if not field.is_year:
         end = value.end and stored(value.end, field.date_format)
         return _within(field.name, operator, stored(value.start, field.date_format), end, ("$lt", "$gte"))

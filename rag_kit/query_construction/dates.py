@@ -35,6 +35,12 @@ class Period:
     end: date | None
     grain: str
 
+    def through(self, other: Period) -> Period:
+        """The days from the beginning of the earlier of two periods to the end of the later one."""
+        first, last = sorted((self, other), key=lambda period: period.start)
+        years = {first.grain, last.grain} <= {"year", "years"}
+        return Period(first.start, last.end, "years" if years else "span")
+
 
 @dataclass(frozen=True, eq=False)
 class NamedPeriod(Span):

@@ -99,10 +99,8 @@ def _find_numbers(text: str, schema: Schema, taken: Sequence[Span], years: Seque
         field for field in schema if field.type in ("int", "float") and not field.many and not field.is_year
     ]
     matches = list(islice(_NUMBER.finditer(text), _MAX_NUMBERS)) if fields else []
-    spans = {match: Span(*match.span()) for match in matches}
-    matches = [match for match in matches if not spans[match].overlaps(taken)]
-    years_ = [spans[match].overlaps(years) for match in matches]
-    amounts = [_number_amount(text, match, fields, year) for match, year in zip(matches, years_, strict=True)]
+    matches = [match for match in matches if not Span(*match.span()).overlaps(taken)]
+    amounts = [_number_amount(text, match, fields, Span(*match.span()).overlaps(years)) for match in matches]
     # in "between 5 and 7 years old" the field of one number is that of the other
     for place, (one, other) in enumerate(pairwise(matches)):
         first, second = amounts[place : place + 2]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from rag_kit.query_construction.clauses import Clause, all_of, any_of, comparison_clause, none_of
+from rag_kit.query_construction.clauses import Clause, all_of, comparison_clause, none_of
 from rag_kit.query_construction.dates import QUARTERS, Period
 from rag_kit.query_construction.fields import MetadataField, Schema
 from rag_kit.query_construction.words import Span, simplified
@@ -47,27 +47,12 @@ class Atom(Span):
     @property
     def where(self) -> Clause:
         """The condition in the filter language."""
-        if not self.negated:
-            clause = _compare(self.field, self.operator, self.value, self.high)
-            quarter = self.quarter if self.operator == "$eq" and self.high is None else None
-            return (quarter and all_of([clause, quarter])) or clause
-        opposite = _OPPOSITE.get(self.operator)
-        if opposite is None:
-            return none_of(_compare(self.field, self.operator, self.value))
-        return _compare(self.field, opposite, self.value, self.high)
-
-
-def _compare(field: MetadataField, operator: str, low: Any, high: Any = None) -> Clause:
-    """A comparison with a value, date or number, or with the range between two."""
-    if high is None:
-        return comparison_clause(field, operator, low)
-    if isinstance(low, Period):
-        low, high = sorted((low, high), key=lambda period: period.start)
-        grain = "years" if {low.grain, high.grain} <= {"year", "years"} else "span"
-        return comparison_clause(field, operator, Period(low.start, high.end, grain))
-    low, high = sorted((low, high))
-    join, (below, above) = (any_of, ("$lt", "$gt")) if operator == "$ne" else (all_of, ("$gte", "$lte"))
-    return join([comparison_clause(field, below, low), comparison_clause(field, above, high)]) or {}
+        operator = _OPPOSITE.get(self.operator, self.operator) if self.negated else self.operator
+        clause = comparison_clause(self.field, operator, self.value, self.high)
+        if self.negated:
+            return none_of(clause) if operator == self.operator else clause
+        quarter = self.quarter if operator == "$eq" and self.high is None else None
+        return (quarter and all_of([clause, quarter])) or clause
 
 
 # what may follow, so that "without a rating above 4" and "with no author Smith" are not meant

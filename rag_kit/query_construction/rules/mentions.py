@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 from rag_kit.query_construction.fields import Schema
 from rag_kit.query_construction.rules import cues
@@ -59,88 +59,96 @@ def purpose_of(text: str, understood: Sequence[Span], schema: Schema, measured: 
     return "topic" if words and _ASKS.search(text) else "documents"
 
 
-def read_mentions(text: str, named: Sequence[Amount | NamedValue]) -> list[tuple[Amount | NamedValue, Atom]]:
+Named = Amount | NamedValue
+
+
+def read_mentions(text: str, named: Sequence[Named]) -> list[tuple[Named, Atom]]:
     """Read how each date, number and value is compared, and what denies it; no cue reaches over what is named."""
-    mentions: list[tuple[Amount | NamedValue, Atom]] = []
+    mentions: list[tuple[Named, Atom]] = []
     rest = list(named)
     while rest:
-        item, high = rest.pop(0), None
+        item = rest.pop(0)
         before, previous = mentions[-1] if mentions else (None, None)
         floor = max(0, item.begin - cues.REACH, previous.end if previous else 0)
-        left = text[floor : item.begin]
-        start, end, operator = len(left), item.end, "$contains" if item.field.many else "$eq"
         if isinstance(item, NamedValue):
-            name = name_before(left, item.field.all_names)
-            if name and cues.NEGATED.search(left[: name.start()]):  # "with no author Smith"
-                start = name.start()
+            plain = _read_value(text, floor, item)
         else:
-            following = rest[0] if rest and isinstance(rest[0], Amount) else None
-            if following and following.field is item.field and _is_range(text, left, item, following):
-                high = rest.pop(0)
-                opening = cues.BETWEEN.search(left) or cues.FROM.search(left)
-                start, end = opening.start() if opening else start, high.end
-            else:
-                operator, start, end = _read_operator(text, left, item, following)
-            start = max(0, min(start, item.name_begin - floor))
-        begin, end, negated = cues.with_negation(text, floor, floor + start, end)
-        if previous and previous.negated and type(before) is type(item) and operator in ("$eq", "$contains"):
+            high = rest.pop(0) if rest and _is_range(text, floor, item, rest[0]) else None
+            plain = _read_amount(text, floor, item, high, rest[0] if rest else None)
+        begin, end, negated = cues.with_negation(text, floor, plain.begin, plain.end)
+        if (
+            previous
+            and previous.negated
+            and type(before) is type(item)
+            and plain.operator in ("$eq", "$contains")
+        ):
             negated = negated or carries_on(text[previous.end : begin])  # "not in 2010 or 2012"
-        mentions.append((item, _atom(item, Span(begin, end), operator, high and high.value, negated)))
+        if isinstance(item.value, bool):
+            plain, negated = (
+                replace(plain, value=item.value != negated),
+                False,
+            )  # a flag that is denied is off
+        mentions.append((item, replace(plain, begin=begin, end=end, negated=negated)))
     return mentions
 
 
-def _atom(item: Amount | NamedValue, span: Span, operator: str, high: Any, negated: bool) -> Atom:
-    """The condition that something named is; of a flag that is denied, that it is off."""
-    if isinstance(item.value, bool):
-        return Atom(span.begin, span.end, item.field, "$eq", item.value != negated)
-    quarter = item.quarter if isinstance(item, Amount) else None
-    return Atom(span.begin, span.end, item.field, operator, item.value, high, negated, quarter)
+def _read_value(text: str, floor: int, value: NamedValue) -> Atom:
+    """The condition on a value of its field, from the field's name on where that is denied: "no author Smith"."""
+    left = text[floor : value.begin]
+    name = name_before(left, value.field.all_names)
+    start = name.start() if name and cues.NEGATED.search(left[: name.start()]) else len(left)
+    operator = "$contains" if value.field.many and not isinstance(value.value, bool) else "$eq"
+    return Atom(floor + start, value.end, value.field, operator, value.value)
 
 
-def _is_range(text: str, left: str, first: Amount, second: Amount) -> bool:
+def _is_range(text: str, floor: int, first: Amount, second: Named) -> bool:
     """Whether two amounts are the ends of a range: "5 to 7", "between 5 and 7"."""
     between = text[first.end : second.begin]
-    if cues.RANGE_TO.fullmatch(between):
-        return True
-    if not cues.RANGE_AND.fullmatch(between):
+    if not isinstance(second, Amount) or first.field is not second.field:
         return False
-    opening = cues.BETWEEN.search(left)
+    if not cues.RANGE_AND.fullmatch(between):
+        return cues.RANGE_TO.fullmatch(between) is not None
+    opening = cues.BETWEEN.search(text[floor : first.begin])
     # 在 stands before plain lists too, so 之间 must follow
     sure = opening is not None and opening.group() != "在"
     return sure or text[second.end :].lstrip().startswith(("之间", "年间"))
 
 
-def _read_operator(text: str, left: str, amount: Amount, following: Amount | None) -> tuple[str, int, int]:
-    """How one amount is compared ("at least 5", "5 or more"), where in `left` that is said, and where it ends."""
-    operator, start, end = "$eq", len(left), amount.end
-    for pattern, meaning in cues.LEFT:
-        if match := pattern.search(left):
-            operator, start = meaning, match.start()
-            break
+def _read_amount(text: str, floor: int, amount: Amount, high: Named | None, following: Named | None) -> Atom:
+    """The comparison with one amount ("at least 5", "5 or more"), or with the range that ends at `high`."""
+    left = text[floor : amount.begin]
+    operator, start, end = "$eq", len(left), high.end if high else amount.end
     opening = cues.FROM.search(left)
-    for pattern, meaning in (*cues.RIGHT, *([(cues.ONWARD, "$gte")] if opening else [])):
-        match = pattern.match(text, amount.end)
-        # in "before 1995 or after 2015" the words are of the next
-        if match and not (following and _NEXT.fullmatch(text, match.end(), following.begin)):
-            operator, end = meaning, match.end()
-            break
-    if opening and operator == "$gte":
+    if high:
+        opening = cues.BETWEEN.search(left) or opening
+    else:
+        for pattern, meaning in cues.LEFT:
+            if match := pattern.search(left):
+                operator, start = meaning, match.start()
+                break
+        for pattern, meaning in (*cues.RIGHT, *([(cues.ONWARD, "$gte")] if opening else [])):
+            match = pattern.match(text, end)
+            # in "before 1995 or after 2015" the words are of the next
+            if match and not (
+                isinstance(following, Amount) and _NEXT.fullmatch(text, match.end(), following.begin)
+            ):
+                operator, end = meaning, match.end()
+                break
+    if opening and (high or operator == "$gte"):
         start = min(start, opening.start())
-    return operator, start, end
+    begin = max(floor, min(floor + start, amount.name_begin))
+    return Atom(begin, end, amount.field, operator, amount.value, high and high.value, quarter=amount.quarter)
 
 
-def choose_atoms(
-    text: str, mentions: Sequence[tuple[Amount | NamedValue, Atom]], purpose: Purpose
-) -> Iterator[Atom]:
+def choose_atoms(text: str, mentions: Sequence[tuple[Named, Atom]], purpose: Purpose) -> Iterator[Atom]:
     """The conditions that a text of such a purpose means."""
     for item, atom in mentions:
         if isinstance(item, NamedValue):
             # a document has one company, so its name says which documents; a topic says that of none
             about_one = purpose == "answer" or (purpose == "topic" and not item.field.many)
             if about_one and atom.negated and cues.POSSESSION.match(text, item.end):
-                atom = _atom(
-                    item, item, atom.operator, None, False
-                )  # "not in Acme's usual business" is about Acme
+                # "not in Acme's usual business" is about Acme
+                atom = replace(atom, begin=item.begin, end=item.end, negated=False)
             left = text[max(0, item.begin - cues.REACH) : item.begin]
             quoted = left[-1:] in (*cues.OPENING,) and text[item.end : item.end + 1] in cues.CLOSING
             topical = purpose == "documents" or item.exact or atom.negated or cues.TOPIC.search(left)
