@@ -20,7 +20,7 @@ from rag_kit.graphs.citing import check_answer_by_model
 from rag_kit.graphs.context import RagContext
 from rag_kit.graphs.guards import Guards, Refusal
 from rag_kit.graphs.running import ask, call_within_deadline, report, write
-from rag_kit.graphs.state import RagState, Turn, Update, check_answer, empty_values, storable
+from rag_kit.graphs.state import AnswerStatus, RagState, Turn, Update, check_answer, empty_values, storable
 from rag_kit.graphs.wiring import GraphOptions
 from rag_kit.models.chat import is_extractive
 from rag_kit.prompts import PromptTemplate, load_prompt, render_passages
@@ -228,6 +228,7 @@ class RagNodes:
             checked = await check_answer_by_model(self.llm, prompt, question, answer, documents, language)
         else:
             checked = check_answer(answer, documents, language=language)
+        checked["status"] = self.final_status(state, checked["status"])
         report("cited", status=checked["status"])
         notes += checked.pop("notes", [])
         return {
@@ -236,6 +237,10 @@ class RagNodes:
             "notes": notes,
             "history": [Turn(question=question, answer=answer)],
         }
+
+    def final_status(self, state: Any, status: AnswerStatus) -> AnswerStatus:
+        """The status of the run, by that of its citations."""
+        return status
 
     def refusal_update(self, refusal: Refusal, question: str) -> Update:
         """The state of a run that a guard ended: its message is the answer, nothing that was found leaves.

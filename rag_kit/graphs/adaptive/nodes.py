@@ -15,7 +15,7 @@ from rag_kit.graphs.adaptive.state import AdaptiveContext, AdaptiveState, Clarif
 from rag_kit.graphs.guards import Refusal
 from rag_kit.graphs.nodes import RagNodes, render_turns
 from rag_kit.graphs.running import can_wait, report
-from rag_kit.graphs.state import Turn, Update
+from rag_kit.graphs.state import AnswerStatus, Turn, Update
 from rag_kit.models.chat import is_extractive
 from rag_kit.prompts.rendering import Markup, render_history
 from rag_kit.text import fold
@@ -178,27 +178,21 @@ class AdaptiveNodes(RagNodes):
     async def finish(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
         """Check what leaves: citations where something was looked up, guards wherever they have not seen it yet."""
         asked, answer = state["asked"], state["answer"]
-        if state["route"] == "multi":
+        if state["route"] in ("multi", "direct"):
             update: Update = await self.cite(state, context)
+            if update["status"] == "unsourced":
+                update |= {"uncited": [], "notes": ["direct: nothing was looked up", *update["notes"]]}
             return update
-        if state["route"] == "direct":
-            verdict = await self.guards.check_answer(answer)
-            if isinstance(verdict, Refusal):
-                return self.refusal_update(verdict, asked)
-            notes = ["answer: changed by a guard"] if verdict != answer else []
-            report("cited", status="unsourced")
-            return {
-                "answer": verdict,
-                "status": "unsourced",
-                "notes": ["direct: nothing was looked up", *notes],
-                "history": [Turn(question=asked, answer=verdict)],
-            }
         # the answer of the single step, and a question back, were checked where they were made
         turn = {"history": [Turn(question=asked, answer=answer)]}
         if state["status"] == "refused":
             return {"asked": "", "search_query": "", **turn}
         report("cited", status=state["status"])
         return turn
+
+    def final_status(self, state: AdaptiveState, status: AnswerStatus) -> AnswerStatus:
+        """``unsourced`` where nothing was looked up."""
+        return "unsourced" if state["route"] == "direct" else status
 
     def end_refused(self, state: AdaptiveState, refusal: Refusal) -> Command[Any]:
         """End the run by a guard's refusal."""

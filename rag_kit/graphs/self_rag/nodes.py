@@ -10,7 +10,7 @@ from langgraph.types import Command
 from rag_kit.errors import BudgetExceededError, ModelOutputError
 from rag_kit.graphs.nodes import RagNodes
 from rag_kit.graphs.self_rag.state import SelfRagContext, SelfRagState
-from rag_kit.graphs.state import Update
+from rag_kit.graphs.state import AnswerStatus, Update
 
 
 class SelfRagNodes(RagNodes):
@@ -30,14 +30,12 @@ class SelfRagNodes(RagNodes):
         update["asked"] = update["search_query"]  # the whole question is what is written about
         return begun
 
-    async def cite(self, state: SelfRagState, context: SelfRagContext) -> Update:
-        """Check every citation against its passage, let the guards see the answer."""
-        update: Update = await super().cite(state, context)
-        if update["status"] == "uncited" and not state["documents"]:
-            update["status"] = "unsourced"
-        elif state["unsupported"] and update["status"] in ("grounded", "undecided", "uncited"):
-            update["status"] = "flagged"
-        return update
+    def final_status(self, state: SelfRagState, status: AnswerStatus) -> AnswerStatus:
+        """``unsourced`` where nothing was looked up; ``flagged`` where the passages do not support the answer."""
+        if status == "uncited" and not state["documents"]:
+            return "unsourced"
+        unsupported = state["unsupported"] and status in ("grounded", "undecided", "uncited")
+        return "flagged" if unsupported else status
 
     def at_cap(
         self, state: SelfRagState, context: SelfRagContext, error: BudgetExceededError
