@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
 from pydantic import BaseModel
@@ -86,6 +88,9 @@ def _candidate_values(text: str, body: str, target: Target) -> Iterator[Any]:
     """What a text may hold, the likeliest first: an order of passages, JSON, tags."""
     if (ranking := _read_ranking(body, target)) is not None:
         yield ranking
+    if text.lstrip()[:1] in ("{", "["):  # most replies are JSON and nothing else
+        with suppress(ValueError, RecursionError):
+            yield json.loads(text)
     for source in dict.fromkeys((text.strip(), body)):
         if source is body or source.startswith(("{", "[", "｛")):
             yield from json_values(source)

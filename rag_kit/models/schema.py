@@ -169,7 +169,7 @@ class Target:
         """A value in the type of its field, where a model wrote it in another."""
         kind = self.kinds.get(name)
         if kind == "strings":
-            items = split_lines(value)
+            items = value if isinstance(value, list) else split_lines(value)
             texts = map(_single_string, items) if isinstance(items, list) else ()
             return [text for text in texts if text != ""] if isinstance(items, list) else items
         if kind == "string" and isinstance(value, dict | list):
