@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import Any, ClassVar, Literal, Self
 
@@ -81,10 +82,9 @@ class _Terms(dict[str, tuple[str, ...]]):
 
 
 class StoredAnalyzer:
-    """Base of what turns a text into terms: its settings can be stored, and stand for it in comparisons and copies."""
+    """Base of dataclasses that turn a text into terms: their fields are settings that can be stored."""
 
     _fixed: ClassVar[dict[str, Any]] = {"version": 1}
-    _names: ClassVar[tuple[str, ...]] = ()
 
     def settings(self) -> dict[str, Any]:
         """The settings as plain JSON, to be stored with an index.
@@ -93,9 +93,9 @@ class StoredAnalyzer:
             >>> Analyzer("en").settings()
             {'version': 1, 'language': 'en', 'stem': True, 'stop_words': True}
         """
-        values = ((name, getattr(self, name)) for name in self._names)
+        values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
         return self._fixed | {
-            name: list(value) if isinstance(value, tuple) else value for name, value in values
+            name: list(value) if isinstance(value, tuple) else value for name, value in values.items()
         }
 
     @classmethod
@@ -112,29 +112,24 @@ class StoredAnalyzer:
             >>> Analyzer.from_settings(Analyzer("en", stem=False).settings())("cats")
             ['cats']
         """
-        known = isinstance(settings, Mapping) and settings.keys() <= {*cls._fixed, *cls._names}
-        if not known or any(settings.get(name) != value for name, value in cls._fixed.items()):
+        names = {field.name for field in fields(cls)}  # type: ignore[arg-type]
+        if (
+            not isinstance(settings, Mapping)
+            or not settings.keys() <= cls._fixed.keys() | names
+            or not cls._fixed.items() <= settings.items()
+        ):
             raise InvalidInputError(
                 f"analyzer settings {settings!r} are not those of version {cls._fixed['version']}; "
                 "rebuild the index, or use the rag_kit version that wrote it."
             )
-        return cls(**{name: settings[name] for name in cls._names if name in settings})
+        return cls(**{name: settings[name] for name in settings.keys() & names})
 
     def __reduce__(self) -> Any:
         """For copies in other processes: the settings; what is remembered of words is found out again."""
         return type(self).from_settings, (self.settings(),)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, type(self)) and self.settings() == other.settings()
 
-    def __hash__(self) -> int:
-        return hash(repr(self))
-
-    def __repr__(self) -> str:
-        settings = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._names)
-        return f"{type(self).__name__}({settings})"
-
-
+@dataclass(unsafe_hash=True)
 class Analyzer(StoredAnalyzer):
     """Turns a text into the terms that keyword search counts, the same way for documents and queries.
 
@@ -162,29 +157,24 @@ class Analyzer(StoredAnalyzer):
         ['gpt-4o', 'gpt', '4o', 'model', '北', '京', '大', '学', '北京', '京大', '大学', '北京大学']
     """
 
-    _names = ("language", "stem", "stop_words")
+    language: Literal["auto", "en", "zh"] = "auto"
+    stem: bool = field(default=True, kw_only=True)
+    stop_words: bool | Iterable[str] = field(default=True, kw_only=True)
 
-    def __init__(
-        self,
-        language: Literal["auto", "en", "zh"] = "auto",
-        *,
-        stem: bool = True,
-        stop_words: bool | Iterable[str] = True,
-    ) -> None:
-        if language not in _LANGUAGES:
+    def __post_init__(self) -> None:
+        if self.language not in _LANGUAGES:
             raise InvalidInputError(
-                f"language={language!r} is not known; use one of {', '.join(_LANGUAGES)}."
+                f"language={self.language!r} is not known; use one of {', '.join(_LANGUAGES)}."
             )
-        if isinstance(stop_words, str):
+        if isinstance(self.stop_words, str):
             raise InvalidInputError("stop_words is a string; give True, False or a list of words.")
-        self.language = language
-        self.stem = stem
-        self.stop_words = stop_words if isinstance(stop_words, bool) else tuple(sorted(set(stop_words)))
-        own = self.stop_words if isinstance(self.stop_words, tuple) else ()
-        self._own_stops = frozenset(fold(word) for word in own)
-        english = self.stop_words is True and language != "zh"
-        self._terms = _Terms(language, stem, ENGLISH_STOPS if english else self._own_stops)
-        if language != "en":
+        self._own_stops = frozenset[str]()
+        if not isinstance(self.stop_words, bool):
+            self.stop_words = tuple(sorted(set(self.stop_words)))
+            self._own_stops = frozenset(map(fold, self.stop_words))
+        english = self.stop_words is True and self.language != "zh"
+        self._terms = _Terms(self.language, self.stem, ENGLISH_STOPS if english else self._own_stops)
+        if self.language != "en":
             prepare_segmenter()
 
     def __call__(self, text: str) -> list[str]:
@@ -231,10 +221,7 @@ class Analyzer(StoredAnalyzer):
 
 
 class _ContentAnalyzer(Analyzer):
-    """Chinese by word instead of by pair, and a longer list of words that carry no topic."""
-
-    def __init__(self) -> None:
-        super().__init__(stop_words=ENGLISH_EVIDENCE)
+    """Chinese by word instead of by pair, without words that carry no topic."""
 
     def _chinese_terms(self, run: str) -> list[str]:
         return [word for word in load_segmenter()(run) if word not in CHINESE_EVIDENCE]
@@ -257,7 +244,7 @@ def default_analyzer() -> Analyzer:
 
 @cache
 def _content_analyzer() -> Analyzer:
-    return _ContentAnalyzer()
+    return _ContentAnalyzer(stop_words=ENGLISH_EVIDENCE)
 
 
 def content_words(text: str) -> list[str]:

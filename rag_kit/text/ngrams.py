@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from rag_kit.errors import InvalidInputError
@@ -16,6 +17,7 @@ _LONGEST_CACHED = 64  # characters of a word that is worth remembering
 _RUNS = re.compile(f"[{CLOSE}]+|[^\\W_{CLOSE}]+")
 
 
+@dataclass(unsafe_hash=True)
 class CharacterNgrams(StoredAnalyzer):
     """Turns a text into the n-grams of its words' characters.
 
@@ -37,11 +39,12 @@ class CharacterNgrams(StoredAnalyzer):
     """
 
     _fixed: ClassVar = {"version": 1, "kind": "characters"}
-    _names = ("sizes", "close_sizes")
+    sizes: Iterable[int] = (3, 4)
+    close_sizes: Iterable[int] = (1, 2)
 
-    def __init__(self, sizes: Iterable[int] = (3, 4), close_sizes: Iterable[int] = (1, 2)) -> None:
-        self.sizes = _check_sizes("sizes", sizes, 2)
-        self.close_sizes = _check_sizes("close_sizes", close_sizes, 1)
+    def __post_init__(self) -> None:
+        self.sizes = _check_sizes("sizes", self.sizes, 2)
+        self.close_sizes = _check_sizes("close_sizes", self.close_sizes, 1)
         self._grams_of: dict[str, tuple[str, ...]] = {}
 
     def __call__(self, text: str) -> list[str]:
@@ -72,11 +75,11 @@ class CharacterNgrams(StoredAnalyzer):
         return grams
 
 
-def _check_sizes(name: str, sizes: Any, least: int) -> tuple[int, ...]:
+def _check_sizes(name: str, sizes: Any, min_size: int) -> tuple[int, ...]:
     """The lengths of n-grams in order, each once; one that is not allowed is refused."""
     lengths = list(sizes) if isinstance(sizes, Iterable) and not isinstance(sizes, (str, bytes)) else [sizes]
-    if not lengths or any(type(size) is not int or not least <= size <= _LONGEST for size in lengths):
+    if not lengths or any(type(size) is not int or not min_size <= size <= _LONGEST for size in lengths):
         raise InvalidInputError(
-            f"{name}={sizes!r} is not allowed; give whole numbers from {least} to {_LONGEST}."
+            f"{name}={sizes!r} is not allowed; give whole numbers from {min_size} to {_LONGEST}."
         )
     return tuple(sorted(set(lengths)))

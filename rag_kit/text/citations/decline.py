@@ -30,8 +30,8 @@ _EDGES = "*_`\"'“”「」 "
 
 # The sources as an answer names them: "the provided documents", "these passages", "your report".
 _SOURCE = (
-    r"\b(?:(?:the|this|these|those|your|any|all|no|as|from|in|by|provided|given|available|retrieved|current|search"
-    r"|supplied|shared)\b(?: \w+){0,2} (?:documents?|documentation|passages?|contexts?|sources?|texts?|excerpts?"
+    r"\b(?:(?:the|this|these|those|your|any|all|no|as|from|in|by|provided|given|available)\b(?: \w+){0,2}"
+    r" (?:documents?|documentation|passages?|contexts?|sources?|texts?|excerpts?"
     r"|articles?|snippets?|paragraphs?|results|knowledge base|story|report|notes|information|content|materials?)"
     r"|documents|passages|context)\b(?! (?:of(?! wh)|manager|code|exchange))"
 )
@@ -72,7 +72,7 @@ _SOURCE_THEN = (
 class _Rules(NamedTuple):
     """The patterns of a language: each kind of clause has one. Python compiles them when they are first used."""
 
-    source: str  # names the sources
+    source: str  # names the sources of which clauses tell
     clause: str  # parts clauses
     absent: str  # says that the sources lack something
     absent_later: str  # says so where the sources were named before: "They do not name the actor"
@@ -81,7 +81,7 @@ class _Rules(NamedTuple):
 
 
 _EN = _Rules(
-    source=(_SOURCE),
+    source=rf"^(?!according to\b).*?{_SOURCE}",  # what follows "according to" is what the source says
     clause=(
         r"[;:]\s|(?<! not)(?<! not,),?\s(?=(?:but|yet|although|though|whereas|however|so|since|because"
         r"|and (?:it|they|\w+ly|none|i|the))\b)"
@@ -97,8 +97,8 @@ _EN = _Rules(
         r"|unanswered|left)"
         rf"|^(?:unable to|insufficient|not) (?:{_TELL}|{_INFO})|^i (?:do not|don't) know|^i (?:cannot|can't) {_TELL}"
     ),
-    absent_later=(
-        rf"\bthere(?: is|'s| are| was)(?:n't|(?: \w+ly)? (?:no|not|nothing))\b.{{0,25}}?{_INFO}|{_I_CANNOT}"
+    absent_later=(  # not "The documents show that there was no information exchange"
+        rf"(?<!that )\bthere(?: is|'s| are| was)(?:n't|(?: \w+ly)? (?:no|not|nothing))\b.{{0,25}}?{_INFO}|{_I_CANNOT}"
         r"|\b(?:unclear|impossible|(?:not|\w+n't) possible|none of (?:them|these))\b"
         rf"|(?:is|are|was|were|been|has|have)(?: not|n't)(?: \w+ly)?(?: been)? (?:{_STATE}|given in)"
         r"|^(?:(?:but|however|and|although|though|nor|so|yet|while|as)\b,? ?)*(?:it|they|these|this|both|which)?"
@@ -131,8 +131,8 @@ _CANNOT_ZH = (
     r"(?:无法|不能|没法|难以|无从).{0,16}?(?:回答|作答|得知|确定|判断|确认|得|找到|给出|提供|说明|知|计算)"
 )
 _ZH = _Rules(
-    source=(_SOURCE_ZH),
-    clause=(r"[，,；;：:]"),
+    source=_SOURCE_ZH,
+    clause=r"[，,；;：:]",
     absent=(
         rf"{_SOURCE_ZH}[^因由被]{{0,10}}?(?:没有?|未|不|无|缺乏|缺少).{{0,6}}?{_STATE_ZH}"
         rf"|{_SOURCE_ZH}.{{0,6}}(?:不足|无关|看不出|{_CANNOT_ZH})|问题.{{0,6}}(?:无关|没有|未|得不到)|超出.*范围"
