@@ -5,25 +5,26 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-from itertools import zip_longest
 from typing import NamedTuple
 
 _NAMES = "january february march april may june july august september october november december"
 _MONTHS = {form: at for at, name in enumerate(_NAMES.split()) for form in (name, name[:3], name[:4])}
 _MONTH = "|".join(sorted(_MONTHS, key=len, reverse=True))
-_POINT = re.compile(
+_POINT = (
     rf"(?:\b(?P<month>{_MONTH})\b\.?(?: \d{{1,2}})?(?: ?,)? )?"
     r"(?<!\d)(?<!\d[.,])(?P<year>1[0-9]{3}|20[0-9]{2})(?![\d%]|[.,]\d)"
     r"(?P<iso>-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12]\d|3[01]))(?!\d))?"
     r"(?P<short>[-–—/]\d{2}(?!\d))?(?P<decade>['’]?s\b)?(?: ?年 ?(?:(?P<zh>1[0-2]|[1-9]) ?月)?)?"
 )
-_JOINER = re.compile(
-    r"\s*(?:\d{1,2}\s*日)?\s*(?:[-–—~〜至到]+|to|until|till|and|through)\s*(?:the )?(?:\d{1,2} )?"
+_SPAN = re.compile(
+    r"(?:(?:(?P<pair>from|between|[(（,，自从由])|(?P<since>since|after)|(?P<until>until|till|before|by|直到))"
+    rf"\s{{0,4}}(?:\d{{1,2}} )?)?{_POINT}"
+    # the end of the span; "and" joins after "between" and the like alone
+    r"(?:\s{0,4}(?:\d{1,2}\s{0,4}日)?\s{0,4}(?:[-–—~〜至到]{1,4}|to|until|till|through|(?(pair)and|(?!)))"
+    rf"\s{{0,4}}(?:the )?(?:\d{{1,2}} )?{_POINT.replace('?P<', '?P<last_')})?"
+    r"(?P<present>\s{0,4}(?:[-–—至]{1,4}\s{0,4})?(?:present|now|今|现在|以来|[-–—]\s{0,4}[)）])|\s{0,4}起)?"
 )
-_BETWEEN = re.compile(r"(?:from|between|[(（,，自从由])\s*(?:\d{1,2} )?$")
-_OPEN_START = re.compile(r"(?:since|after|from|自|从)\s*(?:\d{1,2} )?$")
-_OPEN_END = re.compile(r"(?:until|till|before|by|直到)\s*(?:\d{1,2} )?$")
-_PRESENT = re.compile(r"\s*(?:[-–—至]+\s*)?(?:present|now|今|现在|以来|[-–—]\s*[)）])|\s*起")
+_YEAR = re.compile(r"1\d{3}|20\d{2}")
 _LOWEST, _HIGHEST = 0.0, 9999.0
 _INSIDE = 0.7
 
@@ -49,39 +50,30 @@ def time_spans(text: str) -> list[Span]:
         [Span(start=2001.5, end=2003.5), Span(start=1990.0, end=2000.0)]
     """
     text = unicodedata.normalize("NFKC", text).casefold()
-    matches = list(_POINT.finditer(text))
     spans: list[Span] = []
-    ended = False  # whether the year ended a span that is already there
-    for match, following in zip_longest(matches, matches[1:]):
-        if ended:
-            ended = False
-            continue
-        span, before = _point(match), text[max(0, match.start() - 12) : match.start()]
-        gap = text[match.end() : following.start()] if following else "."
-        if following and len(gap) < 20 and _JOINER.fullmatch(gap):
-            joins = gap.strip() != "and" or _BETWEEN.search(before)
-            ended = bool(joins) and _point(following).end > span.start
-        if ended and following:
-            span = Span(span.start, _point(following).end)
-        elif _PRESENT.match(text[match.end() : match.end() + 24]) or _OPEN_START.search(before):
-            span = Span(span.start, _HIGHEST)
-        elif _OPEN_END.search(before):
-            span = Span(_LOWEST, span.end)
-        spans.append(span)
+    for match in _SPAN.finditer(text) if _YEAR.search(text) else ():
+        first = _point(match)
+        if match["last_year"]:
+            last = _point(match, "last_")
+            spans += [Span(first.start, last.end)] if last.end > first.start else [first, last]
+        elif match["present"] or match["since"] or match["pair"] in ("from", "自", "从"):
+            spans.append(Span(first.start, _HIGHEST))
+        else:
+            spans.append(Span(_LOWEST, first.end) if match["until"] else first)
     return spans
 
 
-def _point(match: re.Match[str]) -> Span:
+def _point(match: re.Match[str], part: str = "") -> Span:
     """One year, month or decade as a span; "1914-17" and "1939/40" run to the end of the second year."""
-    year = float(match["year"])
-    if match["decade"] and year % 10 == 0:
+    names = ("year", "decade", "short", "month", "iso", "zh")
+    digits, decade, short, month, iso, zh = match.group(*(part + name for name in names))
+    year = float(digits)
+    if decade and year % 10 == 0:
         return Span(year, year + 10)
-    if match["short"] and (end := year - year % 100 + float(match["short"][1:])) > year:
+    if short and (end := year - year % 100 + float(short[1:])) > year:
         return Span(year, end + 1)
-    named = _MONTHS[match["month"]] + 1 if match["month"] else 0
-    if month := int(match["iso"][1:3] if match["iso"] else match["zh"] or named):
-        return Span(year + (month - 1) / 12, year + month / 12)
-    return Span(year, year + 1)
+    number = int(iso[1:3] if iso else zh or (_MONTHS[month] + 1 if month else 0))
+    return Span(year + (number - 1) / 12, year + number / 12) if number else Span(year, year + 1)
 
 
 class TimeFit(NamedTuple):
