@@ -20,7 +20,6 @@ _KINDS: dict[str, tuple[type, int]] = {
     "boolean": (bool, 0),
     "date": (date, 0),
 }
-_OPPOSITE = {"$gt": "$lte", "$gte": "$lt", "$lt": "$gte", "$lte": "$gt"}
 
 
 def to_postgres(where: Filter | None, columns: Mapping[str, str]) -> dict[str, Any] | None:
@@ -43,7 +42,7 @@ def to_postgres(where: Filter | None, columns: Mapping[str, str]) -> dict[str, A
 
     Example:
         >>> to_postgres({"year": {"$ne": 2010}}, {"year": "integer"})
-        {'$or': [{'year': {'$ne': 2010}}, {'year': {'$exists': False}}]}
+        {'$or': [{'$not': {'year': {'$eq': 2010}}}, {'year': {'$exists': False}}]}
         >>> to_postgres({"topic": "a"}, {"year": "integer"})
         Traceback (most recent call last):
         ...
@@ -72,14 +71,14 @@ def _clause_of(columns: Mapping[str, str], key: str, operator: str, operand: Any
     if operator in ("$startswith", "$contains") or (operator in ORDER and str is kind is type(operand)):
         raise cannot_ask("PGVectorStore", key, operator)
     if operator in ORDER:
-        clause = _ordering(key, kind, _OPPOSITE[operator] if negated else operator, operand)
+        clause = _ordering(key, kind, operator, operand)
     else:
         values = [_column_value(kind, bound, item) for item in (operand if operator == "$in" else [operand])]
-        clause = _membership(key, [value for value in values if value is not None], negated)
+        clause = _membership(key, [value for value in values if value is not None])
     if not negated:
         return clause
     # SQL is neither true nor false of a null, which passes a negated filter of the kit
-    return True if isinstance(clause, bool) else join_mongo("or", [clause, {key: {"$exists": False}}])
+    return clause is False or join_mongo("or", [{"$not": clause}, {key: {"$exists": False}}])
 
 
 def _ordering(key: str, kind: type, operator: str, operand: Any) -> Clause:
@@ -91,13 +90,12 @@ def _ordering(key: str, kind: type, operator: str, operand: Any) -> Clause:
     return {key: {operator: operand}} if kind in (int, float) and not isinstance(operand, str) else False
 
 
-def _membership(key: str, values: list[Any], negated: bool) -> Clause:
-    """A condition that a column holds one of the values, or none of them."""
+def _membership(key: str, values: list[Any]) -> Clause:
+    """A condition that a column holds one of the values."""
     # the store's $in takes neither booleans nor dates
     if len(values) <= 1 or any(isinstance(value, (bool, date)) for value in values):
-        conditions = [{key: {"$ne" if negated else "$eq": value}} for value in values]
-        return join_clauses("and" if negated else "or", conditions, join_mongo)
-    return {key: {"$nin" if negated else "$in": values}}
+        return join_clauses("or", [{key: {"$eq": value}} for value in values], join_mongo)
+    return {key: {"$in": values}}
 
 
 def _column_value(kind: type, bound: int, value: Any) -> Any:
