@@ -42,6 +42,7 @@ class Budget:
     Attributes:
         calls: Calls charged so far.
         tokens: Tokens charged so far.
+        ends: When the deadline is, by ``time.monotonic``; infinity without one.
 
     Raises:
         InvalidInputError: If a cap is negative, or not a number.

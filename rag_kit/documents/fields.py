@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 from rag_kit.documents.clean import clean_text
-from rag_kit.documents.filters import ALWAYS, LISTS, Filter, translate
+from rag_kit.documents.filters import LISTS, Filter, translate
 from rag_kit.documents.provenance import PROVENANCE_KEY
 from rag_kit.errors import InvalidInputError
 
@@ -30,9 +30,9 @@ def fields_of_filter(where: Filter | None) -> set[str]:
 
     def note_operator(key: str, operator: str, operand: object, negated: bool) -> bool:
         operators[key].add(operator)
-        return ALWAYS
+        return True
 
-    translate(where, note_operator, lambda word, parts: ALWAYS)
+    translate(where, note_operator, lambda word, parts: True)
     return {
         f"{key}[]" if "$contains" in names else key
         for key, names in operators.items()

@@ -18,7 +18,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from operator import ge, gt, le, lt
-from typing import Any, Final
+from typing import Any
 
 from rag_kit.documents.identity import to_plain
 from rag_kit.errors import FilterError
@@ -32,8 +32,6 @@ ORDER = {"$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
 LISTS = (list, tuple, set, frozenset)
 MISSING = object()
 """Stands for a value that is no scalar."""
-ALWAYS: Final = True
-NEVER: Final = False
 _OPERANDS: dict[str, tuple[Any, str]] = {
     "$in": (LISTS, "a list of values"),
     "$nin": (LISTS, "a list of values"),
@@ -66,7 +64,7 @@ def validate_filter(where: Filter | None) -> None:
         ...
         rag_kit.errors.FilterError: Unknown operator '$near' for 'year'. Allowed: $eq, $ne, $gt, ...
     """
-    translate(where, lambda *condition: ALWAYS, lambda word, parts: ALWAYS)
+    translate(where, lambda *condition: True, lambda word, parts: True)
 
 
 def compile_filter(where: Filter | None) -> Predicate:
@@ -144,11 +142,11 @@ def translate(where: Filter | None, leaf: Leaf, join: Join) -> Clause:
 
     Args:
         where: The filter.
-        leaf: Gives the condition for key, operator, operand, negated; or ``ALWAYS`` or ``NEVER``.
+        leaf: Gives the condition for key, operator, operand, negated; or whether it always (``True``) or never holds.
         join: Joins at least two conditions with ``"and"`` or ``"or"``.
 
     Returns:
-        The translated filter, ``ALWAYS`` or ``NEVER``.
+        The translated filter, or whether it always or never holds.
 
     Raises:
         FilterError: As ``validate_filter``, and what ``leaf`` raises.
