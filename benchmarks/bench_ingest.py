@@ -143,7 +143,7 @@ def alone(docs: Path, folder: Path, model: Embeddings, readers: Mapping[str, Any
     from rag_kit.indexing.document_index.writing import Batch
     from rag_kit.indexing.ingestion.converting import Converter
     from rag_kit.indexing.ingestion.grouping import Grouping
-    from rag_kit.indexing.ingestion.listing import list_files
+    from rag_kit.indexing.ingestion.opening import list_files
     from rag_kit.indexing.ingestion.report import IngestReport, Progress
     from rag_kit.indexing.ingestion.settings import SplitSettings
 

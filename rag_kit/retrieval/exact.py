@@ -14,7 +14,7 @@ from rag_kit.documents import Filter, copy_document
 from rag_kit.documents.columns import MetadataColumns
 from rag_kit.documents.provenance import first_stage
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.document_index.vectors import TIE, near_best
+from rag_kit.indexing.document_index.vectors import TIE, best_with_ties
 from rag_kit.models.clients import embed_documents
 from rag_kit.retrieval.base import Request
 from rag_kit.retrieval.batching import SteppedRetriever, search_by_vector
@@ -151,7 +151,7 @@ def nearest_rows(
     rows = np.arange(len(matrix)) if mask is None else np.flatnonzero(mask)
     hits = []
     for query in unit(query_matrix):
-        near, scores = near_best(rows, (matrix @ query)[rows], k)
+        near, scores = best_with_ties(rows, (matrix @ query)[rows], k)
         steps = np.rint(scores.astype(np.float64) / TIE)
         order = np.lexsort((near, -steps))[:k]
         hits.append([(int(near[at]), round(float(steps[at]) * TIE, 6)) for at in order])

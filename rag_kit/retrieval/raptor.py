@@ -13,7 +13,7 @@ from pydantic import PrivateAttr
 from rag_kit.documents import add_note, combine_filters, copy_document
 from rag_kit.documents.provenance import first_stage
 from rag_kit.indexing.document_index.index import DocumentIndex
-from rag_kit.indexing.document_index.vectors import Vectors, best, unit
+from rag_kit.indexing.document_index.vectors import Vectors, best_ids, unit
 from rag_kit.indexing.raptor.tree import RaptorTree
 from rag_kit.indexing.searched import RAPTOR, REPRESENTATION
 from rag_kit.retrieval.base import Request
@@ -101,7 +101,7 @@ class RaptorRetriever(SteppedRetriever):
         hits = self.index.search_dense(vector.tolist(), request.k, passages)
         rows = {key: row for key, row in loaded.vectors.items() if key in allowed}
         if rows:
-            nearest = best(np.stack(list(rows.values())) @ vector, list(rows), request.k)
+            nearest = best_ids(np.stack(list(rows.values())) @ vector, list(rows), request.k)
             hits += [(copy_document(loaded.tree.nodes[key]), score) for key, score in nearest]
         return sorted(hits, key=lambda hit: (-hit[1], hit[0].id or ""))[: request.k]
 

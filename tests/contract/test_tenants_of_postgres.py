@@ -96,7 +96,6 @@ def test_tenants_do_not_touch_each_other(indexes: dict[str, DocumentIndex], serv
         "parents",
         "corrections",
         "meta",
-        "replies",
     ]
     with psycopg.connect(server) as connection:
         connection.execute("SET LOCAL rag_kit.tenant = 'none'")

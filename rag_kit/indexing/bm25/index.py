@@ -219,7 +219,7 @@ class BM25Index(InvertedIndex):
             InvalidInputError: The index needs its ``analyzer``, or has one and was given another.
         """
         header, state = storage.load(path, cls.kind)
-        with storage.refusing_contradictions(path):
+        with storage.format_errors(path):
             settings = check.formula_of(**header["settings"])._asdict()
             stored = None if header["analyzer"] is None else storage.analyzer_from(header["analyzer"])
         if stored is None and analyzer is None:

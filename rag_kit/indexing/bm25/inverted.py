@@ -222,7 +222,7 @@ class InvertedIndex(ABC):
         new_numbers = None
         if len(rows) < len(numbered):
             alive = np.ones(len(numbered), bool)
-            alive[_positions_without(numbered, rows)] = False
+            alive[_positions_of_missing(numbered, rows)] = False
             new_numbers = np.where(alive, np.cumsum(alive) - 1, -1).astype(np.int32)
             lengths = lengths[alive]
         self._postings = merge(self._postings, self._pending, len(self._vocabulary), new_numbers)
@@ -270,7 +270,7 @@ class InvertedIndex(ABC):
         Texts are analysed without the lock, so that searches go on; the vocabulary is shared, so counting holds it.
         """
         documents = documents_of(documents)
-        own_ids = [doc.id for doc in documents] if ids is None else check_ids(ids, len(documents))
+        document_ids = [doc.id for doc in documents] if ids is None else check_ids(ids, len(documents))
         texts = [doc.page_content for doc in documents] if texts is None else texts
         runs, lengths = list[Run](), list[int]()
         for start in range(0, len(documents), _BATCH):
@@ -279,11 +279,11 @@ class InvertedIndex(ABC):
             with self._lock:
                 runs.append(self._run(analysed, start))
         with self._lock:
-            keys = self._keys(own_ids, documents, replace)
+            keys = self._keys(document_ids, documents, replace)
             first = len(self._numbered) + len(self._added)
-            for key, own, doc, length in zip(keys, own_ids, documents, lengths, strict=True):
+            for key, document_id, doc, length in zip(keys, document_ids, documents, lengths, strict=True):
                 metadata = copy_metadata(doc.metadata, without=PROVENANCE_KEY)
-                row = Row(key, own, doc.page_content, metadata, length)
+                row = Row(key, document_id, doc.page_content, metadata, length)
                 self._rows.pop(key, None)  # what replaces another comes last
                 self._rows[key] = row
                 self._added.append(row)
@@ -313,7 +313,7 @@ class InvertedIndex(ABC):
         return list(keys)
 
 
-def _positions_without(rows: Sequence[Row], present: Sequence[Row]) -> list[int]:
+def _positions_of_missing(rows: Sequence[Row], present: Sequence[Row]) -> list[int]:
     """Positions of the rows that are not among those present, which are the others in the same order."""
     positions, place = list[int](), 0
     while len(positions) < len(rows) - len(present):

@@ -88,7 +88,7 @@ def save(path: str | Path, kind: Kind, header: Mapping[str, Any], state: State) 
 
 
 @contextmanager
-def refusing_contradictions(path: str | Path) -> Iterator[None]:
+def format_errors(path: str | Path) -> Iterator[None]:
     """Refuse a file that is whole, and whose content cannot be.
 
     Raises:
@@ -131,7 +131,7 @@ def load(path: str | Path, kind: Kind) -> tuple[Any, State]:
         raise IndexFormatError(
             f"{path} is cut short or damaged: its checksum does not fit. Build the index again."
         )
-    with refusing_contradictions(path):
+    with format_errors(path):
         header = json.loads(data[_FIXED.size : start])
         return header, _state(header, view[start : start + body_size], kind)
 

@@ -91,7 +91,7 @@ def convert(run: str, file: SourceFile) -> Any:
             "file system that all machines share; or it was removed meanwhile."
         ), None
     try:
-        with _parts(run).converter() as converter:
+        with _parts_of_run(run).converter() as converter:
             return converter.convert(file)
     except RagKitError as error:
         return error, error.__cause__ if isinstance(error, ReadError) else None
@@ -100,7 +100,7 @@ def convert(run: str, file: SourceFile) -> Any:
 def embed(run: str, texts: list[str]) -> Any:
     """The vectors of texts as an array, or an error of the kit, returned and not raised."""
     try:
-        parts = _parts(run)
+        parts = _parts_of_run(run)
         assert parts.embeddings is not None
         with parts.model_lock:
             return check_vectors(embed_documents(parts.embeddings, texts), len(texts), None)
@@ -108,7 +108,7 @@ def embed(run: str, texts: list[str]) -> Any:
         return error
 
 
-def _parts(run: str) -> Parts:
+def _parts_of_run(run: str) -> Parts:
     worker = get_worker()
     parts = worker.plugins.get(run)
     if not isinstance(parts, Parts):

@@ -11,10 +11,10 @@ import numpy as np
 from rag_kit.concurrency.ahead import map_ahead
 from rag_kit.errors import IndexMismatchError, InvalidInputError, LockedError, ModelOutputError
 from rag_kit.indexing.document_index.rows import text_hash
-from rag_kit.indexing.document_index.state import Connection, State, in_groups, replacing, select_in
+from rag_kit.indexing.document_index.state import Connection, State, in_groups, select_in, upsert_statement
 from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.document_index.vectors import Vectors, unit
-from rag_kit.indexing.document_index.writing import known_vectors
+from rag_kit.indexing.document_index.writing import vectors_by_hash
 from rag_kit.indexing.searched import embedded_row
 from rag_kit.models.clients import embed_documents
 from rag_kit.models.runnables import connections_of
@@ -87,7 +87,7 @@ def embed_ahead(
 
     width = requests_of(embeddings, max_concurrency)
     vectors: dict[bytes, bytes] = {}
-    with closing(map_ahead(embed_piece, _pieces(groups), max_concurrency=width)) as made:
+    with closing(map_ahead(embed_piece, _batches_of(groups), max_concurrency=width)) as made:
         for keys, array, last in made:
             if keys:
                 dimension = check_vectors(array, len(keys), dimension).shape[1]
@@ -104,7 +104,7 @@ def requests_of(embeddings: Embeddings, max_concurrency: int | None) -> int:
     return int(getattr(embeddings, "concurrent_batches", 1))
 
 
-def _pieces(groups: Iterable[Mapping[bytes, str]]) -> Iterator[tuple[list[tuple[bytes, str]], bool]]:
+def _batches_of(groups: Iterable[Mapping[bytes, str]]) -> Iterator[tuple[list[tuple[bytes, str]], bool]]:
     """What one call embeds, and whether it is the last of its group; an empty group has one empty piece."""
     for texts in groups:
         pieces = list(in_groups(texts.items(), EMBED_BATCH)) or [[]]
@@ -174,7 +174,7 @@ def fill_vectors(
     return embedded
 
 
-def _table(state: State, name: str) -> str:
+def _vector_table(state: State, name: str) -> str:
     return "vectors" if state.embedding == name else _NEXT
 
 
@@ -182,9 +182,9 @@ def _begin_or_finish(store: Store, name: str, *, written: bool) -> int:
     """How many chunks lack a vector; if none, those of another model take the place of the old ones."""
     with store.writing() as connection:
         state = store.state(connection)
-        table = _table(state, name)
+        table = _vector_table(state, name)
         if table == _NEXT:
-            _keep_current(store, connection, state, name)
+            _delete_outdated(store, connection, state, name)
         [(lacking,)] = connection.execute(f"SELECT count(*) {_LACKING.format(table)}").fetchall()
         if not lacking:
             if table == _NEXT:
@@ -199,7 +199,7 @@ def _begin_or_finish(store: Store, name: str, *, written: bool) -> int:
     return int(lacking)
 
 
-def _keep_current(store: Store, connection: Connection, state: State, name: str) -> None:
+def _delete_outdated(store: Store, connection: Connection, state: State, name: str) -> None:
     """Keep the vectors that an interrupted call made by this model, but for chunks that were changed since then."""
     still_right = "FALSE"
     if state.next_embedding == name:
@@ -214,7 +214,7 @@ def _keep_current(store: Store, connection: Connection, state: State, name: str)
 def _lacking_rows(store: Store, name: str, last: int, size: int) -> list[tuple[int, bytes, str, str]]:
     """Number, hash, text and metadata of the next chunks that lack a vector."""
     with store.reading_uncommitted() as connection:
-        lacking = _LACKING.format(_table(store.state(connection), name))
+        lacking = _LACKING.format(_vector_table(store.state(connection), name))
         query = f"SELECT c.n, c.hash, c.text, c.metadata {lacking} AND c.n > ? ORDER BY c.n LIMIT {size}"
         return list(connection.execute(query, (last,)).fetchall())
 
@@ -231,15 +231,15 @@ def _embed_rows(
     keys = {n: text_hash(text) for n, text in texts.items()}
     with store.reading_uncommitted() as connection:
         state = store.state(connection)
-        table = _table(state, name)
+        table = _vector_table(state, name)
         length = state.dimension if table == "vectors" else state.next_dimension
-        known = known_vectors(connection, {row[1] for row in rows}, table)
+        known = vectors_by_hash(connection, {row[1] for row in rows}, table)
     missing = {keys[n]: text for n, text in texts.items() if keys[n] not in known}
     made = next(embed_ahead(embeddings, [missing], length, max_concurrency))
     vectors = known | made
     with store.writing() as connection:
         now = store.state(connection)
-        if _table(now, name) != table:
+        if _vector_table(now, name) != table:
             return len(made), 0  # another process was first
         if table == _NEXT and now.next_embedding != name:
             raise LockedError(
@@ -250,7 +250,7 @@ def _embed_rows(
         same = {n for (n,) in select_in(connection, query, keys)}
         generation = now.generation + (table == "vectors")
         connection.executemany(
-            replacing(table, "n", "vector", "generation"),
+            upsert_statement(table, "n", "vector", "generation"),
             [(n, vectors[key], generation) for n, key in keys.items() if n in same],
         )
         for vector in list(vectors.values())[:1]:

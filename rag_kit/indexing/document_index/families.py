@@ -9,7 +9,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.document_index.rows import Row, chunk_id, document_rows, documents, make_row, same_row
+from rag_kit.indexing.document_index.rows import (
+    Row,
+    chunk_id,
+    document_rows,
+    documents,
+    is_same_document,
+    make_row,
+)
 from rag_kit.indexing.document_index.state import Connection, select_in
 
 if TYPE_CHECKING:
@@ -118,7 +125,7 @@ def family_rows(
     for family, parent in zip(families, parents, strict=True):
         children = list(_child_rows(family, parent))
         first, its_children = made.setdefault(parent.id, (parent, children))
-        if not same_row(first, parent) or children != its_children:
+        if not is_same_document(first, parent) or children != its_children:
             raise InvalidInputError(
                 f"The id {parent.id!r} names two different documents in one call. Give each its own id."
             )

@@ -9,11 +9,10 @@ from typing import ClassVar, Generic, TypeVar
 
 from rag_kit.errors import IndexFormatError, IndexMissingError
 from rag_kit.indexing.document_index.folder import remove_parts, repair_advice
-from rag_kit.indexing.document_index.rows import count_since
 from rag_kit.indexing.document_index.state import Connection, IndexReport, State
 
 T = TypeVar("T")
-_FOLLOWED = 100  # a file is left as it is while at most one row in so many has changed since
+_ROWS_PER_CHANGE = 100  # a file is left as it is while at most one row in so many has changed since
 
 
 class FileLeg(ABC):
@@ -42,20 +41,18 @@ class FileLeg(ABC):
         return self._folder / f"{self._prefix(state)}{generation}.index"
 
     def _remove_files(self, state: State) -> None:
-        for _, path in self.files(state):
+        for path in self._folder.glob(f"{self._prefix(state)}*.index"):
             path.unlink(missing_ok=True)
 
-    def files(self, state: State) -> list[tuple[int, Path]]:
-        """The files of this index with their generations, newest first."""
-        start = self._prefix(state)
-        found = ((path.stem.removeprefix(start), path) for path in self._folder.glob(f"{start}*.index"))
-        return sorted(((int(name), path) for name, path in found if name.isdecimal()), reverse=True)
-
     def readable(self, state: State) -> list[tuple[int, Path]]:
-        """Those that are not ahead of the store: a log was lost with the power, or an older store put back."""
-        return [
-            (generation, path) for generation, path in self.files(state) if generation <= state.generation
-        ]
+        """The files of this index with their generations, newest first.
+
+        Those ahead of the store are left out: a log was lost with the power, or an older store put back.
+        """
+        start = self._prefix(state)
+        paths = self._folder.glob(f"{start}*.index")
+        path_of = {int(name): path for path in paths if (name := path.stem.removeprefix(start)).isdecimal()}
+        return sorted(((n, path) for n, path in path_of.items() if n <= state.generation), reverse=True)
 
     def _saved_generation(self, state: State) -> int:
         """The generation of the newest file from which the store can be followed; -1 without one."""
@@ -65,10 +62,10 @@ class FileLeg(ABC):
         """Whether there is a file, from which a reader follows the store with little work."""
         if (saved := self._saved_generation(state)) < 0:
             return False
-        changes, total = (
-            count_since(connection, *each) for each in ((self.tables, saved), (self.tables[:1], -1))
-        )
-        return changes * _FOLLOWED <= total
+        queries = (f"SELECT count(*) FROM {table} WHERE generation > ?" for table in self.tables)
+        changes = sum(connection.execute(query, (saved,)).fetchone()[0] for query in queries)
+        [(total,)] = connection.execute(f"SELECT count(*) FROM {self.tables[0]}").fetchall()
+        return bool(changes * _ROWS_PER_CHANGE <= total)
 
     def apply(self, connection: Connection, state: State) -> int:
         """Write the file of the present generation, or leave it where few rows have changed; see ``Leg``."""
@@ -93,8 +90,15 @@ class FileLeg(ABC):
         if not self._is_recent(connection, state):
             # any file of the leg counts: a writer may just have put a newer one in the place of this state's
             kind = self._prefix(state).partition("-")[0]
-            there = any(self._folder.glob(f"{kind}-{state.uid[:8]}-*.index"))
-            report.behind(self.label, lost=state.floor > 0 and not there)
+            if state.floor > 0 and not any(self._folder.glob(f"{kind}-{state.uid[:8]}-*.index")):
+                report.problems.append(
+                    f"{self.label}: the saved file is lost; the next writer, or repair, writes it again"
+                )
+            else:
+                report.notes.append(
+                    f"{self.label}: changes are pending, which searches read from the store, until a writer's flush() "
+                    "or close()"
+                )
 
 
 class LoadedLeg(FileLeg, Generic[T]):
@@ -145,8 +149,8 @@ class LoadedLeg(FileLeg, Generic[T]):
     def current(self, connection: Connection, state: State) -> T:
         """What is derived from the state that the connection sees."""
         with self._lock:
-            here = self._prefix(state), state.generation
-            if self._loaded is None or self._loaded_as != here:
+            wanted_state = self._prefix(state), state.generation
+            if self._loaded is None or self._loaded_as != wanted_state:
                 self.load(state)
                 loaded, since = self._loaded, self._loaded_as[1]
                 self._loaded, self._loaded_as = (
@@ -155,5 +159,5 @@ class LoadedLeg(FileLeg, Generic[T]):
                 )  # where this fails half-way, from the file again
                 loaded = self._empty(state) if loaded is None else loaded
                 self._loaded = self._follow(loaded, connection, since, state)
-                self._loaded_as = here
+                self._loaded_as = wanted_state
             return self._loaded

@@ -26,14 +26,13 @@ from rag_kit.indexing.document_index.folder import (
 from rag_kit.indexing.document_index.keyword import KeywordLeg, KeywordView
 from rag_kit.indexing.document_index.state import VERSION, Connection, State, missing_index
 from rag_kit.indexing.document_index.store import Store
-from rag_kit.indexing.document_index.store_leg import StoreLeg
+from rag_kit.indexing.document_index.store_leg import ConnectedStore, StoreLeg
 from rag_kit.indexing.document_index.vector_leg import VectorLeg
 
 if TYPE_CHECKING:
     from filelock import FileLock
 
     from rag_kit.documents import Filter
-    from rag_kit.indexing.document_index.connected_store import ConnectedStore
 
 logger = logging.getLogger(__name__)
 
@@ -56,18 +55,14 @@ class FolderStore(Store):
         self._reader: sqlite3.Connection | None = None
         self._read_lock, self._closed = threading.RLock(), False
         self.keyword = KeywordLeg(folder)
-        try:
+        with self.close_on_error(), self.translate_errors():
             if wait is not None:
                 self._become_writer(wait)
-            with self.explaining_errors():
-                self._reader = connect_reader(self._file)
-        except BaseException:
-            self.close()
-            raise
+            self._reader = connect_reader(self._file)
 
     def _become_writer(self, wait: float) -> None:
         self._writer_lock = lock_for_writing(self.location, wait)
-        with self.explaining_errors():
+        with self.translate_errors():
             self._writer = connect_writer(self._file)
         self.writable = True
 
@@ -85,7 +80,7 @@ class FolderStore(Store):
         prepare_new(folder)
         refuse_links(folder)
         store = cls(folder, wait)  # what a kill during an earlier create left is taken over
-        try:
+        with store.close_on_error():
             with suppress(IndexMissingError):
                 store.state()
                 raise InvalidInputError(
@@ -94,9 +89,6 @@ class FolderStore(Store):
             facts = {"embedding": embedding, "settings": dict(settings), "vector_store": name}
             store.set_meta(version=VERSION, derived=False, **facts)
             store._choose_vector_leg(connected)
-        except BaseException:
-            store.close()
-            raise
         return store
 
     @classmethod
@@ -115,20 +107,16 @@ class FolderStore(Store):
         if not (folder / STORE).exists():
             raise missing_index(folder)
         store = cls(folder)
-        try:
+        with store.close_on_error():
             state = store.state()  # what is no index gets no lock
             if writable:
                 store._become_writer(wait)
                 state = store.state()
                 _remove_later_files(folder, state)
-            if state.embedding is not None:
-                check_model(folder, state.embedding, embedding, writing=check and writable)
+            check_model(folder, state.embedding, embedding, writing=check and writable)
             store._choose_vector_leg(connected)
             if check:
                 store.keyword.load(state)
-        except BaseException:
-            store.close()
-            raise
         return store
 
     def _choose_vector_leg(self, connected: ConnectedStore | None) -> None:
@@ -149,7 +137,7 @@ class FolderStore(Store):
         self.legs = (self.keyword, self.vectors)
 
     @contextmanager
-    def explaining_errors(self) -> Iterator[None]:
+    def translate_errors(self) -> Iterator[None]:
         """See `Store`."""
         try:
             yield
@@ -159,7 +147,7 @@ class FolderStore(Store):
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """See `Store`; other threads wait."""
-        with self.explaining_errors(), self._read_lock:
+        with self.translate_errors(), self._read_lock:
             assert self._reader is not None
             nested = self._reader.in_transaction
             if not nested:
@@ -172,11 +160,7 @@ class FolderStore(Store):
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
-        if self._writer is None:
-            raise DocumentIndexError(
-                f"The index in {self.location} was opened for reading. "
-                "Open it with DocumentIndex.open(folder, mode='w')."
-            )
+        assert self._writer is not None
         self._writer.execute("BEGIN IMMEDIATE")
         try:
             yield self._writer

@@ -10,11 +10,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.document_index.connected_store import ConnectedStore
 from rag_kit.indexing.document_index.embedding import fill_vectors, name_of
 from rag_kit.indexing.document_index.folder_store import FolderStore
 from rag_kit.indexing.document_index.state import IndexReport
 from rag_kit.indexing.document_index.store import Store
+from rag_kit.indexing.document_index.store_leg import ConnectedStore
 from rag_kit.indexing.document_index.verifying import rebuild
 from rag_kit.indexing.document_index.writable import WritableIndex
 from rag_kit.indexing.postgres.location import Location, location_of
@@ -22,7 +22,7 @@ from rag_kit.indexing.postgres.location import Location, location_of
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
-    from rag_kit.indexing.document_index.connected_store import MakeStore
+    from rag_kit.indexing.document_index.store_leg import MakeStore
     from rag_kit.indexing.postgres.store import PostgresStore
 
 logger = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from rag_kit.indexing.bm25.index import BM25Index
 from rag_kit.indexing.bm25.parameters import check_k, check_query, check_weights
 from rag_kit.indexing.bm25.view import Query
 from rag_kit.indexing.document_index.file_leg import LoadedLeg
-from rag_kit.indexing.document_index.rows import changed_documents, text_hash
+from rag_kit.indexing.document_index.rows import read_changed_documents, text_hash
 from rag_kit.indexing.document_index.state import Connection, IndexReport, State
 from rag_kit.indexing.document_index.vectors import TIE
 from rag_kit.indexing.searched import passages, searched_text
@@ -55,7 +55,7 @@ class KeywordLeg(LoadedLeg[BM25Index]):
         return BM25Index()
 
     def _follow(self, loaded: BM25Index, connection: Connection, since: int, state: State) -> BM25Index:
-        changed = changed_documents(connection, since)
+        changed = read_changed_documents(connection, since)
         if len(loaded):
             query = "SELECT id FROM removed WHERE generation > ?"
             loaded.delete([key for (key,) in connection.execute(query, (since,))])
@@ -198,6 +198,7 @@ class KeywordView:
         return self._index.maximum(query)
 
     def _best(self, terms: Query, k: int, where: Filter | None) -> list[tuple[Document, float]]:
+        """The k best documents for some terms, ties by id."""
         # a finished state, which no writer changes; documents are made of the k that are returned only
         view = self._index.current()
         passes = None if where is None else compile_filter(where)

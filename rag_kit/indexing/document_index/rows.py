@@ -88,14 +88,14 @@ def make_rows(
     """
     rows: dict[str, Row] = {}
     for row in document_rows(documents, ids, source):
-        if not same_row(rows.setdefault(row.id, row), row):
+        if not is_same_document(rows.setdefault(row.id, row), row):
             raise InvalidInputError(
                 f"The id {row.id!r} names two different documents in one call. Give each its own id."
             )
     return list(rows.values())
 
 
-def same_row(one: Row, other: Row) -> bool:
+def is_same_document(one: Row, other: Row) -> bool:
     """Whether two rows of one call are the same document given twice; its place in the call does not count."""
     return one._replace(ordinal=0) == other._replace(ordinal=0)
 
@@ -147,14 +147,8 @@ def documents(connection: Connection, ids: Sequence[str], table: str = "chunks")
     return {row[0]: document(*row) for row in select_in(connection, query, ids)}
 
 
-def changed_documents(connection: Connection, since: int) -> list[Document]:
+def read_changed_documents(connection: Connection, since: int) -> list[Document]:
     """Documents that were added or changed after a generation, source by source."""
     # by an expression, which keeps SQLite from reading all rows in the order of the sources
     query = "SELECT id, text, metadata FROM chunks WHERE generation > ? ORDER BY source || '', ordinal, id"
     return [document(*row) for row in connection.execute(query, (since,))]
-
-
-def count_since(connection: Connection, tables: Sequence[str], since: int) -> int:
-    """How many rows of some tables are of a later generation."""
-    queries = (f"SELECT count(*) FROM {table} WHERE generation > ?" for table in tables)
-    return sum(connection.execute(query, (since,)).fetchone()[0] for query in queries)

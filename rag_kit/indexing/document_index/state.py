@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from rag_kit.errors import IndexFormatError, IndexMissingError
 
-_MANY = 500  # placeholders in one statement
+_MAX_PLACEHOLDERS = 500  # placeholders in one statement
 
 
 class Connection(Protocol):
@@ -27,12 +27,12 @@ def scan(connection: Connection, query: str) -> Iterable[Any]:
     return read(query)
 
 
-def replacing(table: str, key: str, *columns: str) -> str:
+def upsert_statement(table: str, key: str, *columns: str) -> str:
     """The statement that adds a row, or replaces the one with the same key, which comes first."""
     values = ", ".join(f"{column} = excluded.{column}" for column in columns)
     names = (key, *columns)
     return (
-        f"INSERT INTO {table} ({', '.join(names)}) VALUES ({marks(names)}) "
+        f"INSERT INTO {table} ({', '.join(names)}) VALUES ({placeholders(names)}) "
         f"ON CONFLICT ({key}) DO UPDATE SET {values}"
     )
 
@@ -46,10 +46,10 @@ def select_in(connection: Connection, query: str, values: Iterable[Any]) -> Iter
         [(3,)]
     """
     for group in in_groups(values):
-        yield from connection.execute(query.format(marks(group)), group)
+        yield from connection.execute(query.format(placeholders(group)), group)
 
 
-def in_groups(values: Iterable[Any], size: int = _MANY) -> Iterator[list[Any]]:
+def in_groups(values: Iterable[Any], size: int = _MAX_PLACEHOLDERS) -> Iterator[list[Any]]:
     """Lists of at most ``size`` values."""
     group: list[Any] = []
     for value in values:
@@ -61,7 +61,7 @@ def in_groups(values: Iterable[Any], size: int = _MANY) -> Iterator[list[Any]]:
         yield group
 
 
-def marks(values: Sequence[Any]) -> str:
+def placeholders(values: Sequence[Any]) -> str:
     """Placeholders for a list of values."""
     return ",".join("?" * len(values))
 
@@ -90,17 +90,6 @@ class IndexReport:
     def ok(self) -> bool:
         """Whether nothing is wrong."""
         return not self.problems
-
-    def behind(self, leg: str, *, lost: bool) -> None:
-        """Report a saved file that is older than the store: pending changes are a note, a lost file is a problem."""
-        if lost:
-            self.problems.append(
-                f"{leg}: the saved file is lost; the next writer, or repair, writes it again"
-            )
-        else:
-            self.notes.append(
-                f"{leg}: changes are pending, which searches read from the store, until a writer's flush() or close()"
-            )
 
     def as_dict(self) -> dict[str, Any]:
         """As plain JSON."""

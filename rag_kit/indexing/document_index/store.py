@@ -14,8 +14,9 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from rag_kit.errors import DocumentIndexError
 from rag_kit.indexing.document_index.keyword import KeywordView
-from rag_kit.indexing.document_index.state import Connection, IndexReport, State, read_state, replacing
+from rag_kit.indexing.document_index.state import Connection, IndexReport, State, read_state, upsert_statement
 from rag_kit.indexing.document_index.vectors import Vectors
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class Store(ABC):
         self._open: Connection | None = None
 
     @abstractmethod
-    def explaining_errors(self) -> AbstractContextManager[None]:
+    def translate_errors(self) -> AbstractContextManager[None]:
         """Turn the database's errors into ours."""
 
     @abstractmethod
@@ -82,11 +83,16 @@ class Store(ABC):
 
     @abstractmethod
     def _transaction(self) -> AbstractContextManager[Connection]:
-        """A write transaction, committed at the end, undone by an error.
+        """A write transaction, committed at the end, undone by an error."""
 
-        Raises:
-            DocumentIndexError: The index was opened for reading.
-        """
+    @contextmanager
+    def close_on_error(self) -> Iterator[None]:
+        """Close the store if it cannot be opened."""
+        try:
+            yield
+        except BaseException:
+            self.close()
+            raise
 
     @abstractmethod
     def damage(self, connection: Connection) -> str:
@@ -120,10 +126,15 @@ class Store(ABC):
         Raises:
             DocumentIndexError: The index was opened for reading, or the database cannot write.
         """
-        with self.write_lock, self.explaining_errors():
+        with self.write_lock, self.translate_errors():
             if self._open is not None:
                 yield self._open
                 return
+            if not self.writable:
+                raise DocumentIndexError(
+                    f"The index in {self.location} was opened for reading. Open it with "
+                    "DocumentIndex.open(..., mode='w')."
+                )
             with self._transaction() as connection:
                 self._open = connection
                 try:
@@ -152,10 +163,4 @@ class Store(ABC):
         """Set small facts, in the open write transaction or one of its own."""
         with self.writing() as connection:
             facts = [(key, json.dumps(value)) for key, value in values.items()]
-            connection.executemany(replacing("meta", "key", "value"), facts)
-
-    def rebuild(self) -> list[str]:
-        """Build all legs anew, and say in words what was built."""
-        with self.writing() as connection:
-            state = self.state(connection)
-            return [what for leg in self.legs if (what := leg.rebuild(connection, state))]
+            connection.executemany(upsert_statement("meta", "key", "value"), facts)

@@ -6,31 +6,137 @@ as does every score, and what is gone from the index is not found.
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import threading
+import uuid
 from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
+from langchain_core.embeddings import Embeddings
+from langchain_core.vectorstores import VectorStore
 
+from rag_kit._redact import error_text
 from rag_kit.documents import Filter
 from rag_kit.errors import DocumentIndexError, InvalidInputError
-from rag_kit.indexing.document_index.connected_store import ConnectedStore
 from rag_kit.indexing.document_index.file_leg import FileLeg
 from rag_kit.indexing.document_index.folder import remove_parts
 from rag_kit.indexing.document_index.keyword import KeywordLeg, Mask
-from rag_kit.indexing.document_index.state import Connection, IndexReport, State
+from rag_kit.indexing.document_index.state import Connection, IndexReport, State, in_groups
 from rag_kit.indexing.document_index.vector_leg import (
     best_by_id,
-    changed_numbers,
-    numbers_of,
     prefix_of_vectors,
+    read_changed_numbers,
+    read_numbers,
 )
-from rag_kit.indexing.document_index.vectors import Numbers, Vectors, near_best, stored_blocks
+from rag_kit.indexing.document_index.vectors import Numbers, Vectors, best_with_ties, read_blocks
+from rag_kit.indexing.store_filters import made_by
 
 logger = logging.getLogger(__name__)
 
-_MORE, _MORE_FILTERED = 10, 1000  # rows asked for beyond those wanted
+MakeStore = Callable[[Embeddings], VectorStore]
+
+_REPLACING = ("langchain_chroma", "langchain_qdrant", "langchain_postgres")
+_ROW = "rag_kit_row"  # metadata key of a row's id: not every store gives its own ids back
+_EXTRA, _EXTRA_FILTERED = 10, 1000  # rows asked for beyond those wanted
 _SAMPLE = 3  # rows that are looked up before a store is trusted
+
+
+class KnownVectors(Embeddings):
+    """Gives a store the vectors of the rows that it is to hold, by the row's id, which is the text of the row there."""
+
+    def __init__(self, model: Embeddings | None) -> None:
+        self._model = model
+        self.vectors: dict[str, list[float]] = {}
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """The vectors of the rows that are being added; else the model's."""
+        if self.vectors:
+            return [self.vectors[text] for text in texts]
+        if self._model is None:
+            raise InvalidInputError(
+                "The vector store needs the index's embedding model: give embeddings= too."
+            )
+        return self._model.embed_documents(texts)
+
+    def embed_query(self, text: str) -> list[float]:
+        """As if it were a document; an index hands vectors of queries over too."""
+        return self.embed_documents([text])[0]
+
+
+class ConnectedStore:
+    """A vector store, connected to when it is first needed; whatever it raises comes out as one class of error."""
+
+    def __init__(self, make: MakeStore, embeddings: Embeddings | None) -> None:
+        if isinstance(make, VectorStore) or not callable(make):
+            raise InvalidInputError(
+                f"vector_store is {type(make).__name__}; give a function that makes the store with the embedding model "
+                "that it is given: vector_store=lambda embeddings: Chroma('manual', embeddings, host=...)."
+            )
+        self._make = make
+        self._known = KnownVectors(embeddings)
+        self._lock = threading.RLock()
+        self._store: VectorStore | None = None
+
+    @contextlib.contextmanager
+    def _open_store(self) -> Iterator[VectorStore]:
+        """The store, for one thread at a time; the stores share no class of errors."""
+        with self._lock:
+            try:
+                store = self._make(self._known) if self._store is None else self._store
+                if not isinstance(store, VectorStore) or type(store).delete is VectorStore.delete:
+                    raise InvalidInputError(
+                        f"vector_store gave {type(store).__name__}, no VectorStore that can delete by id."
+                    )
+                self._store = store
+                yield store
+            except (InvalidInputError, DocumentIndexError):
+                raise
+            except Exception as error:
+                raise DocumentIndexError(
+                    f"The index's vector store failed: {error_text(error, most=300)}"
+                ) from error
+
+    @property
+    def name(self) -> str:
+        """The name of its class; connects."""
+        with self._open_store() as store:
+            return type(store).__name__
+
+    @property
+    def replaces(self) -> bool:
+        """Whether adding a row replaces the one of its id; of 680 rows that were deleted before, Chroma lost 20."""
+        with self._open_store() as store:
+            return any(made_by(store, package) for package in _REPLACING)
+
+    def nearest(self, state: State, vector: Vectors, k: int) -> Numbers:
+        """Numbers of the rows nearest to a vector, -1 for what is not of this index."""
+        with self._open_store() as store:
+            hits = store.similarity_search_by_vector(vector.tolist(), k=k)
+        keys = (str(document.metadata.get(_ROW)).replace("-", "") for document in hits)
+        return np.array(
+            [int(key[16:], 16) if key.startswith(state.uid[:16]) else -1 for key in keys], np.int64
+        )
+
+    def delete(self, state: State, numbers: Numbers) -> None:
+        """Delete rows, whether they are there or not."""
+        with self._open_store() as store:
+            for group in in_groups(numbers.tolist()):
+                store.delete([_id(state, n) for n in group])
+
+    def add(self, connection: Connection, state: State, numbers: Numbers) -> None:
+        """Add rows with their unit vectors, which every metric orders by cosine."""
+        for group, vectors in read_blocks(connection, numbers, state.dimension or 0):
+            ids = [_id(state, n) for n in group.tolist()]
+            if ids:
+                with self._open_store() as store:
+                    self._known.vectors = dict(zip(ids, vectors.tolist(), strict=True))
+                    try:
+                        store.add_texts(ids, [{_ROW: key} for key in ids], ids=ids)
+                    finally:
+                        self._known.vectors = {}
 
 
 class StoreLeg(FileLeg):
@@ -66,33 +172,27 @@ class StoreLeg(FileLeg):
                 "search works without: index_retriever(index, 'bm25'), --pipeline bm25."
             )
         mask = None if where is None else self._keyword.mask(connection, state, where)
-        file, since = self._usable_file(connection, state, store)
-        changed = changed_numbers(connection, since, "vectors")
-        numbers, scores = _score_candidates(connection, state, query, changed, mask)
-        if file is not None:
+        since = self._usable_generation(connection, state, store)
+        numbers = read_changed_numbers(connection, since, "vectors")  # all, where the store cannot be asked
+        if since >= 0:
             # the store gets no filter, and knows nothing of ties
-            candidates = store.nearest(state, query, k + _MORE if mask is None else 4 * k + _MORE_FILTERED)
-            more, cosines = _score_candidates(
-                connection, state, query, np.setdiff1d(candidates, changed), mask
-            )
-            numbers, scores = np.append(numbers, more), np.append(scores, cosines)
-            # too few of what it gave pass the filter, or a writer changes it
-            if len(numbers) < k or not file.exists():
-                numbers, scores = _score_candidates(
-                    connection, state, query, changed_numbers(connection, -1, "vectors"), mask
-                )
-        return best_by_id(connection, *near_best(numbers, scores, k), k)
+            count = k + _EXTRA if mask is None else 4 * k + _EXTRA_FILTERED
+            numbers = np.append(numbers, store.nearest(state, query, count))
+        rows, scores = _score_candidates(connection, state, query, numbers, mask)
+        # too few of what it gave pass the filter, or a writer changes it
+        if since >= 0 and (len(rows) < k or not self._file(state, since).exists()):
+            numbers = read_changed_numbers(connection, -1, "vectors")
+            rows, scores = _score_candidates(connection, state, query, numbers, mask)
+        return best_by_id(connection, *best_with_ties(rows, scores, k), k)
 
-    def _usable_file(
-        self, connection: Connection, state: State, store: ConnectedStore
-    ) -> tuple[Path | None, int]:
-        """The file of the generation as of which the store can be asked; ``None`` and -1 where it cannot."""
+    def _usable_generation(self, connection: Connection, state: State, store: ConnectedStore) -> int:
+        """The generation as of which the store can be asked; -1 where it cannot."""
         if (since := self._saved_generation(state)) < 0:
-            return None, -1
+            return -1
         file = self._file(state, since)
         if self._trusted != file:
             self._trusted, self._holds = file, _holds_sample(connection, state, store, since)
-        return (file, since) if self._holds else (None, -1)
+        return since if self._holds else -1
 
     def apply(self, connection: Connection, state: State) -> int:
         """Hand over what has changed; where the store was not given, the next writer that has it does."""
@@ -100,7 +200,7 @@ class StoreLeg(FileLeg):
             return state.generation
         if self._store is None:
             return self._saved_generation(state)
-        if self._usable_file(connection, state, self._store)[0] is None:
+        if self._usable_generation(connection, state, self._store) < 0:
             self._remove_files(state)
         return super().apply(connection, state)
 
@@ -108,8 +208,8 @@ class StoreLeg(FileLeg):
         """Bring the store to the present generation, from that of the newest file, or from nothing."""
         assert self._store is not None
         since = self._saved_generation(state)
-        changed = changed_numbers(connection, since, "vectors")
-        doomed = changed_numbers(connection, since, "removed")
+        changed = read_changed_numbers(connection, since, "vectors")
+        doomed = read_changed_numbers(connection, since, "removed")
         self._remove_files(state)
         # some lose rows that are deleted before they are added again
         unwanted = np.setdiff1d(doomed, changed) if self._store.replaces else np.union1d(doomed, changed)
@@ -144,17 +244,18 @@ class StoreLeg(FileLeg):
     def _look_up(
         self, connection: Connection, state: State, store: ConnectedStore, report: IndexReport
     ) -> None:
+        """Report how many rows are not among the nearest to their own vectors."""
         if (since := self._saved_generation(state)) < 0:
             return
-        alive, dimension = changed_numbers(connection, -1, "vectors"), state.dimension or 0
-        numbers = np.setdiff1d(alive, changed_numbers(connection, since, "vectors"))
+        alive, dimension = read_changed_numbers(connection, -1, "vectors"), state.dimension or 0
+        numbers = np.setdiff1d(alive, read_changed_numbers(connection, since, "vectors"))
         equal = Counter(
-            hash(row.tobytes()) for _, rows in stored_blocks(connection, alive, dimension) for row in rows
+            hash(row.tobytes()) for _, rows in read_blocks(connection, alive, dimension) for row in rows
         )
         lacking = 0
-        for group, rows in stored_blocks(connection, numbers, dimension):
+        for group, rows in read_blocks(connection, numbers, dimension):
             for number, row in zip(group.tolist(), rows, strict=True):
-                counts = (equal[hash(row.tobytes())] + more for more in (_MORE, _MORE_FILTERED))
+                counts = (equal[hash(row.tobytes())] + more for more in (_EXTRA, _EXTRA_FILTERED))
                 lacking += not any(number in store.nearest(state, row, count) for count in counts)
         report.checked["vector rows"] = len(numbers)
         if lacking:
@@ -164,10 +265,10 @@ class StoreLeg(FileLeg):
 def _holds_sample(connection: Connection, state: State, store: ConnectedStore, since: int) -> bool:
     """Whether something that was handed over is found: not in another, or an emptied, store."""
     query = f"SELECT n FROM vectors WHERE generation <= ? ORDER BY generation DESC LIMIT {_SAMPLE}"
-    sample = numbers_of(connection, query, since)
-    for _, rows in stored_blocks(connection, sample, state.dimension or 0):
+    sample = read_numbers(connection, query, since)
+    for _, rows in read_blocks(connection, sample, state.dimension or 0):
         for row in rows:
-            _, cosines = _score_candidates(connection, state, row, store.nearest(state, row, _MORE), None)
+            _, cosines = _score_candidates(connection, state, row, store.nearest(state, row, _EXTRA), None)
             if cosines.max(initial=-1) > 1 - 1e-4 or not row.any():
                 return True
     if len(sample):
@@ -184,7 +285,12 @@ def _score_candidates(
     numbers = np.unique(numbers[numbers >= 0])
     if mask is not None:
         numbers = numbers[np.take(mask, numbers, mode="clip")]
-    blocks = list(stored_blocks(connection, numbers, state.dimension or 0))
+    blocks = list(read_blocks(connection, numbers, state.dimension or 0))
     scores = [rows.astype(np.float64) @ query for _, rows in blocks]
     none: Vectors = np.empty(0, np.float32)
     return np.concatenate([none.astype(np.int64), *(n for n, _ in blocks)]), np.concatenate([none, *scores])
+
+
+def _id(state: State, number: int) -> str:
+    """The id of a row, the same each time: a UUID, which every store takes."""
+    return str(uuid.UUID(state.uid[:16] + f"{number:016x}"))

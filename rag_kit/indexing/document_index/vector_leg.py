@@ -15,19 +15,18 @@ from rag_kit.errors import IndexFormatError
 from rag_kit.indexing.document_index.file_leg import LoadedLeg
 from rag_kit.indexing.document_index.folder import repair_advice
 from rag_kit.indexing.document_index.keyword import KeywordLeg, Mask
-from rag_kit.indexing.document_index.state import Connection, IndexReport, State, in_groups, marks
+from rag_kit.indexing.document_index.state import Connection, IndexReport, State, in_groups, placeholders
 from rag_kit.indexing.document_index.vectors import (
     Numbers,
     Segment,
     Vectors,
-    best,
+    best_ids,
+    best_with_ties,
     candidates,
-    in_memory,
-    near_best,
     open_file,
     pack_signs,
-    score_rows,
-    stored_blocks,
+    read_blocks,
+    segment_in_memory,
     write_file,
 )
 
@@ -44,13 +43,13 @@ class View(NamedTuple):
     """The vectors of one committed state: those of a file that are still right, and in memory what was written since.
 
     Attributes:
-        file: The segment of the file, or ``None``.
-        live: Which rows of the file are not replaced or removed since, shape (n,); ``None`` for all.
+        file: The segment of the file; empty where there is none.
+        live: Which rows of the file are not replaced or removed since, shape (n,).
         rest: The segment in memory.
     """
 
-    file: Segment | None
-    live: NDArray[np.bool_] | None
+    file: Segment
+    live: NDArray[np.bool_]
     rest: Segment
 
 
@@ -85,22 +84,20 @@ class VectorLeg(LoadedLeg[View]):
 
     def _read(self, path: Path) -> View:
         file = open_file(path)
-        return View(file, None, in_memory([], file.rows.shape[1]))
+        return View(file, np.ones(len(file.numbers), bool), segment_in_memory([], file.rows.shape[1]))
 
     def _empty(self, state: State) -> View:
-        return View(None, None, in_memory([], state.dimension or 0))
+        nothing = segment_in_memory([], state.dimension or 0)
+        return View(nothing, np.ones(0, bool), nothing)
 
     def _follow(self, loaded: View, connection: Connection, since: int, state: State) -> View:
         file, live, rest = loaded
-        changed = changed_numbers(connection, since, *self.tables)
+        changed = read_changed_numbers(connection, since, *self.tables)
         if not len(changed):
             return loaded
-        if file is not None:
-            live = np.ones(len(file.numbers), bool) if live is None else live.copy()
-            live[file.places(changed)] = False
         same, dimension = ~np.isin(rest.numbers, changed), state.dimension or 0
-        blocks = [*stored_blocks(connection, changed, dimension), (rest.numbers[same], rest.rows[same])]
-        return View(file, live, in_memory(blocks, dimension))
+        blocks = [*read_blocks(connection, changed, dimension), (rest.numbers[same], rest.rows[same])]
+        return View(file, live & ~np.isin(file.numbers, changed), segment_in_memory(blocks, dimension))
 
     def _refuse(self, error: Exception) -> None:
         logger.warning("%s Vectors are searched in memory instead. %s", error, repair_advice(self._folder))
@@ -114,8 +111,8 @@ class VectorLeg(LoadedLeg[View]):
         return "" if state.embedding is None else super().rebuild(connection, state)
 
     def _save(self, connection: Connection, state: State, path: Path) -> None:
-        numbers, dimension = changed_numbers(connection, -1, "vectors"), state.dimension or 0
-        write_file(path, stored_blocks(connection, numbers, dimension), dimension)
+        numbers, dimension = read_changed_numbers(connection, -1, "vectors"), state.dimension or 0
+        write_file(path, read_blocks(connection, numbers, dimension), dimension)
         self._loaded, self._loaded_as = self._read(path), (self._prefix(state), state.generation)
 
     def verify(self, connection: Connection, state: State, report: IndexReport) -> None:
@@ -131,10 +128,12 @@ class VectorLeg(LoadedLeg[View]):
         except (IndexFormatError, OSError) as error:
             report.problems.append(f"vectors: {error}")
             return
-        stored = numbers_of(connection, "SELECT n FROM vectors WHERE generation <= ? ORDER BY n", generation)
+        stored = read_numbers(
+            connection, "SELECT n FROM vectors WHERE generation <= ? ORDER BY n", generation
+        )
         if len(lacking := np.setdiff1d(stored, file.numbers)):
             report.problems.append(f"vectors: {len(lacking)} rows are missing from the file")
-        changed = changed_numbers(connection, generation, *self.tables)
+        changed = read_changed_numbers(connection, generation, *self.tables)
         if len(np.setdiff1d(file.numbers, np.append(stored, changed))):
             report.problems.append("vectors: the file holds rows that should be gone")
         if not file.is_sound():
@@ -146,41 +145,40 @@ def best_by_id(connection: Connection, numbers: Numbers, scores: Vectors, k: int
     """The k best of some rows by their ids, ties by id; rows that are gone are left out."""
     ids: dict[int, str] = {}
     for group in in_groups(numbers.tolist()):
-        ids.update(connection.execute(f"SELECT n, id FROM chunks WHERE n IN ({marks(group)})", group))
-    there = [i for i, n in enumerate(numbers.tolist()) if n in ids]
-    return best(scores[there], [ids[n] for n in numbers[there].tolist()], k)
+        ids.update(connection.execute(f"SELECT n, id FROM chunks WHERE n IN ({placeholders(group)})", group))
+    present = [i for i, n in enumerate(numbers.tolist()) if n in ids]
+    return best_ids(scores[present], [ids[n] for n in numbers[present].tolist()], k)
 
 
 def _nearest(view: View, query: Vectors, k: int, mask: Mask | None) -> tuple[Numbers, Vectors]:
     """Row numbers and scores of the k nearest, and of whatever ties with the last of them, in no order."""
     numbers: list[Numbers] = [np.empty(0, np.int64)]
     scores: list[Vectors] = [np.empty(0, np.float32)]
-    for segment, live in ((view.file, view.live), (view.rest, None)):
-        if segment is None or not len(segment.numbers):
-            continue
-        places, cosines = _of_segment(segment, live, query, k, mask)
+    for segment, live in ((view.file, view.live), (view.rest, np.ones(len(view.rest.numbers), bool))):
+        if not len(segment.numbers):
+            continue  # that of an empty index has no dimension yet
+        places, cosines = _score_segment(segment, live, query, k, mask)
         if len(cosines) and not (cosines.min() >= -_COSINE and cosines.max() <= _COSINE):  # NaN is neither
             raise IndexFormatError("The file of vectors is damaged: it holds rows that are no unit vectors.")
         numbers.append(segment.numbers[places])
         scores.append(cosines)
-    return near_best(np.concatenate(numbers), np.concatenate(scores), k)
+    return best_with_ties(np.concatenate(numbers), np.concatenate(scores), k)
 
 
-def _of_segment(
-    segment: Segment, live: NDArray[np.bool_] | None, query: Vectors, k: int, mask: Mask | None
+def _score_segment(
+    segment: Segment, live: NDArray[np.bool_], query: Vectors, k: int, mask: Mask | None
 ) -> tuple[Numbers, Vectors]:
     """Positions and scores of the rows that may be among the nearest."""
-    allowed = live
-    if mask is not None:
-        passing = np.take(mask, segment.numbers, mode="clip")
-        allowed = passing if allowed is None else passing & allowed
-    count = len(segment.numbers) if allowed is None else int(np.count_nonzero(allowed))
-    enough = max(_CANDIDATES, _PER_HIT * k)
-    few = count <= 2 * enough or len(segment.numbers) <= EXACT_ROWS
-    if segment.signs is None or segment.centre is None or few:
-        return score_rows(segment.rows, query, allowed)
-    bits = pack_signs(query[None], segment.centre)[:, 0]
-    places = candidates(segment.signs, bits, enough, allowed)
+    size = len(segment.numbers)
+    allowed = live if mask is None else live & np.take(mask, segment.numbers, mode="clip")
+    count, enough = int(np.count_nonzero(allowed)), max(_CANDIDATES, _PER_HIT * k)
+    if segment.signs is not None and segment.centre is not None and count > 2 * enough and size > EXACT_ROWS:
+        bits = pack_signs(query[None], segment.centre)[:, 0]
+        places = candidates(segment.signs, bits, enough, allowed)
+    elif count < size:
+        places = np.flatnonzero(allowed)
+    else:
+        return np.arange(size), segment.rows @ query
     return places, segment.rows[places] @ query
 
 
@@ -190,13 +188,15 @@ def prefix_of_vectors(kind: str, state: State) -> str:
     return f"{kind}-{state.uid[:8]}-{model}-"
 
 
-def changed_numbers(connection: Connection, since: int, *tables: str) -> Numbers:
+def read_changed_numbers(connection: Connection, since: int, *tables: str) -> Numbers:
     """Numbers, rising, of the rows that stand in some tables with a later generation."""
     # sorted here: for an ORDER BY, SQLite would read all rows
     query = "SELECT n FROM {} WHERE generation > ?"
-    return np.unique(np.concatenate([numbers_of(connection, query.format(table), since) for table in tables]))
+    return np.unique(
+        np.concatenate([read_numbers(connection, query.format(table), since) for table in tables])
+    )
 
 
-def numbers_of(connection: Connection, query: str, generation: int) -> Numbers:
+def read_numbers(connection: Connection, query: str, generation: int) -> Numbers:
     """Row numbers that a query gives for a generation."""
     return np.array([n for (n,) in connection.execute(query, (generation,))], np.int64)

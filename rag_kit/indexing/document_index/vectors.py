@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from rag_kit.documents.atomic_file import replace_file
 from rag_kit.errors import IndexFormatError
-from rag_kit.indexing.document_index.state import Connection, in_groups, marks
+from rag_kit.indexing.document_index.state import Connection, in_groups, placeholders
 
 Vectors = NDArray[np.float32]
 
@@ -38,21 +38,21 @@ def unit(vectors: Vectors) -> Vectors:
     return scaled
 
 
-def best(scores: Vectors, ids: list[str], k: int) -> list[tuple[str, float]]:
+def best_ids(scores: Vectors, ids: list[str], k: int) -> list[tuple[str, float]]:
     """The k best, by score and then by id.
 
     Example:
-        >>> best(np.array([0.5, 0.9, 0.9], np.float32), ["c", "b", "a"], 2)
+        >>> best_ids(np.array([0.5, 0.9, 0.9], np.float32), ["c", "b", "a"], 2)
         [('a', 0.9), ('b', 0.9)]
     """
     if k <= 0 or not len(scores):
         return []
-    places, near = near_best(np.arange(len(scores)), scores, k)
+    places, near = best_with_ties(np.arange(len(scores)), scores, k)
     rounded = [(-round(score / TIE), ids[i]) for i, score in zip(places.tolist(), near.tolist(), strict=True)]
     return [(key, round(-steps * TIE, 6)) for steps, key in sorted(rounded)[:k]]
 
 
-def near_best(numbers: NDArray[np.int64], scores: Vectors, k: int) -> tuple[NDArray[np.int64], Vectors]:
+def best_with_ties(numbers: NDArray[np.int64], scores: Vectors, k: int) -> tuple[NDArray[np.int64], Vectors]:
     """The k best and whatever ties with the last of them, in no order."""
     if k < len(scores):
         near = scores >= np.partition(scores, len(scores) - k)[len(scores) - k] - 2 * TIE
@@ -80,7 +80,7 @@ def pack_signs(rows: Vectors, centre: Vectors) -> NDArray[np.uint64]:
 
 
 def candidates(
-    signs: NDArray[np.uint64], query: NDArray[np.uint64], min_count: int, allowed: NDArray[np.bool_] | None
+    signs: NDArray[np.uint64], query: NDArray[np.uint64], min_count: int, allowed: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
     """Positions of ``min_count`` rows or more whose bits are nearest to the query's; rows alike come together."""
     words, count = signs.shape
@@ -91,20 +91,9 @@ def candidates(
         for word in range(words):
             xor = np.bitwise_xor(signs[word, start : start + _ROWS], query[word], out=differing[: len(part)])
             np.add(part, np.bitwise_count(xor, out=bits[: len(part)]), out=part)
-    if allowed is not None:
-        np.putmask(differences, ~allowed, _NOWHERE)
+    np.putmask(differences, ~allowed, _NOWHERE)
     limit = np.partition(differences, min_count - 1)[min_count - 1]
     return np.flatnonzero(differences <= limit)
-
-
-def score_rows(
-    rows: Vectors, query: Vectors, allowed: NDArray[np.bool_] | None
-) -> tuple[NDArray[np.int64], Vectors]:
-    """Positions and scores of all rows that are allowed."""
-    if allowed is None:
-        return np.arange(len(rows)), rows @ query
-    places = np.flatnonzero(allowed)
-    return places, rows[places] @ query
 
 
 Numbers = NDArray[np.int64]
@@ -134,33 +123,29 @@ class Segment:
     signs: NDArray[np.uint64] | None = None
     digest: bytes = b""
 
-    def places(self, numbers: Numbers) -> NDArray[np.int64]:
-        """Positions of those row numbers that are in it."""
-        return np.flatnonzero(np.isin(self.numbers, numbers))
-
     def is_sound(self) -> bool:
         """Whether the file holds what was written; reads all of it."""
         assert self.centre is not None and self.signs is not None
         return _digest(self.rows, self.numbers, self.centre, self.signs) == self.digest
 
 
-def stored_blocks(
+def read_blocks(
     connection: Connection, numbers: Numbers, dimension: int
 ) -> Iterator[tuple[Numbers, Vectors]]:
     """Unit vectors of some rows out of the store, in the order of their numbers; damaged ones are left out."""
     for group in in_groups(numbers.tolist()):
-        query = f"SELECT n, vector FROM vectors WHERE n IN ({marks(group)}) AND length(vector) = ? ORDER BY n"
-        yield _sound(connection.execute(query, (*group, 4 * dimension)).fetchall(), dimension)
+        query = f"SELECT n, vector FROM vectors WHERE n IN ({placeholders(group)}) AND length(vector) = ? ORDER BY n"
+        yield _finite_vectors(connection.execute(query, (*group, 4 * dimension)).fetchall(), dimension)
 
 
-def _sound(stored: list[tuple[int, bytes]], dimension: int) -> tuple[Numbers, Vectors]:
+def _finite_vectors(stored: list[tuple[int, bytes]], dimension: int) -> tuple[Numbers, Vectors]:
     rows = np.frombuffer(b"".join(blob for _, blob in stored), "<f4").reshape(len(stored), dimension)
     rows = rows.astype(np.float32, copy=False)
     sound = np.isfinite(rows).all(axis=1)
     return np.array([n for n, _ in stored], np.int64)[sound], unit(rows[sound])
 
 
-def in_memory(blocks: Blocks, dimension: int) -> Segment:
+def segment_in_memory(blocks: Blocks, dimension: int) -> Segment:
     """A segment of blocks of rows, whose numbers are all different."""
     parts = [(np.empty(0, np.int64), np.empty((0, dimension), np.float32))]
     parts += [block for block in blocks if len(block[0])]  # that of an empty index has no dimension yet

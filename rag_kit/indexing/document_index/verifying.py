@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -36,7 +36,7 @@ def verify(store: Store) -> IndexReport:
                 report.checked[table] = number
             if damaged := list(_damaged_rows(connection, table)):
                 report.problems.append(
-                    f"store: {len(damaged)} rows of {table} are not what was written, for example {damaged[0].id}; "
+                    f"store: {len(damaged)} rows of {table} are not what was written, for example {damaged[0][1]}; "
                     "repair forgets their files, and the next ingest reads them again"
                 )
         if state.embedding is not None:
@@ -46,17 +46,8 @@ def verify(store: Store) -> IndexReport:
     return report
 
 
-class _Damaged(NamedTuple):
-    """A row that is not what was written, with such text and metadata as can be read."""
-
-    n: int
-    id: str
-    source: str
-    text: str
-    metadata: str
-
-
-def _damaged_rows(connection: Connection, table: str) -> Iterator[_Damaged]:
+def _damaged_rows(connection: Connection, table: str) -> Iterator[tuple[int, str, str, str, str]]:
+    """Number, id, source, text and metadata, as far as they can be read, of the rows that are not what was written."""
     # as bytes: a damaged text need not be UTF-8
     content = "CAST(text AS BLOB), CAST(metadata AS BLOB)"
     query = f"SELECT n, id, source, hash, {content} FROM {table} ORDER BY n"
@@ -64,7 +55,7 @@ def _damaged_rows(connection: Connection, table: str) -> Iterator[_Damaged]:
         readable = bytes(metadata).decode("utf-8", "replace")
         if hashlib.sha256(text).digest() != digest or not _is_object(readable):
             readable = readable if _is_object(readable) else json.dumps({"source": source})
-            yield _Damaged(n, key, source, bytes(text).decode("utf-8", "replace"), readable)
+            yield n, key, source, bytes(text).decode("utf-8", "replace"), readable
 
 
 def _is_object(metadata: str) -> bool:
@@ -75,6 +66,7 @@ def _is_object(metadata: str) -> bool:
 
 
 def _check_vectors(connection: Connection, state: State, report: IndexReport) -> None:
+    """Report chunks without a vector, and vectors that are damaged."""
     query = "SELECT count(*) FROM chunks LEFT JOIN vectors USING (n) WHERE vectors.n IS NULL"
     [(without,)] = connection.execute(query).fetchall()
     if without:
@@ -109,7 +101,9 @@ def rebuild(store: Store, embeddings: Embeddings | None) -> list[str]:
         if state.embedding is not None and embeddings is not None:
             filled = fill_vectors(store, embeddings, state.embedding)
             done += [f"embedded {filled} texts again"] if filled else []
-        done += store.rebuild()
+        with store.writing() as connection:
+            state = store.state(connection)
+            done += filter(None, [leg.rebuild(connection, state) for leg in store.legs])
     return done
 
 
@@ -121,6 +115,6 @@ def _mark_damaged(connection: Connection, table: str) -> list[str]:
     damaged = list(_damaged_rows(connection, table))
     connection.executemany(
         f"UPDATE {table} SET text = ?, metadata = ?, hash = ? WHERE n = ?",
-        [(row.text, row.metadata, b"damaged row %d" % row.n, row.n) for row in damaged],
+        [(text, metadata, b"damaged row %d" % n, n) for n, _, _, text, metadata in damaged],
     )
-    return [row.source for row in damaged]
+    return [source for _, _, source, _, _ in damaged]

@@ -25,8 +25,8 @@ from rag_kit.indexing.document_index.writing import (
     Correction,
     SourceRecord,
     WriteReport,
-    apply,
-    known_vectors,
+    apply_batch,
+    vectors_by_hash,
 )
 from rag_kit.indexing.searched import REPRESENTATION, embedded_row
 
@@ -139,7 +139,7 @@ class WritableIndex(ReadableIndex):
         )
         with closing(made):
             for vectors in made:
-                yield self._apply(waiting.popleft()[0], vectors)
+                yield self._write_batch(waiting.popleft()[0], vectors)
 
     def _texts_to_embed(self, rows: Sequence[Row]) -> dict[bytes, str]:
         """The texts of rows that have no vector in the store yet, by their hash."""
@@ -147,21 +147,22 @@ class WritableIndex(ReadableIndex):
             return {}
         self.add_vectors()
         with self._store.reading_uncommitted() as connection:
-            known = known_vectors(connection, {row.hash for row in rows})
+            known = vectors_by_hash(connection, {row.hash for row in rows})
         return _texts_without_vector(rows, known)
 
-    def _apply(self, batch: Batch, vectors: Mapping[bytes, bytes]) -> WriteReport:
+    def _write_batch(self, batch: Batch, vectors: Mapping[bytes, bytes]) -> WriteReport:
+        """Write a batch in one transaction, with the vectors that were made for it and those in the store."""
         embedded, known = len(vectors), dict[bytes, bytes]()
         with self._store.writing() as connection:
             state = self._store.state(connection)
             if batch.rows:  # another process may have made vectors by another model
                 check_model(self.folder, state.embedding, self._embedding_name, writing=True)
             if batch.rows and self.embeddings is not None:
-                known = {**known_vectors(connection, {row.hash for row in batch.rows}), **vectors}
+                known = {**vectors_by_hash(connection, {row.hash for row in batch.rows}), **vectors}
                 if lost := _texts_without_vector(batch.rows, known):  # they were in the store a moment ago
                     known |= next(embed_ahead(self.embeddings, [lost], state.dimension))
                     embedded += len(lost)
-            report = apply(self._store, batch, known)
+            report = apply_batch(self._store, batch, known)
             report.embedded = embedded
             if vectors:
                 size = len(next(iter(vectors.values()))) // 4

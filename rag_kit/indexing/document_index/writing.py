@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.rows import Row, text_hash
-from rag_kit.indexing.document_index.state import Connection, replacing, select_in
+from rag_kit.indexing.document_index.state import Connection, select_in, upsert_statement
 from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.searched import REPRESENTATION, embedded_row
 
@@ -117,7 +117,7 @@ class WriteReport(Changes):
     parents: Changes = field(default_factory=Changes)
 
 
-def known_vectors(
+def vectors_by_hash(
     connection: Connection, hashes: Iterable[bytes], table: str = "vectors"
 ) -> dict[bytes, bytes]:
     """Vectors that a table has for texts of some hashes, by the hash of what is embedded: the text below its titles."""
@@ -128,7 +128,7 @@ def known_vectors(
     return {text_hash(embedded_row(text, metadata)): vector for text, metadata, vector in rows}
 
 
-def apply(store: Store, batch: Batch, vectors: Mapping[bytes, bytes]) -> WriteReport:
+def apply_batch(store: Store, batch: Batch, vectors: Mapping[bytes, bytes]) -> WriteReport:
     """Do it all in one transaction; where nothing changes, the generation stays.
 
     Args:
@@ -149,13 +149,13 @@ def apply(store: Store, batch: Batch, vectors: Mapping[bytes, bytes]) -> WriteRe
         ids = [*batch.removed_ids, *children]
         removed = _rows_to_remove(connection, "chunks", batch.rows, source=sources, id=ids)
         report.removed = list(removed)
-        _remove(connection, removed, generation)
-        changed = _put_changed(connection, batch.rows, report, vectors, generation)
+        _delete_chunks(connection, removed, generation)
+        changed = _write_changed_rows(connection, batch.rows, report, vectors, generation)
         changed |= {children[key] for key in removed if key in children}
         _write_parents(connection, batch.parents, parents, leaving, changed, report.parents, generation)
         if not state.derived and any(f'"{REPRESENTATION}"' in row.metadata for row in batch.rows):
             store.set_meta(derived=True)
-        _remember(connection, batch)
+        _write_records(connection, batch)
         if any(part.added or part.updated or part.removed for part in (report, report.parents)):
             store.set_meta(generation=generation)
     return report
@@ -199,7 +199,7 @@ def _rows_to_remove(
     return {key: n for key, n in leaving.items() if key not in ids}
 
 
-def _remove(connection: Connection, leaving: Mapping[str, int], generation: int) -> None:
+def _delete_chunks(connection: Connection, leaving: Mapping[str, int], generation: int) -> None:
     numbers = [(n,) for n in leaving.values()]
     connection.executemany("DELETE FROM chunks WHERE n = ?", numbers)
     connection.executemany("DELETE FROM vectors WHERE n = ?", numbers)
@@ -209,7 +209,7 @@ def _remove(connection: Connection, leaving: Mapping[str, int], generation: int)
     )
 
 
-def _put_changed(
+def _write_changed_rows(
     connection: Connection,
     rows: Sequence[Row],
     report: WriteReport,
@@ -225,14 +225,14 @@ def _put_changed(
             continue
         (report.added if old is None else report.updated).append(row.id)
         changed.add(row.parent)
-        n = _put(connection, "chunks", row, generation)
+        n = _upsert_row(connection, "chunks", row, generation)
         embedded = embedded_row(row.text, row.metadata)
         if old is not None and old.hash == row.hash and embedded_row(row.text, old.metadata) == embedded:
             continue  # its vector stays
         connection.execute("DELETE FROM vectors WHERE n = ?", (n,))
         if vectors:
             vector = (n, vectors[text_hash(embedded)], generation)
-            connection.execute(replacing("vectors", "n", "vector", "generation"), vector)
+            connection.execute(upsert_statement("vectors", "n", "vector", "generation"), vector)
     return changed
 
 
@@ -251,24 +251,24 @@ def _write_parents(
     for row in parents:
         old = stored.get(row.id)
         if old != row._replace(text=""):
-            _put(connection, "parents", row, generation)
+            _upsert_row(connection, "parents", row, generation)
             (report.added if old is None else report.updated).append(row.id)
         else:
             (report.updated if row.id in changed else report.unchanged).append(row.id)
 
 
-def _put(connection: Connection, table: str, row: Row, generation: int) -> int:
-    statement = replacing(table, *Row._fields, "generation")
+def _upsert_row(connection: Connection, table: str, row: Row, generation: int) -> int:
+    statement = upsert_statement(table, *Row._fields, "generation")
     return int(connection.execute(f"{statement} RETURNING n", (*row, generation)).fetchone()[0])
 
 
-def _remember(connection: Connection, batch: Batch) -> None:
+def _write_records(connection: Connection, batch: Batch) -> None:
     for table, column, values in (
         ("sources", "source", batch.removed_sources),
         ("corrections", "source", batch.removed_sources),
         ("corrections", "id", batch.uncorrected),
     ):
         connection.executemany(f"DELETE FROM {table} WHERE {column} = ?", [(value,) for value in values])
-    connection.executemany(replacing("corrections", *Correction._fields), batch.corrections)
+    connection.executemany(upsert_statement("corrections", *Correction._fields), batch.corrections)
     names = (column.name for column in fields(SourceRecord))
-    connection.executemany(replacing("sources", *names), [astuple(record) for record in batch.records])
+    connection.executemany(upsert_statement("sources", *names), [astuple(record) for record in batch.records])

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_kit.errors import InvalidInputError, ReadError
 from rag_kit.indexing.document_index.writing import SourceRecord
-from rag_kit.indexing.ingestion.listing import file_hash, look
 from rag_kit.indexing.ingestion.settings import SplitSettings
 from rag_kit.indexing.readers.api import Reader
 from rag_kit.indexing.readers.formats import reader_for
@@ -26,6 +26,30 @@ if TYPE_CHECKING:
     from rag_kit.indexing.readers.formats import UserReader
 
 _TRIES = 3
+
+
+class Sight(NamedTuple):
+    """A file as it was seen; two are equal if nothing was written between them."""
+
+    size: int
+    mtime_ns: int
+    inode: int
+
+
+def look(path: Path) -> Sight:
+    """See a file.
+
+    Raises:
+        OSError: It is gone or not accessible.
+    """
+    stat = os.stat(path)
+    return Sight(stat.st_size, stat.st_mtime_ns, stat.st_ino)
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 class Converter:
@@ -64,7 +88,7 @@ class Converter:
         for document in documents:
             # also where a user's reader gives paths of this machine, as many of LangChain do
             document.metadata = {
-                key: _below_root(value, file.root) for key, value in document.metadata.items()
+                key: _relative_to_root(value, file.root) for key, value in document.metadata.items()
             }
             document.metadata["source"] = file.file
         settings, max_chunks = self._settings, self._limits.max_chunks
@@ -111,11 +135,11 @@ class Converter:
         return hashlib.sha256(f"{folder}\0{text}".encode("utf-8", "surrogatepass")).digest()[:16]
 
 
-def _below_root(value: Any, root: Path) -> Any:
+def _relative_to_root(value: Any, root: Path) -> Any:
     """A metadata value; of a path in the ingested folder what is below that folder.
 
     Example:
-        >>> [_below_root(value, Path("/docs")) for value in ("/docs/a/b.md", "/docs", "/docsx/a", "text", 3)]
+        >>> [_relative_to_root(value, Path("/docs")) for value in ("/docs/a/b.md", "/docs", "/docsx/a", "text", 3)]
         ['a/b.md', '.', '/docsx/a', 'text', 3]
     """
     if not isinstance(value, str | Path) or not str(value).startswith(str(root)):

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from rag_kit.concurrency.budget import check_abandoned
 from rag_kit.errors import InvalidInputError, ReadError
 from rag_kit.indexing.correcting import correct
 from rag_kit.indexing.document_index.rows import Row, make_rows
-from rag_kit.indexing.ingestion.listing import file_hash, look
+from rag_kit.indexing.ingestion.converting import file_hash, look
 from rag_kit.indexing.readers.parts import Unreadable
 from rag_kit.indexing.searched import REPRESENTATION
 from rag_kit.text import detect_language
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rag_kit.indexing.ingestion.converting import Converter
     from rag_kit.indexing.ingestion.report import IngestReport, Progress
 
-_FILES = 500
+_MAX_FILES = 500
 # A file that was written this shortly before it was looked at may be written again within one tick of the
 # clock of its file system, and keep its time; so its bytes are compared.
 _TICK_NS = 2_000_000_000
@@ -103,36 +103,40 @@ class Grouping:
         rank = {source: 2 * bool(record.original) for source, record in self.records.items()}
         order = sorted(files, key=lambda source: rank.get(source, 1))
 
-        def to_read() -> Iterator[tuple[str, bool]]:
-            self.converter.expect([files[source] for source in changed])
-            for source in changed:
-                yield source, True
-
-        for source, read in chain(((s, False) for s in order), to_read()):
-            check_abandoned()
-            try:
-                if read:
-                    self._read(group, source, files)
-                elif not self._is_unchanged(group, source, files):
+        for source in order:
+            with self._report_failure(source, files[source].file):
+                if not self._is_unchanged(group, source, files):
                     changed.append(source)
-            except ReadError as error:
-                self._report_failure(source, files[source].file, error)
-            if len(group.rows) >= self.size or len(group.new) + len(group.seen) >= _FILES:
+        if group.seen:
+            yield group
+            group = Group()
+        self.converter.expect([files[source] for source in changed])
+        for source in changed:
+            with self._report_failure(source, files[source].file):
+                self._read_file(group, source, files)
+            if len(group.rows) >= self.size or len(group.new) >= _MAX_FILES:
                 yield group
                 group = Group()
-        if group.new or group.seen:
+        if group.new:
             yield group
 
-    def _report_failure(self, source: str, file: str, error: ReadError) -> None:
-        if self.strict:
-            raise ReadError(f"{error} Nothing was changed, for strict was asked for.") from error
-        cause = error.__cause__
-        reason = cause.message if isinstance(cause, Unreadable) else str(error).removeprefix(f"{file}: ")
-        known = " (its earlier version stays in the index)" if source in self.records else ""
-        self.report.failed.append((file, f"{reason}{known}"))
-        self.progress.count()
+    @contextmanager
+    def _report_failure(self, source: str, file: str) -> Iterator[None]:
+        """Report a file that cannot be read, and go on."""
+        check_abandoned()
+        try:
+            yield
+        except ReadError as error:
+            if self.strict:
+                raise ReadError(f"{error} Nothing was changed, for strict was asked for.") from error
+            cause = error.__cause__
+            reason = cause.message if isinstance(cause, Unreadable) else str(error).removeprefix(f"{file}: ")
+            known = " (its earlier version stays in the index)" if source in self.records else ""
+            self.report.failed.append((file, f"{reason}{known}"))
+            self.progress.count()
 
     def _is_unchanged(self, group: Group, source: str, files: Mapping[str, SourceFile]) -> bool:
+        """Whether a file need not be read; it is counted then, and a new time of it goes into the group."""
         record = self.records.get(source)
         if record is None or record.settings != self.key:
             return False
@@ -152,7 +156,8 @@ class Grouping:
         self.progress.count(same.size)
         return True
 
-    def _read(self, group: Group, source: str, files: Mapping[str, SourceFile]) -> None:
+    def _read_file(self, group: Group, source: str, files: Mapping[str, SourceFile]) -> None:
+        """Read and split a file into a group, with corrections; a copy of another file gives no chunks."""
         file = files[source]
         self.progress.tell(file.file)
         chunks, record = self.converter.convert(file)

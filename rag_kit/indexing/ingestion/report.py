@@ -14,6 +14,15 @@ if TYPE_CHECKING:
     from rag_kit.indexing.representing.representer import Represented
 
 
+#: What the parts of a row of some fields of a report are called in JSON.
+_NAMES = {
+    "failed": ("file", "reason"),
+    "duplicates": ("file", "original"),
+    "lost": ("file", "text", "corrected"),
+    "changes": ("file", "change"),
+}
+
+
 @dataclass
 class IngestReport:
     """What an ingest did, in numbers of files unless said otherwise.
@@ -81,14 +90,10 @@ class IngestReport:
 
     def as_dict(self) -> dict[str, Any]:
         """The report as JSON values; files with a reason, a copy or a change become objects with named fields."""
-        plain = asdict(self)
-        plain["failed"] = [{"file": file, "reason": reason} for file, reason in self.failed]
-        plain["duplicates"] = [{"file": file, "original": original} for file, original in self.duplicates]
-        plain["lost"] = [
-            {"file": file, "text": text, "corrected": corrected} for file, text, corrected in self.lost
-        ]
-        plain["changes"] = [{"file": file, "change": what} for file, what in self.changes]
-        return plain
+        return asdict(self) | {
+            name: [dict(zip(names, row, strict=True)) for row in getattr(self, name)]
+            for name, names in _NAMES.items()
+        }
 
     def summary(self) -> str:
         """A line for people; a second one for representations."""

@@ -20,8 +20,7 @@ from rag_kit.indexing.document_index.families import family_rows
 from rag_kit.indexing.document_index.rows import Row
 from rag_kit.indexing.document_index.writing import Batch
 from rag_kit.indexing.ingestion.grouping import Group, Grouping
-from rag_kit.indexing.ingestion.listing import list_files
-from rag_kit.indexing.ingestion.opening import open_converter, open_index, open_representer
+from rag_kit.indexing.ingestion.opening import list_files, open_converter, open_index, open_representer
 from rag_kit.indexing.ingestion.report import IngestReport, Progress
 from rag_kit.indexing.ingestion.settings import SplitSettings, settings_for
 from rag_kit.indexing.postgres.location import Location, location_of
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 
 _GROUP = 256  # chunks that are embedded, and committed, together
 _GROUP_KEYWORD = 2_000
-_BEHIND = 10_000  # so many new chunks, and a quarter of all, are saved before the end
+_MAX_UNSAVED = 10_000  # so many new chunks, and a quarter of all, are saved before the end
 _MAX_NAMES = 20  # files in one note
 
 
@@ -229,15 +228,15 @@ def _write_files(
             for group, _ in prepared:
                 count_files(group)
             return
-        total, behind = index.stats()["chunks"], 0
+        total, unsaved = index.stats()["chunks"], 0
         with closing(index.write_all(batches(), max_concurrency=max_concurrency)) as written:
             for changes in written:
                 report.embedded += changes.embedded
                 count_files(waiting.popleft())
-                total, behind = total + len(changes.added), behind + len(changes.added)
-                if behind >= max(_BEHIND, total // 4):  # readers would be slow
+                total, unsaved = total + len(changes.added), unsaved + len(changes.added)
+                if unsaved >= max(_MAX_UNSAVED, total // 4):  # readers would be slow
                     index.flush()
-                    behind = 0
+                    unsaved = 0
 
 
 def _batch_of(grouping: Grouping, representer: Representer | None, group: Group) -> tuple[Group, Batch]:

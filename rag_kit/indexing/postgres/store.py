@@ -17,7 +17,7 @@ from rag_kit.documents import Filter, compile_filter
 from rag_kit.errors import DocumentIndexError, InvalidInputError, MissingExtraError
 from rag_kit.indexing.document_index.embedding import check_model
 from rag_kit.indexing.document_index.keyword import KeywordView
-from rag_kit.indexing.document_index.state import Connection, State, replacing
+from rag_kit.indexing.document_index.state import Connection, State, upsert_statement
 from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.postgres.location import Location
 from rag_kit.models.minilm.files import cache_folder
@@ -32,8 +32,7 @@ try:
         check_schema,
         explanation,
         make_schema,
-        schema_of_types,
-        skips_policies,
+        role_and_types,
     )
     from rag_kit.indexing.postgres.keyword import PostgresKeywordLeg
     from rag_kit.indexing.postgres.keyword_search import PostgresKeywordView
@@ -73,9 +72,8 @@ class PostgresStore(Store):
         self.legs = (self.vectors, self.keyword)
         self._views = threading.local()
         self._pools: dict[int, ConnectionPool[psycopg.Connection[Any]]] = {}
-        with self.explaining_errors(), self._probe() as probe:
-            self._skips_policies = skips_policies(probe)
-            types = schema_of_types(probe)
+        with self.translate_errors(), self._probe() as probe:
+            self._skips_policies, types = role_and_types(probe)
         if self._skips_policies and location.tenant:
             raise InvalidInputError(_PLAIN.format(location))
         # to compile a search takes longer than to run it
@@ -92,34 +90,26 @@ class PostgresStore(Store):
     def create(cls, location: Location, embedding: str | None, settings: Mapping[str, Any]) -> PostgresStore:
         """Make an index; see ``DocumentIndex.create``."""
         store = cls(location, writable=True)
-        try:
-            with store.writing() as connection:
-                make_schema(connection.native, location)  # type: ignore[attr-defined]
-                if connection.execute("SELECT 1 FROM meta").fetchone():
-                    raise InvalidInputError(
-                        f"There is an index in {location} already. Open it: DocumentIndex.open(url, mode='w')."
-                    )
-                facts = {"uid": uuid.uuid4().hex, "embedding": embedding, "settings": dict(settings)}
-                store.set_meta(generation=0, derived=False, **facts)
-            return store
-        except BaseException:
-            store.close()
-            raise
+        with store.close_on_error(), store.writing() as connection:
+            make_schema(connection.native, location)  # type: ignore[attr-defined]
+            if connection.execute("SELECT 1 FROM meta").fetchone():
+                raise InvalidInputError(
+                    f"There is an index in {location} already. Open it: DocumentIndex.open(url, mode='w')."
+                )
+            facts = {"uid": uuid.uuid4().hex, "embedding": embedding, "settings": dict(settings)}
+            store.set_meta(generation=0, derived=False, **facts)
+        return store
 
     @classmethod
     def open(cls, location: Location, embedding: str | None, *, writable: bool, check: bool) -> PostgresStore:
         """Open an index; see ``DocumentIndex.open``."""
         store = cls(location, writable=writable)
-        try:
+        with store.close_on_error():
             with store.reading() as connection:
                 check_schema(connection.native, location)
                 state = store.state(connection)
-            if state.embedding is not None:
-                check_model(location, state.embedding, embedding, writing=check and writable)
-            return store
-        except BaseException:
-            store.close()
-            raise
+            check_model(location, state.embedding, embedding, writing=check and writable)
+        return store
 
     @property
     def _pool(self) -> ConnectionPool[psycopg.Connection[Any]]:
@@ -140,7 +130,7 @@ class PostgresStore(Store):
         return self._pools[process]
 
     @contextmanager
-    def explaining_errors(self) -> Iterator[None]:
+    def translate_errors(self) -> Iterator[None]:
         """See `Store`."""
         try:
             yield
@@ -195,7 +185,7 @@ class PostgresStore(Store):
     @contextmanager
     def reading(self) -> Iterator[PostgresConnection]:
         """See `Store`; inside another one of the same thread, the same."""
-        with self.explaining_errors():
+        with self.translate_errors():
             if (outer := getattr(self._views, "open", None)) is not None:
                 yield outer
                 return
@@ -209,11 +199,6 @@ class PostgresStore(Store):
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
-        if not self.writable:
-            raise DocumentIndexError(
-                f"The index in {self.location} was opened for reading. Open it with "
-                "DocumentIndex.open(url, mode='w')."
-            )
         native = self._begin(self._write)
         try:
             yield (connection := PostgresConnection(native))
@@ -234,7 +219,7 @@ class PostgresStore(Store):
         for leg in self.legs:
             leg.apply(connection, state)
         connection.execute("DELETE FROM removed")
-        connection.execute(replacing("meta", "key", "value"), ("floor", json.dumps(state.generation)))
+        connection.execute(upsert_statement("meta", "key", "value"), ("floor", json.dumps(state.generation)))
 
     def damage(self, connection: Connection) -> str:
         """See `Store`; a server looks after its files itself."""

@@ -14,7 +14,7 @@ import psycopg
 from psycopg import sql
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.document_index.vectors import Vectors, best, unit
+from rag_kit.indexing.document_index.vectors import Vectors, best_ids, unit
 from rag_kit.indexing.postgres.connection import filter_rows
 
 if TYPE_CHECKING:
@@ -23,12 +23,20 @@ if TYPE_CHECKING:
 
 #: Up to so many vectors of a tenant, each search reads all; above, it asks HNSW (benchmarks/bench_postgres_vectors.py).
 EXACT_ROWS = 20_000
-_LONGEST, _LONGEST_INDEXED = 16_000, 4_000  # numbers of a vector that halfvec holds, and that HNSW takes
-_KEPT = 200  # candidates that HNSW keeps while it searches
-_LEAST, _PER_HIT = 30, 3  # candidates that are taken of it: at least, and for each hit that is asked for
+_MAX_DIMENSION, _MAX_INDEXED_DIMENSION = (
+    16_000,
+    4_000,
+)  # numbers of a vector that halfvec holds, and that HNSW takes
+_EF_SEARCH = 200  # candidates that HNSW keeps while it searches
+_MIN_CANDIDATES, _PER_HIT = (
+    30,
+    3,
+)  # candidates that are taken of it: at least, and for each hit that is asked for
 #: So many rows HNSW gives at most, for the filter to choose from; then all are read.
 SCANNED = 5000
-_VISITED = 20  # more than HNSW visits for each row that it gives; where it stops early, it gives worse ones
+_VISITS_PER_ROW = (
+    20  # more than HNSW visits for each row that it gives; where it stops early, it gives worse ones
+)
 _MARGIN = 0.0025  # above what half precision changes in the difference of two cosines
 _FIRST_PAGE, _PAGE = 100, 5000  # rows that are read together
 # of the vectors written after a generation: those that `nearest` lacks, or has of another model or generation
@@ -48,7 +56,7 @@ class PostgresVectorLeg:
     def apply(self, connection: Any, state: State) -> int:
         """Take over the vectors that were written since the generation ``state.floor``."""
         if state.dimension is not None:
-            self._take(connection.native, state, state.floor)
+            self._copy_vectors(connection.native, state, state.floor)
         return state.generation
 
     def search(
@@ -57,8 +65,8 @@ class PostgresVectorLeg:
         """Ids and cosines of the k nearest to a unit vector."""
         if state.dimension is None:
             return []
-        search = _Search(connection.native, state, query, where)
-        numbers = search.by_graph(max(_LEAST, _PER_HIT * k)) or search.by_reading(k)
+        search = _CandidateSearch(connection.native, state, query, where)
+        numbers = search.by_graph(max(_MIN_CANDIDATES, _PER_HIT * k)) or search.by_reading(k)
         rows = connection.native.execute(
             "SELECT c.id, v.vector FROM chunks c JOIN vectors v USING (tenant, n) "
             "WHERE c.n = ANY (%s) AND length(v.vector) = %s",  # another length is damage
@@ -67,14 +75,14 @@ class PostgresVectorLeg:
         ).fetchall()
         vectors = np.frombuffer(b"".join(blob for _, blob in rows), "<f4").reshape(-1, state.dimension)
         sound = np.flatnonzero(np.isfinite(vectors).all(axis=1))
-        return best(unit(vectors[sound]) @ query, [rows[place][0] for place in sound], k)
+        return best_ids(unit(vectors[sound]) @ query, [rows[place][0] for place in sound], k)
 
     def verify(self, connection: Any, state: State, report: IndexReport) -> None:
         """Compare the table that is searched with the vectors of the store."""
         if state.dimension is None:
             return
         query = f"SELECT count(*) FILTER (WHERE l.n IS NULL), count(*) {_LACKING} AND length(v.vector) = %s"
-        values = (_model(state), -1, 4 * state.dimension)
+        values = (_model_key(state), -1, 4 * state.dimension)
         [(missing, lacking)] = connection.native.execute(query, values).fetchall()
         for count, what in ((missing, "missing from"), (lacking - missing, "not what was written in")):
             if count:
@@ -85,16 +93,16 @@ class PostgresVectorLeg:
         """Replace what is not as of the store's generations; the HNSW index follows, or is made."""
         if state.dimension is None:
             return ""
-        self._take(connection.native, state, -1)
+        self._copy_vectors(connection.native, state, -1)
         return "replaced what differed in the table of vectors that is searched"
 
-    def _take(self, native: psycopg.Connection[Any], state: State, since: int) -> None:
+    def _copy_vectors(self, native: psycopg.Connection[Any], state: State, since: int) -> None:
         """Take over what was written since a generation."""
-        size, model = state.dimension or 0, _model(state)
-        if size > _LONGEST:
+        size, model = state.dimension or 0, _model_key(state)
+        if size > _MAX_DIMENSION:
             raise InvalidInputError(
-                f"The vectors have {size} numbers; in PostgreSQL at most {_LONGEST} are possible. Take an embedding "
-                "model with shorter ones, or an index in a folder."
+                f"The vectors have {size} numbers; in PostgreSQL at most {_MAX_DIMENSION} are possible. Take an "
+                "embedding model with shorter ones, or an index in a folder."
             )
         if native.execute("SELECT 1 FROM nearest WHERE model = %s LIMIT 1", (model,)).fetchone() is None:
             since = -1  # all are by another model than before
@@ -108,21 +116,21 @@ class PostgresVectorLeg:
                     "INSERT INTO nearest (n, model, unit, generation) VALUES (%s, %s, %s::halfvec, %s) "
                     "ON CONFLICT (tenant, n) DO UPDATE SET model = excluded.model, unit = excluded.unit, "
                     "generation = excluded.generation",
-                    [(n, model, _text(unit(row)), at) for n, (row, at) in rows.items()],
+                    [(n, model, _vector_literal(unit(row)), at) for n, (row, at) in rows.items()],
                 )
                 if damaged := [n for n, *_ in page if n not in rows]:
                     writer.execute("DELETE FROM nearest WHERE n = ANY (%s)", (damaged,))
         _make_graph(native, state)
 
 
-class _Search:
+class _CandidateSearch:
     """Finds the row numbers of what may be among the nearest."""
 
     def __init__(
         self, native: psycopg.Connection[Any], state: State, query: Vectors, where: Filter | None
     ) -> None:
         self._native, self._state, self._where = native, state, where
-        self._query = sql.Literal(_text(query))
+        self._query = sql.Literal(_vector_literal(query))
 
     def by_graph(self, count: int) -> list[int] | None:
         """So many candidates by HNSW; ``None`` where there is no such index, or too few rows pass the filter."""
@@ -132,15 +140,15 @@ class _Search:
         # without sorting there is no plan but along the index
         settings = (
             "SET LOCAL enable_sort = off; SET LOCAL hnsw.iterative_scan = relaxed_order; "
-            f"SET LOCAL hnsw.scan_mem_multiplier = 64; SET LOCAL hnsw.ef_search = {_KEPT}; "
-            f"SET LOCAL hnsw.max_scan_tuples = {max(1, _VISITED * SCANNED)}"
+            f"SET LOCAL hnsw.scan_mem_multiplier = 64; SET LOCAL hnsw.ef_search = {_EF_SEARCH}; "
+            f"SET LOCAL hnsw.max_scan_tuples = {max(1, _VISITS_PER_ROW * SCANNED)}"
         )
         query = sql.SQL(
             "SELECT n, 0 FROM nearest WHERE tenant = {} AND model = {} "
             "ORDER BY (unit::halfvec({size})) <#> {}::halfvec({size}) LIMIT {}"
         ).format(
             sql.Literal(tenant),
-            sql.Literal(_model(self._state)),
+            sql.Literal(_model_key(self._state)),
             self._query,
             sql.Literal(SCANNED),
             size=sql.Literal(self._state.dimension),
@@ -155,7 +163,7 @@ class _Search:
         """The k nearest of all, and whatever half precision cannot tell from them."""
         query = sql.SQL(
             "SELECT n, unit <#> {}::halfvec AS distance FROM nearest WHERE model = {} ORDER BY distance"
-        ).format(self._query, sql.Literal(_model(self._state)))
+        ).format(self._query, sql.Literal(_model_key(self._state)))
         numbers: list[int] = []
         limit = math.inf
         with closing(self._rows(query)) as rows:
@@ -188,7 +196,7 @@ def _tenant_with_graph(native: psycopg.Connection[Any], state: State) -> str | N
 def _make_graph(native: psycopg.Connection[Any], state: State) -> None:
     """Make the HNSW index of a tenant if it is wanted and lacking; readers go on, other writers of vectors wait."""
     size = state.dimension or 0
-    if size > _LONGEST_INDEXED or _tenant_with_graph(native, state) is not None:
+    if size > _MAX_INDEXED_DIMENSION or _tenant_with_graph(native, state) is not None:
         return
     if native.execute("SELECT 1 FROM nearest OFFSET %s LIMIT 1", (EXACT_ROWS,)).fetchone() is None:
         return
@@ -208,7 +216,10 @@ def _make_graph(native: psycopg.Connection[Any], state: State) -> None:
     statement = sql.SQL(
         "CREATE INDEX {} ON nearest USING hnsw ((unit::halfvec({})) halfvec_ip_ops) WHERE tenant = {} AND model = {}"
     ).format(
-        sql.Identifier(_index_name(state)), sql.Literal(size), sql.Literal(tenant), sql.Literal(_model(state))
+        sql.Identifier(_index_name(state)),
+        sql.Literal(size),
+        sql.Literal(tenant),
+        sql.Literal(_model_key(state)),
     )
     # one worker: containers have little memory that several can share
     native.execute("SELECT set_config('max_parallel_maintenance_workers', '0', true)")
@@ -216,16 +227,16 @@ def _make_graph(native: psycopg.Connection[Any], state: State) -> None:
     native.execute("ANALYZE nearest")
 
 
-def _text(vector: Vectors) -> str:
+def _vector_literal(vector: Vectors) -> str:
     """A vector as pgvector reads it."""
     return str(vector.tolist())
 
 
-def _model(state: State) -> str:
+def _model_key(state: State) -> str:
     """What vectors that can be compared have in common."""
     return f"{state.dimension} {state.embedding}"
 
 
 def _index_name(state: State) -> str:
     """The name of the HNSW index of a tenant and model."""
-    return f"nearest_{hashlib.sha256(f'{state.uid} {_model(state)}'.encode()).hexdigest()[:16]}"
+    return f"nearest_{hashlib.sha256(f'{state.uid} {_model_key(state)}'.encode()).hexdigest()[:16]}"

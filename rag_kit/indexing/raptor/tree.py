@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 
 from rag_kit.documents import clean_text
 from rag_kit.indexing.document_index.rows import document
-from rag_kit.indexing.document_index.state import Connection, in_groups, marks
+from rag_kit.indexing.document_index.state import Connection, in_groups, placeholders
 from rag_kit.indexing.searched import RAPTOR
 
 if TYPE_CHECKING:
@@ -60,7 +60,9 @@ class RaptorTree:
         }
         leaves = {}
         for group in in_groups(hashes):
-            query = f"SELECT id, n, substr(text, 1, 200), hash FROM chunks WHERE id IN ({marks(group)})"
+            query = (
+                f"SELECT id, n, substr(text, 1, 200), hash FROM chunks WHERE id IN ({placeholders(group)})"
+            )
             for key, row, begins, digest in connection.execute(query, group):
                 leaves[key] = Leaf(row, begins, short_hash(digest) == hashes[key])
         return cls({node.id or "": node for node in summaries}, leaves)

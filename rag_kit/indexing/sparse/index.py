@@ -75,11 +75,11 @@ def check_vector(vector: Any) -> Vector:
         raise InvalidInputError(f"A vector is {type(vector).__name__}; it must be a dict of term -> weight.")
     checked: Vector = {}
     for term, weight in vector.items():
-        if not _is_of(Real, weight) or not 0 <= weight <= _MAX_WEIGHT:
+        if not _is_instance(Real, weight) or not 0 <= weight <= _MAX_WEIGHT:
             raise InvalidInputError(
                 f"A vector has the weight {weight!r} for {term!r}; weights must be numbers from 0 to {_MAX_WEIGHT:g}."
             )
-        if not _is_of((str, Integral), term) or str(term) in checked:
+        if not _is_instance((str, Integral), term) or str(term) in checked:
             raise InvalidInputError(
                 f"A vector has the term {term!r}; terms must be strings or whole numbers, each once."
             )
@@ -89,7 +89,7 @@ def check_vector(vector: Any) -> Vector:
     return checked
 
 
-def _is_of(kind: Any, value: Any) -> bool:
+def _is_instance(kind: Any, value: Any) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
@@ -242,7 +242,7 @@ class SparseIndex(InvertedIndex):
             InvalidInputError: It needs its encoder.
         """
         header, state = storage.load(path, cls.kind)
-        with storage.refusing_contradictions(path):
+        with storage.format_errors(path):
             encoded, has_query_encoder = header["encoder"], header["query_encoder"]
             if encoded not in (None, _COUNTS) or not isinstance(has_query_encoder, bool):
                 raise ValueError(f"the encoder is {encoded!r}, {has_query_encoder!r}")

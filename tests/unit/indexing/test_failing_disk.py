@@ -81,7 +81,7 @@ def test_no_room_on_the_device(docs: Path, small: Path, monkeypatch: pytest.Monk
 def test_a_store_that_fails_half_way(docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the midst of the third group: the two before stay, and the next run does the rest."""
     monkeypatch.setattr(run, "_GROUP", 100)
-    put, puts = writing._put, 0
+    put, puts = writing._upsert_row, 0
 
     def failing(*arguments: Any) -> int:
         nonlocal puts
@@ -93,7 +93,7 @@ def test_a_store_that_fails_half_way(docs: Path, tmp_path: Path, monkeypatch: py
         return put(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(writing, "_put", failing)
+        patch.setattr(writing, "_upsert_row", failing)
         with pytest.raises(
             DocumentIndexError, match=r"disk I/O error.*check the disk.*, then run the same again"
         ):

@@ -176,7 +176,7 @@ def test_empty_and_blank_documents(index: DocumentIndex) -> None:
     assert index.verify().ok
 
 
-@pytest.mark.parametrize("name", ["_write_parents", "_remove", "_put", "_remember"])
+@pytest.mark.parametrize("name", ["_write_parents", "_delete_chunks", "_upsert_row", "_write_records"])
 @pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
 def test_a_failure_at_any_step_leaves_the_old_state(
     index: DocumentIndex, monkeypatch: pytest.MonkeyPatch, name: str, late: bool
@@ -196,7 +196,7 @@ def test_a_failure_at_any_step_leaves_the_old_state(
         patch.setattr(writing, name, failing)
         with pytest.raises(OSError, match="the disk is gone"):
             index.upsert(changed)
-        if name in ("_write_parents", "_remove"):
+        if name in ("_write_parents", "_delete_chunks"):
             with pytest.raises(OSError, match="the disk is gone"):
                 index.delete(["ant"])
     assert content(index) == before and index.verify().ok

@@ -19,7 +19,6 @@ CREATE TABLE parents (
 CREATE TABLE corrections (
     id text COLLATE "C", source text COLLATE "C" NOT NULL, ordinal bigint NOT NULL, text text NOT NULL,
     metadata text NOT NULL, corrected text);
-CREATE TABLE replies (key text COLLATE "C", answer text NOT NULL);
 
 -- Each row belongs to the tenant of the transaction that writes it, and only that one's transactions see it.
 DO $$
@@ -28,8 +27,7 @@ DECLARE
 BEGIN
     FOR one IN SELECT * FROM (VALUES
         ('meta', 'key'), ('sources', 'source'), ('chunks', 'id'), ('vectors', 'n'), ('next_vectors', 'n'),
-        ('removed', 'n'), ('parents', 'id'), ('corrections', 'id'),
-        ('replies', 'key')) AS t (name, key)
+        ('removed', 'n'), ('parents', 'id'), ('corrections', 'id')) AS t (name, key)
     LOOP
         EXECUTE format('ALTER TABLE %I ADD COLUMN tenant text COLLATE "C" NOT NULL '
             'DEFAULT current_setting(''rag_kit.tenant'')', one.name);
