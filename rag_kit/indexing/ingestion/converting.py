@@ -91,8 +91,8 @@ class Converter:
                 key: _relative_to_root(value, file.root) for key, value in document.metadata.items()
             }
             document.metadata["source"] = file.file
-        settings, max_chunks = self._settings, self._limits.max_chunks
-        cut = iter_chunks(documents, settings.chunk_size, settings.chunk_overlap, settings.cut)
+        max_chunks = self._limits.max_chunks
+        cut = iter_chunks(documents, self._settings.cut)
         try:
             chunks = list(islice(cut, max_chunks + 1))
         except InvalidInputError as error:

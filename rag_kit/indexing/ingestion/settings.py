@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from types import MappingProxyType
@@ -13,11 +13,12 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.readers.ocr import ocr_languages
 from rag_kit.indexing.splitting.api import choose_splitter
 from rag_kit.indexing.splitting.named import SPLITTERS
-from rag_kit.indexing.splitting.packing import check_sizes
 
 if TYPE_CHECKING:
+    from langchain_core.documents import Document
+
     from rag_kit.indexing.document_index.index import DocumentIndex
-    from rag_kit.indexing.splitting.api import Splitter
+    from rag_kit.indexing.splitting.api import Part, Splitter
     from rag_kit.indexing.splitting.named import Tokenizer
 
 #: Goes up when readers or splitter give other chunks than before; then files are read again.
@@ -38,20 +39,20 @@ class SplitSettings:
     Attributes:
         chunk_size: Most characters of a chunk.
         chunk_overlap: Characters repeated between chunks.
+        cut: The function that cuts a document into parts.
         splitter: The name of what cuts, with its tokenizer.
         keep_duplicates: Whether copies of other files go in, too; ``None`` for those in other folders only.
         ocr: Languages of text that is recognised in pictures; empty for none.
-        cut: What cuts; ``None`` for the splitter by structure.
         represent: What is recorded of representations; empty where there are none and never were.
         notes: What to tell about a change of settings.
     """
 
     chunk_size: int
     chunk_overlap: int
+    cut: Callable[[Document], Iterator[Part]]
     splitter: str = "structure"
     keep_duplicates: bool | None = None
     ocr: str = ""
-    cut: Splitter | None = None
     represent: Mapping[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
@@ -95,7 +96,6 @@ def settings_for(
         tokenizer = tokenizer if tokenizer is not None else counted or None
     values = {name: before[name] if options.get(name) is None else options[name] for name in _DEFAULTS}
     sizes = {name: values[name] for name in ("chunk_size", "chunk_overlap")}
-    check_sizes(**sizes)
     values["ocr"] = ocr_languages(values["ocr"]) if values["ocr"] else ""
     cut = choose_splitter(splitter, **sizes, embeddings=index.embeddings, tokenizer=tokenizer)
     values["splitter"] = " by ".join(_name_of(part) for part in (splitter, tokenizer) if part is not None)

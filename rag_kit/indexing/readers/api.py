@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,11 +21,11 @@ from rag_kit.indexing.readers.formats import (
     check_pattern,
     format_of,
     reader_for,
-    user_parts,
+    user_documents,
 )
 from rag_kit.indexing.readers.limits import ReadLimits
 from rag_kit.indexing.readers.ocr import ocr_languages
-from rag_kit.indexing.readers.parts import Part, Unreadable
+from rag_kit.indexing.readers.parts import Unreadable
 from rag_kit.indexing.readers.process import ReaderProcess
 
 _OCR_SECONDS = 1800.0  # a page takes about one
@@ -110,18 +110,17 @@ class Reader:
         path = Path(path)
         try:
             real = _resolved(path, base)
-            parts: Sequence[Part | Document]
             if (user := reader_for(path, self.readers)) is not None:
                 kind = path.suffix.lower().lstrip(".")
-                parts = user_parts(user, real)
+                documents = user_documents(user, real)
             else:
                 kind = format_of(path, ocr=bool(ocr))
-                parts = self._convert(str(real), kind, limits, ocr)
+                documents = self._convert(str(real), kind, limits, ocr)
         except Unreadable as error:
             raise ReadError(f"{clean_text(printable_path(str(path)))}: {error.message}") from error
-        return _documents(parts, path, real, base, kind)
+        return _with_source(documents, path, real, base, kind)
 
-    def _convert(self, path: str, kind: str, limits: ReadLimits, ocr: str) -> list[Part]:
+    def _convert(self, path: str, kind: str, limits: ReadLimits, ocr: str) -> list[Document]:
         with self._lock:
             if self._closed:
                 raise InvalidInputError("This Reader is closed; make a new one.")
@@ -219,9 +218,10 @@ def _resolved(path: Path, root: Path | None) -> Path:
     return real
 
 
-def _documents(
-    parts: Iterable[Part | Document], path: Path, real: Path, root: Path | None, kind: str
+def _with_source(
+    documents: Iterable[Document], path: Path, real: Path, root: Path | None, kind: str
 ) -> list[Document]:
+    """The documents of a file, with metadata that say which file it is."""
     # the name as given, not the target of a link: that is what people look for
     absolute = Path(os.path.abspath(path))
     base = Path(os.path.abspath(root)) if root is not None else absolute.parent
@@ -235,8 +235,6 @@ def _documents(
         "mime": KINDS[kind].mime if kind in KINDS else "application/octet-stream",
     }
     return [
-        Document(page_content=part.text, metadata={**common, **part.metadata})
-        if isinstance(part, Part)
-        else Document(page_content=part.page_content, metadata={**common, **part.metadata}, id=part.id)
-        for part in parts
+        Document(page_content=doc.page_content, metadata={**common, **doc.metadata}, id=doc.id)
+        for doc in documents
     ]

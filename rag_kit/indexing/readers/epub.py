@@ -9,7 +9,7 @@ from urllib.parse import unquote
 from rag_kit.indexing.readers.encodings import decode
 from rag_kit.indexing.readers.markup import html_title, parse_html, to_markdown
 from rag_kit.indexing.readers.package import Package
-from rag_kit.indexing.readers.parts import Context, Part, Unreadable
+from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable
 
 
 def read_epub(data: bytes, context: Context) -> Iterator[Part]:
@@ -40,6 +40,5 @@ def read_epub(data: bytes, context: Context) -> Iterator[Part]:
             continue
         names_read.add(name)
         tree = parse_html(decode(package.read(name), markup=True))
-        text = to_markdown(tree)
-        if text.strip():
-            yield Part(text, {"title": title, "chapter": number, "chapter_title": html_title(tree)})
+        metadata: dict[str, Scalar] = {"title": title, "chapter": number, "chapter_title": html_title(tree)}
+        yield Part(to_markdown(tree), metadata)

@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.readers.parts import Part, Unreadable
+from rag_kit.indexing.readers.parts import Unreadable
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -160,8 +160,8 @@ def reader_for(path: Path, more: Mapping[str, UserReader]) -> UserReader | None:
     return None
 
 
-def user_parts(reader: UserReader, path: Path) -> list[Part | Document]:
-    """What a user's reader gives for a file, texts as parts.
+def user_documents(reader: UserReader, path: Path) -> list[Document]:
+    """What a user's reader gives for a file; texts as documents.
 
     Raises:
         Unreadable: It failed, or gave something else, or no text.
@@ -176,16 +176,13 @@ def user_parts(reader: UserReader, path: Path) -> list[Part | Document]:
     except Exception as error:
         reason = f"the registered reader failed ({type(error).__name__}: {error})"
         raise Unreadable(reason, "Mend that reader") from error
-    parts: list[Part | Document] = []
-    for item in items:
-        if isinstance(item, Document):  # a loader's source is the path as this process sees it
-            metadata = {k: v for k, v in item.metadata.items() if not (is_loader and k == "source")}
-            parts.append(item.model_copy(update={"metadata": metadata}))
-        elif isinstance(item, str):
-            parts.append(Part(item))
-        else:
-            reason = f"the registered reader gave {type(item).__name__}, not text or a Document"
-            raise Unreadable(reason, "Mend that reader")
-    if not any((part.text if isinstance(part, Part) else part.page_content).strip() for part in parts):
+    if wrong := [item for item in items if not isinstance(item, str | Document)]:
+        reason = f"the registered reader gave {type(wrong[0]).__name__}, not text or a Document"
+        raise Unreadable(reason, "Mend that reader")
+    documents = [Document(item) if isinstance(item, str) else item for item in items]
+    if not any(document.page_content.strip() for document in documents):
         raise Unreadable("no text found in it", "Remove it, or check that it is the right file")
-    return parts
+    if is_loader:  # its source is the path as this process sees it
+        for document in documents:
+            document.metadata.pop("source", None)
+    return documents

@@ -11,8 +11,10 @@ import sys
 import tempfile
 from dataclasses import asdict
 
+from langchain_core.documents import Document
+
 from rag_kit.indexing.readers.limits import ReadLimits
-from rag_kit.indexing.readers.parts import SAVE_AGAIN, Part, Unreadable, over_limit
+from rag_kit.indexing.readers.parts import SAVE_AGAIN, Unreadable, over_limit
 
 _KEPT_VARIABLES = (
     *("PATH", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TEMP", "TMP", "HOME"),
@@ -52,8 +54,8 @@ class ReaderProcess:
         """Whether the child runs, and belongs to this process (not to one this was forked from)."""
         return self.owner == os.getpid() and self._process.poll() is None
 
-    def convert(self, path: str, kind: str, limits: ReadLimits, ocr: str) -> list[Part]:
-        """The parts of one file; the child is killed when it sends too much, or when the wait is interrupted.
+    def convert(self, path: str, kind: str, limits: ReadLimits, ocr: str) -> list[Document]:
+        """The documents of one file; the child is killed when it sends too much, or when the wait is interrupted.
 
         Raises:
             Unreadable: With the reason, whatever happened.
@@ -61,7 +63,7 @@ class ReaderProcess:
         self.files += 1
         request = {"path": path, "format": kind, "limits": asdict(limits), "ocr": ocr}
         assert self._process.stdin is not None and self._process.stdout is not None
-        parts: list[Part] = []
+        documents: list[Document] = []
         left = limits.max_characters * _ESCAPED + (1 << 20)
         try:
             self._process.stdin.write(json.dumps(request).encode("ascii") + b"\n")
@@ -69,10 +71,10 @@ class ReaderProcess:
             while (line := self._process.stdout.readline(left)).endswith(b"\n"):
                 message = json.loads(line)
                 if "done" in message:
-                    return parts
+                    return documents
                 if "text" not in message:
                     raise Unreadable(message["unreadable"], message["advice"])
-                parts.append(Part(message["text"], message["metadata"]))
+                documents.append(Document(message["text"], metadata=message["metadata"]))
                 left -= len(line)
         except BrokenPipeError:
             line = b""

@@ -46,9 +46,7 @@ def read_pptx(data: bytes, context: Context) -> Iterator[Part]:
             notes = slide.notes_slide.notes_text_frame.text.strip()
             if notes:
                 blocks.append("Notes: " + notes.replace("\x0b", "\n"))
-        text = "\n\n".join(blocks)
-        if text.strip():
-            yield Part(text, {"page": number, "title": title})
+        yield Part("\n\n".join(blocks), {"page": number, "title": title})
 
 
 def _shapes(shapes: Iterable[Any], depth: int) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from langchain_core.documents import Document
@@ -88,21 +89,31 @@ def split(
         >>> [(chunk.page_content, chunk.metadata["heading"]) for chunk in chunks]
         [('# 湖\\n\\n湖水很深。', '湖'), ('湖水很冷，没有人敢在冬天游泳。', '湖')]
     """
+    cut = choose_splitter(
+        splitter,
+        chunk_size=chunk_size,
+        chunk_overlap=chunk_overlap,
+        embeddings=embeddings,
+        tokenizer=tokenizer,
+    )
+    return list(iter_chunks(documents, cut))
+
+
+def choose_splitter(
+    splitter: Splitter | str, *, chunk_size: int, chunk_overlap: int, **settings: Any
+) -> Callable[[Document], Iterator[Part]]:
+    """The function that cuts a document into parts, for a splitter that was named or given; arguments as in `split`."""
     check_sizes(chunk_size, chunk_overlap)
-    sizes = {"chunk_size": chunk_size, "chunk_overlap": chunk_overlap}
-    cut = choose_splitter(splitter, **sizes, embeddings=embeddings, tokenizer=tokenizer)
-    return list(iter_chunks(documents, **sizes, splitter=cut))
-
-
-def choose_splitter(splitter: Splitter | str, **settings: Any) -> Splitter | None:
-    """A splitter that was named or given, checked; ``None`` for the one by structure, which needs no function."""
+    sizes: dict[str, Any] = {"chunk_size": chunk_size, "chunk_overlap": chunk_overlap}
     if splitter == "structure" and settings.get("tokenizer") is None:
-        return None
-    return check_splitter(named_splitter(splitter, **settings) if isinstance(splitter, str) else splitter)
+        return partial(_split_by_structure, **sizes)
+    if isinstance(splitter, str):
+        splitter = named_splitter(splitter, **sizes, **settings)
+    return partial(_split_by, check_splitter(splitter))
 
 
 def iter_chunks(
-    documents: Iterable[Document], chunk_size: int, chunk_overlap: int, splitter: Splitter | None = None
+    documents: Iterable[Document], cut: Callable[[Document], Iterator[Part]]
 ) -> Iterator[Document]:
     """The chunks of `split`, one at a time, so that a caller can stop at a limit."""
     numbers: dict[Any, int] = {}
@@ -113,19 +124,14 @@ def iter_chunks(
             )
         source = document.metadata.get("source", document.id or f"\x00{position}")
         fields = {k: v for k, v in document.metadata.items() if k not in ("heading", "start", "end")}
-        parts = (
-            _split_by_structure(document, chunk_size, chunk_overlap)
-            if splitter is None
-            else _split_by(splitter, document)
-        )
-        for part in parts:
+        for part in cut(document):
             place = {} if part.start is None else {"start": part.start, "end": part.end}
             number = numbers[source] = numbers.get(source, -1) + 1
             metadata = {**copy.deepcopy(fields), "chunk": number, **place, **part.metadata}
             yield Document(page_content=part.text, metadata=metadata)
 
 
-def _split_by_structure(document: Document, chunk_size: int, chunk_overlap: int) -> Iterator[Part]:
+def _split_by_structure(document: Document, *, chunk_size: int, chunk_overlap: int) -> Iterator[Part]:
     text, heading = document.page_content, document.metadata.get("heading")
     for span in split_spans(
         text,
