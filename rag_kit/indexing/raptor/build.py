@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from rag_kit.indexing.document_index.vectors import Vectors, unit
 from rag_kit.indexing.document_index.writing import Batch
 from rag_kit.indexing.raptor.clusters import soft_clusters
 from rag_kit.indexing.raptor.tree import RaptorTree, short_hash
-from rag_kit.indexing.representing.asking import Asker, ModelCost
+from rag_kit.indexing.representing.asking import Asker, ModelCost, PassageRequest
 from rag_kit.indexing.representing.kinds import Kind
 from rag_kit.indexing.searched import RAPTOR, REPRESENTATION, embedded_row
 from rag_kit.models import chat_model
@@ -128,6 +129,7 @@ class _Item(NamedTuple):
 class _Cluster(NamedTuple):
     """Members that one summary stands for; ``first`` are the passages it was first made of, above level 1 none."""
 
+    tree: str
     id: str
     members: list[str]
     first: dict[str, str]  # passage -> hash of its text
@@ -204,9 +206,9 @@ class _TreeBuilder:
         below, level = dict(self.passages), 1
         while below:
             made = {tree: self._clusters_of_level(tree, level, ids) for tree, ids in below.items()}
-            if count := sum(map(len, made.values())):
-                self._summarise(level, made)
-                self.report.summaries.append(count)
+            if clusters_of_level := list(chain(*made.values())):
+                self._summarise(level, clusters_of_level)
+                self.report.summaries.append(len(clusters_of_level))
             below = {
                 tree: [cluster.id for cluster in clusters]
                 for tree, clusters in made.items()
@@ -229,7 +231,8 @@ class _TreeBuilder:
         for places in soft_clusters(self._vectors(ids), sizes, self.max_tokens, self.seed):
             members = [ids[place] for place in places]
             first = self._hashes(members) if level == 1 else {}
-            clusters.append(_Cluster(f"{RAPTOR}:{level}:{_digest([tree, sorted(members)])}", members, first))
+            key = f"{RAPTOR}:{level}:{_digest([tree, sorted(members)])}"
+            clusters.append(_Cluster(tree, key, members, first))
         return clusters
 
     def _update_clusters(self, tree: str, level: int, ids: Sequence[str]) -> list[_Cluster]:
@@ -240,7 +243,7 @@ class _TreeBuilder:
             members = [key for key in node.metadata["members"] if key in present]
             members = [key for key in members if leaves.get(key) in (None, self.items[key].hash)]
             if members:
-                clusters.append(_Cluster(node.id or "", members, node.metadata[RAPTOR]["first"]))
+                clusters.append(_Cluster(tree, node.id or "", members, node.metadata[RAPTOR]["first"]))
         placed = {key for cluster in clusters for key in cluster.members}
         new = [key for key in ids if key not in placed]
         if clusters and new:
@@ -255,47 +258,49 @@ class _TreeBuilder:
     def _vectors(self, ids: Sequence[str]) -> Vectors:
         return np.stack([self.items[key].vector for key in ids])
 
-    def _summarise(self, level: int, clusters_of: Mapping[str, Sequence[_Cluster]]) -> None:
-        """Make the rows of the trees' clusters; the model is asked for those whose members changed."""
-        clusters = [(tree, cluster) for tree, members in clusters_of.items() for cluster in members]
-        digests = {key: _digest(sorted(self._hashes(members).values())) for _, (key, members, _) in clusters}
-        old = {} if self.rebuild else self.tree.nodes
-        texts = {
-            key: old[key].page_content
-            for key, digest in digests.items()
-            if key in old and old[key].metadata[RAPTOR]["digest"] == digest
-        }
-        changed = {
-            key: [self.items[member].text for member in members]
-            for _, (key, members, _) in clusters
-            if key not in texts
-        }
-        texts |= self._summaries(changed)
-        for key in changed.keys() - texts.keys():
-            texts[key], digests[key] = _join_texts(changed[key], _BEGINNINGS), ""
-            self.report.failed += 1
-        for tree, (key, members, first) in clusters:
-            shared = self._shared_metadata(members)
-            data = {"partition": json.loads(tree), "digest": digests[key], "first": first}
-            data["leaves"] = self._hashes(members) if level == 1 else {}
-            fields = {REPRESENTATION: RAPTOR, "level": level, "members": members, RAPTOR: data}
-            [row] = make_rows([Document(texts[key], id=key, metadata={**shared, **fields})], source="")
-            self.rows.append(row)
-            vector = unit(self._vectors(members).mean(axis=0))
-            self.items[key] = _Item(texts[key], short_hash(row.hash), shared, vector)
-
-    def _summaries(self, texts_of: Mapping[str, Sequence[str]]) -> dict[str, str]:
-        """Summaries of clusters' texts by the id of the cluster; of a dry run, placeholders for those not made yet."""
-        requests = {
-            key: self.asker.request(_CLUSTER, Document(_join_texts(texts, self.max_tokens)), key)
-            for key, texts in texts_of.items()
-        }
+    def _summarise(self, level: int, clusters: Sequence[_Cluster]) -> None:
+        """Make the rows of clusters; the model is asked for those whose members changed."""
+        requests: dict[str, PassageRequest] = {}
+        for cluster in clusters:
+            old = None if self.rebuild else self.tree.nodes.get(cluster.id)
+            if old is None or old.metadata[RAPTOR]["digest"] != self._members_digest(cluster):
+                passage = Document(self._joined_text(cluster, self.max_tokens))
+                requests[cluster.id] = self.asker.request(_CLUSTER, passage, cluster.id)
         replies = self.asker.answer(list(requests.values()), self.report, self.progress, dry=self.dry)
-        summaries = {key: f"{_PLACEHOLDER}{key}" for key in requests} if self.dry else {}
-        for key, request in requests.items():
-            for text in replies.get(request.key, ()):
-                summaries[key] = text
-        return summaries
+        for cluster in clusters:
+            digest = self._members_digest(cluster)
+            if cluster.id not in requests:
+                text = self.tree.nodes[cluster.id].page_content
+            elif summary := replies.get(requests[cluster.id].key):
+                text = summary[0]
+            elif self.dry:
+                text = f"{_PLACEHOLDER}{cluster.id}"
+            else:
+                text, digest = self._joined_text(cluster, _BEGINNINGS), ""
+                self.report.failed += 1
+            self._add_row(level, cluster, text, digest)
+
+    def _add_row(self, level: int, cluster: _Cluster, text: str, digest: str) -> None:
+        """Add the summary of a cluster to the rows to write, and to what is clustered next."""
+        members, shared = cluster.members, self._shared_metadata(cluster.members)
+        data = {"partition": json.loads(cluster.tree), "digest": digest, "first": cluster.first}
+        data["leaves"] = self._hashes(members) if level == 1 else {}
+        fields = {REPRESENTATION: RAPTOR, "level": level, "members": members, RAPTOR: data}
+        [row] = make_rows([Document(text, id=cluster.id, metadata={**shared, **fields})], source="")
+        self.rows.append(row)
+        vector = unit(self._vectors(members).mean(axis=0))
+        self.items[cluster.id] = _Item(text, short_hash(row.hash), shared, vector)
+
+    def _members_digest(self, cluster: _Cluster) -> str:
+        return _digest(sorted(self._hashes(cluster.members).values()))
+
+    def _joined_text(self, cluster: _Cluster, max_tokens: int) -> str:
+        """The texts of a cluster as one, each shortened if they have more tokens together than allowed."""
+        texts = [self.items[key].text for key in cluster.members]
+        total = sum(map(estimate_tokens, texts))
+        if total > max_tokens:
+            texts = [text[: max(1, len(text) * max_tokens // total)] for text in texts]
+        return "\n\n".join(texts)
 
     def _shared_metadata(self, members: Sequence[str]) -> dict[str, Any]:
         """The metadata fields that all members have with the same value, and so all passages below them."""
@@ -310,11 +315,3 @@ def _json(value: Any) -> str:
 
 def _digest(value: Any) -> str:
     return hashlib.sha256(_json(value).encode()).hexdigest()[:16]
-
-
-def _join_texts(texts: Sequence[str], max_tokens: int) -> str:
-    """The texts of a cluster as one, each shortened if they have more tokens together than allowed."""
-    total = sum(map(estimate_tokens, texts))
-    if total > max_tokens:
-        texts = [text[: max(1, len(text) * max_tokens // total)] for text in texts]
-    return "\n\n".join(texts)

@@ -26,39 +26,38 @@ _REST = 200  # a page of which less would be left is all content
 def read_html(data: bytes, context: Context) -> Iterator[Part]:
     """One part: the page's visible text as markdown, without its menus."""
     tree = parse_html(decode(data, markup=True))
-    text = to_markdown(without_menus(tree))
-    yield Part(text, {"title": html_title(tree)})
+    hide_menus(tree)
+    yield Part(to_markdown(tree), {"title": html_title(tree)})
 
 
-def without_menus(tree: Any) -> Any:
-    """A copy of a page without what surrounds its content.
+def hide_menus(tree: Any) -> None:
+    """Mark what surrounds the content of a page as hidden.
 
-    Left out are elements that say that they are navigation, cookie banners, footers of the page, asides that are
-    mostly links or beside the page's ``main``, and lists of links that are named as a menu or stand outside of
-    ``main``. What holds a top heading, the ``main`` part or an article stays, and so does what is mostly prose. A page
-    of which hardly anything would be left stays whole.
+    These are elements that say that they are navigation, cookie banners, footers of the page, asides that are mostly
+    links or beside the page's ``main``, and lists of links that are named as a menu or stand outside of ``main``. What
+    holds a top heading, the ``main`` part or an article stays, and so does what is mostly prose. A page of which
+    hardly anything would be left stays whole.
 
     Args:
-        tree: An lxml element; it is not changed.
+        tree: An lxml element.
 
     Example:
         >>> page = parse_html("<nav><a href='/'>Home</a></nav><p>" + "The lake is deep. " * 20 + "</p>")
-        >>> to_markdown(without_menus(page))[:17]
+        >>> hide_menus(page)
+        >>> to_markdown(page)[:17]
         'The lake is deep.'
     """
-    from copy import deepcopy
-
-    page = deepcopy(tree)
-    has_main = any(True for _ in page.iter(*_CONTENT))
-    pending = [page]
+    has_main = any(True for _ in tree.iter(*_CONTENT))
+    menus: list[Any] = []
+    pending = [tree]
     while pending:
-        for child in list(pending.pop()):
-            if isinstance(child.tag, str) and _is_menu(child, has_main):
-                child.drop_tree()
-            else:
-                pending.append(child)
-    left, whole = _length(page), _length(tree)
-    return tree if left < _REST and left < whole - left else page
+        for child in pending.pop():
+            is_menu = isinstance(child.tag, str) and _is_menu(child, has_main)
+            (menus if is_menu else pending).append(child)
+    hidden = sum(map(_length, menus))
+    left = _length(tree) - hidden
+    for menu in menus if left >= min(_REST, hidden) else ():
+        menu.set("hidden", "")
 
 
 def _is_menu(node: Any, has_main: bool) -> bool:

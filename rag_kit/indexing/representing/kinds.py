@@ -32,26 +32,21 @@ class _Form:
 
 
 _NUMBER = (r"[1-9]|1\d|20", "a number from 1 to 20, such as 3")
+_SIZE = (r"[2-9]\d|[1-9]\d{2,}", "20 or more characters, such as 250")
+_LANGUAGE = (r"[^\W\d_][\w -]{1,29}", "a language, such as zh or German")
 _NAME = r"[^\W\d]\w{0,31}"
+_NAMES = (
+    rf"{_NAME}(\+{_NAME}){{0,{_MAX_TAGS - 1}}}",
+    f"at most {_MAX_TAGS} names of letters, digits and _, such as topic+place",
+)
 _ALLOWED = {
-    "children": _Form(
-        250, by_rule=True, argument=(r"[2-9]\d|[1-9]\d{2,}", "20 or more characters, such as 250")
-    ),
+    "children": _Form(250, by_rule=True, argument=_SIZE),
     "summary": _Form(1, 2_000, by_rule=True),
     "questions": _Form(3, 500, argument=_NUMBER),
     "keywords": _Form(8, 100, by_rule=True, joined=", ", argument=_NUMBER),
     "qa": _Form(3, 1_000, argument=_NUMBER),
-    "tags": _Form(
-        count=_MAX_TAGS,
-        max_chars=200,
-        by_rule=True,
-        joined="; ",
-        argument=(
-            rf"{_NAME}(\+{_NAME}){{0,{_MAX_TAGS - 1}}}",
-            f"at most {_MAX_TAGS} names of letters, digits and _, such as topic+place",
-        ),
-    ),
-    "translation": _Form(1, 20_000, argument=(r"[^\W\d_][\w -]{1,29}", "a language, such as zh or German")),
+    "tags": _Form(_MAX_TAGS, 200, by_rule=True, joined="; ", argument=_NAMES),
+    "translation": _Form(1, 20_000, argument=_LANGUAGE),
     "triples": _Form(10, 300, argument=_NUMBER),
     "situation": _Form(1, 300),
 }
