@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -18,48 +17,29 @@ if TYPE_CHECKING:
     from langchain_core.documents import Document
 
 
-@dataclass(frozen=True)
-class PartSizes:
-    """How documents are cut.
-
-    Attributes:
-        parents: Most characters of a parent, level by level, largest first; empty for whole documents.
-        child: Most characters of a child.
-        overlap: Most characters that a child repeats of the one before, in whole sentences.
+def check_levels(sizes: Sequence[int], overlap: int = 0) -> None:
+    """Refuse sizes of levels, parents first and the child last, that make no sense.
 
     Raises:
-        InvalidInputError: A size is not allowed, or they do not fall from level to level.
+        InvalidInputError: A size or the child's overlap is not allowed, or sizes do not fall from level to level.
     """
-
-    parents: tuple[int, ...] = ()
-    child: int = 400
-    overlap: int = 0
-
-    def __post_init__(self) -> None:
-        check_sizes(self.child, self.overlap)
-        for size in self.parents:
-            check_sizes(size, 0)
-        levels = [*self.parents, self.child]
-        if any(large <= small for large, small in pairwise(levels)):
-            raise InvalidInputError(
-                f"Sizes {levels} were given (parents, then the child); each must be smaller than the one before."
-            )
+    check_sizes(sizes[-1], overlap)
+    for size in sizes[:-1]:
+        check_sizes(size, 0)
+    if any(large <= small for large, small in pairwise(sizes)):
+        raise InvalidInputError(
+            f"Sizes {list(sizes)} were given (parents, then the child); each must be smaller than the one before."
+        )
 
 
-def split_family(
-    document: Document,
-    sizes: PartSizes | None = None,
-    *,
-    parent_splitter: Splitter | None = None,
-    child_splitter: Splitter | None = None,
-) -> Family:
+def split_family(document: Document, cuts: Sequence[Splitter | int], overlap: int = 0) -> Family:
     """Cut a document into spans, and these into smaller ones, down to the children.
 
     Args:
         document: The document; it is not changed.
-        sizes: The sizes of the levels.
-        parent_splitter: Cuts the document into parents instead; what it gives must stand in the document.
-        child_splitter: Cuts parents into children instead.
+        cuts: How it is cut, level by level, the children last: most characters of a part, or a splitter. What a
+            splitter of parents gives must stand in the document.
+        overlap: Most characters that a child repeats of the one before, in whole sentences.
 
     Returns:
         The document and its children; each says in which larger spans it lies. A text without a visible
@@ -68,25 +48,24 @@ def split_family(
     Example:
         >>> from langchain_core.documents import Document
         >>> text = "The lake is deep. It is cold. " * 4
-        >>> family = split_family(Document(text.strip()), PartSizes(parents=(60,), child=30))
+        >>> family = split_family(Document(text.strip()), [60, 30])
         >>> [(child.start, child.end, child.path[0].end) for child in family.children]
         [(0, 29, 59), (30, 59, 59), (60, 89, 119), (90, 119, 119)]
     """
-    sizes = sizes or PartSizes()
     heading_at = heading_lookup(document)
-    levels: list[tuple[tuple[Ancestor, ...], int, int]] = [((), 0, len(document.page_content))]
-    cuts: list[Splitter | int] = [parent_splitter] if parent_splitter else [*sizes.parents]
-    for cut in cuts:
-        levels = [
+    *parent_cuts, child_cut = cuts
+    spans: list[tuple[tuple[Ancestor, ...], int, int]] = [((), 0, len(document.page_content))]
+    for cut in parent_cuts:
+        spans = [
             ((*path, Ancestor(part.start, part.end, 0, **heading_at(part.start))), part.start, part.end)
-            for path, start, end in levels
+            for path, start, end in spans
             for part in _split_span(document, cut, start, end, 0)
             if part.start is not None and part.end is not None
         ]
     children = [
         Child(part.text, part.start, part.end, path, {**heading_at(part.start), **part.metadata})
-        for path, start, end in levels
-        for part in _split_span(document, child_splitter or sizes.child, start, end, sizes.overlap)
+        for path, start, end in spans
+        for part in _split_span(document, child_cut, start, end, overlap)
         if part.text.strip()
     ]
     return Family(document, children)

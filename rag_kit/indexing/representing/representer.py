@@ -11,7 +11,7 @@ from rag_kit.documents import copy_document
 from rag_kit.documents.explanation import SITUATION
 from rag_kit.errors import ConfigurationError
 from rag_kit.indexing.document_index.families import Child, Family
-from rag_kit.indexing.parents.hierarchy import PartSizes, split_family
+from rag_kit.indexing.parents.hierarchy import split_family
 from rag_kit.indexing.representing.asking import Asker, ModelCost, PassageRequest
 from rag_kit.indexing.representing.kinds import REPRESENTATION, TAG_PREFIX, Kind, kinds_of
 from rag_kit.models import chat_model
@@ -180,7 +180,7 @@ class Representer:
             if kind.name == "children":
                 children += [
                     Child(part.text, part.start, part.end, metadata={**part.metadata, **label})
-                    for part in split_family(parent, PartSizes((), kind.count, 0)).children
+                    for part in split_family(parent, [kind.count]).children
                 ]
             elif kind.is_searched_alone:
                 # also what equals the document: without it, it would rank behind longer ones

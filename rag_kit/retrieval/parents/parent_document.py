@@ -13,7 +13,7 @@ from pydantic import Field, StrictInt, field_validator, model_validator
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.families import PARENT_KEY, Ancestor, Family, FamilyView
-from rag_kit.indexing.parents.hierarchy import PartSizes, split_family
+from rag_kit.indexing.parents.hierarchy import check_levels, split_family
 from rag_kit.indexing.splitting.api import Splitter, check_splitter
 from rag_kit.indexing.splitting.named import check_name, named_splitter
 from rag_kit.retrieval.parents.base import (
@@ -87,29 +87,23 @@ class ParentDocumentRetriever(FamilyRetriever):
     def _arguments_fit(self) -> Self:
         if self.parent_splitter is not None and self.parent_size:
             raise InvalidInputError("Give parent_size or parent_splitter, not both.")
-        _ = self._sizes
+        check_levels([*self.parent_size, self.child_size], self.child_overlap)
         return self
 
     @cached_property
-    def _sizes(self) -> PartSizes:
-        return PartSizes(self.parent_size, self.child_size, self.child_overlap)
-
-    @cached_property
-    def _splitters(self) -> tuple[Splitter | None, Splitter | None]:
-        """The splitters into parents and into children; those given by name are made."""
-        child, embeddings = self.child_splitter, self.index.embeddings
+    def _cuts(self) -> list[Splitter | int]:
+        """How documents are cut, level by level; the splitters given by name are made."""
+        parent, child, embeddings = self.parent_splitter, self.child_splitter, self.index.embeddings
+        if isinstance(parent, str):
+            parent = named_splitter(parent, chunk_overlap=0, embeddings=embeddings)
         if isinstance(child, str):
             child = named_splitter(
                 child, chunk_size=self.child_size, chunk_overlap=self.child_overlap, embeddings=embeddings
             )
-        parent = self.parent_splitter
-        if isinstance(parent, str):
-            parent = named_splitter(parent, chunk_overlap=0, embeddings=embeddings)
-        return parent, child
+        return [*([parent] if parent else self.parent_size), child or self.child_size]
 
     def _family(self, document: Document) -> Family:
-        parent, child = self._splitters
-        return split_family(document, self._sizes, parent_splitter=parent, child_splitter=child)
+        return split_family(document, self._cuts, self.child_overlap)
 
     def _passages(
         self, view: FamilyView, matches: Sequence[Match], k: int, passes: Passes | None

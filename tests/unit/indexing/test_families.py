@@ -19,7 +19,7 @@ from rag_kit.errors import DocumentIndexError, InvalidInputError, ModelUnreachab
 from rag_kit.indexing import DocumentIndex
 from rag_kit.indexing.document_index import writing
 from rag_kit.indexing.document_index.families import Ancestor, Child, Family
-from rag_kit.indexing.parents.hierarchy import PartSizes, sentence_family, split_family
+from rag_kit.indexing.parents.hierarchy import check_levels, sentence_family, split_family
 from rag_kit.indexing.splitting.api import spans_of
 
 pytestmark = pytest.mark.usefixtures("backend")
@@ -296,7 +296,7 @@ TEXTS = st.lists(
 def test_children_stand_in_their_spans(text: str, window: bool) -> None:
     """Each child is what stands at its place, inside every span of its path; all visible text is covered."""
     document = Document(text)
-    family = sentence_family(document) if window else split_family(document, PartSizes((120, 60), child=30))
+    family = sentence_family(document) if window else split_family(document, [120, 60, 30])
     covered = [False] * len(text)
     for child in family.children:
         assert child.start is not None and child.end is not None
@@ -309,9 +309,9 @@ def test_children_stand_in_their_spans(text: str, window: bool) -> None:
 
 def test_sizes_must_fall() -> None:
     """A child as large as its parent is refused, as are sizes that are none."""
-    for parents, child in [((400,), 400), ((100, 200), 50), ((10,), 5)]:
+    for sizes in [(400, 400), (100, 200, 50), (10, 5)]:
         with pytest.raises(InvalidInputError):
-            PartSizes(parents, child)
+            check_levels(sizes)
 
 
 def test_splitters_of_other_makers() -> None:
@@ -320,7 +320,7 @@ def test_splitters_of_other_makers() -> None:
 
     splitter = RecursiveCharacterTextSplitter(chunk_size=40, chunk_overlap=10)
     document = numbered("ant")
-    family = split_family(document, child_splitter=splitter)
+    family = split_family(document, [splitter])
     for child in family.children:
         assert child.start is not None and document.page_content[child.start : child.end] == child.text
     starts = [child.start for child in family.children]
