@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import calendar
 import re
-import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any
 
 from rag_kit.query_construction.words import Span
+from rag_kit.text.citations.tokens import han_number
 
 _FULL = "january february march april may june july august september october november december"  # whatever the locale
 _MONTHS = {name: number for number, name in enumerate(_FULL.split(), start=1)}
@@ -18,6 +18,7 @@ _MONTHS |= {name[:3]: number for name, number in _MONTHS.items()} | {"sept": 9}
 _WORDS = "one two three four five six seven eight nine ten eleven twelve"
 NUMBERS = {word: number for number, word in enumerate(_WORDS.split(), start=1)} | {"twenty": 20}
 _QUARTERS = ("first q1 1q 一 1", "second q2 2q 二 2", "third q3 3q 三 3", "fourth q4 4q 四 4")
+_NUMERAL = re.compile(r"[\d〇零一二两三四五六七八九十百千万亿]+")
 QUARTERS = {name: number for number, names in enumerate(_QUARTERS, start=1) for name in names.split()}
 
 
@@ -104,20 +105,7 @@ def chinese_number(text: str) -> int | None:
         >>> chinese_number("五千"), chinese_number("三万二千")
         (5000, 32000)
     """
-    numerals = [int(unicodedata.numeric(char, -1)) for char in text.replace("两", "二")]
-    if not numerals or min(numerals) < 0:
-        return None
-    if max(numerals) < 10:
-        return int("".join(map(str, numerals)))
-    total = unit = 0
-    for numeral in numerals:
-        if numeral < 10:
-            unit = numeral
-        elif numeral >= 10_000:
-            total, unit = (total + unit or 1) * numeral, 0
-        else:
-            total, unit = total + (unit or 1) * numeral, 0
-    return total + unit
+    return int(han_number(text)) if _NUMERAL.fullmatch(text) else None
 
 
 def stored(day: date, format_: str) -> Any:

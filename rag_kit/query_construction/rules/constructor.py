@@ -15,7 +15,7 @@ from rag_kit.query_construction.rules import cues
 from rag_kit.query_construction.rules.amounts import Amount, find_amounts
 from rag_kit.query_construction.rules.atoms import Atom, find_missing
 from rag_kit.query_construction.rules.joining import beside_unknown, join
-from rag_kit.query_construction.rules.mentions import choose_atoms, purpose_of, read_mentions
+from rag_kit.query_construction.rules.mentions import choose_atoms, is_explicit, purpose_of, read_mentions
 from rag_kit.query_construction.rules.ordering import Order, find_order
 from rag_kit.query_construction.rules.values import NamedValue, ValueIndex
 from rag_kit.query_construction.words import Span, longest_spans, simplified
@@ -106,16 +106,23 @@ def _read(text: str, schema: Schema, today: date) -> tuple[list[Atom], Order | N
     used = [Span(order.begin, order.noun)] if order else []
     missing = find_missing(text, schema, max(times, key=lambda field: field.type == "date", default=None))
     used += missing
-    values = [value for value in _index(schema).find(text) if not value.overlaps(used)]
+    values = [
+        value
+        for value in _index(schema).find(text)
+        # "2010" is a year before it is the value of a text field
+        if not value.overlaps(used) and (not _is_decimal(text, value) or is_explicit(text, value))
+    ]
     # "the last three reports": a noun may name a kind, else it says nothing
     used += [order] if order else []
     periods = [
         period
         for period in (find_periods(text, today) if times else ())
-        if not (period.overlaps(used) or _counts_things(text, period))
+        # "in 1500 participants" has no year
+        if not period.overlaps(used)
+        and not (_is_decimal(text, period) and cues.NOT_YEARS.match(text, period.end))
     ]
     # the Q2 of "Q2 2023" is read with its year, the 2010 of a value with that
-    named = longest_spans([*periods, *values])
+    named = longest_spans([*values, *periods])
     values = [span for span in named if isinstance(span, NamedValue)]
     periods = [span for span in named if isinstance(span, NamedPeriod)]
     amounts = find_amounts(text, schema, periods, [*values, *used])
@@ -131,7 +138,5 @@ def _read(text: str, schema: Schema, today: date) -> tuple[list[Atom], Order | N
     return sorted(atoms, key=lambda atom: (atom.begin, atom.end)), order, used
 
 
-def _counts_things(text: str, period: NamedPeriod) -> bool:
-    """Whether figures count something else than years: "in 1500 participants"."""
-    plain = text[period.begin : period.end].isdecimal()
-    return plain and cues.NOT_YEARS.match(text, period.end) is not None
+def _is_decimal(text: str, span: Span) -> bool:
+    return text[span.begin : span.end].isdecimal()

@@ -150,15 +150,21 @@ def choose_atoms(text: str, mentions: Sequence[tuple[Named, Atom]], purpose: Pur
                 # "not in Acme's usual business" is about Acme
                 atom = replace(atom, begin=item.begin, end=item.end, negated=False)
             left = text[max(0, item.begin - cues.REACH) : item.begin]
-            quoted = left[-1:] in (*cues.OPENING,) and text[item.end : item.end + 1] in cues.CLOSING
             topical = purpose == "documents" or item.exact or atom.negated or cues.TOPIC.search(left)
             meant = item.name and not item.field.many if about_one else item.sure and topical
-            if quoted or meant or name_before(left, item.field.all_names):
+            if meant or is_explicit(text, item):
                 yield atom
         elif purpose != "documents" and cues.STATE_OF.match(text, atom.begin):
             yield replace(atom, operator="$eq")  # 截至2022年，存货有多少: what was so then
         else:
             yield atom
+
+
+def is_explicit(text: str, value: NamedValue) -> bool:
+    """Whether a value stands in quotes, or after the name of its field."""
+    left = text[max(0, value.begin - cues.REACH) : value.begin]
+    quoted = left[-1:] in (*cues.OPENING,) and text[value.end : value.end + 1] in cues.CLOSING
+    return quoted or name_before(left, value.field.all_names) is not None
 
 
 def name_before(left: str, names: Sequence[str]) -> re.Match[str] | None:

@@ -43,15 +43,10 @@ def find_order(text: str, schema: Schema) -> Order | None:
     match = next((match for pattern in _TIMES if (match := pattern.search(text))), None)
     if match is None or not times:
         return None
-    return _order(match, max(times, key=lambda field: field.type == "date").name)
-
-
-def _order(match: re.Match[str], field: str) -> Order:
-    groups = match.groupdict()
-    number, noun = groups["n"], groups.get("noun")
+    number, noun, word = (match.groupdict().get(name) for name in ("n", "noun", "word"))
     limit = (NUMBERS.get(number.lower()) or chinese_number(number) or None) if number else None
     if number is None and noun and noun.isascii() and not noun.endswith("s"):
         limit = 1  # "the latest paper"
-    descending = (groups.get("word") or "latest").lower() not in _ASCENDING
-    start = match.start("noun") if noun else match.end()
-    return Order(*match.span(), Sort(field, descending), limit, start)
+    field = max(times, key=lambda field: field.type == "date")
+    sort = Sort(field.name, (word or "latest").lower() not in _ASCENDING)
+    return Order(*match.span(), sort, limit, match.start("noun") if noun else match.end())

@@ -96,7 +96,7 @@ def _han_tokens(run: str) -> list[Token]:
     row: list[Token] = []
     for place, part in enumerate(_HAN_NUMBER.split(run)):
         if place % 2:
-            row.append(Token("1") if part == "一" else _number(_han_number(part)))
+            row.append(Token("1") if part == "一" else _number(han_number(part)))
             continue
         for word, tag in tagged_words(part) if part else []:
             content = bool(content_words(word))
@@ -106,11 +106,11 @@ def _han_tokens(run: str) -> list[Token]:
     return row
 
 
-def _han_number(text: str) -> str:
+def han_number(text: str) -> str:
     """``二十三`` as ``23``; digits one by one (一九三三) as they stand.
 
     Example:
-        >>> _han_number("二十三"), _han_number("一九三三"), _han_number("四百"), _han_number("两千")
+        >>> han_number("二十三"), han_number("一九三三"), han_number("四百"), han_number("两千")
         ('23', '1933', '400', '2000')
     """
     values = [int(unicodedata.numeric(mark, 2)) for mark in text]  # 两 has no value of its own there
