@@ -13,7 +13,7 @@ _MAX_VALUES = 40
 _MAX_CHARS = 80
 
 
-def values_for(
+def prompt_values(
     prompt: Any, question: str, schema: Schema, today: date, contents: str | None = None
 ) -> dict[str, Any]:
     """What a prompt is filled with: question, fields, today's date; `contents` says what the documents are."""

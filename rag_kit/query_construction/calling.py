@@ -21,7 +21,7 @@ from rag_kit.documents import (
 )
 from rag_kit.documents.provenance import peek_score
 from rag_kit.errors import FilterError, InvalidInputError
-from rag_kit.query_construction.clauses import relaxed, show
+from rag_kit.query_construction.clauses import relax_filter, show_filter
 from rag_kit.query_construction.constructed import ConstructedQuery, Sort
 from rag_kit.query_construction.fields import Schema
 from rag_kit.retrieval.query_call import Call, QueryCall
@@ -48,7 +48,7 @@ class SelfQueryCall:
         call, k = self.call, self.call.request.k
         constructed = await self._construct(await self._schema())
         where, by = constructed.filter, f"by {constructed.constructor}"
-        call.note(f"filter, {by}: {show(where)}" if where else f"no filter in the question, {by}")
+        call.note(f"filter, {by}: {show_filter(where)}" if where else f"no filter in the question, {by}")
         for repair in constructed.repairs:
             call.note(f"repaired: {repair}")
         asked = constructed.limit if self.owner.enable_limit else None
@@ -57,7 +57,7 @@ class SelfQueryCall:
             call.note(f"{asked} documents were asked for; k={k} holds")
         documents = await self._find(constructed, where, limit)
         if not documents:
-            for weaker, dropped in relaxed(where) if self.owner.relax else ():
+            for weaker, dropped in relax_filter(where) if self.owner.relax else ():
                 documents = await self._find(constructed, weaker, limit)
                 if documents:
                     call.note(f"relaxed: nothing passes the whole filter; dropped {dropped}")

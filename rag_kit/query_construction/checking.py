@@ -12,15 +12,15 @@ from rag_kit.query_construction.clauses import (
     Clause,
     all_of,
     any_of,
-    bounded,
+    bound_filter,
     comparison_clause,
     none_of,
-    shorter,
+    shorten_clause,
 )
 from rag_kit.query_construction.constructed import ConstructedQuery, Sort
-from rag_kit.query_construction.dates import Period, parse_period, stored
+from rag_kit.query_construction.dates import Period, day_in_format, parse_period
 from rag_kit.query_construction.fields import MetadataField, Schema
-from rag_kit.query_construction.words import parse_number, same_words
+from rag_kit.query_construction.words import parse_number, sorted_words
 
 _MAX_LIMIT = 1_000
 _MAX_QUERY = 2_000
@@ -82,7 +82,7 @@ def check_answer(answer: SelfQuery, question: str, schema: Schema, today: date) 
         dropped: owner eq 'me': there is no such field; allowed: year
     """
     checker = _Checker(schema, today)
-    where, dropped = bounded(None if answer.filter is None else checker.clause_of(answer.filter))
+    where, dropped = bound_filter(None if answer.filter is None else checker.clause_of(answer.filter))
     if dropped is not None:
         checker.repair(dropped)
     limit = answer.limit
@@ -191,7 +191,7 @@ class _Checker:
             items = self._containing(field, items)
         equal, join = ("$ne", all_of) if operator in _NEGATED else ("$eq", any_of)
         clause = join([comparison_clause(field, equal, value) for value in self._fit_all(field, items)])
-        return clause and shorter(clause)
+        return clause and shorten_clause(clause)
 
     def _list_clause(self, field: MetadataField, operator: str, items: list[Any]) -> Clause | None:
         """The condition on a field that holds lists."""
@@ -242,7 +242,9 @@ class _Checker:
         if not isinstance(fitted, Period) and (type(fitted) is not type(value) or fitted != value):
             self.repair(f"{field.name}: {_short(value)} was read as {_short(fitted)}")
         return (
-            stored(fitted.start, field.date_format) if isinstance(fitted, Period) and field.many else fitted
+            day_in_format(fitted.start, field.date_format)
+            if isinstance(fitted, Period) and field.many
+            else fitted
         )
 
     def _time(self, field: MetadataField, value: Any) -> Any:
@@ -277,7 +279,7 @@ def _text(field: MetadataField, value: Any) -> str | None:
         return None
     if not field.values or text in field.values:
         return text
-    alike = {str(known) for known in field.values if same_words(str(known)) == same_words(text)}
+    alike = {str(known) for known in field.values if sorted_words(str(known)) == sorted_words(text)}
     exact = {known for known in alike if known.casefold() == text.casefold()} or alike
     if len(exact) == 1:
         return exact.pop()

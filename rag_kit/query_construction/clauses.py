@@ -8,7 +8,7 @@ from typing import Any
 
 from rag_kit.documents import Filter, validate_filter
 from rag_kit.errors import FilterError
-from rag_kit.query_construction.dates import Period, stored
+from rag_kit.query_construction.dates import Period, day_in_format
 from rag_kit.query_construction.fields import MetadataField
 
 Clause = dict[str, Any]
@@ -37,23 +37,23 @@ def none_of(part: Clause) -> Clause:
     return part.get("$not") or {"$not": part}
 
 
-def shorter(where: Clause) -> Clause:
+def shorten_clause(where: Clause) -> Clause:
     """``year = 2010 or year = 2012`` as ``year in (2010, 2012)``, and the same for "not"."""
     any_ = "$or" in where
     wanted, short = ("$eq", "$in") if any_ else ("$ne", "$nin")
-    parts = [single(part) for part in where.get("$or" if any_ else "$and", [])]
+    parts = [split_clause(part) for part in where.get("$or" if any_ else "$and", [])]
     if not parts or any((field, operator) != (parts[0][0], wanted) for field, operator, _ in parts):
         return where
     values = list(dict.fromkeys(operand for _, _, operand in parts))
     return {parts[0][0]: {short: values} if len(values) > 1 else {wanted: values[0]}}
 
 
-def conditions(where: Filter | None) -> list[Clause]:
+def top_clauses(where: Filter | None) -> list[Clause]:
     """The conditions that are ANDed at the top."""
     return list(where.get("$and", [where])) if where else []
 
 
-def single(part: Clause | None) -> tuple[str, str, Any]:
+def split_clause(part: Clause | None) -> tuple[str, str, Any]:
     """Field, operator and operand of a plain condition; empty texts for another."""
     [(field, how)] = (part or {"": None}).items()
     if field.startswith("$") or not isinstance(how, dict):
@@ -62,7 +62,7 @@ def single(part: Clause | None) -> tuple[str, str, Any]:
     return field, operator, operand
 
 
-def bounded(where: Clause | None) -> tuple[Clause | None, str | None]:
+def bound_filter(where: Clause | None) -> tuple[Clause | None, str | None]:
     """A filter within the bounds of filters: what is said twice goes first, then all after the first 50 conditions.
 
     Returns:
@@ -70,13 +70,13 @@ def bounded(where: Clause | None) -> tuple[Clause | None, str | None]:
 
     Example:
         >>> year = {"year": {"$gt": 2010}}
-        >>> bounded({"$and": [year] * 2000})
+        >>> bound_filter({"$and": [year] * 2000})
         ({'year': {'$gt': 2010}}, None)
     """
     why = _bounds_error(where)
     if why is None:
         return where, None
-    parts = list({repr(part): part for part in conditions(where)}.values())
+    parts = list({repr(part): part for part in top_clauses(where)}.values())
     first = parts[:_MAX_CONDITIONS]
     if _bounds_error(all_of(first)) is not None:
         first = []
@@ -93,7 +93,7 @@ def _bounds_error(where: Clause | None) -> str | None:
     return None
 
 
-def relaxed(where: Filter | None) -> Iterator[tuple[Clause | None, str]]:
+def relax_filter(where: Filter | None) -> Iterator[tuple[Clause | None, str]]:
     """Weaker and weaker filters, at most eight: the last one drops all that may go.
 
     Conditions that are ANDed at the top are dropped one by one, the last one first, never parts of them.
@@ -103,16 +103,16 @@ def relaxed(where: Filter | None) -> Iterator[tuple[Clause | None, str]]:
 
     Example:
         >>> both = {"$and": [{"a": {"$eq": 1}}, {"b": {"$eq": 2}}]}
-        >>> [text for _, text in relaxed(both)]
+        >>> [text for _, text in relax_filter(both)]
         ['{"b": {"$eq": 2}}', '{"b": {"$eq": 2}} and {"a": {"$eq": 1}}']
     """
-    parts = conditions(where)
+    parts = top_clauses(where)
     for step in range(1, min(len(parts), _MAX_STEPS) + 1):
         left = 0 if step == _MAX_STEPS else len(parts) - step
-        yield all_of(parts[:left]), " and ".join(show(part) for part in reversed(parts[left:]))
+        yield all_of(parts[:left]), " and ".join(show_filter(part) for part in reversed(parts[left:]))
 
 
-def show(where: Filter) -> str:
+def show_filter(where: Filter) -> str:
     """A filter as one short line."""
     text = json.dumps(where, ensure_ascii=False)
     return text if len(text) <= 300 else text[:299] + "…"
@@ -136,8 +136,10 @@ def comparison_clause(field: MetadataField, operator: str, value: Any, high: Any
         return _within(field.name, operator, min(value, high), max(value, high), ("$lte", "$gt"))
     value = value if high is None else value.through(high)
     if not field.is_year:
-        end = value.end and stored(value.end, field.date_format)
-        return _within(field.name, operator, stored(value.start, field.date_format), end, ("$lt", "$gte"))
+        end = value.end and day_in_format(value.end, field.date_format)
+        return _within(
+            field.name, operator, day_in_format(value.start, field.date_format), end, ("$lt", "$gte")
+        )
     first = value.start.year
     if value.end is None:
         return _within(field.name, operator, first, None, ("$lte", "$gt"))

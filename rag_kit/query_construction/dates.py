@@ -108,7 +108,7 @@ def chinese_number(text: str) -> int | None:
     return int(han_number(text)) if _NUMERAL.fullmatch(text) else None
 
 
-def stored(day: date, format_: str) -> Any:
+def day_in_format(day: date, format_: str) -> Any:
     """A day as a field stores it."""
     if format_ == "yyyymmdd":
         return day.year * 10_000 + day.month * 100 + day.day

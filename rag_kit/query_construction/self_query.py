@@ -17,7 +17,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.models import astructured_call
 from rag_kit.models.chat import is_extractive
 from rag_kit.prompts.filter_schema import SelfQuery
-from rag_kit.query_construction.by_model import values_for
+from rag_kit.query_construction.by_model import prompt_values
 from rag_kit.query_construction.calling import SelfQueryCall
 from rag_kit.query_construction.checking import check_answer
 from rag_kit.query_construction.constructed import ConstructedQuery
@@ -228,7 +228,7 @@ class SelfQueryRetriever(CallRetriever):
         """Text and filter by the model."""
         prompt = cast("LanguagePrompts", self._prompts).choose(question)
         today = self.today or date.today()
-        values = values_for(prompt, question, schema, today, self.document_contents)
+        values = prompt_values(prompt, question, schema, today, self.document_contents)
         answer = await astructured_call(
             cast("Runnable[Any, Any]", self.llm),
             prompt,

@@ -40,16 +40,16 @@ def singular(word: str) -> str:
     return word[:-1] if len(word) > 3 and word.endswith(("se", "ze", "xe", "oe")) else word
 
 
-def same_words(text: str) -> tuple[str, ...]:
+def sorted_words(text: str) -> tuple[str, ...]:
     """The words of a text, sorted, each in the singular: ``Neoplasms, Breast`` is ``breast neoplasm``."""
     return tuple(sorted(singular(word) for word in re.findall(r"[^\W_]+", fold(text))))
 
 
-def simplified(text: str) -> str:
+def simplify(text: str) -> str:
     """The text with each traditional character as its simplified one, at the same place.
 
     Example:
-        >>> simplified('研發部 2019年以後 ABC')
+        >>> simplify('研發部 2019年以後 ABC')
         '研发部 2019年以后 ABC'
     """
     return HAN.sub(lambda match: char if len(char := fold(match.group())) == 1 else match.group(), text)

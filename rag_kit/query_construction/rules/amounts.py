@@ -13,7 +13,7 @@ from rag_kit.query_construction.clauses import Clause
 from rag_kit.query_construction.dates import NUMBERS, NamedPeriod, chinese_number
 from rag_kit.query_construction.fields import MetadataField, Schema
 from rag_kit.query_construction.rules import cues
-from rag_kit.query_construction.rules.atoms import quarter_of
+from rag_kit.query_construction.rules.conditions import quarter_of
 from rag_kit.query_construction.words import Span, parse_number, singular
 
 _NUMBER = re.compile(

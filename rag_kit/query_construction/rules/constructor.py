@@ -7,18 +7,18 @@ from datetime import date
 from functools import lru_cache
 from typing import Any
 
-from rag_kit.query_construction.clauses import bounded
+from rag_kit.query_construction.clauses import bound_filter
 from rag_kit.query_construction.constructed import ConstructedQuery
 from rag_kit.query_construction.dates import NamedPeriod, find_periods
 from rag_kit.query_construction.fields import Schema
 from rag_kit.query_construction.rules import cues
 from rag_kit.query_construction.rules.amounts import Amount, find_amounts
-from rag_kit.query_construction.rules.atoms import Atom, find_missing
-from rag_kit.query_construction.rules.joining import beside_unknown, join
-from rag_kit.query_construction.rules.mentions import choose_atoms, is_explicit, purpose_of, read_mentions
+from rag_kit.query_construction.rules.conditions import Condition, find_missing
+from rag_kit.query_construction.rules.joining import find_unknown_alternatives, join_conditions
+from rag_kit.query_construction.rules.mentions import choose_mentions, is_explicit, purpose_of, read_mentions
 from rag_kit.query_construction.rules.ordering import Order, find_order
 from rag_kit.query_construction.rules.values import NamedValue, ValueIndex
-from rag_kit.query_construction.words import Span, longest_spans, simplified
+from rag_kit.query_construction.words import Span, longest_spans, simplify
 from rag_kit.text import content_words
 
 _MAX_QUESTION = 2_000
@@ -68,17 +68,17 @@ class RuleConstructor:
     def construct(self, question: str, schema: Schema) -> ConstructedQuery:
         """Turn a question, of which the first 2,000 characters are read, into text and filter."""
         text = _normal(question)
-        plain = simplified(text)
-        mentions, order, used = _read(plain, schema, self._today or date.today())
-        beside = beside_unknown(plain, mentions)
-        atoms = [atom for atom in mentions if atom not in beside]
+        plain = simplify(text)
+        conditions, order, used = _read(plain, schema, self._today or date.today())
+        unknown = find_unknown_alternatives(plain, conditions)
+        conditions = [condition for condition in conditions if condition not in unknown]
         # what is no condition stays in the text
-        rest, bare = cues.remainder(text, [*used, *atoms])
-        where, repair = bounded(join(plain, atoms))
+        rest, bare = cues.remainder(text, [*used, *conditions])
+        where, repair = bound_filter(join_conditions(plain, conditions))
         repairs = [
-            f"dropped: {atom.field.name} {text[atom.begin : atom.end][:60]!r}: the question also asks for "
+            f"dropped: {value.field.name} {text[value.begin : value.end][:60]!r}: the question also asks for "
             f"{word[:60]!r}, which is no known value, and the filter would hide it"
-            for atom, word in beside.items()
+            for value, word in unknown.items()
         ]
         return ConstructedQuery(
             question=question,
@@ -99,7 +99,7 @@ def _normal(question: str) -> str:
     return unicodedata.normalize("NFKC", question)[:_MAX_QUESTION]
 
 
-def _read(text: str, schema: Schema, today: date) -> tuple[list[Atom], Order | None, list[Span]]:
+def _read(text: str, schema: Schema, today: date) -> tuple[list[Condition], Order | None, list[Span]]:
     """The conditions of a text, in its order, the order that it asks for, and the words of that."""
     times = [field for field in schema if field.temporal]
     order = find_order(text, schema)
@@ -127,15 +127,15 @@ def _read(text: str, schema: Schema, today: date) -> tuple[list[Atom], Order | N
     periods = [span for span in named if isinstance(span, NamedPeriod)]
     amounts = find_amounts(text, schema, periods, [*values, *used])
     mentions = read_mentions(text, sorted([*amounts, *values], key=lambda span: span.begin))
-    comparisons = [atom for item, atom in mentions if isinstance(item, Amount)]
+    comparisons = [condition for item, condition in mentions if isinstance(item, Amount)]
     sure = [value for value in values if value.sure]
     purpose = purpose_of(text, [*comparisons, *used, *sure], schema, bool(comparisons or missing))
     if order is not None and order.noun == order.end and purpose != "documents":
         # "the most recent treatment" is no document
         used = [span for span in used if span.begin != order.begin]
         order = None
-    atoms = [*missing, *choose_atoms(text, mentions, purpose)]
-    return sorted(atoms, key=lambda atom: (atom.begin, atom.end)), order, used
+    conditions = [*missing, *choose_mentions(text, mentions, purpose)]
+    return sorted(conditions, key=lambda condition: (condition.begin, condition.end)), order, used
 
 
 def _is_decimal(text: str, span: Span) -> bool:

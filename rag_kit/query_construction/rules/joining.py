@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import Any
 
-from rag_kit.query_construction.clauses import Clause, all_of, any_of, shorter, single
+from rag_kit.query_construction.clauses import Clause, all_of, any_of, shorten_clause, split_clause
 from rag_kit.query_construction.rules import cues
-from rag_kit.query_construction.rules.atoms import Atom
+from rag_kit.query_construction.rules.conditions import Condition
 
 _OPENS = re.compile(r"\beither\b|\bone\s+of\b|\(", re.IGNORECASE)
 _MARKS = "\"“”'‘’「」『』"
@@ -18,40 +18,39 @@ _AGAIN = re.compile(r"\b(?:papers?|articles?|studies|those|ones|anything)\b", re
 _PURE = re.compile(rf"(?:[\s,、/;{_MARKS}]|\b(?:and|or|and/or|the|a)\b|或者?|和|与|及|以及)*", re.IGNORECASE)
 
 
-def join(text: str, atoms: Sequence[Atom]) -> Clause | None:
+def join_conditions(text: str, conditions: Sequence[Condition]) -> Clause | None:
     """Join conditions by the words between them.
 
     Conditions on one field that stand in one list ("A, B or C") belong together most closely, then what stands
     side by side or is joined by "and", then what is joined by "or".
     """
-    lists: list[list[Atom]] = []
-    for atom in atoms:
-        if lists and _in_one_list(text, lists[-1][-1], atom):
-            lists[-1].append(atom)
+    lists: list[list[Condition]] = []
+    for condition in conditions:
+        if lists and _in_one_list(text, lists[-1][-1], condition):
+            lists[-1].append(condition)
         else:
-            lists.append([atom])
+            lists.append([condition])
     alternatives: list[list[Clause]] = [[]]
-    for place, members in enumerate(lists):
+    before: list[Condition] = []
+    for members in lists:
         clause = _join_list(text, members)
-        before = lists[place - 1]
-        if place and _connector(text[before[-1].end : members[0].begin]) == "or":
-            if before[0].field.name != members[0].field.name and all(
-                atom.measured for atom in (*before, *members)
-            ):
-                # "phones rated below 3 or priced over 1000": what stands around is of both
-                alternatives[-1][-1] = any_of([alternatives[-1][-1], clause]) or clause
-                continue
-            alternatives.append([])
-        _add_condition(alternatives[-1], clause, members[0])
+        either = before and _connector(text[before[-1].end : members[0].begin]) == "or"
+        if either and before[0].field is not members[0].field and before[0].measured and members[0].measured:
+            # "phones rated below 3 or priced over 1000": what stands around is of both
+            alternatives[-1][-1] = any_of([alternatives[-1][-1], clause]) or clause
+        else:
+            alternatives += [[]] if either else []
+            _add_condition(alternatives[-1], clause, members[0])
+        before = members
     return any_of([joined for parts in alternatives if (joined := all_of(parts))])
 
 
-def _add_condition(parts: list[Clause], clause: Clause, first: Atom) -> None:
+def _add_condition(parts: list[Clause], clause: Clause, first: Condition) -> None:
     """Add a condition; two values that one field cannot have at once are alternatives."""
     if first.exclusive and (new_values := _values(clause)):
         for place, part in enumerate(parts):
             old_values = _values(part)
-            if old_values and single(part)[0] == first.field.name:
+            if old_values and split_clause(part)[0] == first.field.name:
                 parts[place] = {first.field.name: {"$in": list(dict.fromkeys([*old_values, *new_values]))}}
                 return
     if clause not in parts:
@@ -60,15 +59,15 @@ def _add_condition(parts: list[Clause], clause: Clause, first: Atom) -> None:
 
 def _values(part: Clause) -> list[Any]:
     """The values of which a condition asks for one."""
-    _, operator, operand = single(part)
+    _, operator, operand = split_clause(part)
     return list(operand) if operator == "$in" else [operand] if operator == "$eq" else []
 
 
-def _in_one_list(text: str, atom: Atom, following: Atom) -> bool:
+def _in_one_list(text: str, first: Condition, second: Condition) -> bool:
     """Whether neighbours on one field are joined by nothing but commas, and, or."""
-    between = text[atom.end : following.begin]
+    between = text[first.end : second.begin]
     word = _connector(between)
-    if (atom.field.name, atom.negated) != (following.field.name, following.negated) or word in (None, "but"):
+    if first.field is not second.field or first.negated != second.negated or word in (None, "but"):
         return False
     return not (word == "and" and _OPENS.search(between))
 
@@ -99,12 +98,12 @@ def _connector(between: str) -> str | None:
     return "nor" if match.group().lower() == "nor" else "but" if kind == "not" else kind
 
 
-def _join_list(text: str, members: Sequence[Atom]) -> Clause:
+def _join_list(text: str, members: Sequence[Condition]) -> Clause:
     """The condition of one list."""
     if members[0].negated:
         parts = [member.where for member in members]
-        return shorter(all_of(parts) or parts[0])
-    words = [_connector(text[atom.end : following.begin]) for atom, following in pairwise(members)]
+        return shorten_clause(all_of(parts) or parts[0])
+    words = [_connector(text[condition.end : following.begin]) for condition, following in pairwise(members)]
     # a comma joins as the next "and" or "or" of its list does
     for place in range(len(words) - 1, -1, -1):
         if words[place] in ("comma", ""):
@@ -115,7 +114,7 @@ def _join_list(text: str, members: Sequence[Atom]) -> Clause:
             alternatives.append([])
         alternatives[-1].append(member.where)
     joined = any_of([all_of(parts) or parts[0] for parts in alternatives])
-    return shorter(joined or members[0].where)
+    return shorten_clause(joined or members[0].where)
 
 
 # 或许 is a word of its own
@@ -129,20 +128,20 @@ _AFTER = re.compile(
 _BEFORE = re.compile(rf"{_WORD}\s*,?\s*{_OR}{_LIGHT}$", re.IGNORECASE)
 
 
-def beside_unknown(text: str, atoms: Sequence[Atom]) -> dict[Atom, str]:
+def find_unknown_alternatives(text: str, conditions: Sequence[Condition]) -> dict[Condition, str]:
     """Values in an or-list with a word that is no known value ("Stroke or insomnia"), each with that word."""
-    unknown: dict[Atom, str] = {}
-    for place, atom in enumerate(atoms):
-        if atom.negated or atom.measured:
+    unknown: dict[Condition, str] = {}
+    ends = [0, *(condition.end for condition in conditions)]
+    for condition, following, end in zip_longest(conditions, conditions[1:], ends[:-1]):
+        if condition.negated or condition.measured:
             continue
-        left = text[atoms[place - 1].end if place else 0 : atom.begin]
-        right = text[atom.end : atoms[place + 1].begin if place + 1 < len(atoms) else len(text)]
-        after, before = _AFTER.match(right), _BEFORE.search(left)
+        right = text[condition.end : following.begin if following else len(text)]
+        after, before = _AFTER.match(right), _BEFORE.search(text[end : condition.begin])
         # "or severe Obesity" narrows another value of the field
-        alike = atoms[place + 1 : place + 2] and atoms[place + 1].field.name == atom.field.name
+        alike = following is not None and following.field is condition.field
         word = after and (after["word"] or after["listed"])
         if after and word and not (after["word"] and alike and not right[after.end() :].strip()):
-            unknown[atom] = word
+            unknown[condition] = word
         elif before and not cues.ALL_LIGHT.fullmatch(before["word"]):
-            unknown[atom] = before["word"]
+            unknown[condition] = before["word"]
     return unknown

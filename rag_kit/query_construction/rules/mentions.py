@@ -10,10 +10,10 @@ from typing import Literal
 from rag_kit.query_construction.fields import Schema
 from rag_kit.query_construction.rules import cues
 from rag_kit.query_construction.rules.amounts import Amount
-from rag_kit.query_construction.rules.atoms import Atom
+from rag_kit.query_construction.rules.conditions import Condition
 from rag_kit.query_construction.rules.joining import carries_on
 from rag_kit.query_construction.rules.values import NamedValue
-from rag_kit.query_construction.words import Span, simplified
+from rag_kit.query_construction.words import Span, simplify
 from rag_kit.text import content_words
 
 _DOCUMENTS = re.compile(
@@ -62,9 +62,9 @@ def purpose_of(text: str, understood: Sequence[Span], schema: Schema, measured: 
 Named = Amount | NamedValue
 
 
-def read_mentions(text: str, named: Sequence[Named]) -> list[tuple[Named, Atom]]:
+def read_mentions(text: str, named: Sequence[Named]) -> list[tuple[Named, Condition]]:
     """Read how each date, number and value is compared, and what denies it; no cue reaches over what is named."""
-    mentions: list[tuple[Named, Atom]] = []
+    mentions: list[tuple[Named, Condition]] = []
     rest = list(named)
     while rest:
         item = rest.pop(0)
@@ -76,29 +76,20 @@ def read_mentions(text: str, named: Sequence[Named]) -> list[tuple[Named, Atom]]
             high = rest.pop(0) if rest and _is_range(text, floor, item, rest[0]) else None
             plain = _read_amount(text, floor, item, high, rest[0] if rest else None)
         begin, end, negated = cues.with_negation(text, floor, plain.begin, plain.end)
-        if (
-            previous
-            and previous.negated
-            and type(before) is type(item)
-            and plain.operator in ("$eq", "$contains")
-        ):
+        alike = type(before) is type(item) and plain.operator in ("$eq", "$contains")
+        if previous and previous.negated and alike:
             negated = negated or carries_on(text[previous.end : begin])  # "not in 2010 or 2012"
-        if isinstance(item.value, bool):
-            plain, negated = (
-                replace(plain, value=item.value != negated),
-                False,
-            )  # a flag that is denied is off
         mentions.append((item, replace(plain, begin=begin, end=end, negated=negated)))
     return mentions
 
 
-def _read_value(text: str, floor: int, value: NamedValue) -> Atom:
+def _read_value(text: str, floor: int, value: NamedValue) -> Condition:
     """The condition on a value of its field, from the field's name on where that is denied: "no author Smith"."""
     left = text[floor : value.begin]
     name = name_before(left, value.field.all_names)
     start = name.start() if name and cues.NEGATED.search(left[: name.start()]) else len(left)
     operator = "$contains" if value.field.many and not isinstance(value.value, bool) else "$eq"
-    return Atom(floor + start, value.end, value.field, operator, value.value)
+    return Condition(floor + start, value.end, value.field, operator, value.value)
 
 
 def _is_range(text: str, floor: int, first: Amount, second: Named) -> bool:
@@ -114,7 +105,9 @@ def _is_range(text: str, floor: int, first: Amount, second: Named) -> bool:
     return sure or text[second.end :].lstrip().startswith(("之间", "年间"))
 
 
-def _read_amount(text: str, floor: int, amount: Amount, high: Named | None, following: Named | None) -> Atom:
+def _read_amount(
+    text: str, floor: int, amount: Amount, high: Named | None, following: Named | None
+) -> Condition:
     """The comparison with one amount ("at least 5", "5 or more"), or with the range that ends at `high`."""
     left = text[floor : amount.begin]
     operator, start, end = "$eq", len(left), high.end if high else amount.end
@@ -137,27 +130,31 @@ def _read_amount(text: str, floor: int, amount: Amount, high: Named | None, foll
     if opening and (high or operator == "$gte"):
         start = min(start, opening.start())
     begin = max(floor, min(floor + start, amount.name_begin))
-    return Atom(begin, end, amount.field, operator, amount.value, high and high.value, quarter=amount.quarter)
+    return Condition(
+        begin, end, amount.field, operator, amount.value, high and high.value, quarter=amount.quarter
+    )
 
 
-def choose_atoms(text: str, mentions: Sequence[tuple[Named, Atom]], purpose: Purpose) -> Iterator[Atom]:
+def choose_mentions(
+    text: str, mentions: Sequence[tuple[Named, Condition]], purpose: Purpose
+) -> Iterator[Condition]:
     """The conditions that a text of such a purpose means."""
-    for item, atom in mentions:
+    for item, condition in mentions:
         if isinstance(item, NamedValue):
             # a document has one company, so its name says which documents; a topic says that of none
             about_one = purpose == "answer" or (purpose == "topic" and not item.field.many)
-            if about_one and atom.negated and cues.POSSESSION.match(text, item.end):
+            if about_one and condition.negated and cues.POSSESSION.match(text, item.end):
                 # "not in Acme's usual business" is about Acme
-                atom = replace(atom, begin=item.begin, end=item.end, negated=False)
+                condition = replace(condition, begin=item.begin, end=item.end, negated=False)
             left = text[max(0, item.begin - cues.REACH) : item.begin]
-            topical = purpose == "documents" or item.exact or atom.negated or cues.TOPIC.search(left)
+            topical = purpose == "documents" or item.exact or condition.negated or cues.TOPIC.search(left)
             meant = item.name and not item.field.many if about_one else item.sure and topical
             if meant or is_explicit(text, item):
-                yield atom
-        elif purpose != "documents" and cues.STATE_OF.match(text, atom.begin):
-            yield replace(atom, operator="$eq")  # 截至2022年，存货有多少: what was so then
+                yield condition
+        elif purpose != "documents" and cues.STATE_OF.match(text, condition.begin):
+            yield replace(condition, operator="$eq")  # 截至2022年，存货有多少: what was so then
         else:
-            yield atom
+            yield condition
 
 
 def is_explicit(text: str, value: NamedValue) -> bool:
@@ -170,5 +167,5 @@ def is_explicit(text: str, value: NamedValue) -> bool:
 def name_before(left: str, names: Sequence[str]) -> re.Match[str] | None:
     """A field's name where it ends a text, light words aside."""
     link = r"(?:\W|[为是]|\b(?:is|are|as|of|contains?|includes?|in)\b)*+"
-    patterns = (rf"(?<![A-Za-z0-9_]){re.escape(simplified(name))}{link}$" for name in names)
+    patterns = (rf"(?<![A-Za-z0-9_]){re.escape(simplify(name))}{link}$" for name in names)
     return next((match for pattern in patterns if (match := re.search(pattern, left, re.IGNORECASE))), None)

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from rag_kit.query_construction.fields import MetadataField, Schema
-from rag_kit.query_construction.words import HAN, Span, longest_spans, simplified, singular
+from rag_kit.query_construction.words import HAN, Span, longest_spans, simplify, singular
 from rag_kit.text import content_words
 from rag_kit.text.segment import load_segmenter
 
@@ -60,7 +60,7 @@ class ValueIndex:
     def _add_flag(self, field: MetadataField, name: str) -> None:
         """A flag is named by its field, or by what says that it is off: "unpublished", "out of stock"."""
         if HAN.search(name):
-            plain = simplified(name.casefold())
+            plain = simplify(name.casefold())
             self._chinese += [(form, field, True) for form in {plain, plain.removeprefix("是否")} if form]
         elif on := _words(re.sub(r"^(?:is|has)_", "", name)):
             self._add_words(on, field, True)
@@ -71,7 +71,7 @@ class ValueIndex:
 
     def _add_value(self, field: MetadataField, value: str) -> None:
         if HAN.search(value):
-            self._chinese.append((simplified(value.casefold()), field, value))
+            self._chinese.append((simplify(value.casefold()), field, value))
             return
         for words in map(_words, _forms(value)):
             if len(words) <= _MAX_WORDS and any(len(word) > 1 for word in words):
@@ -99,7 +99,7 @@ class ValueIndex:
                     yield _latin_value(text, span, field, value, value_words)
 
     def _find_chinese(self, text: str) -> Iterator[NamedValue]:
-        folded = simplified(text.casefold())
+        folded = simplify(text.casefold())
         if not HAN.search(folded) or len(folded) != len(text):
             return
         for written, field, value in self._chinese:

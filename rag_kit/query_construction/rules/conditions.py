@@ -10,13 +10,13 @@ from typing import Any
 from rag_kit.query_construction.clauses import Clause, all_of, comparison_clause, none_of
 from rag_kit.query_construction.dates import QUARTERS, Period
 from rag_kit.query_construction.fields import MetadataField, Schema
-from rag_kit.query_construction.words import Span, simplified
+from rag_kit.query_construction.words import Span, simplify
 
 _OPPOSITE = {"$eq": "$ne", "$gt": "$lte", "$gte": "$lt", "$lt": "$gte", "$lte": "$gt"}
 
 
 @dataclass(frozen=True, eq=False)
-class Atom(Span):
+class Condition(Span):
     """One condition, and where its words stand, cue words ("published after") included.
 
     Attributes:
@@ -47,6 +47,8 @@ class Atom(Span):
     @property
     def where(self) -> Clause:
         """The condition in the filter language."""
+        if self.field.type == "bool" and self.operator == "$eq":
+            return {self.field.name: {"$eq": self.value != self.negated}}
         operator = _OPPOSITE.get(self.operator, self.operator) if self.negated else self.operator
         clause = comparison_clause(self.field, operator, self.value, self.high)
         if self.negated:
@@ -60,17 +62,17 @@ _STOP = r"(?=\s*(?:$|[,.;:?!)]|(?:and|or|but|from|by|in|about|since|after|before
 _ZH_STOP = r"(?=\s*(?:$|[的、，,。？?！!]|或|且|并|和))"
 
 
-def find_missing(text: str, schema: Schema, time: MetadataField | None) -> list[Atom]:
+def find_missing(text: str, schema: Schema, time: MetadataField | None) -> list[Condition]:
     """Conditions on what is not there: "undated", "with no rating", 没有作者; flags have none, for they are negated.
 
     Dates are compared with the field `time`.
     """
-    atoms: list[Atom] = []
+    conditions: list[Condition] = []
     for field in schema:
         match = None if field.type == "bool" else _missing_pattern(field, field is time).search(text)
-        if match and not Span(*match.span()).overlaps(atoms):
-            atoms.append(Atom(*match.span(), field, "$exists", False))
-    return atoms
+        if match and not Span(*match.span()).overlaps(conditions):
+            conditions.append(Condition(*match.span(), field, "$exists", False))
+    return conditions
 
 
 @lru_cache(maxsize=256)
@@ -81,7 +83,7 @@ def _missing_pattern(field: MetadataField, time: bool) -> re.Pattern[str]:
         names += ["year", "date", "publication year", "publication date", "年份", "日期"]
         patterns.append(r"\bundated\b")
     for name in names:
-        written = r"[\s_-]+".join(map(re.escape, re.split(r"[\s_-]+", simplified(name))))
+        written = r"[\s_-]+".join(map(re.escape, re.split(r"[\s_-]+", simplify(name))))
         stem = re.sub(r"(?:ing|ees?|ers?|ors?|e)$", "", name)  # "unassigned" is of the assignee
         patterns += [
             rf"\b(?:without|lacking|(?:(?:with|having|have|has)\s+)?(?:no|an?\s+(?:unknown|missing))|unknown|missing)"
