@@ -206,8 +206,7 @@ def _copy_with_record(doc: Document, record: dict[str, Any]) -> Document:
     return doc.model_copy(update={"metadata": metadata})
 
 
-_TEXTS = ("stage", "retriever", "query")
-_COLUMNS = (*_TEXTS, "rank", "score", "weight")
+_TEXTS, _NUMBERS = ("stage", "retriever", "query"), ("rank", "score", "weight")
 
 
 def encode_provenance(record: Mapping[str, Any]) -> Any:
@@ -240,12 +239,13 @@ def _encode_stages(stages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     places: dict[Any, int] = {}
     rows: list[list[Any]] = []
     for stage in stages:
-        row: list[Any] = [places.setdefault(stage.get(name), len(places)) for name in _TEXTS]
-        row += [stage.get(name) for name in _COLUMNS[3:]]
-        more = {name: value for name, value in stage.items() if name not in _COLUMNS}
+        more = {**stage}
+        row: list[Any] = [places.setdefault(more.pop(name, None), len(places)) for name in _TEXTS]
+        row += [more.pop(name, None) for name in _NUMBERS]
         if type(queries := more.get("queries")) is list:
             more["queries"] = [places.setdefault(query, len(places)) for query in queries]
-        row.append(more or None)
+        if more:
+            row.append(more)
         while row[-1] is None:
             row.pop()
         rows.append(row)
@@ -261,7 +261,7 @@ def decode_provenance(text: str) -> dict[str, Any]:
         for row in record["stages"]:
             *values, more = [*row, *[None] * 7][:7]  # a row ends with its last value
             values[:3] = [texts[place] for place in values[:3]]
-            stage = dict(zip(_COLUMNS, values, strict=True)) | (more or {})
+            stage = dict(zip(_TEXTS + _NUMBERS, values, strict=True)) | (more or {})
             if "queries" in stage:
                 stage["queries"] = [texts[place] for place in stage["queries"]]
             stages.append(stage)
