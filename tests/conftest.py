@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -44,6 +45,12 @@ if (
 def data_folder() -> Path:
     """The folder of public data sets (``RAG_KIT_DATA``, default ``../shared/data``)."""
     return Path(os.environ.get("RAG_KIT_DATA", ROOT.parent / "shared" / "data"))
+
+
+def pytest_collection_finish() -> None:
+    """Keep tests and imported modules out of garbage collections: millions of objects, a second each time."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
