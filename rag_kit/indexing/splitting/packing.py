@@ -100,7 +100,7 @@ class _SectionPacker:
         end = position + len(self.text[position : self.section.end].rstrip())
         while packed_to < end:
             position = self._first_visible(position, end)
-            cut = end if end - position <= self.size else self._cut(position, max(packed_to, position))
+            cut = end if end - position <= self.size else self._best_cut(position, max(packed_to, position))
             if cut < 0:  # nothing new fits behind the repeated sentences: do without them
                 position = packed_to
                 continue
@@ -127,10 +127,10 @@ class _SectionPacker:
         keep = self._keep_before(place)
         return keep if keep is not None and place < keep.end else None
 
-    def _cut(self, position: int, packed_to: int) -> int:
+    def _best_cut(self, position: int, packed_to: int) -> int:
         """Where a span from ``position`` ends at best; -1: not after ``packed_to``, so long is the text it repeats."""
         limit = position + self.size
-        block_end = _last(self.section.ends, packed_to, limit)
+        block_end = _last_place(self.section.ends, packed_to, limit)
         if block_end - position >= self.size // 2:
             return block_end
         if (keep := self._keep_at(limit)) is not None:
@@ -143,7 +143,7 @@ class _SectionPacker:
                 # a table's header alone is no chunk
                 if line > max(packed_to, keep.start + len(keep.header) + 1 if keep.header else 0):
                     return line
-        sentence_end = _last(self._sentence_ends, packed_to, limit)
+        sentence_end = _last_place(self._sentence_ends, packed_to, limit)
         if sentence_end >= 0:
             return sentence_end
         if block_end >= 0 and self.text[packed_to:block_end].strip():
@@ -156,7 +156,7 @@ class _SectionPacker:
             place = max(self.text.rfind(mark, position + self.size // 2, limit) for mark in marks)
             if place >= 0:
                 return place + 1
-        return _whole_character(self.text, limit, position + 1)
+        return _between_characters(self.text, limit, position + 1)
 
     def _repeated_from(self, last: int, cut: int) -> int:
         """Where the span after one that ends at ``last`` begins, so that it repeats whole sentences that fit."""
@@ -186,28 +186,24 @@ class _SectionPacker:
         return match.end() if match else position
 
 
-def _last(places: Sequence[int], low: int, high: int) -> int:
+def _last_place(places: Sequence[int], low: int, high: int) -> int:
     """The last place in ``(low, high]``; -1 where there is none."""
     index = bisect_right(places, high) - 1
     return places[index] if index >= 0 and places[index] > low else -1
 
 
-def _whole_character(text: str, cut: int, low: int) -> int:
+def _between_characters(text: str, cut: int, low: int) -> int:
     """The last place at or before ``cut`` that does not tear a character that is written with several code points.
 
+    That is a place before no combining mark or skin tone, and beside nothing that joins two emoji.
+
     Example:
-        >>> _whole_character("ae\\u0301", 2, 0)
+        >>> _between_characters("ae\\u0301", 2, 0)
         1
     """
-    place = cut
-    while place > max(low, cut - _CLUSTER) and _tears(text, place):
-        place -= 1
-    return place if not _tears(text, place) else cut
-
-
-def _tears(text: str, place: int) -> bool:
-    """Whether a place is before a combining mark or a skin tone, or beside what joins two emoji."""
-    after = text[place : place + 1]
-    return "\u200d" in (text[place - 1 : place], after) or (
-        after > "\u00ff" and unicodedata.category(after) in ("Mn", "Mc", "Me", "Sk")
-    )
+    for place in range(cut, max(low, cut - _CLUSTER) - 1, -1):
+        after = text[place : place + 1]
+        combines = after > "\u00ff" and unicodedata.category(after) in ("Mn", "Mc", "Me", "Sk")
+        if not combines and "\u200d" not in (text[place - 1 : place], after):
+            return place
+    return cut
