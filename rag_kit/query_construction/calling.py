@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from operator import itemgetter
 from typing import Any, cast
 
 from langchain_core.documents import Document
@@ -13,13 +12,12 @@ from rag_kit.concurrency.branches import describe_failure
 from rag_kit.concurrency.bridge import blocking
 from rag_kit.documents import (
     Filter,
-    add_note,
     combine_filters,
     compile_filter,
     document_keys,
     with_provenance,
 )
-from rag_kit.documents.provenance import peek_score
+from rag_kit.documents.provenance import peek_provenance, peek_score
 from rag_kit.errors import FilterError, InvalidInputError
 from rag_kit.query_construction.clauses import relax_filter, show_filter
 from rag_kit.query_construction.constructed import ConstructedQuery, Sort
@@ -121,10 +119,9 @@ class SelfQueryCall:
             self.call.note(f"sorted by {sort.field} among the {len(candidates)} best")
         else:
             self.call.note(f"sorted by {sort.field} among all {len(candidates)} that pass")
-        keyed = [(_order(doc.metadata.get(sort.field)), doc) for doc in candidates]
-        sortable = [(key, doc) for key, doc in keyed if key is not None]
-        sortable.sort(key=itemgetter(0), reverse=sort.descending)
-        return [doc for _, doc in sortable[:limit]]
+        sortable = [doc for doc in candidates if _order(doc, sort) is not None]
+        sortable.sort(key=partial(_order, sort=sort), reverse=sort.descending)
+        return sortable[:limit]
 
     async def _search(self, query: str, k: int) -> list[Document]:
         documents = await self.call.search(self.owner.retriever, query, k, self._where)
@@ -159,15 +156,15 @@ class SelfQueryCall:
         results = []
         for rank, doc in enumerate(documents, start=1):
             how = "listed" if id(doc) in self._listed else "search"
-            result = with_provenance(doc, score=peek_score(doc), rank=rank, how=how, **stage)
-            for note in notes:
-                result = add_note(result, note)
-            results.append(result)
+            all_notes = [*peek_provenance(doc).get("notes", []), *notes]
+            results.append(
+                with_provenance(doc, score=peek_score(doc), rank=rank, how=how, notes=all_notes, **stage)
+            )
         return results
 
 
-def _order(value: Any) -> tuple[int, Any] | None:
-    """Numbers before texts, so that a mixed field sorts too; ``None`` for what cannot be sorted."""
-    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        return None
-    return (1, value) if isinstance(value, str) else (0, value)
+def _order(doc: Document, sort: Sort) -> Any:
+    """What documents are sorted by, numbers before texts; ``None`` for a value that cannot be sorted."""
+    value = doc.metadata.get(sort.field)
+    sortable = isinstance(value, (str, int, float)) and not isinstance(value, bool)
+    return (isinstance(value, str), value) if sortable else None

@@ -133,25 +133,25 @@ def comparison_clause(field: MetadataField, operator: str, value: Any, high: Any
     if not isinstance(value, Period):
         if high is None:
             return {field.name: {operator: value}}
-        return _within(field.name, operator, min(value, high), max(value, high), ("$lte", "$gt"))
+        return _range_clause(field.name, operator, min(value, high), max(value, high), ("$lte", "$gt"))
     value = value if high is None else value.through(high)
     if not field.is_year:
         end = value.end and day_in_format(value.end, field.date_format)
-        return _within(
+        return _range_clause(
             field.name, operator, day_in_format(value.start, field.date_format), end, ("$lt", "$gte")
         )
     first = value.start.year
     if value.end is None:
-        return _within(field.name, operator, first, None, ("$lte", "$gt"))
+        return _range_clause(field.name, operator, first, None, ("$lte", "$gt"))
     last = value.end.year - ((value.end.month, value.end.day) == (1, 1))
     if value.grain not in ("year", "years") and operator in ("$gt", "$lt"):
         operator += "e"  # after May 2020: 2020 may hold documents of June, so it stays in
     if first == last:
         return {field.name: {operator: first}}
-    return _within(field.name, operator, first, last, ("$lte", "$gt"))
+    return _range_clause(field.name, operator, first, last, ("$lte", "$gt"))
 
 
-def _within(name: str, operator: str, start: Any, end: Any, upper: tuple[str, str]) -> Clause:
+def _range_clause(name: str, operator: str, start: Any, end: Any, upper: tuple[str, str]) -> Clause:
     """A comparison with a range; `upper` says "up to its end" and "beyond its end", without an end it goes on."""
     low, below = {name: {"$gte": start}}, {name: {"$lt": start}}
     if end is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 from datetime import date
 from functools import lru_cache
 from typing import Any
@@ -61,15 +62,15 @@ class RuleConstructor:
     def named_values(schema: Schema, question: str) -> dict[str, list[Any]]:
         """The values of a schema that a question names, by field."""
         by_field: dict[str, list[Any]] = {}
-        for named in _index(schema).find(_normal(question)):
+        for named in _value_index(schema).find(_normalize(question)):
             by_field.setdefault(named.field.name, []).append(named.value)
         return by_field
 
     def construct(self, question: str, schema: Schema) -> ConstructedQuery:
         """Turn a question, of which the first 2,000 characters are read, into text and filter."""
-        text = _normal(question)
+        text = _normalize(question)
         plain = simplify(text)
-        conditions, order, used = _read(plain, schema, self._today or date.today())
+        conditions, order, used = _read_question(plain, schema, self._today or date.today())
         unknown = find_unknown_alternatives(plain, conditions)
         conditions = [condition for condition in conditions if condition not in unknown]
         # what is no condition stays in the text
@@ -91,32 +92,44 @@ class RuleConstructor:
 
 
 @lru_cache(maxsize=16)
-def _index(schema: Schema) -> ValueIndex:
+def _value_index(schema: Schema) -> ValueIndex:
     return ValueIndex(schema)
 
 
-def _normal(question: str) -> str:
+def _normalize(question: str) -> str:
     return unicodedata.normalize("NFKC", question)[:_MAX_QUESTION]
 
 
-def _read(text: str, schema: Schema, today: date) -> tuple[list[Condition], Order | None, list[Span]]:
-    """The conditions of a text, in its order, the order that it asks for, and the words of that."""
+def _read_question(
+    text: str, schema: Schema, today: date
+) -> tuple[list[Condition], Order | None, list[Span]]:
+    """The conditions of a text, in its order, the order that it asks for, and where else it is understood."""
     times = [field for field in schema if field.temporal]
     order = find_order(text, schema)
-    used = [Span(order.begin, order.noun)] if order else []
     missing = find_missing(text, schema, max(times, key=lambda field: field.type == "date", default=None))
-    used += missing
-    values = [
-        value
-        for value in _index(schema).find(text)
-        # "2010" is a year before it is the value of a text field
-        if not value.overlaps(used) and (not _is_decimal(text, value) or is_explicit(text, value))
-    ]
-    # "the last three reports": a noun may name a kind, else it says nothing
-    used += [order] if order else []
+    used = [*missing, *([Span(order.begin, order.noun)] if order else [])]
+    values = [value for value in _value_index(schema).find(text) if not value.overlaps(used)]
+    used += [order] if order else []  # "the last three reports": a noun may name a kind, else it says nothing
+    values, amounts = _values_and_amounts(text, schema, today, values, used)
+    mentions = read_mentions(text, sorted([*amounts, *values], key=lambda span: span.begin))
+    comparisons = [condition for named, condition in mentions if isinstance(named, Amount)]
+    understood = [*comparisons, *used, *(value for value in values if value.sure)]
+    purpose = purpose_of(text, understood, schema, bool(comparisons or missing))
+    if order is not None and order.noun == order.end and purpose != "documents":
+        order, used = None, list(missing)  # "the most recent treatment" is no document
+    conditions = [*missing, *choose_mentions(text, mentions, purpose)]
+    return sorted(conditions, key=lambda condition: (condition.begin, condition.end)), order, used
+
+
+def _values_and_amounts(
+    text: str, schema: Schema, today: date, values: Sequence[NamedValue], used: Sequence[Span]
+) -> tuple[list[NamedValue], list[Amount]]:
+    """The values that are no part of a date, and the dates and numbers that are no part of a value."""
+    # "2010" is a year before it is the value of a text field
+    values = [value for value in values if not _is_decimal(text, value) or is_explicit(text, value)]
     periods = [
         period
-        for period in (find_periods(text, today) if times else ())
+        for period in (find_periods(text, today) if any(field.temporal for field in schema) else ())
         # "in 1500 participants" has no year
         if not period.overlaps(used)
         and not (_is_decimal(text, period) and cues.NOT_YEARS.match(text, period.end))
@@ -125,17 +138,7 @@ def _read(text: str, schema: Schema, today: date) -> tuple[list[Condition], Orde
     named = longest_spans([*values, *periods])
     values = [span for span in named if isinstance(span, NamedValue)]
     periods = [span for span in named if isinstance(span, NamedPeriod)]
-    amounts = find_amounts(text, schema, periods, [*values, *used])
-    mentions = read_mentions(text, sorted([*amounts, *values], key=lambda span: span.begin))
-    comparisons = [condition for item, condition in mentions if isinstance(item, Amount)]
-    sure = [value for value in values if value.sure]
-    purpose = purpose_of(text, [*comparisons, *used, *sure], schema, bool(comparisons or missing))
-    if order is not None and order.noun == order.end and purpose != "documents":
-        # "the most recent treatment" is no document
-        used = [span for span in used if span.begin != order.begin]
-        order = None
-    conditions = [*missing, *choose_mentions(text, mentions, purpose)]
-    return sorted(conditions, key=lambda condition: (condition.begin, condition.end)), order, used
+    return values, find_amounts(text, schema, periods, [*values, *used])
 
 
 def _is_decimal(text: str, span: Span) -> bool:
