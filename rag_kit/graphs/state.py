@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Annotated, Any, Literal, Required, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Required, cast, get_args, get_origin, get_type_hints
 
 from langchain_core.documents import Document
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
@@ -85,11 +85,8 @@ def add_usage(old: Mapping[str, Any], new: Mapping[str, Any]) -> Usage:
     """Add up what nodes used, also of nodes that ran side by side."""
     added = _validate(_USAGE, new, "a dict with calls, tokens and seconds (numbers)")
     before = {"calls": 0, "tokens": 0, "seconds": 0.0, **old}
-    return Usage(
-        calls=before["calls"] + added["calls"],
-        tokens=before["tokens"] + added["tokens"],
-        seconds=before["seconds"] + added["seconds"],
-    )
+    sums: Any = {name: before[name] + value for name, value in added.items()}
+    return cast("Usage", sums)
 
 
 def add_items(old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
@@ -224,6 +221,7 @@ def _kinds(state: Any) -> dict[str, Any]:
 
 
 def _empty(kind: Any) -> Any:
+    """The value of a key of this type before anything is written."""
     if get_origin(kind) is Annotated:
         return Overwrite([]) if add_items in get_args(kind) else []
     make = get_origin(kind) or kind

@@ -71,8 +71,8 @@ def build_conversational_rag(
     graph.add_step("condense", nodes.condense, {"retrieve": READY, **nodes.refusing})
     graph.add_step("retrieve", nodes.retrieve, "answer", fetches=True)
     graph.add_step("answer", nodes.answer, "cite")
-    kept = {"remember": "user_id"} if remember else {}
-    graph.add_step("cite", nodes.cite, {**kept, "suggest": "related_questions", END: "answered"})
+    remembering = {"remember": "user_id"} if remember else {}
+    graph.add_step("cite", nodes.cite, {**remembering, "suggest": "related_questions", END: "answered"})
     if remember:
         graph.add_step("remember", nodes.remember, END, on_cap=note_left_out("remember"))
     graph.add_step("suggest", nodes.suggest, END, on_cap=note_left_out("related questions"))

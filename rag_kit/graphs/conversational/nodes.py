@@ -127,6 +127,7 @@ class ConversationalNodes(RagNodes):
         return {"facts": facts}
 
     async def _merge_facts(self, store: Any, user_id: str, new: Sequence[str], message: str) -> list[str]:
+        """The facts about a user with the new ones, stored where they changed."""
         # read again, since another run of the same user may have written meanwhile
         known = await store_of.read(store, user_id)
         facts = store_of.merge_facts(known, new, message, self.max_facts)

@@ -92,6 +92,7 @@ class CragNodes(RagNodes):
         origin: Literal["retrieved", "web"],
         passages: list[Document],
     ) -> Update:
+        """Grade strips of passages by the run's settings, and say how many are kept."""
         inside = origin == "retrieved"
         drops = self.evaluator.selective or not inside
         known = [Grading(item["score"], item["reason"]) for item in state["gradings"]]

@@ -101,6 +101,7 @@ class WebSearch:
         return await acall_runnable(self.search, tool_input, without_tokens(config))
 
     def _tool_input(self, query: str) -> Any:
+        """What the search is called with: the query, or the arguments of a tool."""
         if self.tool is None:
             return query
         arguments = {self.argument: query}

@@ -108,6 +108,7 @@ class LLMEvaluator(Evaluator):
         return batches
 
     def _grading(self, grade: Any) -> Grading:
+        """The grading that a model's grade stands for."""
         score = grade_score(grade)
         if score is None:
             return self.ungraded("the model gave no score from 0 to 1")
@@ -178,6 +179,7 @@ class CrossEncoderEvaluator(Evaluator):
         return [self._grading(score) for score in scores]
 
     def _grading(self, score: float | None) -> Grading:
+        """The grading that a score of the model stands for."""
         if score is None or (self.scale == "probability" and not 0 <= score <= 1):
             return self.ungraded(f"the model gave {score} for a {self.scale}")
         confidence = math.tanh(score / 2) if self.scale == "logit" else 2 * score - 1

@@ -118,6 +118,7 @@ def without_punctuation(text: str) -> str:
 
 
 def _score(candidate: Candidate, beam: Beam, weights: Sequence[float]) -> Candidate:
+    """The candidate with its ``f`` and the score of the beam that it makes; as it is where it was not judged."""
     if not candidate["parts"]:
         return {**candidate}
     f = segment_score(candidate["parts"], weights)
@@ -144,6 +145,7 @@ def _select_competitors(judged: Sequence[Candidate], beams: Sequence[Beam], hard
 
 
 def _extend(beam: Beam, candidate: Candidate) -> Beam:
+    """The beam with the candidate as its next segment."""
     segment = Segment(
         text=candidate["text"], beam=candidate["beam"], passage=candidate["passage"], f=candidate["f"] or 0.0
     )
@@ -187,6 +189,7 @@ def _end_sentence(text: str) -> str:
 
 
 def _join(parts: Sequence[str]) -> str:
+    """The parts of an answer as one text."""
     text = ""
     for part in parts:
         text += _separator(text, part) + part

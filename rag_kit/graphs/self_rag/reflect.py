@@ -132,8 +132,12 @@ class Reflect(SelfRagNodes):
                 if best
                 else "no passage was relevant"
             )
-            found = state["documents"] or state["passages"]
-            return {"answer": DECLINED[state["language"]], "documents": found, "notes": [f"finish: {why}"]}
+            documents = state["documents"] or state["passages"]
+            return {
+                "answer": DECLINED[state["language"]],
+                "documents": documents,
+                "notes": [f"finish: {why}"],
+            }
         notes: list[str] = []
         if best["supported"] is False:
             notes = [f"finish: the best answer is not supported: {best['reason']}"]
