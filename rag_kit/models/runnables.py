@@ -156,12 +156,9 @@ def forget_methods() -> None:
 
 def _model_key(model: Any) -> tuple[str, str, str] | None:
     """Class, name and address of a model; None for one without a name."""
-    name = model_name(model)
-    return (
-        None
-        if name is None
-        else (f"{type(model).__module__}.{type(model).__qualname__}", name, base_url(model) or "")
-    )
+    if (name := model_name(model)) is None:
+        return None
+    return f"{type(model).__module__}.{type(model).__qualname__}", name, base_url(model) or ""
 
 
 def without_retries(model: Any, timeout: float | None) -> Any:
@@ -214,17 +211,11 @@ def silent_manager(kind: type[_Manager], config: RunnableConfig) -> _Manager:
         kind: The class for a blocking or an asynchronous run.
         config: The run's config.
     """
-    above = config.get("callbacks") or None
-    if not isinstance(above, BaseCallbackManager):
-        return kind(run_id=uuid7(), handlers=[], inheritable_handlers=[])
-    return kind(
-        run_id=uuid7(),
-        handlers=[],
-        inheritable_handlers=[],
-        parent_run_id=above.parent_run_id,
-        inheritable_tags=above.inheritable_tags,
-        inheritable_metadata=above.inheritable_metadata,
-    )
+    above, inherited = config.get("callbacks") or None, {}
+    if isinstance(above, BaseCallbackManager):
+        names = ("parent_run_id", "inheritable_tags", "inheritable_metadata")
+        inherited = {name: getattr(above, name) for name in names}
+    return kind(run_id=uuid7(), handlers=[], inheritable_handlers=[], **inherited)
 
 
 def callbacks_below(manager: AnyManager, tag: str | None) -> BaseCallbackManager:

@@ -61,26 +61,6 @@ class ExtractiveChatModel(BaseChatModel):
         params = super()._get_ls_params(stop=stop, **kwargs)
         return {**params, "ls_provider": "rag_kit", "ls_model_name": str(kwargs.get("model") or self.model)}
 
-    def _reply(self, messages: list[BaseMessage], stop: list[str] | None) -> tuple[str, dict[str, Any]]:
-        """The text, and what an `AIMessage` says about it."""
-        text = perform(read_prompt(messages))
-        for mark in filter(None, stop or self.stop or []):
-            text = text.partition(mark)[0]
-        input_tokens = sum(estimate_tokens(text_of(message)) for message in messages)
-        output_tokens = estimate_tokens(text)
-        return text, {
-            "usage_metadata": UsageMetadata(
-                input_tokens=input_tokens,
-                output_tokens=output_tokens,
-                total_tokens=input_tokens + output_tokens,
-            ),
-            "response_metadata": {
-                "model_name": self.model,
-                "model_provider": "rag_kit",
-                "finish_reason": "stop",
-            },
-        }
-
     def _generate(
         self,
         messages: list[BaseMessage],
@@ -88,8 +68,24 @@ class ExtractiveChatModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        text, about = self._reply(messages, stop)
-        return ChatResult(generations=[ChatGeneration(message=AIMessage(content=text, **about))])
+        """The whole reply in one message."""
+        text = perform(read_prompt(messages))
+        for mark in filter(None, stop or self.stop or []):
+            text = text.partition(mark)[0]
+        tokens_in = sum(estimate_tokens(text_of(message)) for message in messages)
+        tokens_out = estimate_tokens(text)
+        message = AIMessage(
+            content=text,
+            usage_metadata=UsageMetadata(
+                input_tokens=tokens_in, output_tokens=tokens_out, total_tokens=tokens_in + tokens_out
+            ),
+            response_metadata={
+                "model_name": self.model,
+                "model_provider": "rag_kit",
+                "finish_reason": "stop",
+            },
+        )
+        return ChatResult(generations=[ChatGeneration(message=message)])
 
     def _stream(
         self,
@@ -98,8 +94,10 @@ class ExtractiveChatModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
-        text, about = self._reply(messages, stop)
-        pieces = [AIMessageChunk(content=piece) for piece in _PIECE.findall(text)]
+        """The same reply word by word, then what is said about it."""
+        whole: Any = self._generate(messages, stop).generations[0].message
+        about = {name: getattr(whole, name) for name in ("usage_metadata", "response_metadata")}
+        pieces = [AIMessageChunk(content=piece) for piece in _PIECE.findall(whole.content)]
         for piece in (*pieces, AIMessageChunk(content="", chunk_position="last", **about)):
             chunk = ChatGenerationChunk(message=piece)
             if run_manager:
