@@ -86,6 +86,7 @@ class ModelCall:
         config: The caller's config, whole, plus which prompt ran.
         retries_left: Over all requests of the call.
         tokens: Whether a listener got a token.
+        language: ``"zh"`` for a Chinese prompt file, else ``"en"``.
 
     Raises:
         InvalidInputError: A part is missing or of another kind, or a limit is not allowed.
@@ -110,22 +111,14 @@ class ModelCall:
         self.timeout = timeout
         self.retries_left = max_retries
         self.tokens = _TokenWatch()
-        self.config = self._config(config)
+        about: Mapping[str, Any] = getattr(prompt, "metadata", None) or {}
+        self.language = "zh" if about.get("language") == "zh" else "en"
+        self.config = self._config(config, about)
 
-    @property
-    def language(self) -> str:
-        """``"zh"`` for a Chinese prompt file, else ``"en"``."""
-        return "zh" if self._about_prompt.get("language") == "zh" else "en"
-
-    @property
-    def _about_prompt(self) -> dict[str, Any]:
-        return getattr(self.prompt, "metadata", None) or {}
-
-    def _config(self, config: RunnableConfig | None) -> RunnableConfig:
+    def _config(self, config: RunnableConfig | None, about: Mapping[str, Any]) -> RunnableConfig:
         """The caller's config, which prompt ran and, if anybody may listen, a watch for tokens."""
-        known = self._about_prompt
-        names = [name for name in ("name", "language", "version", "hash") if name in known]
-        metadata = {f"prompt_{name}": known[name] for name in names}
+        names = [name for name in ("name", "language", "version", "hash") if name in about]
+        metadata = {f"prompt_{name}": about[name] for name in names}
         whole = ensure_config(config)
         if isinstance(self.model, BaseChatModel) and not self.model.callbacks and not has_listeners(whole):
             whole["metadata"] = {**(whole.get("metadata") or {}), **metadata}

@@ -176,10 +176,9 @@ def _bind_method(model: Any, method: str, target: Target) -> Runnable[Any, Any] 
         # schema it hands the text over, and a broken answer can be mended.
         strict = strict_schema(target.json_schema)
         schema = strict or copy.deepcopy(target.json_schema)
-        options["strict"] = strict is not None
+        if "strict" in inspect.signature(model.with_structured_output).parameters:
+            options["strict"] = strict is not None
     try:
-        if "strict" in options and "strict" not in inspect.signature(model.with_structured_output).parameters:
-            del options["strict"]
         return _without_parser(model.with_structured_output(schema, **options))
     except (NotImplementedError, TypeError, ValueError):
         return None  # the integration does not know this method
