@@ -43,7 +43,7 @@ _ROWS_OF = {"cp932": "euc_jp"}  # the same characters under other bytes
 
 
 @cache
-def _common(encoding: str) -> frozenset[str]:
+def _common_characters(encoding: str) -> frozenset[str]:
     """Characters of everyday use in an encoding: the frequent half of its table, kana, hangul, punctuation."""
     common = set("，。、；：？！“”‘’（）《》〈〉「」『』【】…—·～％　")
     name = _ROWS_OF.get(encoding, encoding)
@@ -63,24 +63,24 @@ _FREQUENT = frozenset(
 )
 
 
-def _score(text: str, encoding: str) -> float:
+def _score_encoding(text: str, encoding: str) -> float:
     high = [character for character in text if character > "\x7f"]
     if not high:
         return 0.0
-    common = _common(encoding)
+    common = _common_characters(encoding)
     usual = sum(1 for character in high if character in common)
     frequent = sum(1 for character in high if character in _FREQUENT)
     return usual / len(high) + frequent / len(high)
 
 
-def _strict(data: bytes, encoding: str) -> str | None:
+def _decode_strictly(data: bytes, encoding: str) -> str | None:
     try:
         return data.decode(encoding)
     except (UnicodeDecodeError, LookupError):
         return None
 
 
-def _declared(data: bytes) -> str | None:
+def _declared_encoding(data: bytes) -> str | None:
     match = _DECLARED.search(data[:4096])
     name = match.group(1).decode("ascii").lower() if match else ""
     return next((wide for names, wide in _ALIASES.items() if name in names.split()), name or None)
@@ -99,17 +99,17 @@ def detect(data: bytes, *, markup: bool = False) -> str:
         >>> detect("café au lait, déjà vu".encode("cp1252"))
         'cp1252'
     """
-    if _strict(data, "utf-8") is not None:
+    if _decode_strictly(data, "utf-8") is not None:
         return "utf-8"
     if markup:
-        name = _declared(data)
-        if name and name != "utf-8" and _strict(data, name) is not None:
+        name = _declared_encoding(data)
+        if name and name != "utf-8" and _decode_strictly(data, name) is not None:
             return name
     best, best_score = "cp1252", 0.55
     for encoding in _CANDIDATES:
-        text = _strict(data, encoding)
+        text = _decode_strictly(data, encoding)
         if text is not None:
-            score = _score(text[:_SAMPLE], encoding)
+            score = _score_encoding(text[:_SAMPLE], encoding)
             if score > best_score + 1e-9:
                 best, best_score = encoding, score
     return best

@@ -22,7 +22,7 @@ def read_eml(data: bytes, context: Context) -> Iterator[Part]:
     message = BytesParser(EmailMessage, policy=policy.default).parsebytes(data)
     if not any(message.get(name) for name in (*_HEADERS, "Subject")):
         raise Unreadable("it has none of the headers of a letter")
-    yield _part(message)
+    yield _letter_part(message)
 
 
 def read_mbox(data: bytes, context: Context) -> Iterator[Part]:
@@ -31,20 +31,20 @@ def read_mbox(data: bytes, context: Context) -> Iterator[Part]:
     if before or not messages:
         raise Unreadable("it does not begin with a message ('From ...')")
     for number, lines in enumerate(messages, 1):
-        part = _part(
+        part = _letter_part(
             BytesParser(EmailMessage, policy=policy.default).parsebytes(_QUOTED_FROM.sub(rb"\1", lines))
         )
         part.metadata["record"] = number
         yield part
 
 
-def _part(message: EmailMessage) -> Part:
+def _letter_part(message: EmailMessage) -> Part:
     subject = _header(message, "Subject")
     lines = [f"# {subject}"] if subject else []
     lines.append("\n".join(f"{name}: {value}" for name in _HEADERS if (value := _header(message, name))))
     body = message.get_body(("plain", "html"))
     if body is not None:
-        text = _text(body)
+        text = _body_text(body)
         html = body.get_content_type() == "text/html"
         lines.append(to_markdown(parse_html(text)) if html else text)
     attached = [name for part in message.iter_attachments() if (name := part.get_filename())]
@@ -62,7 +62,7 @@ def _header(message: EmailMessage, name: str) -> str:
         return ""
 
 
-def _text(part: MIMEPart) -> str:
+def _body_text(part: MIMEPart) -> str:
     data = part.get_payload(decode=True)
     if not isinstance(data, bytes):
         return ""

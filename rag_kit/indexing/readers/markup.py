@@ -65,31 +65,31 @@ def to_markdown(tree: Any) -> str:
         >>> to_markdown(parse_html("<h1>A</h1><p>b <b>c</b></p><ul><li>d</ul>"))
         '# A\\n\\nb c\\n\\n- d'
     """
-    return "\n\n".join(_blocks(tree))
+    return "\n\n".join(_blocks_inside(tree))
 
 
-def _blocks(node: Any) -> Iterator[str]:
+def _blocks_inside(node: Any) -> Iterator[str]:
     """The block texts inside an element; loose inline content between blocks becomes paragraphs."""
     loose: list[str] = [node.text or ""]
     for child in node:
         if not _is_skipped(child):
             # an inline element around blocks, as in ``<a><div>``, counts as a block
             if child.tag in _BLOCK or any(inner.tag in _BLOCK for inner in child):
-                yield from _paragraph(loose)
-                yield from _block(child)
+                yield from _paragraph_text(loose)
+                yield from _blocks_of(child)
                 loose = []
             else:
-                loose.append(_inline(child))
+                loose.append(_inline_text(child))
         loose.append(child.tail or "")
-    yield from _paragraph(loose)
+    yield from _paragraph_text(loose)
 
 
-def _paragraph(pieces: list[str]) -> Iterator[str]:
-    if text := _tidy("".join(pieces)):
+def _paragraph_text(pieces: list[str]) -> Iterator[str]:
+    if text := _tidy_lines("".join(pieces)):
         yield "\\" + text if text.startswith("#") else text
 
 
-def _tidy(text: str) -> str:
+def _tidy_lines(text: str) -> str:
     lines = (_SPACES.sub(" ", line).strip() for line in text.split("\x0b"))
     return "\n".join(line for line in lines if line)
 
@@ -101,34 +101,34 @@ def _is_skipped(node: Any) -> bool:
     return bool(style and _HIDDEN.search(style))
 
 
-def _block(node: Any) -> Iterator[str]:
+def _blocks_of(node: Any) -> Iterator[str]:
     tag = node.tag
     if tag in _HEADINGS:
-        if text := _tidy(_inside(node)).replace("\n", " "):
+        if text := _tidy_lines(_inner_text(node)).replace("\n", " "):
             yield "#" * _HEADINGS[tag] + " " + text
     elif tag in ("ul", "ol", "menu", "dir"):
-        if text := _list(node):
+        if text := _list_text(node):
             yield text
     elif tag == "table":
-        yield from _table(node)
+        yield from _table_texts(node)
     elif tag == "pre":
         code = "".join(node.itertext()).strip("\n").replace("```", "'''")
         if code.strip():
             yield f"```\n{code}\n```"
     elif tag == "blockquote":
-        if inner := "\n\n".join(_blocks(node)):
+        if inner := "\n\n".join(_blocks_inside(node)):
             yield "\n".join("> " + line if line else ">" for line in inner.split("\n"))
     elif tag != "hr":
-        yield from _blocks(node)
+        yield from _blocks_inside(node)
 
 
-def _list(node: Any) -> str:
+def _list_text(node: Any) -> str:
     lines: list[str] = []
     number = 0
     for child in node:
         if _is_skipped(child):
             continue
-        inner = "\n".join(_blocks(child) if child.tag == "li" else _block(child))
+        inner = "\n".join(_blocks_inside(child) if child.tag == "li" else _blocks_of(child))
         if inner:
             number += 1
             mark = f"{number}. " if node.tag == "ol" else "- "
@@ -138,39 +138,39 @@ def _list(node: Any) -> str:
     return "\n".join(lines)
 
 
-def _table(node: Any) -> Iterator[str]:
+def _table_texts(node: Any) -> Iterator[str]:
     """The captions and the markdown of a table; the blocks of its cells where it only lays out the page."""
     for caption in node.iterchildren("caption"):
-        yield from _paragraph([_inside(caption)])
+        yield from _paragraph_text([_inner_text(caption)])
     if next(node.iterdescendants("table", *_HEADINGS), None) is not None:
         for row in node.iter("tr"):  # a table used for layout
             if next(row.iterancestors("table"), None) is node:
                 for cell in row:
                     if not _is_skipped(cell):
-                        yield from _blocks(cell)
+                        yield from _blocks_inside(cell)
         return
-    rows = [row for row in fill_spans(map(_cells, node.iter("tr"))) if any(row)]
+    rows = [row for row in fill_spans(map(_row_cells, node.iter("tr"))) if any(row)]
     if len(rows) == 1 or (rows and len(rows[0]) == 1):
         yield from (text for row in rows for text in dict.fromkeys(row) if text)
     elif rows:
         yield markdown_table(rows)
 
 
-def _cells(row: Any) -> Iterator[tuple[str, int, int]]:
+def _row_cells(row: Any) -> Iterator[tuple[str, int, int]]:
     """The texts of a row's cells, and their spans."""
     for cell in row:
         if cell.tag in ("td", "th") and not _is_skipped(cell):
-            text = " ".join(" ".join(_blocks(cell)).split())
-            yield text, _span(cell.get("colspan")), _span(cell.get("rowspan"))
+            text = " ".join(" ".join(_blocks_inside(cell)).split())
+            yield text, _span_size(cell.get("colspan")), _span_size(cell.get("rowspan"))
 
 
-def _inside(node: Any) -> str:
+def _inner_text(node: Any) -> str:
     """The text inside of an element, as one line."""
-    pieces = (("" if _is_skipped(child) else _inline(child)) + (child.tail or "") for child in node)
+    pieces = (("" if _is_skipped(child) else _inline_text(child)) + (child.tail or "") for child in node)
     return (node.text or "") + "".join(pieces)
 
 
-def _inline(node: Any) -> str:
+def _inline_text(node: Any) -> str:
     tag = node.tag
     if tag == "br":
         return "\x0b"  # a line break that survives the folding of white space
@@ -178,7 +178,7 @@ def _inline(node: Any) -> str:
         return f" {node.get('alt') or ''} "
     if tag == "math":
         return str(node.get("alttext") or "") or "".join(node.itertext())
-    text = _inside(node)
+    text = _inner_text(node)
     if tag in _BLOCK:
         return f" {text} "
     if tag in ("code", "kbd", "samp", "tt") and text.strip() and "`" not in text:
@@ -186,5 +186,5 @@ def _inline(node: Any) -> str:
     return text
 
 
-def _span(value: str | None) -> int:
+def _span_size(value: str | None) -> int:
     return int(value) if value and re.fullmatch(r"\d{1,5}", value.strip()) else 1

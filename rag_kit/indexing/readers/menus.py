@@ -54,8 +54,8 @@ def hide_menus(tree: Any) -> None:
         for child in pending.pop():
             is_menu = isinstance(child.tag, str) and _is_menu(child, has_main)
             (menus if is_menu else pending).append(child)
-    hidden = sum(map(_length, menus))
-    left = _length(tree) - hidden
+    hidden = sum(map(_text_length, menus))
+    left = _text_length(tree) - hidden
     for menu in menus if left >= min(_REST, hidden) else ():
         menu.set("hidden", "")
 
@@ -72,8 +72,8 @@ def _is_menu(node: Any, has_main: bool) -> bool:
     listing = named or (beside and tag in ("ol", "ul"))
     if not (footer or banner or around or listing) or any(True for _ in node.iter("h1", *_CONTENT)):
         return False
-    links = sum(_length(link) for link in node.iter("a"))
-    prose = _length(node) - links
+    links = sum(_text_length(link) for link in node.iter("a"))
+    prose = _text_length(node) - links
     if footer or banner or (around and beside):
         return prose < _MAX_PROSE
     return prose < links if around else 10 * prose <= links and len(node.findall(".//a")) > 2
@@ -83,5 +83,5 @@ def _is_inside(node: Any, tags: Iterable[str]) -> bool:
     return any(True for _ in node.iterancestors(*tags))
 
 
-def _length(node: Any) -> int:
+def _text_length(node: Any) -> int:
     return sum(len(piece.strip()) for piece in node.itertext())

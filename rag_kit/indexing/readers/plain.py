@@ -48,15 +48,15 @@ def read_ipynb(data: bytes, context: Context) -> Iterator[Part]:
     if not isinstance(notebook, dict) or not isinstance(notebook.get("cells"), list):
         raise Unreadable("it has no list of cells", "Upgrade it with: jupyter nbconvert --to notebook")
     cells = notebook["cells"]
-    language = str(_at(notebook, "metadata", "language_info", "name"))
+    language = str(_field(notebook, "metadata", "language_info", "name"))
     language = language if language.isalnum() else "python"
     blocks: list[str] = []
     for cell in cells:
-        source = _joined(_at(cell, "source")).strip("\n")
-        if _at(cell, "cell_type") == "code":
+        source = _join_source(_field(cell, "source")).strip("\n")
+        if _field(cell, "cell_type") == "code":
             if source.strip():
                 blocks.append(f"```{language}\n{source}\n```")
-            output = _output_text(_at(cell, "outputs"))
+            output = _output_text(_field(cell, "outputs"))
             if output:
                 blocks.append(f"```text\n{output}\n```")
         elif source.strip():
@@ -65,14 +65,14 @@ def read_ipynb(data: bytes, context: Context) -> Iterator[Part]:
     yield Part(text, {"title": markdown_title(text)})
 
 
-def _at(value: Any, *names: str) -> Any:
+def _field(value: Any, *names: str) -> Any:
     """What stands in a JSON object under a path of names; ``""`` where it is not so."""
     for name in names:
         value = value.get(name, "") if isinstance(value, dict) else ""
     return value
 
 
-def _joined(source: Any) -> str:
+def _join_source(source: Any) -> str:
     if isinstance(source, list):
         return "".join(piece for piece in source if isinstance(piece, str))
     return source if isinstance(source, str) else ""
@@ -82,7 +82,7 @@ def _output_text(outputs: Any) -> str:
     """The text that a code cell printed or returned, without pictures, cut, and safe inside a fence."""
     texts: list[str] = []
     for output in outputs if isinstance(outputs, list) else []:
-        stream = _at(output, "output_type") == "stream"
-        texts.append(_joined(_at(output, "text") if stream else _at(output, "data", "text/plain")))
+        stream = _field(output, "output_type") == "stream"
+        texts.append(_join_source(_field(output, "text") if stream else _field(output, "data", "text/plain")))
     text = _DATA_URI.sub("", "\n".join(text.strip("\n") for text in texts if text.strip()))
     return text[:_OUTPUT_CHARACTERS].replace("```", "'''")

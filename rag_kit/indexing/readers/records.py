@@ -19,7 +19,7 @@ def read_csv(data: bytes, context: Context) -> Iterator[Part]:
     """Groups of rows, each a markdown table that repeats the header; ``row_start`` and ``row_end`` count from 1."""
     text = decode(data)
     csv.field_size_limit(2**27)
-    rows = csv.reader(io.StringIO(text), delimiter=_delimiter(text), strict=False)
+    rows = csv.reader(io.StringIO(text), delimiter=_find_delimiter(text), strict=False)
     filled = (row for row in rows if any(cell.strip() for cell in row))
     try:
         header = next(filled, None)
@@ -34,7 +34,7 @@ def read_csv(data: bytes, context: Context) -> Iterator[Part]:
         raise Unreadable(f"its rows cannot be separated ({error})", "Save it as UTF-8 CSV") from error
 
 
-def _delimiter(text: str) -> str:
+def _find_delimiter(text: str) -> str:
     """The separator that cuts most of the first lines into the same number of cells."""
     lines = [line for line in text[:20_000].split("\n")[:20] if line.strip()]
 
@@ -51,16 +51,16 @@ def read_json(data: bytes, context: Context) -> Iterator[Part]:
     records = next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else value
     if isinstance(records, list) and records and all(isinstance(item, dict | list) for item in records):
         for number, record in enumerate(records, 1):
-            yield _part(record, number)
+            yield _record_part(record, number)
     else:
-        yield _part(value, None)
+        yield _record_part(value, None)
 
 
 def read_jsonl(data: bytes, context: Context) -> Iterator[Part]:
     """One part a line, with its number as ``record``; blank lines are passed over but counted."""
     for number, line in enumerate(decode(data).split("\n"), 1):
         if line.strip():
-            yield _part(load_json(line, f"line {number}"), number)
+            yield _record_part(load_json(line, f"line {number}"), number)
 
 
 def load_json(text: str, place: str) -> Any:
@@ -77,34 +77,34 @@ def load_json(text: str, place: str) -> Any:
         raise Unreadable(f"{place} is not valid JSON ({error})", "Correct it at that place") from error
 
 
-def _part(value: Any, number: int | None) -> Part:
+def _record_part(value: Any, number: int | None) -> Part:
     metadata: dict[str, Scalar] = {} if number is None else {"record": number}
     titles = [value.get(key) for key in _TITLE_KEYS] if isinstance(value, dict) else []
     metadata["title"] = next(
         (" ".join(title.split())[:300] for title in titles if isinstance(title, str)), ""
     )
-    return Part("\n".join(_lines(value, "")), metadata)
+    return Part("\n".join(_value_lines(value, "")), metadata)
 
 
-def _lines(value: Any, indent: str) -> Iterator[str]:
+def _value_lines(value: Any, indent: str) -> Iterator[str]:
     """A JSON value as indented ``key: value`` lines, which read like text."""
     if not isinstance(value, dict | list):
-        yield indent + _scalar(value)
+        yield indent + _scalar_text(value)
         return
     items = value.items() if isinstance(value, dict) else (("-", item) for item in value)
     for key, item in items:
         mark = f"{indent}{key}:" if isinstance(value, dict) else f"{indent}-"
         if isinstance(item, list) and not any(isinstance(inner, dict | list) for inner in item):
-            item = ", ".join(map(_scalar, item))
+            item = ", ".join(map(_scalar_text, item))
         if isinstance(item, dict | list) and item:
-            nested = _lines(item, indent + "  ")
+            nested = _value_lines(item, indent + "  ")
             yield mark if isinstance(value, dict) else f"{mark} {next(nested).lstrip()}"
             yield from nested
         else:
-            yield f"{mark} {_scalar(item)}"
+            yield f"{mark} {_scalar_text(item)}"
 
 
-def _scalar(value: Any) -> str:
+def _scalar_text(value: Any) -> str:
     if isinstance(value, str):
         return value
     return "" if value is None or value == {} else json.dumps(value, ensure_ascii=False)

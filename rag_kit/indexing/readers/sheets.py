@@ -24,22 +24,22 @@ def read_xlsx(data: bytes, context: Context) -> Iterator[Part]:
     package = Package(data, context.limits)
     title = package.title()
     clean = package.repacked()
-    book, formulas = _open(clean, values=True), None
+    book, formulas = _open_workbook(clean, values=True), None
     sheets = [name for name in package.names if name.startswith("xl/worksheets/") and name.endswith(".xml")]
     if any(_NO_VALUE.search(package.read(name)) for name in sheets):
         clean.seek(0)
-        formulas = _open(clean, values=False)  # a formula that was never computed: show the formula
+        formulas = _open_workbook(clean, values=False)  # a formula that was never computed: show the formula
     for sheet in book.worksheets:
-        rows = _cells(sheet, formulas[sheet.title] if formulas is not None else None)
+        rows = _read_cells(sheet, formulas[sheet.title] if formulas is not None else None)
         heading = f"# {sheet.title}\n\n"
-        parts = [part for block in _blocks(rows) for part in _parts(block)]
+        parts = [part for block in _find_tables(rows) for part in _table_parts(block)]
         for part in [*parts, *map(Part, _chart_titles(sheet))]:
             part.text, heading = heading + part.text, ""
             part.metadata |= {"sheet": sheet.title, "heading": sheet.title, "title": title}
             yield part
 
 
-def _open(stream: Any, *, values: bool) -> Any:
+def _open_workbook(stream: Any, *, values: bool) -> Any:
     import openpyxl
     from openpyxl.utils.exceptions import InvalidFileException
 
@@ -51,14 +51,14 @@ def _open(stream: Any, *, values: bool) -> Any:
             raise Unreadable(f"its sheets cannot be read ({error})") from error
 
 
-def _cells(sheet: Any, formulas: Any) -> Rows:
+def _read_cells(sheet: Any, formulas: Any) -> Rows:
     """The texts of all filled cells by row and column; a merged range has its text in each cell."""
     rows: Rows = {}
     for (row, column), cell in sheet._cells.items():
         value = cell.value
         if value is None and formulas is not None:
             value = formulas.cell(row, column).value
-        text = _text(value, cell)
+        text = _cell_text(value, cell)
         if text:
             rows.setdefault(row, {})[column] = text
     for area in sheet.merged_cells.ranges:
@@ -70,7 +70,7 @@ def _cells(sheet: Any, formulas: Any) -> Rows:
     return rows
 
 
-def _text(value: Any, cell: Any) -> str:
+def _cell_text(value: Any, cell: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -84,15 +84,15 @@ def _text(value: Any, cell: Any) -> str:
     return " ".join(str(text).split())
 
 
-def _blocks(rows: Rows) -> list[Rows]:
+def _find_tables(rows: Rows) -> list[Rows]:
     """The separate tables of a sheet: cut at empty rows, then at empty columns, then at rows again."""
     blocks = [rows] if rows else []
     for by_columns in (False, True, False):
-        blocks = [piece for block in blocks for piece in _cut(block, by_columns=by_columns)]
+        blocks = [piece for block in blocks for piece in _cut_at_gaps(block, by_columns=by_columns)]
     return sorted(blocks, key=lambda block: (min(block), min(min(row) for row in block.values())))
 
 
-def _cut(block: Rows, *, by_columns: bool) -> Iterator[Rows]:
+def _cut_at_gaps(block: Rows, *, by_columns: bool) -> Iterator[Rows]:
     """The pieces of a block between its empty rows or columns."""
     numbers = sorted({column for row in block.values() for column in row} if by_columns else block)
     starts = [n for n, number in enumerate(numbers) if not n or numbers[n - 1] != number - 1]
@@ -105,7 +105,7 @@ def _cut(block: Rows, *, by_columns: bool) -> Iterator[Rows]:
             yield {row: block[row] for row in piece}
 
 
-def _parts(block: Rows) -> Iterator[Part]:
+def _table_parts(block: Rows) -> Iterator[Part]:
     numbers = sorted(block)
     columns = sorted({column for row in block.values() for column in row})
     lines = [[block[number].get(column, "") for column in columns] for number in numbers]

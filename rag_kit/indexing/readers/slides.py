@@ -39,7 +39,7 @@ def read_pptx(data: bytes, context: Context) -> Iterator[Part]:
         heading_text = " ".join(heading.text_frame.text.split()) if heading is not None else ""
         title = title or heading_text
         blocks = [f"# {heading_text}"] if heading_text else []
-        blocks += _shapes(
+        blocks += _read_shapes(
             (shape for shape in slide.shapes if heading is None or shape.shape_id != heading.shape_id), 0
         )
         if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
@@ -49,21 +49,21 @@ def read_pptx(data: bytes, context: Context) -> Iterator[Part]:
         yield Part("\n\n".join(blocks), {"page": number, "title": title})
 
 
-def _shapes(shapes: Iterable[Any], depth: int) -> Iterator[str]:
+def _read_shapes(shapes: Iterable[Any], depth: int) -> Iterator[str]:
     ordered = sorted(shapes, key=lambda shape: (shape.top or 0, shape.left or 0))
     for shape in ordered:
         if getattr(shape, "shapes", None) is not None and depth < _GROUP_DEPTH:
-            yield from _shapes(shape.shapes, depth + 1)
+            yield from _read_shapes(shape.shapes, depth + 1)
         elif getattr(shape, "has_table", False):
-            yield _table(shape.table)
+            yield _read_table(shape.table)
         elif getattr(shape, "has_chart", False):
-            yield from _chart(shape.chart)
+            yield from _read_chart(shape.chart)
         elif shape.has_text_frame:
-            text = _paragraphs(shape.text_frame)
+            text = _list_lines(shape.text_frame)
             if text:
                 yield text
         elif shape.element.find(f".//{_DGM}relIds") is not None:
-            yield from _diagram(shape)
+            yield from _read_diagram(shape)
         else:
             description = shape.element.find(".//{*}cNvPr")
             text = (description.get("descr") or "") if description is not None else ""
@@ -71,7 +71,7 @@ def _shapes(shapes: Iterable[Any], depth: int) -> Iterator[str]:
                 yield " ".join(text.split())
 
 
-def _paragraphs(frame: Any) -> str:
+def _list_lines(frame: Any) -> str:
     """The paragraphs of a text box; bullets and numbers written as list items."""
     lines: list[str] = []
     numbers: Counter[int] = Counter()
@@ -88,7 +88,7 @@ def _paragraphs(frame: Any) -> str:
     return "\n".join(lines)
 
 
-def _table(table: Any) -> str:
+def _read_table(table: Any) -> str:
     rows = (
         [
             (" ".join(cell.text_frame.text.split()), int(cell.span_width), int(cell.span_height))
@@ -100,7 +100,7 @@ def _table(table: Any) -> str:
     return markdown_table(fill_spans(rows))
 
 
-def _chart(chart: Any) -> Iterator[str]:
+def _read_chart(chart: Any) -> Iterator[str]:
     if chart.has_title and chart.chart_title.has_text_frame:
         yield " ".join(chart.chart_title.text_frame.text.split())
     for plot in chart.plots:
@@ -112,7 +112,7 @@ def _chart(chart: Any) -> Iterator[str]:
         yield markdown_table([["", *names], *rows])
 
 
-def _diagram(shape: Any) -> Iterator[str]:
+def _read_diagram(shape: Any) -> Iterator[str]:
     """The words of a SmartArt diagram, which python-pptx does not read itself."""
     reference = shape.element.find(f".//{_DGM}relIds")
     identifier = reference.get(f"{_R}dm")

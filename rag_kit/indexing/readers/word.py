@@ -45,7 +45,7 @@ def read_docx(data: bytes, context: Context) -> Iterator[Part]:
         ignore_empty_paragraphs=True,
     )
     text = to_markdown(parse_html(f"<body>{result.value}</body>")) if result.value else ""
-    yield Part(text, {"title": _title(package, text)})
+    yield Part(text, {"title": _document_title(package, text)})
 
 
 def _with_plain_equations(document: bytes) -> bytes:
@@ -75,10 +75,10 @@ def _equation_text(node: Any) -> str:
     if shape is None:
         return "".join(map(_equation_text, node))
     parts = {child.tag.removeprefix(_M): _equation_text(child) for child in node}
-    return re.sub(r"(\W?)([a-z]+)", lambda match: _argument(match[1], parts.get(match[2], "")), shape)
+    return re.sub(r"(\W?)([a-z]+)", lambda match: _argument_text(match[1], parts.get(match[2], "")), shape)
 
 
-def _argument(sign: str, text: str) -> str:
+def _argument_text(sign: str, text: str) -> str:
     """A part of an equation behind its sign, in brackets if it is more than a character or a number."""
     if not text:
         return ""
@@ -90,10 +90,10 @@ def _style_map(styles: Any) -> list[str]:
     styles_by_id = {style.get(f"{_W}styleId"): style for style in styles.iter(f"{_W}style")}
     rules = []
     for style in styles_by_id.values():
-        name, base, level = _value(style.find(f"{_W}name")) or "", style, 0
+        name, base, level = _attribute_value(style.find(f"{_W}name")) or "", style, 0
         for _ in range(_BASED_ON_STEPS):
             level = level or _heading_level(base)
-            base = styles_by_id.get(_value(base.find(f"{_W}basedOn")), base)
+            base = styles_by_id.get(_attribute_value(base.find(f"{_W}basedOn")), base)
         if level and style.get(f"{_W}type") == "paragraph" and not re.search(r"['\\\n]", name):
             rules.append(f"p[style-name='{name}'] => h{level}:fresh")
     return rules
@@ -101,8 +101,8 @@ def _style_map(styles: Any) -> list[str]:
 
 def _heading_level(style: Any) -> int:
     """The level that a style's own name or outline level says, 0 where it is no heading."""
-    name = (_value(style.find(f"{_W}name")) or "").strip()
-    outline = _value(style.find(f"{_W}pPr/{_W}outlineLvl")) or ""
+    name = (_attribute_value(style.find(f"{_W}name")) or "").strip()
+    outline = _attribute_value(style.find(f"{_W}pPr/{_W}outlineLvl")) or ""
     if match := _HEADING_NAME.fullmatch(name):
         return int(match[1])
     if name.lower() == "title":
@@ -110,10 +110,10 @@ def _heading_level(style: Any) -> int:
     return int(outline) + 1 if outline in tuple("012345") else 0
 
 
-def _value(node: Any) -> str | None:
+def _attribute_value(node: Any) -> str | None:
     return None if node is None else node.get(f"{_W}val")
 
 
-def _title(package: Package, text: str) -> str:
+def _document_title(package: Package, text: str) -> str:
     heading = re.search(r"^#+ (.+)$", text, re.M)
     return package.title() or (heading.group(1)[:300] if heading else "")

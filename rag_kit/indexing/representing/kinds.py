@@ -155,13 +155,13 @@ def kinds_of(represent: Sequence[str] | str) -> tuple[Kind, ...]:
     """
     if isinstance(represent, str):
         represent = [part for part in represent.split(",") if part.strip()]
-    kinds = tuple(_kind(str(spec).strip()) for spec in represent)
+    kinds = tuple(_read_kind(str(spec).strip()) for spec in represent)
     if len({kind.spec for kind in kinds}) < len(kinds) or sum(kind.name == "tags" for kind in kinds) > 1:
         raise InvalidInputError(f"represent={list(represent)!r} names a representation twice.")
     return kinds
 
 
-def _kind(spec: str) -> Kind:
+def _read_kind(spec: str) -> Kind:
     name, colon, argument = spec.partition(":")
     if name not in _ALLOWED:
         raise InvalidInputError(

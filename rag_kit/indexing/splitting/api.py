@@ -187,7 +187,7 @@ def spans_of(document: Document, splitter: Any, start: int = 0, end: int | None 
             for key, value in piece.metadata.items()
             if key not in ("start", "end", "start_index") and document.metadata.get(key, _ABSENT) != value
         }
-        if (place := _place(text, piece, last, placed_to)) < 0:
+        if (place := _find_place(text, piece, last, placed_to)) < 0:
             parts.append(Part(content, None, None, metadata))
         else:
             last, placed_to = place, max(placed_to, place + length)
@@ -211,7 +211,7 @@ def check_splitter(splitter: Any) -> Callable[[Sequence[Document]], Sequence[Doc
     return made
 
 
-def _place(text: str, piece: Document, last: int, placed_to: int) -> int:
+def _find_place(text: str, piece: Document, last: int, placed_to: int) -> int:
     """Where a piece stands: where it says, else where it goes on from the pieces before, else anywhere; -1: nowhere.
 
     Args:

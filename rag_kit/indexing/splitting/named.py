@@ -75,7 +75,7 @@ def named_splitter(
             keep_separator="end",
             chunk_size=chunk_size,
             chunk_overlap=chunk_overlap,
-            length_function=_counter(tokenizer) if name == "tokens" else len,
+            length_function=_token_counter(tokenizer) if name == "tokens" else len,
         ).split_documents
     if name == "semantic" and embeddings is None:
         raise ConfigurationError(
@@ -89,7 +89,7 @@ def named_splitter(
         "paragraph": lambda text: pack_sentences(text, _paragraph_ends(text), chunk_size),
         "semantic": partial(_semantic_places, size=chunk_size, embeddings=embeddings),
     }
-    return partial(_slices, places[name])
+    return partial(_slice_documents, places[name])
 
 
 def check_name(name: str) -> None:
@@ -105,7 +105,7 @@ def check_name(name: str) -> None:
         )
 
 
-def _slices(places: Callable[[str], Places], documents: Sequence[Document]) -> list[Document]:
+def _slice_documents(places: Callable[[str], Places], documents: Sequence[Document]) -> list[Document]:
     return [
         Document(doc.page_content[start:end], metadata={**doc.metadata, "start": start, "end": end})
         for doc in documents
@@ -135,7 +135,7 @@ def _semantic_places(text: str, *, size: int, embeddings: Embeddings | None) -> 
     return pack_sentences(text, [units[place].start for place in breaks], size)
 
 
-def _counter(tokenizer: Tokenizer | None) -> Callable[[str], int]:
+def _token_counter(tokenizer: Tokenizer | None) -> Callable[[str], int]:
     """A function from a text to its number of tokens."""
     if tokenizer is None:
         return lambda text: len(_WORD.findall(text))
