@@ -60,11 +60,11 @@ class BridgeLoop(_Loop):
 
     def close(self) -> None:
         """Close the connections, then the loop."""
-        _thread_slots.pop(self, None)  # a semaphore that was waited for holds its loop
+        _thread_slots.pop(self, None)  # a semaphore that was waited for keeps its loop alive
         if not self.is_closed() and self._opened:
             for transport in self._opened:
                 transport.abort()
-            self.call_soon(self.stop)
+            self.call_soon(self.stop)  # one turn of the loop, in which the transports end
             self.run_forever()
         super().close()
 
@@ -190,12 +190,12 @@ def of_another_loop(error: BaseException) -> bool:
         (True, False)
     """
     pending: list[BaseException | None] = [error]
-    seen: set[int] = set()
+    seen_ids: set[int] = set()
     while pending:
         cause = pending.pop()
-        if cause is None or id(cause) in seen:
+        if cause is None or id(cause) in seen_ids:
             continue
-        seen.add(id(cause))
+        seen_ids.add(id(cause))
         if isinstance(cause, RuntimeError) and any(message in str(cause) for message in _MESSAGES):
             return True
         pending += [cause.__cause__, cause.__context__, *getattr(cause, "exceptions", ())]

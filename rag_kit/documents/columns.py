@@ -107,10 +107,10 @@ class _Column:
         cell_of = dict(zip(names, cells, strict=True))
         self.numbers: list[Any] = sorted(name for name in cell_of if isinstance(name, (int, float)))
         self.strings = sorted(name for name in cell_of if isinstance(name, str))
-        others = [name for name in cell_of if isinstance(name, tuple)]
-        order = [*self.numbers, *self.strings, *others]
+        other_names = [name for name in cell_of if isinstance(name, tuple)]
+        order = [*self.numbers, *self.strings, *other_names]
         self.places = {name: place for place, name in enumerate(order)}
-        self.values = [*self.numbers, *self.strings, *(cell_of[name] for name in others)]
+        self.values = [*self.numbers, *self.strings, *(cell_of[name] for name in other_names)]
         kind: Any = np.int16 if len(order) < 2**15 else np.int32
         self.codes: NDArray[Any] = np.fromiter(
             (self.places[name] for name in names), dtype=kind, count=len(names)

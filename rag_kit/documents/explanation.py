@@ -31,7 +31,7 @@ class Explanation:
         records = [get_provenance(doc) for doc in documents]
         notes = [record.get("notes", []) for record in records]
         # A note that every document carries is about the call, so it is printed once.
-        shared = [note for note in notes[0] if all(note in others for others in notes)] if notes else []
+        shared = [note for note in notes[0] if all(note in row_notes for row_notes in notes)] if notes else []
         self._notes = [one_line(note) for note in shared]
         self._rows = [
             _explain_document(doc, record, position, shared)

@@ -40,20 +40,20 @@ def fields_of_filter(where: Filter | None) -> set[str]:
     }
 
 
-def read_fields(rows: Iterable[Mapping[str, Any]], wanted: Set[str]) -> tuple[set[str], bool]:
+def read_fields(rows: Iterable[Mapping[str, Any]], needed: Set[str]) -> tuple[set[str], bool]:
     """Read metadata until all fields that are wanted were seen.
 
     Returns:
         The fields seen, and whether all rows were read.
     """
-    seen: set[str] = set()
+    fields: set[str] = set()
     for row in rows:
         for name, value in row.items():
             if value is not None and name != PROVENANCE_KEY:
-                seen |= {name, f"{name}[]"} if isinstance(value, LISTS) else {name}
-        if wanted and wanted <= seen:
-            return seen, False
-    return seen, True
+                fields |= {name, f"{name}[]"} if isinstance(value, LISTS) else {name}
+        if needed and needed <= fields:
+            return fields, False
+    return fields, True
 
 
 def unknown_field_error(missing: Set[str], known: Set[str], *, listed: bool = True) -> InvalidInputError:

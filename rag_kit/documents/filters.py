@@ -244,13 +244,16 @@ def _shorten(value: Any) -> str:
 
 
 def join_clauses(word: str, parts: Sequence[Clause], join: Join) -> Clause:
-    """Join conditions; what decides nothing is left out, what decides all is the result."""
-    neutral = word == "and"
-    if any(part is (not neutral) for part in parts):
-        return not neutral
+    """Join conditions by ``"and"`` or ``"or"``; those that are always true or never are worked out here.
+
+    With "and", a part that is False makes all False, and parts that are True are left out; with "or", the reverse.
+    """
+    if_empty = word == "and"
+    if any(part is (not if_empty) for part in parts):
+        return not if_empty
     clauses = [part for part in parts if not isinstance(part, bool)]
     if not clauses:
-        return neutral
+        return if_empty
     return clauses[0] if len(clauses) == 1 else join(word, clauses)
 
 

@@ -65,7 +65,7 @@ def _clause_of(columns: Mapping[str, str], key: str, operator: str, operand: Any
             f"PGVectorStore cannot filter by {key!r}: it is no column in lower case of a known type "
             f"({', '.join(_KINDS)}). There are: {declared or 'none'}."
         )
-    kind, bound = _KINDS[column]
+    kind, max_int = _KINDS[column]
     if operator == "$exists":
         return {key: {"$exists": operand != negated}}
     if operator in ("$startswith", "$contains") or (operator in ORDER and str is kind is type(operand)):
@@ -73,7 +73,9 @@ def _clause_of(columns: Mapping[str, str], key: str, operator: str, operand: Any
     if operator in ORDER:
         clause = _ordering(key, kind, operator, operand)
     else:
-        values = [_column_value(kind, bound, item) for item in (operand if operator == "$in" else [operand])]
+        values = [
+            _column_value(kind, max_int, item) for item in (operand if operator == "$in" else [operand])
+        ]
         clause = _membership(key, [value for value in values if value is not None])
     if not negated:
         return clause
@@ -98,7 +100,7 @@ def _membership(key: str, values: list[Any]) -> Clause:
     return {key: {"$in": values}}
 
 
-def _column_value(kind: type, bound: int, value: Any) -> Any:
+def _column_value(kind: type, max_int: int, value: Any) -> Any:
     """The operand as a column of this kind holds it; ``None`` if no row can equal it."""
     if kind is date:
         return _day(value) if isinstance(value, str) else None
@@ -107,7 +109,7 @@ def _column_value(kind: type, bound: int, value: Any) -> Any:
     if isinstance(value, str) or isinstance(value, bool) != (kind is bool):
         return None
     if kind is int:
-        return int(value) if value == int(value) and -bound <= value < bound else None
+        return int(value) if value == int(value) and -max_int <= value < max_int else None
     return kind(value)
 
 

@@ -98,11 +98,11 @@ def with_provenance(
         >>> get_provenance(doc)["stages"]
         [{'stage': 'bm25', 'retriever': 'bm25', 'query': 'q', 'rank': 1, 'score': 1.5, 'weight': None}]
     """
-    before = peek_provenance(doc)
+    record_before = peek_provenance(doc)
     entry = _make_stage(stage, retriever, query, rank=rank, score=score, weight=weight, **extra)
-    stages = before.get("stages", []) if sources is None else list(sources)
+    stages = record_before.get("stages", []) if sources is None else list(sources)
     if notes is None:
-        notes = before.get("notes", [])
+        notes = record_before.get("notes", [])
     record = {
         "score": entry["score"],
         "rank": entry["rank"],
