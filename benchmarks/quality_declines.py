@@ -28,7 +28,7 @@ from evaluator_pairs import plain
 
 from rag_kit.models.extractive.answering import measure, strength
 from rag_kit.text.evidence.questions import analyse
-from rag_kit.text.evidence.sentences import choose, collect, passage_text, without_distraction
+from rag_kit.text.evidence.sentences import choose, collect, passage_text, drop_distraction
 from rag_kit.text.evidence.usefulness import usefulness
 
 RESULT = Path(__file__).resolve().parent / "results" / "declines.json"
@@ -50,7 +50,7 @@ def values(case: quality_graphs.Case) -> tuple[list[float], str] | None:
     support = strength(question, texts, found, picked)
     high = sorted((one.value for one in usefulness(case.question, texts)), reverse=True)
     fit = measure(question, texts, found, picked)["time"] if picked else 0.0
-    said = plain(" ".join(one.text for one in without_distraction(picked)))
+    said = plain(" ".join(one.text for one in drop_distraction(picked)))
     right = any(plain(answer) in said for answer in case.answers)
     kind = "declined" if support < 0.5 else "right" if right else "wrong"
     return [_logit(support), _logit(high[0]), _logit((*high, 0.0)[1]), sum(high) / len(high), fit], kind

@@ -71,9 +71,24 @@ def entity_queries(question: str) -> list[tuple[str, str]]:
     if match is None:
         return []
     names = [name.strip() for name in join.split(match["list"].rsplit(": ", 1)[-1])]
-    pairs = _chinese_queries(names) if chinese else _english_queries(names)
+    pairs = _name_queries(names, chinese)
     distinct = {fold(name) for name, _ in pairs if _is_name(name)}
     return pairs if 2 <= len(distinct) == len(pairs) <= _MAX_ENTITIES else []
+
+
+def _name_queries(names: list[str], chinese: bool) -> list[tuple[str, str]]:
+    """Each name and its query, which repeats what stands before the first name and behind the last one.
+
+    "price of A" and "price of B" for "price of A and B".
+    """
+    head = topic = ""
+    if match := (_ZH_TOPIC if chinese else _EN_TOPIC).match(names[-1]):
+        names[-1], *topics = match.groups()
+        topic = next(filter(None, topics), "").strip()
+    if not chinese and not any(map(_EN_HEAD.match, names[1:])) and (match := _EN_HEAD.match(names[0])):
+        head, names[0] = match.groups()
+    joiner = "的" if chinese else " "
+    return [(name.strip(), joiner.join(filter(None, (head, name.strip(), topic)))) for name in names]
 
 
 def missing_queries(pairs: list[tuple[str, str]], variants: list[str]) -> list[str]:
@@ -93,25 +108,6 @@ def missing_queries(pairs: list[tuple[str, str]], variants: list[str]) -> list[s
         for variant in variants
     ]
     return [query for name, query in pairs if [name] not in named]
-
-
-def _english_queries(names: list[str]) -> list[tuple[str, str]]:
-    """Each name and its query, which repeats head and topic: "price of A", "price of B" for "price of A and B"."""
-    head = topic = ""
-    if match := _EN_TOPIC.match(names[-1]):
-        names[-1], topic = match["name"], match["topic"]
-    match = _EN_HEAD.match(names[0])
-    if match and not any(_EN_HEAD.match(name) for name in names[1:]):
-        head, names[0] = match["head"], match["name"]
-    return [(name, " ".join(filter(None, (head, name, topic)))) for name in names]
-
-
-def _chinese_queries(names: list[str]) -> list[tuple[str, str]]:
-    """Each name and its query, which repeats the topic behind the last name."""
-    topic = ""
-    if match := _ZH_TOPIC.match(names[-1]):
-        names[-1], topic = match["name"].strip(), (match["area"] or match["topic"] or "").strip()
-    return [(name, f"{name}的{topic}" if topic else name) for name in names]
 
 
 def _is_name(text: str) -> bool:

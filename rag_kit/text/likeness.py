@@ -54,7 +54,7 @@ class WordLikeness:
         best = [max(map(share, self._texts[place]), default=0.0) for place in places]
         return [(share(self._all[place]) + high) / 2 for place, high in zip(places, best, strict=True)]
 
-    def shared(self, question: str, place: int) -> list[str]:
+    def shared_words(self, question: str, place: int) -> list[str]:
         """The words that a question and a candidate share, in the order of the question."""
         return [term for term in dict.fromkeys(content_words(question)) if term in self._all[place]]
 

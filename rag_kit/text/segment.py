@@ -37,14 +37,14 @@ def load_segmenter() -> Callable[[str], list[str]]:
     return rjieba.cut
 
 
-def tagged_words(run: str) -> list[tuple[str, str]]:
+def tag_words(run: str) -> list[tuple[str, str]]:
     """The words of a run of Chinese characters with their part of speech, in jieba's letters.
 
     What is in no dictionary, as most names, comes character by character: words then depend little on what stands
     beside them, so that two texts can be aligned.
 
     Example:
-        >>> tagged_words("在北京大学")
+        >>> tag_words("在北京大学")
         [('在', 'p'), ('北京大学', 'nt')]
     """
     try:

@@ -15,10 +15,10 @@ from rag_kit.text.evidence.sentences import (
     PassageText,
     choose,
     collect,
-    found_names,
+    name_coverage,
     is_question,
     weight_of,
-    without_distraction,
+    drop_distraction,
 )
 
 _MAX_SENTENCES = 2
@@ -130,7 +130,7 @@ def _pick_sentences(question: str, passages: Sequence[PassageText], count: int) 
     candidates = collect(analysed, passages)
     # a question in the text, as in a FAQ, answers nothing
     picked = choose(analysed, [sentence for sentence in candidates if not is_question(sentence.text)], count)
-    return without_distraction(picked) if strength(analysed, passages, candidates, picked) >= 0.5 else []
+    return drop_distraction(picked) if strength(analysed, passages, candidates, picked) >= 0.5 else []
 
 
 def _whole_sentence(text: str) -> str:
@@ -191,7 +191,7 @@ def measure(
         "passage": best,
         "near": max((weight_of(question, sentence.near) for sentence in candidates), default=0.0),
         "own": own,
-        "names": found_names(question, passages),
+        "names": name_coverage(question, passages),
         # a question without a time counts as if its time fitted well
         "time": max(times, default=0.0) if question.spans else 1.5,
         "terms": math.log1p(len(question.terms)),

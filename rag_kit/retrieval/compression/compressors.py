@@ -15,7 +15,7 @@ from rag_kit.retrieval.query_call import LanguagePrompts, QueryCall, check_model
 from rag_kit.retrieval.vectors import check_embeddings, embed, unit
 from rag_kit.text.analysis import warm_up
 from rag_kit.text.evidence.questions import analyse
-from rag_kit.text.evidence.sentences import LEAST_NEAR, MAX_SENTENCES, PassageText, collect, passage_text
+from rag_kit.text.evidence.sentences import MIN_NEAR, MAX_SENTENCES, PassageText, collect, passage_text
 
 
 class LexicalCompressor(Compressor):
@@ -34,7 +34,7 @@ class LexicalCompressor(Compressor):
 
     name = "lexical"
 
-    def __init__(self, *, min_score: float = LEAST_NEAR, share: float = 0.5) -> None:
+    def __init__(self, *, min_score: float = MIN_NEAR, share: float = 0.5) -> None:
         self.min_score = check_number("min_score", min_score, maximum=1.0)
         self.share = check_number("share", share, maximum=1.0)
         warm_up()

@@ -65,7 +65,7 @@ class KeywordWay:
         )
 
     def _reason(self, question: str, name: str) -> str:
-        words = self._likeness.shared(question, self._places[name])
+        words = self._likeness.shared_words(question, self._places[name])
         return f"shared words: {', '.join(words[:_REASON_WORDS])}"
 
 

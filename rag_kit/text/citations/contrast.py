@@ -55,13 +55,13 @@ def is_negation(key: str) -> bool:
     return _NEGATION.fullmatch(key) is not None
 
 
-def opposites(a: str, b: str) -> bool:
+def are_opposites(a: str, b: str) -> bool:
     """Whether two words exclude one another: opposites, two colours, two months.
 
     Example:
-        >>> opposites("increased", "decreased"), opposites("red", "blue"), opposites("red", "bridge")
+        >>> are_opposites("increased", "decreased"), are_opposites("red", "blue"), are_opposites("red", "bridge")
         (True, True, False)
-        >>> opposites("以东", "以西"), opposites("以东", "以前")
+        >>> are_opposites("以东", "以西"), are_opposites("以东", "以前")
         (True, False)
     """
     if not a.isascii() and len(a) == len(b):
@@ -72,11 +72,11 @@ def opposites(a: str, b: str) -> bool:
     return first != second and not classes.get(first, frozenset()).isdisjoint(classes.get(second, ()))
 
 
-def alike(a: str, b: str) -> bool:
+def are_alike(a: str, b: str) -> bool:
     """Whether two words are forms of one: the same beginning, or for Chinese words one that is a part of the other.
 
     Example:
-        >>> alike("invent", "inventor"), alike("长", "长度"), alike("red", "blue"), alike("最大", "最小")
+        >>> are_alike("invent", "inventor"), are_alike("长", "长度"), are_alike("red", "blue"), are_alike("最大", "最小")
         (True, True, False, False)
     """
     if a == b or not (a.isascii() and b.isascii()):

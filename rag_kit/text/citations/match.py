@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import pairwise, permutations
 from typing import Literal, NamedTuple
 
-from rag_kit.text.citations.contrast import alike, is_negation, opposites
+from rag_kit.text.citations.contrast import are_alike, are_opposites, is_negation
 from rag_kit.text.citations.tokens import Token, tokens
 from rag_kit.text.language import fold, same_language
 from rag_kit.text.sentences import sentences
@@ -144,7 +144,7 @@ def _compare_words(
     missing = [
         token
         for token in content
-        if token.key not in keys and (token.number or not any(alike(token.key, word) for word in words))
+        if token.key not in keys and (token.number or not any(are_alike(token.key, word) for word in words))
     ]
     score = 1 - len(missing) / len(content) if content else 0.0
     unknown = [token for token in missing if token.number or token.key not in opening]
@@ -158,7 +158,7 @@ def _compare_words(
         return "changed", score
     new = {token.key for token in stated} - keys
     lost = keys - {token.key for token in stated}
-    if any(opposites(a, b) for a in new for b in lost):
+    if any(are_opposites(a, b) for a in new for b in lost):
         return "opposite", score
     return ("negation" if _only_one_negates(stated, quoted) else "covered"), score
 
@@ -188,7 +188,7 @@ def _find_other_count(stated: list[Token], quoted: list[Token], passage: Set[str
             if token.key == number.key
             for other in content[max(0, place - _COUNTED_WITHIN) : place + _COUNTED_WITHIN + 1]
         ]
-        if near and not any(alike(counted.key, other) for other in near):
+        if near and not any(are_alike(counted.key, other) for other in near):
             return "number"
     return ""
 
@@ -212,7 +212,7 @@ def _find_change(cited: list[Token], stated: list[Token], passage: Set[str]) -> 
         before, after = equal[place], equal[place + 2]
         if kind == "equal" or not (len(parts) == 1 or (before and after) or before + after >= _MIN_CONTEXT):
             continue
-        gone, came = _without_alike(cited[a:b], stated[c:d])
+        gone, came = _drop_alike(cited[a:b], stated[c:d])
         if not gone or not came:
             continue
         inside = (before and after) or (a == c == 0 and after >= _MIN_CONTEXT)
@@ -254,12 +254,12 @@ def _neighbours(text: list[Token]) -> dict[str, tuple[str, str]]:
     return {word: (before, after) for before, word, after in around if count[word] == 1}
 
 
-def _without_alike(old: list[Token], new: list[Token]) -> tuple[list[Token], list[Token]]:
+def _drop_alike(old: list[Token], new: list[Token]) -> tuple[list[Token], list[Token]]:
     """The content words of two parts that have no like in the other."""
     gone, came = ([token for token in part if token.content] for part in (old, new))
     return (
-        [token for token in gone if not any(alike(token.key, other.key) for other in came)],
-        [token for token in came if not any(alike(token.key, other.key) for other in gone)],
+        [token for token in gone if not any(are_alike(token.key, other.key) for other in came)],
+        [token for token in came if not any(are_alike(token.key, other.key) for other in gone)],
     )
 
 
@@ -285,7 +285,7 @@ def _find_replacement(
         return "name"
     if all(spare[token.key] <= 0 for token in things or gone):
         return ""  # the statement says it elsewhere
-    if any(opposites(a.key, b.key) for a in came for b in gone):
+    if any(are_opposites(a.key, b.key) for a in came for b in gone):
         return "opposite"
     if things and (any(token.key in passage for token in brought) or (small and not brought)):
         return "changed"

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from rag_kit.text.analysis import content_words
 from rag_kit.text.language import fold
-from rag_kit.text.segment import tagged_words
+from rag_kit.text.segment import tag_words
 
 _MAX_TOKENS = 1200
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
@@ -20,7 +20,7 @@ _TOKEN = re.compile(
 )
 _COUNTED = "年月日天周秒岁个名位次倍度点米公厘毫千英元块只本部章层条项座家种国所人分小时届世支台辆间号件页吨克升群万亿"
 # A Chinese numeral is one where it counts something; elsewhere it is a part of a word (一直, 万一, 三明治).
-_HAN_NUMBER = re.compile(rf"([{_HAN_DIGITS}十百千万亿]{{2,}}|[{_HAN_DIGITS}十百千万](?=[{_COUNTED}]))")
+_HAN_NUMBER = re.compile(rf"([{_HAN_DIGITS}十百千万亿]{{2,30}}|[{_HAN_DIGITS}十百千万](?=[{_COUNTED}]))")
 _NAME_TAGS = ("nr", "ns", "nt")
 _ACTION_TAGS = "vdpcrfquyeo"
 """Parts of speech in which a paraphrase varies freely: verbs, adverbs, prepositions, conjunctions ..."""
@@ -98,7 +98,7 @@ def _han_tokens(run: str) -> list[Token]:
         if place % 2:
             row.append(Token("1") if part == "一" else _number(han_number(part)))
             continue
-        for word, tag in tagged_words(part) if part else []:
+        for word, tag in tag_words(part) if part else []:
             content = bool(content_words(word))
             name = content and len(word) > 1 and tag.startswith(_NAME_TAGS)
             thing = content and (tag == "vn" or tag[0] not in _ACTION_TAGS)
@@ -113,15 +113,14 @@ def han_number(text: str) -> str:
         >>> han_number("二十三"), han_number("一九三三"), han_number("四百"), han_number("两千")
         ('23', '1933', '400', '2000')
     """
-    values = [int(unicodedata.numeric(mark, 2)) for mark in text]  # 两 has no value of its own there
-    if max(values) < 10:
-        return "".join(map(str, values))
-    total = section = digit = 0
-    for value in values:
-        if value < 10:
-            digit = value
-        elif value < 10_000:
-            section, digit = section + (digit or 1) * value, 0
-        else:
-            total, section, digit = (total + section + digit or 1) * value, 0, 0
-    return str(total + section + digit)
+    digits = [int(unicodedata.numeric(mark, 2)) for mark in text]  # 两 has no value of its own there
+    return "".join(map(str, digits)) if max(digits) < 10 else str(_add_up(digits))
+
+
+def _add_up(values: list[int]) -> int:
+    """The sum of numerals such as 2, 10, 3: what stands before the highest multiplies it, the rest is added."""
+    highest = max(values, default=0)
+    if highest < 10:
+        return values[-1] if values else 0
+    place = values.index(highest)
+    return (_add_up(values[:place]) or 1) * highest + _add_up(values[place + 1 :])

@@ -62,7 +62,7 @@ class Features(NamedTuple):
 # fitted by a softmax over the sentences of each question (docs/decisions/0034)
 _WEIGHTS = Features(2.1, 3.2, 4.1, 3.5, 1.9, 2.1, 0.6, 1.8, 1.4, 0.7, 0.9, -0.5)
 _HIGHEST = sum(weight for weight in _WEIGHTS if weight > 0)
-LEAST_NEAR = 0.1
+MIN_NEAR = 0.1
 """Share of the question's weight that must stand in a sentence, its neighbours and the title, to be worth anything."""
 # how far behind the first sentence a second one may be, in its passage and in another one
 _BEHIND, _BEHIND_ELSEWHERE = 5.0, 3.5
@@ -82,10 +82,10 @@ class Candidate:
     score: float  # the features, weighed: the logarithm of a share
     header: str  # the header of the table that it is a row of, or ""
 
-    def worth(self, least_near: float = LEAST_NEAR) -> float:
+    def worth(self, min_near: float = MIN_NEAR) -> float:
         """The score as a share of the highest possible one; 0 for what says too little about the question."""
         value = self.features
-        near = max(value.near, value.soft) >= max(least_near, 1e-9)
+        near = max(value.near, value.soft) >= max(min_near, 1e-9)
         own = max(value.cover, value.soft, value.kind, value.edges, value.overlap) > 0
         return max(0.0, self.score / _HIGHEST) if near and own else 0.0
 
@@ -124,7 +124,7 @@ def collect(question: Question, passages: Sequence[PassageText]) -> list[Candida
             _share(weights, row.matched),
             _share(weights, row.matched & rest) / (_share(weights, rest) or 1.0),
             _share(weights, near),
-            _share(weights, _scattered_terms(keys - row.matched, row.terms)),
+            _share(weights, _terms_by_characters(keys - row.matched, row.terms)),
             _share(weights, whole[row.place]),
             1 / (1 + row.place),
             float(order == 0 or rows[order - 1].place != row.place),
@@ -179,7 +179,7 @@ def choose(question: Question, candidates: Sequence[Candidate], count: int = 2) 
     return chosen
 
 
-def without_distraction(picked: Sequence[Candidate]) -> list[Candidate]:
+def drop_distraction(picked: Sequence[Candidate]) -> list[Candidate]:
     """The chosen sentences without those far behind the first, or with nothing of the question or the kind asked for.
 
     Five less in score means that a sentence holds the answer 150 times less often.
@@ -198,13 +198,13 @@ def weight_of(question: Question, keys: Iterable[str]) -> float:
     return _share(question.weights, keys)
 
 
-def found_names(question: Question, passages: Sequence[PassageText]) -> float:
+def name_coverage(question: Question, passages: Sequence[PassageText]) -> float:
     """Share of the question's names that some passage holds; 1 where it has none.
 
     Example:
         >>> from rag_kit.text.evidence.questions import analyse
         >>> plan = analyse("What is the file size of the ENTERPRISE plan?")
-        >>> found_names(plan, [PassageText(1, "The maximum file size of a plan is 10 MB.")])
+        >>> name_coverage(plan, [PassageText(1, "The maximum file size of a plan is 10 MB.")])
         0.0
     """
     names = [t.key for t in question.terms if t.nominal and not any(c.isdigit() for c in t.key)]
@@ -291,7 +291,7 @@ def _terms_beside(rows: Sequence[_Row], order: int) -> frozenset[str]:
     return frozenset().union(*(row.matched for row in near if row.place == rows[order].place))
 
 
-def _scattered_terms(missing: frozenset[str], own: frozenset[str]) -> list[str]:
+def _terms_by_characters(missing: frozenset[str], own: frozenset[str]) -> list[str]:
     """Chinese terms that are not in the sentence as such although all their characters are."""
     characters = set("".join(key for key in own if not key.isascii()))
     return [key for key in missing if not key.isascii() and characters.issuperset(key)]

@@ -94,13 +94,13 @@ def fit_in_time(asked: Sequence[Span], named: Sequence[Span]) -> TimeFit:
     if not asked or not named:
         return TimeFit()
     return TimeFit(
-        max(_edges(question, named) for question in asked),
+        max(_match_edges(question, named) for question in asked),
         max(_overlap(question, span) for question in asked for span in named),
-        max(_recent(question, span) for question in asked for span in named),
+        max(_recency(question, span) for question in asked for span in named),
     )
 
 
-def _edges(question: Span, named: Sequence[Span]) -> float:
+def _match_edges(question: Span, named: Sequence[Span]) -> float:
     """Whether the first and the last year of a question's span begin or end a named one: 0, 0.5 or 1."""
     last = int(question.end - 1e-6)
     starts = any(int(span.start) == int(question.start) for span in named)
@@ -114,7 +114,7 @@ def _overlap(question: Span, span: Span) -> float:
     return max(shared / union, _INSIDE * shared / (question.end - question.start))
 
 
-def _recent(question: Span, span: Span) -> float:
+def _recency(question: Span, span: Span) -> float:
     """Less for each year by which a span begins before the question's, and half where it ended before."""
     gap = question.start - span.start
     if gap <= 0:

@@ -103,8 +103,8 @@ def measure(
     for row, cosine in zip(rows, cosines or (), strict=cosines is not None):
         row |= {"cosine": float(cosine), "behind cosine": float(cosine) - max(map(float, cosines or ()))}
     compared = ("passage", "score", "cosine") if cosines is not None else ("passage", "score")
-    leads = {f"lead {name}": _leads([row[name] for row in rows]) for name in compared}
-    leads["repeated"] = _leads(_repetition([max(row["score"], 0.0) for row in rows], words))
+    leads = {f"lead {name}": _lead_over_others([row[name] for row in rows]) for name in compared}
+    leads["repeated"] = _lead_over_others(_repetition([max(row["score"], 0.0) for row in rows], words))
     crowd = sum(row["passage"] for row in rows) / max(len(rows), 1)
     for place, row in enumerate(rows):
         row |= {name: values[place] for name, values in leads.items()}
@@ -145,17 +145,17 @@ def _measure_alone(
 def _repetition(scores: Sequence[float], words: Sequence[frozenset[str]]) -> list[float]:
     """How far what a passage says is said by other good ones: what independent sources repeat is often the answer."""
     sums: Counter[str] = Counter()
-    for score, own in zip(scores, words, strict=True):
-        sums.update(dict.fromkeys(own, score))
+    for score, terms_of_passage in zip(scores, words, strict=True):
+        sums.update(dict.fromkeys(terms_of_passage, score))
     values = []
-    for score, own in zip(scores, words, strict=True):
+    for score, terms_of_passage in zip(scores, words, strict=True):
         rest = sum(scores) - score
-        shares = (max(0.0, sums[key] - score) / rest for key in own if rest > 0)
+        shares = (max(0.0, sums[key] - score) / rest for key in terms_of_passage if rest > 0)
         values.append(sum(heapq.nlargest(_REPEATED, shares)) / _REPEATED)
     return values
 
 
-def _leads(values: Sequence[float]) -> list[float]:
+def _lead_over_others(values: Sequence[float]) -> list[float]:
     """How far each value is ahead of the average of the others."""
     total, others = sum(values), len(values) - 1
     return [value - (total - value) / others if others else 0.0 for value in values]

@@ -148,11 +148,11 @@ def test_content_words_keep_the_topic() -> None:
 def test_jieba_stands_in_for_rjieba(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without rjieba, jieba cuts the same words, and their parts of speech, and logs nothing."""
     text = "小明硕士毕业于中国科学院计算所"
-    words, tagged = segment.load_segmenter()(text), segment.tagged_words(text)
+    words, tagged = segment.load_segmenter()(text), segment.tag_words(text)
     monkeypatch.setitem(sys.modules, "rjieba", None)
     segment.load_segmenter.cache_clear()
     assert segment.load_segmenter().__module__ == "jieba"
-    assert (segment.load_segmenter()(text), segment.tagged_words(text)) == (words, tagged)
+    assert (segment.load_segmenter()(text), segment.tag_words(text)) == (words, tagged)
     assert logging.getLogger("jieba").getEffectiveLevel() >= logging.ERROR
     segment.load_segmenter.cache_clear()
 
