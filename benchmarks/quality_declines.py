@@ -28,7 +28,7 @@ from evaluator_pairs import plain
 
 from rag_kit.models.extractive.answering import measure, strength
 from rag_kit.text.evidence.questions import analyse
-from rag_kit.text.evidence.sentences import choose, collect, passage_text, drop_distraction
+from rag_kit.text.evidence.sentences import choose, collect, drop_distraction, passage_text
 from rag_kit.text.evidence.usefulness import usefulness
 
 RESULT = Path(__file__).resolve().parent / "results" / "declines.json"

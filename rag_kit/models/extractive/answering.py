@@ -15,10 +15,10 @@ from rag_kit.text.evidence.sentences import (
     PassageText,
     choose,
     collect,
-    name_coverage,
-    is_question,
-    weight_of,
     drop_distraction,
+    is_question,
+    name_coverage,
+    weight_of,
 )
 
 _MAX_SENTENCES = 2

@@ -80,7 +80,10 @@ def route(prompt: Prompt) -> dict[str, Any]:
     reason = _SHARED[replace(prompt, question=question).language]
     return {
         "choices": [
-            {"name": sources[place][0], "reason": reason.format(", ".join(likeness.shared_words(question, place)))}
+            {
+                "name": sources[place][0],
+                "reason": reason.format(", ".join(likeness.shared_words(question, place))),
+            }
             for place in best[: last.number("most", 1)]
         ]
     }

@@ -15,7 +15,7 @@ from rag_kit.retrieval.query_call import LanguagePrompts, QueryCall, check_model
 from rag_kit.retrieval.vectors import check_embeddings, embed, unit
 from rag_kit.text.analysis import warm_up
 from rag_kit.text.evidence.questions import analyse
-from rag_kit.text.evidence.sentences import MIN_NEAR, MAX_SENTENCES, PassageText, collect, passage_text
+from rag_kit.text.evidence.sentences import MAX_SENTENCES, MIN_NEAR, PassageText, collect, passage_text
 
 
 class LexicalCompressor(Compressor):

@@ -76,8 +76,8 @@ def are_alike(a: str, b: str) -> bool:
     """Whether two words are forms of one: the same beginning, or for Chinese words one that is a part of the other.
 
     Example:
-        >>> are_alike("invent", "inventor"), are_alike("长", "长度"), are_alike("red", "blue"), are_alike("最大", "最小")
-        (True, True, False, False)
+        >>> are_alike("invent", "inventor"), are_alike("长", "长度"), are_alike("最大", "最小")
+        (True, True, False)
     """
     if a == b or not (a.isascii() and b.isascii()):
         return a in b or b in a

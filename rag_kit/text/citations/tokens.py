@@ -12,6 +12,7 @@ from rag_kit.text.language import fold
 from rag_kit.text.segment import tag_words
 
 _MAX_TOKENS = 1200
+_MAX_NUMERAL = 30
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _HAN_DIGITS = "〇零一二两三四五六七八九"
 _TOKEN = re.compile(
@@ -20,7 +21,7 @@ _TOKEN = re.compile(
 )
 _COUNTED = "年月日天周秒岁个名位次倍度点米公厘毫千英元块只本部章层条项座家种国所人分小时届世支台辆间号件页吨克升群万亿"
 # A Chinese numeral is one where it counts something; elsewhere it is a part of a word (一直, 万一, 三明治).
-_HAN_NUMBER = re.compile(rf"([{_HAN_DIGITS}十百千万亿]{{2,30}}|[{_HAN_DIGITS}十百千万](?=[{_COUNTED}]))")
+_HAN_NUMBER = re.compile(rf"([{_HAN_DIGITS}十百千万亿]{{2,}}|[{_HAN_DIGITS}十百千万](?=[{_COUNTED}]))")
 _NAME_TAGS = ("nr", "ns", "nt")
 _ACTION_TAGS = "vdpcrfquyeo"
 """Parts of speech in which a paraphrase varies freely: verbs, adverbs, prepositions, conjunctions ..."""
@@ -114,7 +115,7 @@ def han_number(text: str) -> str:
         ('23', '1933', '400', '2000')
     """
     digits = [int(unicodedata.numeric(mark, 2)) for mark in text]  # 两 has no value of its own there
-    return "".join(map(str, digits)) if max(digits) < 10 else str(_add_up(digits))
+    return "".join(map(str, digits)) if max(digits) < 10 else str(_add_up(digits[:_MAX_NUMERAL]))
 
 
 def _add_up(values: list[int]) -> int:

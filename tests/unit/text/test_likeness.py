@@ -40,7 +40,7 @@ def test_chinese_parts_of_words() -> None:
     likeness = WordLikeness([["圆周运动和力"], ["方程和函数"]])
     physics, maths = likeness.scores("匀速圆周运动的加速度")
     assert physics > maths == 0
-    assert likeness.shared_words("匀速圆周运动的加速度", 0) and likeness.shared("方程", 1) == ["方程"]
+    assert likeness.shared_words("匀速圆周运动的加速度", 0) and likeness.shared_words("方程", 1) == ["方程"]
 
 
 @given(st.text(max_size=40), st.lists(st.lists(st.text(max_size=20), max_size=3), max_size=4))
