@@ -19,6 +19,7 @@ from rag_kit.indexing.document_index.keyword import KeywordView
 from rag_kit.indexing.document_index.rows import documents
 from rag_kit.indexing.document_index.state import Connection, IndexReport, State, select_in
 from rag_kit.indexing.document_index.store import Store
+from rag_kit.indexing.document_index.vectors import decode_vectors
 from rag_kit.indexing.searched import REPRESENTATION, passages
 from rag_kit.models.clients import aembed_query, embed_query
 
@@ -113,14 +114,12 @@ class ReadableIndex:
 
     def vectors(self, ids: Sequence[str]) -> dict[str, list[float]]:
         """Stored vectors by id, as the model gave them (float32); damaged ones are left out."""
-        import numpy as np
-
         query = "SELECT c.id, v.vector FROM chunks c JOIN vectors v USING (n) WHERE c.id IN ({})"
         with self._store.reading() as connection:
-            size = 4 * (self._store.state(connection).dimension or 0)
-            blobs = {key: blob for key, blob in select_in(connection, query, ids) if len(blob) == size}
-        arrays = {key: np.frombuffer(blobs[key], "<f4") for key in ids if key in blobs}
-        return {key: array.tolist() for key, array in arrays.items() if np.isfinite(array).all()}
+            dimension = self._store.state(connection).dimension or 0
+            keys, rows = decode_vectors(select_in(connection, query, ids), dimension)
+        vector_of = dict(zip(keys, rows.tolist(), strict=True))
+        return {key: vector_of[key] for key in ids if key in vector_of}
 
     def sources(self) -> list[str]:
         """All sources, documents of which are in the index, or files that gave none."""

@@ -134,15 +134,17 @@ def read_blocks(
 ) -> Iterator[tuple[Numbers, Vectors]]:
     """Unit vectors of some rows out of the store, in the order of their numbers; damaged ones are left out."""
     for group in in_groups(numbers.tolist()):
-        query = f"SELECT n, vector FROM vectors WHERE n IN ({placeholders(group)}) AND length(vector) = ? ORDER BY n"
-        yield _finite_vectors(connection.execute(query, (*group, 4 * dimension)).fetchall(), dimension)
+        query = f"SELECT n, vector FROM vectors WHERE n IN ({placeholders(group)}) ORDER BY n"
+        sound, rows = decode_vectors(connection.execute(query, group).fetchall(), dimension)
+        yield np.array(sound, np.int64), unit(rows)
 
 
-def _finite_vectors(stored: list[tuple[int, bytes]], dimension: int) -> tuple[Numbers, Vectors]:
-    rows = np.frombuffer(b"".join(blob for _, blob in stored), "<f4").reshape(len(stored), dimension)
-    rows = rows.astype(np.float32, copy=False)
-    sound = np.isfinite(rows).all(axis=1)
-    return np.array([n for n, _ in stored], np.int64)[sound], unit(rows[sound])
+def decode_vectors(stored: Iterable[tuple[Any, bytes]], dimension: int) -> tuple[list[Any], Vectors]:
+    """Keys and vectors of some rows of a store, without those that are damaged: of another length, or not finite."""
+    whole = [(key, blob) for key, blob in stored if len(blob) == 4 * dimension]
+    rows = np.frombuffer(b"".join(blob for _, blob in whole), "<f4").reshape(len(whole), dimension)
+    sound = np.flatnonzero(np.isfinite(rows).all(axis=1))
+    return [whole[place][0] for place in sound.tolist()], rows[sound].astype(np.float32, copy=False)
 
 
 def segment_in_memory(blocks: Blocks, dimension: int) -> Segment:

@@ -9,12 +9,11 @@ from contextlib import closing
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import psycopg
 from psycopg import sql
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.document_index.vectors import Vectors, best_ids, unit
+from rag_kit.indexing.document_index.vectors import Vectors, best_ids, decode_vectors, unit
 from rag_kit.indexing.postgres.connection import filter_rows
 
 if TYPE_CHECKING:
@@ -68,14 +67,12 @@ class PostgresVectorLeg:
         search = _CandidateSearch(connection.native, state, query, where)
         numbers = search.by_graph(max(_MIN_CANDIDATES, _PER_HIT * k)) or search.by_reading(k)
         rows = connection.native.execute(
-            "SELECT c.id, v.vector FROM chunks c JOIN vectors v USING (tenant, n) "
-            "WHERE c.n = ANY (%s) AND length(v.vector) = %s",  # another length is damage
-            (numbers, 4 * state.dimension),
+            "SELECT c.id, v.vector FROM chunks c JOIN vectors v USING (tenant, n) WHERE c.n = ANY (%s)",
+            (numbers,),
             binary=True,
-        ).fetchall()
-        vectors = np.frombuffer(b"".join(blob for _, blob in rows), "<f4").reshape(-1, state.dimension)
-        sound = np.flatnonzero(np.isfinite(vectors).all(axis=1))
-        return best_ids(unit(vectors[sound]) @ query, [rows[place][0] for place in sound], k)
+        )
+        keys, vectors = decode_vectors(rows, state.dimension)
+        return best_ids(unit(vectors) @ query, keys, k)
 
     def verify(self, connection: Any, state: State, report: IndexReport) -> None:
         """Compare the table that is searched with the vectors of the store."""
@@ -110,15 +107,16 @@ class PostgresVectorLeg:
             query = f"SELECT v.n, v.vector, v.generation {_LACKING} ORDER BY v.n"
             reader.execute(query, (model, since), binary=True)
             while page := reader.fetchmany(_PAGE):
-                vectors = ((n, np.frombuffer(blob[: len(blob) // 4 * 4], "<f4"), at) for n, blob, at in page)
-                rows = {n: (row, at) for n, row, at in vectors if len(row) == size and np.isfinite(row).all()}
+                numbers, rows = decode_vectors([(n, blob) for n, blob, _ in page], size)
+                generations = {n: generation for n, _, generation in page}
+                units = zip(numbers, unit(rows), strict=True)
                 writer.executemany(
                     "INSERT INTO nearest (n, model, unit, generation) VALUES (%s, %s, %s::halfvec, %s) "
                     "ON CONFLICT (tenant, n) DO UPDATE SET model = excluded.model, unit = excluded.unit, "
                     "generation = excluded.generation",
-                    [(n, model, _vector_literal(unit(row)), at) for n, (row, at) in rows.items()],
+                    [(n, model, _vector_literal(row), generations[n]) for n, row in units],
                 )
-                if damaged := [n for n, *_ in page if n not in rows]:
+                if damaged := list(generations.keys() - set(numbers)):
                     writer.execute("DELETE FROM nearest WHERE n = ANY (%s)", (damaged,))
         _make_graph(native, state)
 
