@@ -37,18 +37,18 @@ def name_of(embeddings: Embeddings) -> str:
     return getattr(embeddings, "recorded_as", None) or embedding_name(embeddings)
 
 
-def check_model(folder: object, recorded: str | None, given: str | None, *, writing: bool) -> None:
+def check_model(folder: object, recorded: str | None, name: str | None, *, writing: bool) -> None:
     """Refuse an embedding model other than the one that the index was built with.
 
     Raises:
         IndexMismatchError: The names differ; or the index has vectors and would get rows without.
     """
-    if recorded is not None and given is not None and recorded != given:
+    if recorded is not None and name is not None and recorded != name:
         raise IndexMismatchError(
-            f"The index in {folder} was built with the embedding model {recorded!r}, but {given!r} was given. "
+            f"The index in {folder} was built with the embedding model {recorded!r}, but {name!r} was given. "
             f"Give {recorded!r} (behind an @ is the host: RAG_KIT_EMBEDDING_BASE_URL), or build another index."
         )
-    if writing and recorded is not None and given is None:
+    if writing and recorded is not None and name is None:
         raise IndexMismatchError(
             f"The index in {folder} was built with the embedding model {recorded!r}, but none was given, so "
             f"new chunks would have no vectors. Give {recorded!r} (embeddings=, --embedding-model), or build an index "

@@ -15,7 +15,7 @@ from rag_kit.errors import IndexFormatError
 from rag_kit.indexing.document_index.file_leg import LoadedLeg
 from rag_kit.indexing.document_index.folder import repair_advice
 from rag_kit.indexing.document_index.keyword import KeywordLeg, Mask
-from rag_kit.indexing.document_index.state import Connection, IndexReport, State, in_groups, placeholders
+from rag_kit.indexing.document_index.state import Connection, IndexReport, State, select_in
 from rag_kit.indexing.document_index.vectors import (
     Numbers,
     Segment,
@@ -143,9 +143,7 @@ class VectorLeg(LoadedLeg[View]):
 
 def best_by_id(connection: Connection, numbers: Numbers, scores: Vectors, k: int) -> list[tuple[str, float]]:
     """The k best of some rows by their ids, ties by id; rows that are gone are left out."""
-    ids: dict[int, str] = {}
-    for group in in_groups(numbers.tolist()):
-        ids.update(connection.execute(f"SELECT n, id FROM chunks WHERE n IN ({placeholders(group)})", group))
+    ids = dict(select_in(connection, "SELECT n, id FROM chunks WHERE n IN ({})", numbers.tolist()))
     present = [i for i, n in enumerate(numbers.tolist()) if n in ids]
     return best_ids(scores[present], [ids[n] for n in numbers[present].tolist()], k)
 

@@ -20,7 +20,7 @@ _URL = re.compile(
 )
 _NAME = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,59}")
 _SECRET = ("password", "sslpassword", "oauth_client_secret")
-_OWN = {"index": "rag_kit", "tenant": ""}
+_NAMES = {"index": "rag_kit", "tenant": ""}
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Location:
         return text
 
 
-def location_of(given: str | PathLike[str] | Location) -> Path | Location:
+def location_of(place: str | PathLike[str] | Location) -> Path | Location:
     """A folder, or a location where the text is a URL.
 
     Raises:
@@ -70,11 +70,11 @@ def location_of(given: str | PathLike[str] | Location) -> Path | Location:
         >>> location_of("folder/index") == Path("folder/index")
         True
     """
-    if isinstance(given, Location):
-        return given
-    if not isinstance(given, str) or not _LIKE_URL.match(given):
-        return Path(given)
-    url = _URL.fullmatch(given)
+    if isinstance(place, Location):
+        return place
+    if not isinstance(place, str) or not _LIKE_URL.match(place):
+        return Path(place)
+    url = _URL.fullmatch(place)
     try:
         query = (url and url["query"]) or ""
         # replaced, two bytes that are no UTF-8 would be one tenant
@@ -87,21 +87,22 @@ def location_of(given: str | PathLike[str] | Location) -> Path | Location:
             "postgresql://USER@HOST:PORT/DATABASE?index=NAME&tenant=NAME, with @ : / ? # % in a user, password or "
             "database as %40 %3A %2F %3F %23 %25."
         )
-    own = _OWN | {key: value for key, value in pairs if key in _OWN}
-    if not _NAME.fullmatch(own["index"]):
+    names = _NAMES | {key: value for key, value in pairs if key in _NAMES}
+    if not _NAME.fullmatch(names["index"]):
         raise InvalidInputError(
-            f"index={own['index'][:80]!r} cannot be the name of an index: it has small letters a-z, digits and _, at "
+            f"index={names['index'][:80]!r} cannot be the name of an index: it has small letters a-z, digits and _, at "
             "most 60, does not begin with a digit, nor with pg_."
         )
-    if "\0" in own["tenant"] or any((key in _OWN) and own[key] != value for key, value in pairs):
+    if "\0" in names["tenant"] or any((key in _NAMES) and names[key] != value for key, value in pairs):
         raise InvalidInputError("The URL of an index has one index= and one tenant=, without NUL.")
-    parts = list(zip(query.split("&"), (key for key, _ in pairs), strict=False))
-    user, server = url["user"], url["server"] + url["database"]
-    shown = "&".join(part for part, key in parts if key not in _SECRET)
-    rest = "&".join(part for part, key in parts if key not in _OWN)
+    written = list(zip(query.split("&"), (key for key, _ in pairs), strict=False))
+    server, at = url["server"] + url["database"], "" if url["user"] is None else "@"
+    user, password = url["user"] or "", url["password"] or ""
+    public = "&".join(part for part, key in written if key not in _SECRET)
+    private = "&".join(part for part, key in written if key not in _NAMES)
     return Location(
-        f"postgresql://{'' if user is None else user + '@'}{server}{shown and '?' + shown}",
-        f"postgresql://{'' if user is None else user + (url['password'] or '') + '@'}{server}{rest and '?' + rest}",
-        own["index"],
-        own["tenant"],
+        f"postgresql://{user}{at}{server}{public and '?' + public}",
+        f"postgresql://{user}{password}{at}{server}{private and '?' + private}",
+        names["index"],
+        names["tenant"],
     )
