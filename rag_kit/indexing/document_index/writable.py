@@ -106,12 +106,12 @@ class WritableIndex(ReadableIndex):
 
     def write(self, batch: Batch) -> WriteReport:
         """Embed what is new, then do a batch of changes in one transaction."""
-        with closing(self.write_all([batch])) as reports:
-            return next(reports)
+        with closing(self.write_all([batch])) as written:
+            return next(written)[1]
 
     def write_all(
         self, batches: Iterable[Batch], *, max_concurrency: int | None = None
-    ) -> Generator[WriteReport]:
+    ) -> Generator[tuple[Batch, WriteReport]]:
         """Write batches in order, each in one transaction, and embed the next ones meanwhile.
 
         Args:
@@ -119,7 +119,7 @@ class WritableIndex(ReadableIndex):
             max_concurrency: Most requests to an embedding endpoint at a time; default 4.
 
         Yields:
-            What each changed, once it is committed. An error leaves those before it written.
+            Each with what it changed, once it is committed. An error leaves those before it written.
         """
         waiting: deque[tuple[Batch, Mapping[bytes, str]]] = deque()
 
@@ -139,7 +139,8 @@ class WritableIndex(ReadableIndex):
         )
         with closing(made):
             for vectors in made:
-                yield self._write_batch(waiting.popleft()[0], vectors)
+                batch, _ = waiting.popleft()
+                yield batch, self._write_batch(batch, vectors)
 
     def _texts_to_embed(self, rows: Sequence[Row]) -> dict[bytes, str]:
         """The texts of rows that have no vector in the store yet, by their hash."""

@@ -37,7 +37,7 @@ _TICK_NS = 2_000_000_000
 
 @dataclass
 class Group:
-    """Files that are written in one transaction.
+    """Files that are written in one transaction: either new, or seen.
 
     Attributes:
         rows: Chunks as they are stored.

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -207,40 +206,35 @@ def _write_files(
     max_concurrency: int | None,
 ) -> None:
     """Write every file that changed; the next ones are read, represented and embedded meanwhile."""
-    report, waiting = grouping.report, deque[Group]()
+    report = grouping.report
 
-    def batches() -> Iterator[Batch]:
-        for group, batch in prepared:
-            waiting.append(group)
-            yield batch
-
-    def count_files(group: Group) -> None:
-        for record in group.new:
-            grouping.progress.count(record.size)
-        if group.new:
-            grouping.progress.tell(files[group.new[-1].source].file)
+    def count_files(batch: Batch) -> None:
+        if batch.whole:  # else its files have a new time alone, and are counted
+            for record in batch.records:
+                grouping.progress.count(record.size)
+            grouping.progress.tell(files[batch.records[-1].source].file)
 
     with (
         closing(draw_ahead(grouping.groups(files))) as groups,
-        closing(map_ahead(partial(_batch_of, grouping, representer), groups)) as prepared,
+        closing(map_ahead(partial(_batch_of, grouping, representer), groups)) as batches,
     ):
         if report.dry_run:
-            for group, _ in prepared:
-                count_files(group)
+            for batch in batches:
+                count_files(batch)
             return
         total, unsaved = index.stats()["chunks"], 0
-        with closing(index.write_all(batches(), max_concurrency=max_concurrency)) as written:
-            for changes in written:
+        with closing(index.write_all(batches, max_concurrency=max_concurrency)) as written:
+            for batch, changes in written:
                 report.embedded += changes.embedded
-                count_files(waiting.popleft())
+                count_files(batch)
                 total, unsaved = total + len(changes.added), unsaved + len(changes.added)
                 if unsaved >= max(_MAX_UNSAVED, total // 4):  # readers would be slow
                     index.flush()
                     unsaved = 0
 
 
-def _batch_of(grouping: Grouping, representer: Representer | None, group: Group) -> tuple[Group, Batch]:
-    """A group, and what its transaction writes."""
+def _batch_of(grouping: Grouping, representer: Representer | None, group: Group) -> Batch:
+    """What the transaction of a group writes; of a dry run, what is counted."""
     report, rows, parents, failed = grouping.report, group.rows, list[Row](), set[str]()
     if representer is not None and report.dry_run:
         report.count_representations(representer.plan(group.chunks, group.sources))
@@ -256,8 +250,7 @@ def _batch_of(grouping: Grouping, representer: Representer | None, group: Group)
             )
     # other settings than any ingest has: such a file is read again
     new = [replace(record, settings="") if record.source in failed else record for record in group.new]
-    batch = Batch(rows, parents, [record.source for record in new], records=[*new, *group.seen])
-    return group, batch
+    return Batch(rows, parents, [record.source for record in new], records=[*new, *group.seen])
 
 
 def _closing_notes(grouping: Grouping, settings: SplitSettings, embedding: str) -> list[str]:
