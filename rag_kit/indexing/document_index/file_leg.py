@@ -21,6 +21,10 @@ class FileLeg(ABC):
     label: ClassVar[str]
     tables: ClassVar[tuple[str, str]]  # whose generations say what changed, and what was removed
 
+    def _is_empty(self, state: State) -> bool:
+        """Whether an index has nothing for the leg to derive."""
+        return self.tables[0] == "vectors" and state.embedding is None
+
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._lock = threading.RLock()
@@ -69,6 +73,8 @@ class FileLeg(ABC):
 
     def apply(self, connection: Connection, state: State) -> int:
         """Write the file of the present generation, or leave it where few rows have changed; see ``Leg``."""
+        if self._is_empty(state):
+            return state.generation
         with self._lock:
             if not self._is_recent(connection, state):
                 self._save(connection, state, self._file(state, state.generation))
@@ -79,6 +85,8 @@ class FileLeg(ABC):
 
     def rebuild(self, connection: Connection, state: State) -> str:
         """Forget what is loaded and saved, and build it anew."""
+        if self._is_empty(state):
+            return ""
         with self._lock:
             self._remove_files(state)
             self._forget()
@@ -87,7 +95,7 @@ class FileLeg(ABC):
 
     def check_saved(self, connection: Connection, state: State, report: IndexReport) -> None:
         """Report a file that is behind the store, or lost."""
-        if not self._is_recent(connection, state):
+        if not self._is_empty(state) and not self._is_recent(connection, state):
             # any file of the leg counts: a writer may just have put a newer one in the place of this state's
             kind = self._prefix(state).partition("-")[0]
             if state.floor > 0 and not any(self._folder.glob(f"{kind}-{state.uid[:8]}-*.index")):

@@ -196,11 +196,9 @@ class StoreLeg(FileLeg):
 
     def apply(self, connection: Connection, state: State) -> int:
         """Hand over what has changed; where the store was not given, the next writer that has it does."""
-        if state.embedding is None:
-            return state.generation
-        if self._store is None:
+        if self._store is None and state.embedding is not None:
             return self._saved_generation(state)
-        if self._usable_generation(connection, state, self._store) < 0:
+        if self._store is not None and self._usable_generation(connection, state, self._store) < 0:
             self._remove_files(state)
         return super().apply(connection, state)
 
@@ -221,15 +219,13 @@ class StoreLeg(FileLeg):
 
     def rebuild(self, connection: Connection, state: State) -> str:
         """Fill the store anew with all vectors of the index."""
-        if state.embedding is None or self._store is None:
+        if self._store is None or not super().rebuild(connection, state):
             return ""
-        super().rebuild(connection, state)
         return f"filled {self._store.name} anew"
 
     def verify(self, connection: Connection, state: State, report: IndexReport) -> None:
         """Look each row up by its vector: a store may count rows that it does not find."""
-        if state.embedding is not None:
-            self.check_saved(connection, state, report)
+        self.check_saved(connection, state, report)
         if self._store is None:
             report.notes.append(
                 f"vectors: {state.vector_store} was not given, so it was neither looked at nor filled; that is done in "

@@ -102,14 +102,6 @@ class VectorLeg(LoadedLeg[View]):
     def _refuse(self, error: Exception) -> None:
         logger.warning("%s Vectors are searched in memory instead. %s", error, repair_advice(self._folder))
 
-    def apply(self, connection: Connection, state: State) -> int:
-        """Write the file anew where more than few vectors have changed; see ``Leg``."""
-        return state.generation if state.embedding is None else super().apply(connection, state)
-
-    def rebuild(self, connection: Connection, state: State) -> str:
-        """Write the file again from the store."""
-        return "" if state.embedding is None else super().rebuild(connection, state)
-
     def _save(self, connection: Connection, state: State, path: Path) -> None:
         numbers, dimension = read_changed_numbers(connection, -1, "vectors"), state.dimension or 0
         write_file(path, read_blocks(connection, numbers, dimension), dimension)
