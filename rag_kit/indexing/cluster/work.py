@@ -90,7 +90,7 @@ class Cluster:
         self._run = run
         self._address = getattr(client.scheduler, "address", "?")
         self._numbers = count()
-        self._threads, self._looked, self._seen = 0, 0.0, time.monotonic()
+        self._threads, self._counted_at, self._workers_seen_at = 0, 0.0, time.monotonic()
 
     def threads(self) -> int:
         """Threads of all workers, as of some seconds ago.
@@ -99,13 +99,13 @@ class Cluster:
             ConfigurationError: There have been no workers for five minutes, or there is no scheduler.
         """
         now = time.monotonic()
-        if now - self._looked > _LOOK_SECONDS:
+        if now - self._counted_at > _LOOK_SECONDS:
             try:
-                self._looked, self._threads = now, sum(self._client.nthreads().values())
+                self._counted_at, self._threads = now, sum(self._client.nthreads().values())
             except OSError as error:
                 raise self._unreachable() from error
-            self._seen = now if self._threads else self._seen
-            if now - self._seen > _WITHOUT_WORKERS:
+            self._workers_seen_at = now if self._threads else self._workers_seen_at
+            if now - self._workers_seen_at > _WITHOUT_WORKERS:
                 raise ConfigurationError(
                     f"The scheduler at {self._address} has had no workers for {_WITHOUT_WORKERS:.0f} seconds. Start "
                     "workers, and run the same again: it goes on where it stopped."
