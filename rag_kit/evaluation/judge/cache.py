@@ -9,7 +9,8 @@ import logging
 import math
 import os
 import threading
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from itertools import count
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
@@ -97,28 +98,15 @@ class JudgeCache:
         if self.file is not None and replies:
             await self._call_file("put", dict(replies))
 
-    async def once(
-        self, key: str | None, read: Callable[[Any], T | None], ask: Callable[[], Awaitable[tuple[T, Any]]]
-    ) -> tuple[T, bool]:
-        """The reply that is kept, else the one that is asked for now; and whether it was kept.
-
-        ``read`` makes a reply of plain JSON, ``None`` where it does not fit any more. ``ask`` gives the reply and the
-        plain JSON to keep, ``None`` to keep nothing; where it raises, others who wait for the reply ask themselves.
-        """
-        if self.file is None or key is None:
-            return (await ask())[0], False
+    @asynccontextmanager
+    async def alone(self, key: str) -> AsyncIterator[None]:
+        """Wait until nobody else of this event loop asks for a key; in the block, the others wait."""
         in_progress = self._asked.for_running_loop()
         while (other := in_progress.get(key)) is not None:
             await other.wait()
         finished = in_progress[key] = asyncio.Event()
         try:
-            replies = await self.get([key])
-            if key in replies and (known_reply := read(replies[key])) is not None:
-                return known_reply, True
-            reply, plain = await ask()
-            if plain is not None:
-                await self.put({key: plain})
-            return reply, False
+            yield
         finally:
             del in_progress[key]
             finished.set()

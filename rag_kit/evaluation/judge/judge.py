@@ -187,23 +187,24 @@ class Judge:
     async def _cached_reply(
         self, prompt: Any, values: Mapping[str, Any], schema: Any, repeat: int, keep: Keep
     ) -> Any:
-        """The reply from the cache, else from the chat model."""
-        key = None
-        if self._identity is not None:
-            metadata = prompt.metadata or {"name": "text"}
-            prompt_id = [metadata.get(name) for name in ("name", "language", "hash")]
-            # a schema that is written into a prompt file is in the hash of that file
-            form = target_of(schema, prompt_id[1] or "en").text if isinstance(schema, type) else None
-            key = cache_key("reply", self._identity, prompt_id, dict(values), form, repeat)
-
-        async def request() -> tuple[Any, Any]:
+        """The reply from the cache, else from the chat model; of several that ask the same only one asks the model."""
+        if self._identity is None or self._cache.file is None:
+            return await self._request_reply(prompt, values, schema)
+        metadata = prompt.metadata or {"name": "text"}
+        prompt_id = [metadata.get(name) for name in ("name", "language", "hash")]
+        # a schema that is written into a prompt file is in the hash of that file
+        form = target_of(schema, prompt_id[1] or "en").text if isinstance(schema, type) else None
+        key = cache_key("reply", self._identity, prompt_id, dict(values), form, repeat)
+        async with self._cache.alone(key):
+            stored = await self._cache.get([key])
+            if key in stored and (reply := _read_reply(stored[key], schema)) is not None:
+                self._cached += 1
+                return reply
             reply = await self._request_reply(prompt, values, schema)
-            plain = reply.model_dump(mode="json") if isinstance(reply, BaseModel) else reply
-            return reply, plain if keep(reply) else None
-
-        reply, from_cache = await self._cache.once(key, lambda plain: _read_reply(plain, schema), request)
-        self._cached += from_cache
-        return reply
+            if keep(reply):
+                plain = reply.model_dump(mode="json") if isinstance(reply, BaseModel) else reply
+                await self._cache.put({key: plain})
+            return reply
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Vectors of texts, in their order; each distinct text is embedded once, in batches.

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 _SPACE_IN_HAN = re.compile(rf"(?<=[{HAN}，。、；：！？])\s+|\s+(?=[{HAN}，。、；：！？])")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
-_WORD = re.compile(rf"[^\W{HAN}]")
-_DECIMAL = re.compile(r"\d[.,]\d")
+#: A place between two characters of one word or number; 3 is not found in 3.5, nor 5 in it.
+_WITHIN_WORD = re.compile(rf"(?<=[^\W{HAN}])(?=[^\W{HAN}])|(?<=\d[.,])(?=\d)|(?<=\d)(?=[.,]\d)")
 #: Ends of a run that are neither an answer nor a decline: a guard stepped in, or a question was asked back.
 _NEITHER = {"refused": "a guard refused the question", "clarify": "the pipeline asked a question back"}
 _REASONS = {
@@ -123,14 +123,7 @@ def occurs(words: str, text: str) -> bool:
     if not words:
         return False
     starts = (match.start() for match in re.finditer(f"(?={re.escape(words)})", text))
-    return any(not _in_word(text, start) and not _in_word(text, start + len(words)) for start in starts)
-
-
-def _in_word(text: str, at: int) -> bool:
-    """Whether the characters before and at a place belong to one word or number."""
-    if not 0 < at < len(text):
-        return False
-    if _WORD.match(text[at - 1]) and _WORD.match(text[at]):
-        return True
-    # a decimal point: 3 is not found in 3.5, nor 5 in it
-    return bool(_DECIMAL.match(text, max(at - 2, 0), at + 1) or _DECIMAL.match(text, at - 1, at + 2))
+    return any(
+        not _WITHIN_WORD.match(text, start) and not _WITHIN_WORD.match(text, start + len(words))
+        for start in starts
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cache
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
 
 from rag_kit.concurrency.bridge import run_in_thread
@@ -150,11 +151,5 @@ class OursRouge(_Overlap):
                 f"{_MOST_PAIRS:,} pairs, so cut them to what is to be compared"
             )
         kind = _KINDS[self.name]
-        scorer = RougeScorer([kind], tokenizer=_Cut())
+        scorer = RougeScorer([kind], tokenizer=SimpleNamespace(tokenize=str.split))
         return float(scorer.score("\n".join(expected), "\n".join(actual))[kind].fmeasure)
-
-
-class _Cut:
-    """A tokenizer, as rouge_score wants one, for texts that are cut already."""
-
-    tokenize: Callable[[str], list[str]] = staticmethod(str.split)

@@ -139,7 +139,8 @@ def benchmark(
 
         documents = split(documents, chunk_size=chunk_size, chunk_overlap=chunk_size // 10)
     vectors = None if cache is None else as_path(cache, "cache")
-    parts = Parts(documents, depth=depth, embeddings=embeddings, cache=vectors, progress=progress)
+    report = progress or (lambda what, done, total: None)
+    parts = Parts(documents, depth, embeddings, vectors, report)
     spans = _span_metric(data, queries)
     corpus_ids = {passage.id for passage in data.corpus or ()}
     entries: list[dict[str, Any]] = []
@@ -148,7 +149,7 @@ def benchmark(
         start = time.perf_counter()
         pipeline = parts.build(name, source)
         built = round(time.perf_counter() - start, 3)
-        run = run_pipeline(pipeline, queries, corpus_ids, depth=depth, spans=spans, progress=progress)
+        run = run_pipeline(pipeline, queries, corpus_ids, depth=depth, spans=spans, progress=report)
         scores = retrieval_metrics(run.rankings, {example.id: judged[example.id] for example in queries})
         values = {query: dict(row) for query, row in scores.per_query.items()}
         for query, share in run.span_hits.items():

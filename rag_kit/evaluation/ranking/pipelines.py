@@ -45,6 +45,7 @@ class Pipeline:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass
 class Parts:
     """What the built-in pipelines share: one keyword index, one set of vectors, each made when asked for.
 
@@ -53,20 +54,11 @@ class Parts:
     ``(what, done, total)``.
     """
 
-    def __init__(
-        self,
-        documents: Sequence[Document],
-        *,
-        depth: int = 100,
-        embeddings: Embeddings | str | None = None,
-        cache: Path | str | None = None,
-        progress: Callable[[str, int, int], None] | None = None,
-    ) -> None:
-        self.documents = list(documents)
-        self.depth = depth
-        self._embeddings = embeddings
-        self._cache = cache
-        self._progress = progress or (lambda what, done, total: None)
+    documents: Sequence[Document]
+    depth: int = 100
+    embeddings: Embeddings | str | None = None
+    cache: Path | str | None = None
+    progress: Callable[[str, int, int], None] = lambda what, done, total: None
 
     def build(self, name: str, source: object | None = None) -> Pipeline:
         """Make the pipeline of a name of `RECIPES`, of ``module:object``, or around a retriever or a function to one.
@@ -89,9 +81,9 @@ class Parts:
     @cached_property
     def index(self) -> BM25Index:
         """The keyword index over all documents."""
-        self._progress("keyword index", 0, len(self.documents))
+        self.progress("keyword index", 0, len(self.documents))
         index = BM25Index.from_documents(self.documents)
-        self._progress("keyword index", len(self.documents), len(self.documents))
+        self.progress("keyword index", len(self.documents), len(self.documents))
         return index
 
     @cached_property
@@ -102,7 +94,7 @@ class Parts:
     @cached_property
     def model(self) -> Embeddings:
         """The embedding model."""
-        model = self._embeddings
+        model = self.embeddings
         if model is None or isinstance(model, str):
             model = embedding_model(model)
         if model is None:
@@ -115,7 +107,7 @@ class Parts:
     @cached_property
     def embedded(self) -> tuple[CachedEmbeddings, np.ndarray]:
         """The embedding model, which does not embed again what is indexed, and the vectors of the documents."""
-        cached = CachedEmbeddings(self.model, self._cache, progress=self._progress)
+        cached = CachedEmbeddings(self.model, self.cache, progress=self.progress)
         return cached, cached.vectors([document.page_content for document in self.documents])
 
     @cached_property

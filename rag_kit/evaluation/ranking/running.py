@@ -45,7 +45,7 @@ def run_pipeline(
     *,
     depth: int,
     spans: SpanRecall | None = None,
-    progress: Progress | None = None,
+    progress: Progress = lambda what, done, total: None,
 ) -> PipelineRun:
     """Ask every query by ``invoke``, one after another, for ``depth`` passages; ``judged`` are the corpus's ids.
 
@@ -62,8 +62,7 @@ def run_pipeline(
         documents = _ask_pipeline(pipeline, example, depth)
         run.seconds[example.id] = time.perf_counter() - start
         _record_answer(run, example, documents, judged, spans)
-        if progress:
-            progress(pipeline.name, number, len(examples))
+        progress(pipeline.name, number, len(examples))
     _check_run(pipeline, run, len(examples))
     return run
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -66,19 +66,17 @@ def masked(text: str) -> str:
     return cleaned(redact(text))
 
 
-def plain(value: Any, text: Callable[[str], str] = masked, depth: int = 0) -> Any:
+def plain(value: Any, text: Callable[[str], str] = masked) -> Any:
     """Anything as plain JSON with every text cleaned; what nests deeper than 12 levels becomes a text."""
-    if depth == 0 and not isinstance(value, str):
-        value = to_plain(value)
-    if isinstance(value, str):
-        return text(value)
-    if value is None or isinstance(value, (bool, int, float)):
-        return value
-    if isinstance(value, Mapping) and depth <= 12:
-        return {text(str(key)): plain(item, text, depth + 1) for key, item in value.items()}
-    if isinstance(value, Iterable) and depth <= 12:
-        return [plain(item, text, depth + 1) for item in value]
-    return text(str(value))
+
+    def clean(item: Any, depth: int) -> Any:
+        if isinstance(item, (dict, list)) and depth <= 12:
+            if isinstance(item, list):
+                return [clean(inner, depth + 1) for inner in item]
+            return {text(key): clean(inner, depth + 1) for key, inner in item.items()}
+        return item if item is None or isinstance(item, (bool, int, float)) else text(str(item))
+
+    return clean(to_plain(value), 0)
 
 
 def _example_json(example: Example) -> dict[str, Any]:
