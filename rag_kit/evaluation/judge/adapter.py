@@ -122,25 +122,26 @@ def ragas_llm(judge: Judge | Calls | None) -> Any:
 
     With ``None`` it serves an object that is handed to ``evaluate``, which puts its own judge in.
     """
-    return _adapter_classes()[0](judge if judge is None or isinstance(judge, Calls) else Calls(judge))
+    return _adapter_class()(judge if judge is None or isinstance(judge, Calls) else Calls(judge))
 
 
 def ragas_embeddings(judge: Judge | Calls | None) -> Any:
     """A judge as the ``embeddings`` of any class of ``ragas.metrics.collections``, as `ragas_llm`."""
-    return _adapter_classes()[1](judge if judge is None or isinstance(judge, Calls) else Calls(judge))
+    return ragas_llm(judge)
 
 
 @lru_cache(maxsize=1)
-def _adapter_classes() -> tuple[type, type]:
-    """The two adapters; Ragas's base classes are only known once it is imported."""
+def _adapter_class() -> type:
+    """The adapter; Ragas's base classes are only known once it is imported."""
     import_ragas()
     from ragas.embeddings.base import BaseRagasEmbedding
     from ragas.llms.base import InstructorBaseRagasLLM
 
-    class JudgeLLM(InstructorBaseRagasLLM):
-        """An LLM of Ragas's that is a judge."""
+    class RagasJudge(InstructorBaseRagasLLM, BaseRagasEmbedding):
+        """An LLM and embeddings of Ragas's that are a judge."""
 
         def __init__(self, calls: Calls) -> None:
+            super().__init__()
             self.calls = calls
 
         async def agenerate(self, prompt: str, response_model: type[BaseModel]) -> Any:
@@ -148,13 +149,6 @@ def _adapter_classes() -> tuple[type, type]:
 
         def generate(self, prompt: str, response_model: type[BaseModel]) -> Any:
             return run_coroutine(self.agenerate(prompt, response_model))
-
-    class JudgeEmbedding(BaseRagasEmbedding):
-        """Embeddings of Ragas's that are a judge's."""
-
-        def __init__(self, calls: Calls) -> None:
-            super().__init__()
-            self.calls = calls
 
         async def aembed_text(self, text: str, **kwargs: Any) -> list[float]:
             return (await self.calls.embed([text]))[0]
@@ -167,7 +161,7 @@ def _adapter_classes() -> tuple[type, type]:
             vector = self.calls.vectors.get(text)
             return run_coroutine(self.aembed_text(text)) if vector is None else vector
 
-    return JudgeLLM, JudgeEmbedding
+    return RagasJudge
 
 
 def prompts_of(metric: Any) -> dict[str, Any]:

@@ -205,7 +205,7 @@ class RagasMetric(Metric):
     def _build_object(self) -> Any:
         metric_class = adapter.ragas_class(self._made) if isinstance(self._made, str) else self._made
         takes = inspect.signature(metric_class).parameters
-        parts = {name: make(None) for name, make in _PARTS.items() if name in takes}
+        parts = {name: adapter.ragas_llm(None) for name in _PARTS if name in takes}
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of the packages below Ragas
@@ -214,7 +214,7 @@ class RagasMetric(Metric):
             raise MissingExtraError("eval", f"the metric {self.name!r}") from error
 
 
-_PARTS = {"llm": adapter.ragas_llm, "embeddings": adapter.ragas_embeddings}
+_PARTS = ("llm", "embeddings")  # of a class of Ragas's: the judge plays both
 
 
 def _find_table_row(metric: Any) -> RagasRow:
@@ -240,7 +240,7 @@ def _check_settings(metric_class: Any, settings: Mapping[str, Any]) -> None:
     """Refuse settings that the class does not name: Ragas's classes accept any keyword, and ignore it."""
     takes = inspect.signature(metric_class).parameters.values()
     named = {parameter.name for parameter in takes if parameter.kind is not parameter.VAR_KEYWORD}
-    valid = named - {"llm", "embeddings", "name"}
+    valid = named - {*_PARTS, "name"}
     if unknown := sorted(set(settings) - valid):
         raise InvalidInputError(
             f"{metric_class.__name__} takes no {unknown[0]!r}; it takes {', '.join(sorted(valid)) or 'no settings'}"

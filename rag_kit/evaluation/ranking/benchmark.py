@@ -17,7 +17,7 @@ from rag_kit.evaluation.ranking.metrics import qrels, require_ir_measures, retri
 from rag_kit.evaluation.runs.run import versions
 from rag_kit.evaluation.sets.beir import read_beir
 from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
-from rag_kit.evaluation.statistics import column_intervals, latency_percentiles
+from rag_kit.evaluation.statistics import bootstrap_interval, latency_percentiles
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -195,16 +195,13 @@ def _span_metric(data: EvaluationSet, queries: Sequence[Example]) -> SpanRecall 
 
 def _metric_means(values: Mapping[str, Mapping[str, float]], resamples: int) -> dict[str, dict[str, float]]:
     """Mean and interval of every metric; only some queries may have gold spans."""
-    import numpy as np
-
     names = dict.fromkeys(metric for row in values.values() for metric in row)
     cells = {}
     for metric in names:
-        column = np.array([row[metric] for row in values.values() if metric in row])
-        ((low, high),) = column_intervals(column[:, None], level=_LEVEL, n=resamples, seed=_SEED)
-        mean = math.fsum(column) / len(column)
-        ends = {"value": mean, "low": mean if low is None else low, "high": mean if high is None else high}
-        cells[metric] = {name: round(end, 6) for name, end in ends.items()}
+        column = [row[metric] for row in values.values() if metric in row]
+        low, high = bootstrap_interval(column, level=_LEVEL, n=resamples, seed=_SEED)
+        figures = {"value": math.fsum(column) / len(column), "low": low, "high": high}
+        cells[metric] = {name: round(figure, 6) for name, figure in figures.items()}
     return cells
 
 
