@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from rag_kit.documents.tables import Printed, Table
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.remedies import CASES, TABLE, Case, CaseName, Level, Text, case_of, text_of
+from rag_kit.evaluation.runs.results import Results
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.cells import Cell
-    from rag_kit.evaluation.runs.results import Results
     from rag_kit.evaluation.runs.rows import Row
 
 Role = Literal["answer", "recall", "precision"]
@@ -192,8 +192,6 @@ def diagnose(
         >>> found.main, found.case("model").remedies[0].name
         ('model', 'rag_kit.models.chat_model')
     """
-    from rag_kit.evaluation.runs.results import Results
-
     run = Results.load(results) if isinstance(results, (str, Path)) else results
     if not isinstance(run, Results) or not run.rows:
         raise InvalidInputError(

@@ -26,7 +26,7 @@ from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.outputs import Output
 
-T = TypeVar("T")
+T = TypeVar("T", Output, Cell)
 
 ROWS = "rows.jsonl"
 LOG = "log.jsonl"
@@ -162,17 +162,17 @@ class RunFolder:
             self._log.close()
             raise
 
-    def take(self, key: str, read: Callable[[Any], T], usable: Callable[[T], bool]) -> tuple[T, Usage] | None:
-        """Hand over to a row what is known under a key, as ``read`` reads it, and what it took.
+    def take(self, key: str, kind: type[T], retry_errors: bool) -> tuple[T, Usage] | None:
+        """Hand over to a row the output or the cell that is known under a key, and what it took.
 
-        ``None`` if there is nothing, it is damaged, or not ``usable``; then it is kept here.
+        ``None`` if there is nothing, it is damaged, or an error that is to be tried again; then it is kept here.
         """
         try:
             record = self._known[key]
-            value, usage = read(record["value"]), dict(record.get("usage", {}))
+            value, usage = kind.from_json(record["value"]), dict(record.get("usage", {}))
         except _ODD:
             return None
-        if not usable(value):
+        if retry_errors and (value.error if isinstance(value, Output) else value.status == "error"):
             return None
         del self._known[key]
         return value, usage

@@ -84,7 +84,7 @@ class Run:
         self.keys = {metric.name: _metric_key(metric, judge) for metric in self.job.metrics}
         for example in self.job.examples:
             key = self._output_key(example)
-            if stored := self._read_known(key, Output.from_json, lambda output: output.error):
+            if self.folder and (stored := self.folder.take(key, Output, self.job.retry_errors)):
                 self._add_row(example, *stored)
         self.reused = self.finished = sum(map(self._is_done, self.rows))
         before: dict[str, Any] = {}
@@ -97,12 +97,6 @@ class Run:
         elif self.folder is not None:
             self.folder.write_manifest({**self.manifest, "status": "running"})
 
-    def _read_known(self, key: str, from_json: Callable[[Any], Any], failed: Callable[[Any], Any]) -> Any:
-        """What the folder knows, and what it took; ``None`` if nothing, or a failure that is to be tried again."""
-        if self.folder is None:
-            return None
-        return self.folder.take(key, from_json, lambda value: not (failed(value) and self.job.retry_errors))
-
     def _output_key(self, example: Example) -> str:
         content = example.to_json() if self.job.sees_all else [example.id, example.question, example.history]
         return f"{self.job.key}:{digest(content)}"
@@ -114,7 +108,7 @@ class Run:
         row = Row(example, output, keys={PIPELINE: self._output_key(example), **keys})
         row.usage[PIPELINE] = usage
         for name, key in keys.items():
-            if stored := self._read_known(key, Cell.from_json, lambda cell: cell.status == "error"):
+            if self.folder and (stored := self.folder.take(key, Cell, self.job.retry_errors)):
                 row.cells[name], row.usage[name] = stored
         self._rows[example.id] = row
         return row
