@@ -141,12 +141,14 @@ class _Checker:
     def _usable_condition(self, asked: FilterCondition) -> Clause | None:
         """The clause of a condition; ``None``, and a note, where it does not fit the schema."""
         if asked.operator == UNREADABLE:
-            self.repair(f"dropped: {_short(asked.value)}: {asked.field}")
+            self.repair(f"dropped: {_cut_repr(asked.value)}: {asked.field}")
             return None
         try:
             return self._clause(asked)
         except UnfitError as reason:
-            self.repair(f"dropped: {asked.field[:60]} {asked.operator[:20]} {_short(asked.value)}: {reason}")
+            self.repair(
+                f"dropped: {asked.field[:60]} {asked.operator[:20]} {_cut_repr(asked.value)}: {reason}"
+            )
             return None
 
     def _field(self, name: str) -> MetadataField | None:
@@ -210,7 +212,7 @@ class _Checker:
         values = [value for value in field.values if any(part in str(value).casefold() for part in parts)]
         if not field.complete or not values or len(values) > _MAX_ITEMS:
             raise UnfitError("a part of a text can be looked for only where all values are known")
-        self.repair(f"{field.name}: contains {_short(items)} was read as one of {_short(values)}")
+        self.repair(f"{field.name}: contains {_cut_repr(items)} was read as one of {_cut_repr(values)}")
         return values
 
     def _fit_all(self, field: MetadataField, items: list[Any]) -> list[Any]:
@@ -224,31 +226,32 @@ class _Checker:
             try:
                 values[self._fit(field, item)] = None
             except UnfitError as reason:
-                self.repair(f"dropped: {field.name} {_short(item)}: {reason}")
+                self.repair(f"dropped: {field.name} {_cut_repr(item)}: {reason}")
         return list(values)
 
     def _fit(self, field: MetadataField, value: Any) -> Any:
         """A value as the field stores it, or the period to compare a field of dates or years with."""
         if field.type == "date" or field.is_year:
-            fitted = self._time(field, value)
+            fitted = self._to_time(field, value)
         elif field.type == "bool":
             fitted = value if isinstance(value, bool) else _BOOLEANS.get(str(value).strip().lower())
         elif field.type == "str":
-            fitted = _text(field, value)
+            fitted = _to_known_text(field, value)
         else:
-            fitted = _number(field, value)
+            fitted = _to_number(field, value)
         if fitted is None:
-            raise UnfitError(f"{_short(value)} is {_WHY[field.type]}")
+            raise UnfitError(f"{_cut_repr(value)} is {_WHY[field.type]}")
         if not isinstance(fitted, Period) and (type(fitted) is not type(value) or fitted != value):
-            self.repair(f"{field.name}: {_short(value)} was read as {_short(fitted)}")
+            self.repair(f"{field.name}: {_cut_repr(value)} was read as {_cut_repr(fitted)}")
         return (
             day_in_format(fitted.start, field.date_format)
             if isinstance(fitted, Period) and field.many
             else fitted
         )
 
-    def _time(self, field: MetadataField, value: Any) -> Any:
-        number = _number(field, value)
+    def _to_time(self, field: MetadataField, value: Any) -> Any:
+        """The year or period that a value says, or seconds where a field stores these."""
+        number = _to_number(field, value)
         if field.is_year and isinstance(number, int) and number <= 9999:
             return number
         text = str(value if number is None else number)
@@ -256,13 +259,13 @@ class _Checker:
         return number if period is None and field.date_format == "timestamp" else period
 
 
-def _short(value: Any) -> str:
+def _cut_repr(value: Any) -> str:
     """A value as it is written, cut for a message."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _number(field: MetadataField, value: Any) -> int | float | None:
+def _to_number(field: MetadataField, value: Any) -> int | float | None:
     """The finite number that a value says, whole where the field holds whole numbers; else ``None``."""
     number = parse_number(value) if isinstance(value, str) else value
     if isinstance(number, bool) or not isinstance(number, (int, float)) or not math.isfinite(number):
@@ -272,7 +275,7 @@ def _number(field: MetadataField, value: Any) -> int | float | None:
     return number if isinstance(number, float) or abs(number) < 2**63 else None
 
 
-def _text(field: MetadataField, value: Any) -> str | None:
+def _to_known_text(field: MetadataField, value: Any) -> str | None:
     """The text, or the one known value that differs in case, blanks, dashes, order or plural only."""
     text = str(value).strip()
     if isinstance(value, bool) or not text or len(text) > _MAX_TEXT:

@@ -19,15 +19,15 @@ ORDER = ("$gt", "$gte", "$lt", "$lte")
 
 def all_of(parts: Sequence[Clause]) -> Clause | None:
     """AND of some conditions, flat; ``None`` for none."""
-    return _joined("$and", parts)
+    return _join_flat("$and", parts)
 
 
 def any_of(parts: Sequence[Clause]) -> Clause | None:
     """OR of some conditions, flat; ``None`` for none."""
-    return _joined("$or", parts)
+    return _join_flat("$or", parts)
 
 
-def _joined(word: str, parts: Sequence[Clause]) -> Clause | None:
+def _join_flat(word: str, parts: Sequence[Clause]) -> Clause | None:
     flat = [inner for part in parts for inner in part.get(word, [part])]
     return {word: flat} if len(flat) > 1 else next(iter(flat), None)
 
@@ -39,13 +39,13 @@ def none_of(part: Clause) -> Clause:
 
 def shorten_clause(where: Clause) -> Clause:
     """``year = 2010 or year = 2012`` as ``year in (2010, 2012)``, and the same for "not"."""
-    any_ = "$or" in where
-    wanted, short = ("$eq", "$in") if any_ else ("$ne", "$nin")
-    parts = [split_clause(part) for part in where.get("$or" if any_ else "$and", [])]
-    if not parts or any((field, operator) != (parts[0][0], wanted) for field, operator, _ in parts):
+    alternatives = "$or" in where
+    single, several = ("$eq", "$in") if alternatives else ("$ne", "$nin")
+    parts = [split_clause(part) for part in where.get("$or" if alternatives else "$and", [])]
+    if not parts or any((field, operator) != (parts[0][0], single) for field, operator, _ in parts):
         return where
     values = list(dict.fromkeys(operand for _, _, operand in parts))
-    return {parts[0][0]: {short: values} if len(values) > 1 else {wanted: values[0]}}
+    return {parts[0][0]: {several: values} if len(values) > 1 else {single: values[0]}}
 
 
 def top_clauses(where: Filter | None) -> list[Clause]:

@@ -79,9 +79,9 @@ class GraphDatabase:
         return "\n\n".join(texts)
 
     def _run_in_child(
-        self, statements: Sequence[str], limits: Limits, written: str = ""
+        self, statements: Sequence[str], limits: Limits, model_statement: str = ""
     ) -> list[dict[str, Any]]:
-        """Columns and rows of each statement; errors name `written`, the statement of the model."""
+        """Columns and rows of each statement; errors name the statement as the model wrote it."""
         timed_out = f"The statement took longer than {limits.seconds:g} s"
         request = {"file": self._file, "statements": statements, "columns": MAX_COLUMNS, **limits._asdict()}
         try:
@@ -93,17 +93,17 @@ class GraphDatabase:
                 timeout=limits.seconds + _START_SECONDS,
             )
         except subprocess.TimeoutExpired:
-            raise StatementError(timed_out, written) from None
+            raise StatementError(timed_out, model_statement) from None
         try:
             answer = json.loads(process.stdout)
         except ValueError:
             down = process.returncode != -signal.SIGALRM
             raise StatementError(
-                "The statement brought the database down" if down else timed_out, written
+                "The statement brought the database down" if down else timed_out, model_statement
             ) from None
         if "error" in answer:
             error = answer["error"].strip()
-            raise StatementError(timed_out if error == "Interrupted." else error, written)
+            raise StatementError(timed_out if error == "Interrupted." else error, model_statement)
         results: list[dict[str, Any]] = answer["results"]
         return results
 
