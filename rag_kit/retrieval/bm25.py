@@ -13,7 +13,7 @@ from rag_kit.documents.provenance import first_stage
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25.index import BM25Index
 from rag_kit.indexing.bm25.parameters import DEFAULT_B, DEFAULT_K1, documents_of_texts
-from rag_kit.indexing.bm25.scoring import Variant
+from rag_kit.indexing.bm25.postings import Variant
 from rag_kit.retrieval.arguments import unknown_arguments
 from rag_kit.retrieval.base import RagKitRetriever, Request
 

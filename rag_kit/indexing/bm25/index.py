@@ -15,8 +15,7 @@ from rag_kit.indexing.bm25 import parameters as check
 from rag_kit.indexing.bm25 import storage
 from rag_kit.indexing.bm25.inverted import InvertedIndex
 from rag_kit.indexing.bm25.parameters import DEFAULT_B, DEFAULT_K1
-from rag_kit.indexing.bm25.postings import Postings, Run, count_terms
-from rag_kit.indexing.bm25.scoring import Floats, Variant, Weights, bm25_weights
+from rag_kit.indexing.bm25.postings import Floats, Postings, Run, Variant, Weights, bm25_weights, count_terms
 from rag_kit.indexing.bm25.term_graph import TermGraph
 from rag_kit.indexing.bm25.view import Query
 from rag_kit.text import default_analyzer

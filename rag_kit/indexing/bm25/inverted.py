@@ -18,8 +18,7 @@ from rag_kit.documents import PROVENANCE_KEY, content_hash
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25 import storage
 from rag_kit.indexing.bm25.parameters import check_ids, documents_of, documents_of_texts
-from rag_kit.indexing.bm25.postings import Postings, Run, Vocabulary, merge
-from rag_kit.indexing.bm25.scoring import Weights
+from rag_kit.indexing.bm25.postings import Postings, Run, Vocabulary, Weights, merge
 from rag_kit.indexing.bm25.storage import State
 from rag_kit.indexing.bm25.view import Row, View, copy_metadata, documents_of_rows
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.bm25.scoring import VARIANTS, Formula
+from rag_kit.indexing.bm25.postings import VARIANTS, Formula
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document

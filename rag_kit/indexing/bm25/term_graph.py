@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_kit.indexing.bm25.postings import Postings
-from rag_kit.indexing.bm25.scoring import inverse_frequencies
+from rag_kit.indexing.bm25.postings import Postings, inverse_frequencies
 
 _ROUNDS = 2  # what further ones would add does not change the order of the first results
 _SHOWN_TERMS = 3  # terms that explain a result

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from rag_kit.documents import Filter
 from rag_kit.documents.columns import MetadataColumns
-from rag_kit.indexing.bm25.postings import Postings
-from rag_kit.indexing.bm25.scoring import Floats, Weights
+from rag_kit.indexing.bm25.postings import Floats, Postings, Weights
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document

@@ -169,7 +169,7 @@ class KeywordView:
             FilterError: The filter is malformed.
         """
         check_k(k)
-        return self._best(self._terms(query), k, self._where(filter))
+        return self._best(self._terms(query), k, self._passages_of(filter))
 
     def search_weighted(
         self, terms: Mapping[str, float], k: int = 4, filter: Filter | None = None
@@ -191,7 +191,7 @@ class KeywordView:
         max_df: int = 100,
     ) -> list[tuple[Document, float, list[str]]]:
         """The documents that share rare terms with some documents (see ``BM25Index.spread``)."""
-        return self._index.spread(seeds, k, self._where(filter), damping=damping, max_df=max_df)
+        return self._index.spread(seeds, k, self._passages_of(filter), damping=damping, max_df=max_df)
 
     def maximum(self, query: str | Mapping[str, float]) -> float:
         """What no score for the query, or for weighted terms, can exceed."""
@@ -219,6 +219,6 @@ class KeywordView:
     def _terms(self, query: str | Mapping[str, float]) -> Query:
         return check_weights(query) if isinstance(query, Mapping) else self.analyzer(check_query(query))
 
-    def _where(self, where: Filter | None) -> Filter | None:
+    def _passages_of(self, where: Filter | None) -> Filter | None:
         validate_filter(where)
         return passages(where) if self._derived else where or None

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from rag_kit.documents import Filter
 from rag_kit.indexing.bm25.parameters import DEFAULT_B, DEFAULT_K1, check_k
-from rag_kit.indexing.bm25.postings import Postings
-from rag_kit.indexing.bm25.scoring import inverse_frequencies
+from rag_kit.indexing.bm25.postings import Postings, inverse_frequencies
 from rag_kit.indexing.bm25.term_graph import TermGraph
 from rag_kit.indexing.bm25.view import Query, term_weights
 from rag_kit.indexing.document_index.keyword import KeywordView
@@ -215,7 +214,7 @@ class PostgresKeywordView(KeywordView):
         The walk has two rounds: to documents that share a term with the seeds, and to those that share one with these.
         Only they are read, and numbered by their place in the sorted array of their row numbers.
         """
-        k, where = check_k(k), self._where(filter)
+        k, where = check_k(k), self._passages_of(filter)
         with self._store.reading() as connection:
             native = connection.native
             query = "SELECT n, id FROM chunks WHERE id = ANY(%b::text[])"

@@ -19,7 +19,7 @@ from rag_kit.indexing.bm25 import storage
 from rag_kit.indexing.bm25.inverted import InvertedIndex
 from rag_kit.indexing.bm25.parameters import check_k, check_query
 from rag_kit.indexing.bm25.postings import Postings, Run, weighted_terms
-from rag_kit.indexing.bm25.scoring import Weights as Scores
+from rag_kit.indexing.bm25.postings import Weights as Scores
 from rag_kit.text import default_analyzer
 
 if TYPE_CHECKING:
