@@ -14,8 +14,8 @@ from rag_kit.indexing.document_index.rows import (
     chunk_id,
     document_rows,
     documents,
-    is_same_document,
     make_row,
+    merge_equal,
 )
 from rag_kit.indexing.document_index.state import Connection, select_in
 
@@ -120,16 +120,11 @@ def family_rows(
         InvalidInputError: Ids that clash, a child's span that is not in its document, or text that cannot be
             stored.
     """
-    made: dict[str, tuple[Row, list[Row]]] = {}
     parents = document_rows([family.parent for family in families], ids, sources)
-    for family, parent in zip(families, parents, strict=True):
-        children = list(_child_rows(family, parent))
-        first, its_children = made.setdefault(parent.id, (parent, children))
-        if not is_same_document(first, parent) or children != its_children:
-            raise InvalidInputError(
-                f"The id {parent.id!r} names two different documents in one call. Give each its own id."
-            )
-    return [parent for parent, _ in made.values()], [row for _, rows in made.values() for row in rows]
+    made = merge_equal(
+        (parent, list(_child_rows(family, parent))) for family, parent in zip(families, parents, strict=True)
+    )
+    return [parent for parent, _ in made], [row for _, rows in made for row in rows]
 
 
 def _child_rows(family: Family, parent: Row) -> Iterator[Row]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_kit.documents.identity import to_plain
@@ -86,18 +86,23 @@ def make_rows(
         InvalidInputError: Ids are wrong in number or kind, one id names two different documents, or a text
             or metadata cannot be stored.
     """
-    rows: dict[str, Row] = {}
-    for row in document_rows(documents, ids, source):
-        if not is_same_document(rows.setdefault(row.id, row), row):
+    return [row for row, _ in merge_equal((row, []) for row in document_rows(documents, ids, source))]
+
+
+def merge_equal(documents: Iterable[tuple[Row, list[Row]]]) -> list[tuple[Row, list[Row]]]:
+    """Rows with those of their children, without what is given twice in one call; its place there does not count.
+
+    Raises:
+        InvalidInputError: One id names two different documents.
+    """
+    first_of: dict[str, tuple[Row, list[Row]]] = {}
+    for row, children in documents:
+        first, its_children = first_of.setdefault(row.id, (row, children))
+        if first != row._replace(ordinal=first.ordinal) or children != its_children:
             raise InvalidInputError(
                 f"The id {row.id!r} names two different documents in one call. Give each its own id."
             )
-    return list(rows.values())
-
-
-def is_same_document(one: Row, other: Row) -> bool:
-    """Whether two rows of one call are the same document given twice; its place in the call does not count."""
-    return one._replace(ordinal=0) == other._replace(ordinal=0)
+    return list(first_of.values())
 
 
 def document_rows(
