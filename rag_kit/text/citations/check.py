@@ -28,7 +28,7 @@ _BLANK_AND_MARK = re.compile(rf"(?P<blank>\s?){_MARK.pattern}")
 _PLAIN = re.compile(r"\[(\d{1,6})\]")
 # begins where a run of blanks begins, so that a long run is looked at once and not from each of its blanks
 _SPACE_BEFORE = re.compile(r"(?<![ \t])[ \t]++(?=\[\d{1,6}\])")
-_LEADING = re.compile(r"^(?:\s*\[\d{1,6}\])+")
+_MARKS = re.compile(r"((?:\[\d{1,6}\](?:\s{0,3}(?=\[\d{1,6}\]))?)+)")
 _RANGE = re.compile(r"(\d{1,6})(?:\s{0,4}[–—~-]\s{0,4}(\d{1,6}))?")
 _NO_STATEMENT = re.compile(
     r"^\s*(?:#{1,6}\s.*|[-*•·]?\s*(?:\*\*)?[^.!?。！？]{0,120}[:：](?:\*\*)?\s*|[\W_]*)$", re.DOTALL
@@ -193,12 +193,12 @@ def statements(answer: str) -> list[Statement]:
     plain = _SPACE_BEFORE.sub("", _MARK.sub(_plain_mark, answer[:MAX_ANSWER]))
     claims: list[Statement] = []
     for sentence in sentences(plain):
-        text = sentence.text
-        leading = _LEADING.match(text)
-        if leading and claims and not claims[-1].numbers:
-            claims[-1] = Statement(claims[-1].text, _cited_numbers(leading.group()))
-            text = text[leading.end() :]
-        parts = _split_at_marks(text)
+        pieces = _MARKS.split(sentence.text)
+        texts, marks = pieces[::2], pieces[1::2]
+        if marks and not texts[0] and claims and not claims[-1].numbers:
+            claims[-1] = Statement(claims[-1].text, _cited_numbers(marks[0]))
+            del texts[0], marks[0]
+        parts = _split_at_marks(texts, marks)
         claims.extend(part for part in parts if part.numbers or not _NO_STATEMENT.match(part.text))
         if len(claims) > MAX_STATEMENTS:
             break
@@ -235,24 +235,20 @@ def _cited_numbers(text: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(int(number) for number in _PLAIN.findall(text)))
 
 
-def _split_at_marks(sentence: str) -> list[Statement]:
-    """A sentence at its marks: several statements if each part has two content words or more, else one."""
-    parts: list[Statement] = []
-    start = 0
-    for group in re.finditer(r"(?:\[\d{1,6}\]\s{0,3})+", sentence):
-        parts.append(
-            Statement(sentence[start : group.start()].strip(" ,，;；、"), _cited_numbers(group.group()))
-        )
-        start = group.end()
-    rest = sentence[start:].strip()
+def _split_at_marks(texts: list[str], marks: list[str]) -> list[Statement]:
+    """The parts of a sentence between its marks: statements if each has two content words or more, else one."""
+    parts = [
+        Statement(text.strip(" \n,，;；、"), _cited_numbers(mark))
+        for text, mark in zip(texts, marks, strict=False)
+    ]
     if (
         len(parts) > 1
-        and not content_words(rest)
+        and not content_words(texts[-1])
         and all(len(content_words(part.text)) > 1 for part in parts)
     ):
         return parts
-    bare = re.sub(r"\s+([.,;!?])", r"\1", _PLAIN.sub("", sentence)).strip()
-    return [Statement(bare, _cited_numbers(sentence))] if bare or parts else []
+    bare = re.sub(r"\s+([.,;!?])", r"\1", "".join(texts)).strip()
+    return [Statement(bare, _cited_numbers("".join(marks)))] if bare or parts else []
 
 
 # English, Chinese

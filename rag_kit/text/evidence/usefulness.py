@@ -100,9 +100,12 @@ def measure(
         title, text = frozenset(terms(passage.title)), frozenset(terms(passage.text))
         rows.append({"bias": 1.0, **_measure_alone(asked, passage, title, title | text)})
         words.append(text - title - asked.keys)
-    for row, cosine in zip(rows, cosines or (), strict=cosines is not None):
-        row |= {"cosine": float(cosine), "behind cosine": float(cosine) - max(map(float, cosines or ()))}
-    compared = ("passage", "score", "cosine") if cosines is not None else ("passage", "score")
+    compared = ["passage", "score"]
+    if cosines is not None:
+        compared.append("cosine")
+        best = max(map(float, cosines), default=0.0)
+        for row, cosine in zip(rows, cosines, strict=True):
+            row |= {"cosine": float(cosine), "behind cosine": float(cosine) - best}
     leads = {f"lead {name}": _lead_over_others([row[name] for row in rows]) for name in compared}
     leads["repeated"] = _lead_over_others(_repetition([max(row["score"], 0.0) for row in rows], words))
     crowd = sum(row["passage"] for row in rows) / max(len(rows), 1)
