@@ -202,8 +202,8 @@ def _find_change(cited: list[Token], stated: list[Token], passage: Set[str]) -> 
     """
     old_keys, new_keys = [token.key for token in cited], [token.key for token in stated]
     codes = SequenceMatcher(None, old_keys, new_keys, autojunk=False).get_opcodes()
-    spare = Counter(old_keys)
-    spare.subtract(new_keys)
+    surplus = Counter(old_keys)
+    surplus.subtract(new_keys)
     # the length of what is equal, with one more at both ends
     equal = [0, *(b - a if kind == "equal" else 0 for kind, a, b, _, _ in codes), 0]
     parts = [code for code in codes if code[0] != "equal"]
@@ -212,12 +212,12 @@ def _find_change(cited: list[Token], stated: list[Token], passage: Set[str]) -> 
         before, after = equal[place], equal[place + 2]
         if kind == "equal" or not (len(parts) == 1 or (before and after) or before + after >= _MIN_CONTEXT):
             continue
-        gone, came = _drop_alike(cited[a:b], stated[c:d])
-        if not gone or not came:
+        old_words, new_words = _drop_alike(cited[a:b], stated[c:d])
+        if not old_words or not new_words:
             continue
         inside = (before and after) or (a == c == 0 and after >= _MIN_CONTEXT)
-        small = bool(inside) and max(len(gone), len(came)) <= _MAX_THING
-        if reason := _find_replacement(gone, came, spare, passage, small=small, single=single):
+        small = bool(inside) and max(len(old_words), len(new_words)) <= _MAX_THING
+        if reason := _find_replacement(old_words, new_words, surplus, passage, small=small, single=single):
             return reason
     same_voice = _VOICE.intersection(old_keys) == _VOICE.intersection(new_keys)
     return "order" if same_voice and _have_changed_places(cited, stated) else ""
@@ -255,41 +255,41 @@ def _neighbours(text: list[Token]) -> dict[str, tuple[str, str]]:
 
 
 def _drop_alike(old: list[Token], new: list[Token]) -> tuple[list[Token], list[Token]]:
-    """The content words of two parts that have no like in the other."""
-    gone, came = ([token for token in part if token.content] for part in (old, new))
+    """The content words of each of two parts of which the other part has no form."""
+    old_words, new_words = ([token for token in part if token.content] for part in (old, new))
     return (
-        [token for token in gone if not any(are_alike(token.key, other.key) for other in came)],
-        [token for token in came if not any(are_alike(token.key, other.key) for other in gone)],
+        [token for token in old_words if not any(are_alike(token.key, other.key) for other in new_words)],
+        [token for token in new_words if not any(are_alike(token.key, other.key) for other in old_words)],
     )
 
 
 def _find_replacement(
-    gone: list[Token], came: list[Token], spare: Counter[str], passage: Set[str], *, small: bool, single: bool
+    old: list[Token], new: list[Token], surplus: Counter[str], passage: Set[str], *, small: bool, single: bool
 ) -> str:
-    """Why the words that came say something else than those that are gone: a reason, or "".
+    """Why new words in a place say something else than the sentence's words there: a reason, or "".
 
     Args:
-        gone: Content words of the sentence in this place.
-        came: Those of the statement.
-        spare: How often more the sentence has a word than the statement.
+        old: Content words of the sentence in this place that the statement has no form of.
+        new: Content words of the statement there that the sentence has no form of.
+        surplus: How many times more the sentence has a word than the statement.
         passage: All content words of the passage.
         small: Whether one name or thing stands for one other.
         single: Whether nothing else is new in the statement.
     """
     # what the statement says more often than the sentence was brought from elsewhere, or repeated
-    brought = [token for token in came if spare[token.key] < 0]
-    things = [token for token in gone if token.thing]
-    if any(token.number for token in brought) and any(token.number for token in gone):
+    brought = [token for token in new if surplus[token.key] < 0]
+    things = [token for token in old if token.thing]
+    if any(token.number for token in brought) and any(token.number for token in old):
         return "number"
-    if any(token.name for token in brought) and any(token.name for token in gone):
+    if any(token.name for token in brought) and any(token.name for token in old):
         return "name"
-    if all(spare[token.key] <= 0 for token in things or gone):
+    if all(surplus[token.key] <= 0 for token in things or old):
         return ""  # the statement says it elsewhere
-    if any(are_opposites(a.key, b.key) for a in came for b in gone):
+    if any(are_opposites(a.key, b.key) for a in new for b in old):
         return "opposite"
     if things and (any(token.key in passage for token in brought) or (small and not brought)):
         return "changed"
-    return "other" if small and single and all(token.thing for token in came) else ""
+    return "other" if small and single and all(token.thing for token in new) else ""
 
 
 def _content_keys(words: list[Token]) -> set[str]:
