@@ -169,19 +169,19 @@ def _settings(schema: type[RagContext]) -> RagContext:
 
 def _input_of(messages: Sequence[AnyMessage]) -> dict[str, Any]:
     """The input of the graph: the last question and the turns before it."""
-    asked = [at for at, message in enumerate(messages) if isinstance(message, HumanMessage)]
-    if not asked:
+    human_positions = [at for at, message in enumerate(messages) if isinstance(message, HumanMessage)]
+    if not human_positions:
         raise InvalidInputError(
             'messages hold none of the user\'s; give {"messages": [("user", "How ...?")]}.'
         )
     turns = []
-    for at, following in pairwise(asked):
+    for at, following in pairwise(human_positions):
         replies = [
             message for message in messages[at:following] if isinstance(message, AIMessage) and message.text
         ]
         if replies and replies[-1].additional_kwargs.get("status") != "refused":
             turns.append(Turn(question=messages[at].text, answer=replies[-1].text))
-    return {"question": messages[asked[-1]].text, "history": turns[-MAX_TURNS:]}
+    return {"question": messages[human_positions[-1]].text, "history": turns[-MAX_TURNS:]}
 
 
 def _reply(result: Mapping[str, Any]) -> dict[str, Any]:

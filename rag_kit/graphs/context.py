@@ -91,13 +91,13 @@ class RagContext(BaseModel):
         values = (
             parent if isinstance(parent, Mapping) else {name: getattr(parent, name, None) for name in names}
         )
-        known = {
+        own_fields = {
             name: value
             for name, value in values.items()
             if name in names and value is not None and not callable(value)
         }
         try:
-            return cls(**known)
+            return cls(**own_fields)
         except InvalidInputError as error:
             raise InvalidInputError(
                 f"{error} These are values of the parent graph's context ({type(parent).__name__}); rename them there, "

@@ -100,11 +100,11 @@ class Node(Runnable[Any, Any]):
     async def _logic(self, state: Any) -> Any:
         """The body within the caps of the run; what it used goes into the update."""
         context = run_context(self.schema)
-        before = state.get("usage") if isinstance(state, dict) else getattr(state, "usage", None)
+        usage_before = state.get("usage") if isinstance(state, dict) else getattr(state, "usage", None)
         budget, start, update = Budget(), time.perf_counter(), None
         try:
             if self.capped:
-                budget = Budget(**remaining_caps(None if self.first else before, context))
+                budget = Budget(**remaining_caps(None if self.first else usage_before, context))
             with use_budget(budget), name_caps(context):
                 update = await self.body(_State(state) if isinstance(state, dict) else state, context)
         except BudgetExceededError as error:
@@ -184,14 +184,14 @@ def remaining_caps(used: Mapping[str, Any] | None, context: RagContext) -> dict[
     Raises:
         BudgetExceededError: The deadline has passed.
     """
-    before = {"calls": 0, "tokens": 0, "seconds": 0.0, **(used or {})}
+    usage = {"calls": 0, "tokens": 0, "seconds": 0.0, **(used or {})}
     calls, tokens, deadline = context.max_calls, context.max_tokens, context.deadline
-    if deadline is not None and deadline <= before["seconds"]:
+    if deadline is not None and deadline <= usage["seconds"]:
         raise BudgetExceededError("deadline", deadline)
     return {
-        "max_calls": None if calls is None else max(0, calls - before["calls"]),
-        "max_tokens": None if tokens is None else max(0, tokens - before["tokens"]),
-        "deadline": None if deadline is None else deadline - before["seconds"],
+        "max_calls": None if calls is None else max(0, calls - usage["calls"]),
+        "max_tokens": None if tokens is None else max(0, tokens - usage["tokens"]),
+        "deadline": None if deadline is None else deadline - usage["seconds"],
     }
 
 

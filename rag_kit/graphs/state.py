@@ -67,12 +67,12 @@ AnswerStatus = Literal[
 ]
 
 
-def _validate(kind: TypeAdapter[Any], value: Any, what: str) -> Any:
+def _validate(kind: TypeAdapter[Any], value: Any, name: str) -> Any:
     """What a node or somebody who edits a thread gives for a key of the state, if it is of its type."""
     try:
         return kind.validate_python(value)
     except ValidationError:
-        raise InvalidInputError(f"the state is given {value!r:.80}; give {what}.") from None
+        raise InvalidInputError(f"the state is given {value!r:.80}; give {name}.") from None
 
 
 def keep_last_turns(old: Sequence[Turn], new: Sequence[Turn]) -> list[Turn]:
@@ -84,8 +84,8 @@ def keep_last_turns(old: Sequence[Turn], new: Sequence[Turn]) -> list[Turn]:
 def add_usage(old: Mapping[str, Any], new: Mapping[str, Any]) -> Usage:
     """Add up what nodes used, also of nodes that ran side by side."""
     added = _validate(_USAGE, new, "a dict with calls, tokens and seconds (numbers)")
-    before = {"calls": 0, "tokens": 0, "seconds": 0.0, **old}
-    sums: Any = {name: before[name] + value for name, value in added.items()}
+    usage = {"calls": 0, "tokens": 0, "seconds": 0.0, **old}
+    sums: Any = {name: usage[name] + value for name, value in added.items()}
     return cast("Usage", sums)
 
 
@@ -190,8 +190,8 @@ def check_answer(
     report = check_citations(answer, [d.page_content for d in documents], language=language, judged=judged)
     citations: list[Any] = []
     for item in report.citations:
-        known = 1 <= item.number <= len(documents)
-        metadata = documents[item.number - 1].metadata if known else {}
+        is_passage = 1 <= item.number <= len(documents)
+        metadata = documents[item.number - 1].metadata if is_passage else {}
         names = ("number", "statement", "quote", "status", "reason", "score")
         place = {key: metadata.get(key) for key in ("file", "title", "heading", "source")}
         citations.append(

@@ -265,10 +265,10 @@ def uncompiled(graph: CompiledStateGraph[StateT, Any, Any, Any]) -> RagGraph[Sta
             f"graph is a {type(graph).__name__}; give what a builder of this kit, e.g. build_crag(...), or compile() "
             "gave."
         )
-    made = copy.copy(source)
-    made.compiled = False
+    graph_copy = copy.copy(source)
+    graph_copy.compiled = False
     for name in ("nodes", "edges", "waiting_edges", "schemas", "channels", "managed"):
-        setattr(made, name, copy.copy(getattr(source, name)))
-    made.branches = defaultdict(dict, {start: dict(ways) for start, ways in source.branches.items()})
-    made._kit_nodes = dict(source.nodes)
-    return made
+        setattr(graph_copy, name, copy.copy(getattr(source, name)))
+    graph_copy.branches = defaultdict(dict, {start: dict(ways) for start, ways in source.branches.items()})
+    graph_copy._kit_nodes = dict(source.nodes)
+    return graph_copy

@@ -142,12 +142,12 @@ def embedding_name(embeddings: Embeddings | None) -> str:
     if cls.__module__ == "rag_kit.models.fastembed":
         return f"fastembed:{model_name(embeddings)}"
     package = cls.__module__.split(".")[0]
-    known = model_name(embeddings)
-    name = f"{cls.__module__}.{cls.__qualname__}" + (f":{known}" if known else "")
+    own_name = model_name(embeddings)
+    name = f"{cls.__module__}.{cls.__qualname__}" + (f":{own_name}" if own_name else "")
     provider = "" if package in ("langchain_core", "langchain_community") else package
-    if known and provider.startswith("langchain_"):
+    if own_name and provider.startswith("langchain_"):
         azure = "azure_" if "azure" in cls.__name__.lower() else ""
-        name = f"{azure}{provider.removeprefix('langchain_')}:{known}"
+        name = f"{azure}{provider.removeprefix('langchain_')}:{own_name}"
     sizes = (getattr(embeddings, field, None) for field in ("dimensions", "output_dimensionality", "size"))
     if (size := next((size for size in sizes if type(size) is int), None)) is not None:
         name += f"[{size}]"

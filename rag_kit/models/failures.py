@@ -127,8 +127,8 @@ def _kind(error: BaseException) -> Failure | None:
             return Failure.FINAL
         if status in (408, 409) or (status >= 500 and status != 501):
             return Failure.SERVER
-        known = {401: Failure.UNAUTHORIZED, 403: Failure.UNAUTHORIZED, 429: Failure.RATE_LIMITED}
-        return known.get(status, Failure.REFUSED)
+        by_status = {401: Failure.UNAUTHORIZED, 403: Failure.UNAUTHORIZED, 429: Failure.RATE_LIMITED}
+        return by_status.get(status, Failure.REFUSED)
     kinds = (_CLASSES.get(cls) or _NAMES.get(cls.__name__) for cls in type(error).__mro__)
     return next((kind for kind in kinds if kind is not None), None)
 

@@ -146,8 +146,8 @@ def sparse_encoders(model: str, *, batch_size: int = 64, **settings: Any) -> dic
         encoders = sparse_encoders("prithivida/Splade_PP_en_v1")
         SparseRetriever.from_texts(["a cat", "a dog"], **encoders)
     """
-    made = _SparseModel(model, batch_size=batch_size, **settings)
-    return {"encoder": made.passages, "query_encoder": made.queries}
+    model_object = _SparseModel(model, batch_size=batch_size, **settings)
+    return {"encoder": model_object.passages, "query_encoder": model_object.queries}
 
 
 def _weights(vector: Any) -> dict[int, float]:

@@ -178,11 +178,15 @@ def _read_plain_value(text: str, target: Target, name: str, lines: bool) -> Any:
     if kind in ("boolean", "number", "integer") and len(text) <= 20:
         return text
     if kind == "string" and (lines or _LABEL.match(text)):
-        rest = [line for line in text.splitlines() if line.strip()]
-        if len(rest) > 1 and _is_preamble(rest[0]):
-            rest = rest[1:]
-        value = _strip_quotes(_LABEL.sub("", "\n".join(rest), count=1))
-        return value if len(rest) == 1 and len(value) <= _MAX_PLAIN and not _CHATTER.match(value) else None
+        filled_lines = [line for line in text.splitlines() if line.strip()]
+        if len(filled_lines) > 1 and _is_preamble(filled_lines[0]):
+            filled_lines = filled_lines[1:]
+        value = _strip_quotes(_LABEL.sub("", "\n".join(filled_lines), count=1))
+        return (
+            value
+            if len(filled_lines) == 1 and len(value) <= _MAX_PLAIN and not _CHATTER.match(value)
+            else None
+        )
     return None
 
 

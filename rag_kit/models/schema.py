@@ -160,10 +160,10 @@ class Target:
     def _with_known_names(self, value: dict[Any, Any]) -> dict[str, Any]:
         """An object with the schema's own names; others are left out, unless a JSON schema allows them."""
         names = self._names_by_key
-        known = {names[_name_key(key)]: item for key, item in value.items() if _name_key(key) in names}
+        renamed = {names[_name_key(key)]: item for key, item in value.items() if _name_key(key) in names}
         if self.model is None and self.json_schema.get("additionalProperties", True) is not False:
-            known.update({str(key): item for key, item in value.items() if _name_key(key) not in names})
-        return known
+            renamed.update({str(key): item for key, item in value.items() if _name_key(key) not in names})
+        return renamed
 
     def _convert(self, name: str, value: Any) -> Any:
         """A value in the type of its field, where a model wrote it in another."""

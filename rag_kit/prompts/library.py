@@ -109,8 +109,10 @@ class PromptLibrary:
         """The message for a prompt that is not there."""
         names = self.names()
         if name in names:
-            there = [tongue for known, tongue in self.entries() if known == name]
-            return f"The prompt {name!r} does not exist in {language!r}; it exists in: {', '.join(there)}."
+            languages = [tongue for known, tongue in self.entries() if known == name]
+            return (
+                f"The prompt {name!r} does not exist in {language!r}; it exists in: {', '.join(languages)}."
+            )
         return f"There is no prompt {name!r}{did_you_mean(name, names)}. There are: {', '.join(names)}."
 
 
@@ -168,9 +170,11 @@ def mismatches(prompt: PromptFile, other: PromptFile, called: str) -> list[Probl
     """Where inputs and output schema of a prompt, which code relies on, are not those of another file of its name."""
     problems = []
     if set(prompt.inputs) != set(other.inputs):
-        here, there = (", ".join(sorted(file.inputs)) or "none" for file in (prompt, other))
+        inputs, other_inputs = (", ".join(sorted(file.inputs)) or "none" for file in (prompt, other))
         problems.append(
-            prompt.problem("input", f"the inputs are {here}, but {there} in {called}; make them equal")
+            prompt.problem(
+                "input", f"the inputs are {inputs}, but {other_inputs} in {called}; make them equal"
+            )
         )
     if without_wording(prompt.schema) != without_wording(other.schema):
         problems.append(
@@ -238,10 +242,10 @@ def _check_name(library: PromptLibrary, name: str) -> list[Problem]:
     """Each language of one prompt by itself, then the languages against each other."""
     all_problems: list[Problem] = []
     good: list[PromptFile] = []
-    there = [tongue for known, tongue in library.entries() if known == name]
+    languages = [tongue for known, tongue in library.entries() if known == name]
     for tongue in LANGUAGES:
         original = library.original(name, tongue)
-        if tongue in there:
+        if tongue in languages:
             try:
                 good.append(library.read(name, tongue))
                 all_problems += _check_task(good[-1], original)
@@ -249,7 +253,9 @@ def _check_name(library: PromptLibrary, name: str) -> list[Problem]:
                 all_problems += error.problems
         elif original is not None:  # a prompt of one's own may exist in one language
             file = library.packaged / f"{name}.{tongue}{SUFFIX}"
-            all_problems.append(Problem(str(file), 1, f"the file is missing; {name!r} exists in {there[0]}"))
+            all_problems.append(
+                Problem(str(file), 1, f"the file is missing; {name!r} exists in {languages[0]}")
+            )
     if len(good) == len(LANGUAGES):
         all_problems += _disagreements(*good)
     return all_problems

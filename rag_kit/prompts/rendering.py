@@ -104,8 +104,8 @@ def _passage(number: int, item: Any) -> tuple[str, str]:
     fields = dict(metadata) if isinstance(metadata, Mapping) else {}
     fields["source"] = fields.get("file") or fields.get("source")
     values = {name: fields.get(name) for name in ("title", "source", "page", "heading")}
-    shown = {name: value for name, value in values.items() if value is not None and str(value).strip()}
-    attributes = "".join(f' {name}="{_attribute(value)}"' for name, value in shown.items())
+    filled = {name: value for name, value in values.items() if value is not None and str(value).strip()}
+    attributes = "".join(f' {name}="{_attribute(value)}"' for name, value in filled.items())
     return f'<passage id="{number}"{attributes}>', text.strip()
 
 

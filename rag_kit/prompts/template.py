@@ -130,8 +130,8 @@ class PromptTemplate(ChatPromptTemplate):
     @property
     def title(self) -> str:
         """Name and language, for messages and pictures: ``"answer.en"``."""
-        known = self.metadata or {}
-        return f"{known.get('name', 'prompt')}.{known.get('language', '?')}"
+        metadata = self.metadata or {}
+        return f"{metadata.get('name', 'prompt')}.{metadata.get('language', '?')}"
 
     def partial(self, **kwargs: Any) -> PromptTemplate:
         """A copy with some values filled in.
@@ -157,7 +157,7 @@ class PromptTemplate(ChatPromptTemplate):
             >>> prompt.format_messages(question="Who?", passages="")[0].content.splitlines()[-1]
             'Answer in {one} word.'
         """
-        known = self.metadata or {}
+        metadata = self.metadata or {}
         if not instructions.strip():
             raise InvalidInputError(f"The instructions for the prompt {self.title!r} are empty.")
         first, *rest = self.messages
@@ -166,11 +166,11 @@ class PromptTemplate(ChatPromptTemplate):
                 f"The prompt {self.title!r} has no system message of fixed text to put instructions into."
             )
         # the task line says what is wanted of the embedded model, whatever the words around it
-        text = f"<task>{known.get('name', 'prompt')}</task>\n{instructions.strip()}"
+        text = f"<task>{metadata.get('name', 'prompt')}</task>\n{instructions.strip()}"
         template = TaggedTemplate(template=_literal(text), input_variables=[])
-        digest = hashlib.sha256(f"{known.get('hash', '')}\n{text}".encode()).hexdigest()[:16]
+        digest = hashlib.sha256(f"{metadata.get('hash', '')}\n{text}".encode()).hexdigest()[:16]
         messages = [SystemMessagePromptTemplate(prompt=template), *rest]
-        return self._copy(messages=messages, metadata={**known, "hash": f"sha256:{digest}"})
+        return self._copy(messages=messages, metadata={**metadata, "hash": f"sha256:{digest}"})
 
     def _copy(self, **changes: Any) -> Self:
         fields = {name: getattr(self, name) for name in type(self).model_fields}

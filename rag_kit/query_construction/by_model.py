@@ -22,8 +22,8 @@ def prompt_values(
     if contents:
         line = "正文：{}。可用的字段：\n{}" if language == "zh" else "The text is: {}. The fields:\n{}"
         fields = line.format(_one_line(contents, 300).rstrip(".。"), fields)
-    known = {"question": question, "fields": fields, "today": today.isoformat()}
-    return {name: value for name, value in known.items() if name in prompt.input_variables}
+    values = {"question": question, "fields": fields, "today": today.isoformat()}
+    return {name: value for name, value in values.items() if name in prompt.input_variables}
 
 
 # list, field with type, before a description, before what follows, range, values, between values, how many more

@@ -49,10 +49,10 @@ class SelfQueryCall:
         call.note(f"filter, {by}: {show_filter(where)}" if where else f"no filter in the question, {by}")
         for repair in constructed.repairs:
             call.note(f"repaired: {repair}")
-        asked = constructed.limit if self.owner.enable_limit else None
-        limit = min(k, asked or k)
-        if asked is not None and asked > k:
-            call.note(f"{asked} documents were asked for; k={k} holds")
+        requested_limit = constructed.limit if self.owner.enable_limit else None
+        limit = min(k, requested_limit or k)
+        if requested_limit is not None and requested_limit > k:
+            call.note(f"{requested_limit} documents were asked for; k={k} holds")
         documents = await self._find(constructed, where, limit)
         if not documents:
             for weaker, dropped in relax_filter(where) if self.owner.relax else ():
@@ -75,8 +75,8 @@ class SelfQueryCall:
         if owner._prompts is not None:
             arguments = (call.query, schema, call.request.child("self_query"))
             native = partial(owner._ask_model, *arguments)
-            asked = Call("self_query", blocking(native, "self_query"), native)
-            (outcome,) = (await call.do_first([asked])).outcomes
+            request = Call("self_query", blocking(native, "self_query"), native)
+            (outcome,) = (await call.do_first([request])).outcomes
             if outcome.error is None:
                 return cast("ConstructedQuery", outcome.value)
             if owner.on_error == "raise" or isinstance(outcome.error, InvalidInputError):
@@ -105,8 +105,8 @@ class SelfQueryCall:
         # A question that is all filter asks for whatever passes; the rest of it only ranks.
         if where is not None and len(documents) < limit and (not text or not documents):
             listed = await self._list_rows(limit + len(documents)) or []
-            known, keys = document_keys([documents, listed], None)
-            more = [doc for key, doc in zip(keys, listed, strict=True) if key not in known]
+            found_keys, keys = document_keys([documents, listed], None)
+            more = [doc for key, doc in zip(keys, listed, strict=True) if key not in found_keys]
             documents = [*documents, *more[: limit - len(documents)]]
         return documents
 
@@ -155,10 +155,10 @@ class SelfQueryCall:
         }
         results = []
         for rank, doc in enumerate(documents, start=1):
-            how = "listed" if id(doc) in self._listed else "search"
+            origin = "listed" if id(doc) in self._listed else "search"
             all_notes = [*peek_provenance(doc).get("notes", []), *notes]
             results.append(
-                with_provenance(doc, score=peek_score(doc), rank=rank, how=how, notes=all_notes, **stage)
+                with_provenance(doc, score=peek_score(doc), rank=rank, how=origin, notes=all_notes, **stage)
             )
         return results
 

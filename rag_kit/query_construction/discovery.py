@@ -72,7 +72,7 @@ def discover_schema(source: Any, *, filter: Filter | None = None, exclude: Colle
 
 def _field(name: str, column: list[Any], cut: bool) -> MetadataField | None:
     """The field of these values; ``None`` if it holds objects; `cut`: there are more rows."""
-    many = sum(isinstance(value, list) for value in column) * 2 > len(column)
+    list_count = sum(isinstance(value, list) for value in column) * 2 > len(column)
     items = [item for value in column for item in (value if isinstance(value, list) else [value])]
     kinds = Counter(type(item) for item in items)
     if not kinds or not kinds.keys() <= _TYPES.keys():
@@ -85,13 +85,13 @@ def _field(name: str, column: list[Any], cut: bool) -> MetadataField | None:
     values = sorted(counted, key=lambda value: (-counted[value], str(value)))
     short = tuple(value for value in values[:_MAX_VALUES] if of is not str or len(value) <= _MAX_CHARS)
     format_ = _date_format(name, of, short)
-    unique = of is str and not many and len(column) > _SMALL and len(short) >= _UNIQUE * len(column)
+    unique = of is str and not list_count and len(column) > _SMALL and len(short) >= _UNIQUE * len(column)
     ranged = values and (of in (int, float) or format_ is not None)
     hidden = unique or format_ is not None or (of is float and len(short) > 50)
     return MetadataField(
         name=name,
         type="date" if format_ else _TYPES[of],
-        many=many,
+        many=list_count,
         values=short[:5] if hidden else short,
         complete=of in (str, bool) and not (cut or hidden or len(short) < len(values)),
         minimum=min(values) if ranged else None,

@@ -90,8 +90,8 @@ class MetadataField:
             return False
         if re.search(r"(?:^|_)(?:year|yr)s?(?:$|_)|年(?:份|度|代)?(?:$|_)", self.name.lower()):
             return True
-        known = isinstance(self.minimum, int) and isinstance(self.maximum, int)
-        return known and self.minimum >= 1500 and self.maximum <= 2100 and self.minimum < self.maximum
+        has_range = isinstance(self.minimum, int) and isinstance(self.maximum, int)
+        return has_range and self.minimum >= 1500 and self.maximum <= 2100 and self.minimum < self.maximum
 
     @property
     def temporal(self) -> bool:
@@ -176,18 +176,18 @@ def _field(item: Any) -> MetadataField:
         return item
     if not isinstance(item, Mapping):
         item = {key: getattr(item, key, None) or "" for key in ("name", "type", "description")}
-    known = dict(item)
-    declared = known.pop("type", "str")
+    settings = dict(item)
+    declared = settings.pop("type", "str")
     kind = getattr(declared, "__name__", str(declared)).strip()
     listed = _LIST.search(kind)
     if listed is not None:
-        kind, known["many"] = listed.group(1) or "str", True
-    if "allowed" in known:
-        known = {"values": known.pop("allowed"), "complete": True, **known}
+        kind, settings["many"] = listed.group(1) or "str", True
+    if "allowed" in settings:
+        settings = {"values": settings.pop("allowed"), "complete": True, **settings}
     allowed = {field.name for field in dataclass_fields(MetadataField)} - {"type"}
-    if "name" not in known or not known.keys() <= allowed or kind.lower() not in _NAMES:
+    if "name" not in settings or not settings.keys() <= allowed or kind.lower() not in _NAMES:
         raise InvalidInputError(
             f"A field was given as {dict(item)!r:.200}; it needs 'name', may have 'type' ({', '.join(_TYPES)}, or a "
             f"list of them), 'allowed', {', '.join(sorted(allowed - {'name'}))}."
         )
-    return MetadataField(type=_NAMES[kind.lower()], **known)
+    return MetadataField(type=_NAMES[kind.lower()], **settings)

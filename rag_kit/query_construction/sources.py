@@ -110,10 +110,12 @@ def as_retriever(value: Any) -> Runnable[str, list[Document]]:
 def _of_store(store: Any, native: Any) -> Iterator[list[Document]]:
     """The pages of a store whose ``get`` is like Chroma's."""
     for offset in count(0, _GROUP):
-        got = store.get(where=native, limit=_GROUP, offset=offset, include=["documents", "metadatas"])
-        rows = zip(got["ids"], got["documents"], got["metadatas"], strict=True)
-        yield [Document(text or "", id=str(key), metadata=dict(known or {})) for key, text, known in rows]
-        if len(got["ids"]) < _GROUP:
+        page = store.get(where=native, limit=_GROUP, offset=offset, include=["documents", "metadatas"])
+        rows = zip(page["ids"], page["documents"], page["metadatas"], strict=True)
+        yield [
+            Document(text or "", id=str(key), metadata=dict(metadata or {})) for key, text, metadata in rows
+        ]
+        if len(page["ids"]) < _GROUP:
             return
 
 

@@ -108,10 +108,12 @@ def same_language(statement: str, passage: str) -> bool:
     texts = statement[:_WINDOW], passage[:_WINDOW]
     if len({*map(_script, texts)} - {""}) > 1:
         return False
-    stated, known = (_WORD.findall(text.lower()) for text in texts)
-    if min(len(stated), len(known)) < _MIN_WORDS or 5 * len({*stated} & {*known}) >= len(stated):
+    stated, expected = (_WORD.findall(text.lower()) for text in texts)
+    if min(len(stated), len(expected)) < _MIN_WORDS or 5 * len({*stated} & {*expected}) >= len(stated):
         return True
-    english = [10 * sum(word in ENGLISH_EVIDENCE for word in words) > len(words) for words in (stated, known)]
+    english = [
+        10 * sum(word in ENGLISH_EVIDENCE for word in words) > len(words) for words in (stated, expected)
+    ]
     return english[0] == english[1]
 
 

@@ -48,8 +48,8 @@ class WordLikeness:
         weights = {term: math.log(1 + len(places) / max(1, count[term])) for term in terms}
         total = math.fsum(weights.values()) or 1.0
 
-        def share(known: frozenset[str]) -> float:
-            return math.fsum(weights[term] for term in terms if term in known) / total
+        def share(words: frozenset[str]) -> float:
+            return math.fsum(weights[term] for term in terms if term in words) / total
 
         best = [max(map(share, self._texts[place]), default=0.0) for place in places]
         return [(share(self._all[place]) + high) / 2 for place, high in zip(places, best, strict=True)]

@@ -128,8 +128,8 @@ class AdaptiveNodes(RagNodes):
             return self.end_refused(state, checked)
         report("clarified", reply=verdict)
         answered = Clarification(question=state["question_back"], reply=verdict)
-        asked = [*state["clarifications"], answered]
-        update = {"asked": checked, "search_query": checked, "clarifications": asked}
+        clarifications = [*state["clarifications"], answered]
+        update = {"asked": checked, "search_query": checked, "clarifications": clarifications}
         return Command(update=update, goto="classify")
 
     async def next_hop(self, state: AdaptiveState, context: AdaptiveContext) -> Command[Any]:
@@ -177,14 +177,14 @@ class AdaptiveNodes(RagNodes):
 
     async def finish(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
         """Check what leaves: citations where something was looked up, guards wherever they have not seen it yet."""
-        asked, answer = state["asked"], state["answer"]
+        question, answer = state["asked"], state["answer"]
         if state["route"] in ("multi", "direct"):
             update: Update = await self.cite(state, context)
             if update["status"] == "unsourced":
                 update |= {"uncited": [], "notes": ["direct: nothing was looked up", *update["notes"]]}
             return update
         # the answer of the single step, and a question back, were checked where they were made
-        turn = {"history": [Turn(question=asked, answer=answer)]}
+        turn = {"history": [Turn(question=question, answer=answer)]}
         if state["status"] == "refused":
             return {"asked": "", "search_query": "", **turn}
         report("cited", status=state["status"])

@@ -65,8 +65,8 @@ def build_conversational_rag(
     max_facts = check_count("max_facts", max_facts) if remember else 0
     nodes = ConversationalNodes(retriever, llm, options, max_facts=max_facts)
     graph = RagGraph(ConversationalState, ConversationalContext, "conversational_rag", options)
-    known = {"summarise": "over a cap", "condense": "history or facts", "retrieve": "first question"}
-    graph.add_step("begin", nodes.begin, {**known, **nodes.refusing}, first=True)
+    descriptions = {"summarise": "over a cap", "condense": "history or facts", "retrieve": "first question"}
+    graph.add_step("begin", nodes.begin, {**descriptions, **nodes.refusing}, first=True)
     graph.add_step("summarise", nodes.summarise, "condense")
     graph.add_step("condense", nodes.condense, {"retrieve": READY, **nodes.refusing})
     graph.add_step("retrieve", nodes.retrieve, "answer", fetches=True)

@@ -40,8 +40,8 @@ def check_signed_in(user_id: str) -> None:
 
     LangGraph's server puts the identity that its authentication found into the run's configuration.
     """
-    known = get_config()["configurable"].get("langgraph_auth_user_id")
-    if known is not None and known != user_id:
+    signed_in = get_config()["configurable"].get("langgraph_auth_user_id")
+    if signed_in is not None and signed_in != user_id:
         raise InvalidInputError(
             "context.user_id is not the user who is signed in; leave it out, or give that user's own id."
         )
@@ -90,12 +90,12 @@ def _delete_step(store: Any, user_id: str) -> Step[Any]:
     return _on_store(store, PutOp(namespace(user_id), KEY, None))
 
 
-def merge_facts(known: Sequence[str], new: Iterable[str], message: str, max_facts: int) -> list[str]:
+def merge_facts(stored_facts: Sequence[str], new: Iterable[str], message: str, max_facts: int) -> list[str]:
     """The facts that are kept after a message: cleaned, without repeats, the newest where there are too many.
 
     A fact must share a word with what the user wrote, so that nothing is kept that came from somewhere else.
     """
-    facts = [fact for fact in map(clean_fact, known) if fact]
+    facts = [fact for fact in map(clean_fact, stored_facts) if fact]
     words = set(content_words(message))
     for fact in map(clean_fact, new):
         if fact and words & set(content_words(fact)) and _same(fact) not in map(_same, facts):

@@ -89,8 +89,8 @@ class ConversationalNodes(RagNodes):
         """Make the question stand alone: without the conversation, and without knowing who asks."""
         history, summary = state.get("history") or [], state.get("summary") or ""
         name = "condense_for_user" if state["facts"] else "condense"
-        shown = render_conversation(history, summary, context.max_history_chars)
-        update = await self.complete_question(state, context, shown, name, **_facts(state))
+        conversation = render_conversation(history, summary, context.max_history_chars)
+        update = await self.complete_question(state, context, conversation, name, **_facts(state))
         return update if isinstance(update, Command) else Command(update=update, goto="retrieve")
 
     async def answer(self, state: ConversationalState, context: ConversationalContext) -> Update:
@@ -129,11 +129,11 @@ class ConversationalNodes(RagNodes):
     async def _merge_facts(self, store: Any, user_id: str, new: Sequence[str], message: str) -> list[str]:
         """The facts about a user with the new ones, stored where they changed."""
         # read again, since another run of the same user may have written meanwhile
-        known = await store_of.read(store, user_id)
-        facts = store_of.merge_facts(known, new, message, self.max_facts)
-        if facts != known:
+        stored = await store_of.read(store, user_id)
+        facts = store_of.merge_facts(stored, new, message, self.max_facts)
+        if facts != stored:
             await store_of.write(store, user_id, facts)
-            report("remembered", facts=len([fact for fact in facts if fact not in known]))
+            report("remembered", facts=len([fact for fact in facts if fact not in stored]))
         return facts
 
     async def suggest(self, state: ConversationalState, context: ConversationalContext) -> Update:
@@ -149,19 +149,19 @@ class ConversationalNodes(RagNodes):
         offered = await attempt(self.ask("related_questions", state, context, values, RAISE))
         if isinstance(offered, Exception):
             return _note_unusable("related questions", offered)
-        asked = [state["asked"], state["search_query"], *(turn["question"] for turn in earlier)]
-        questions = select_questions(offered.queries, state["documents"], asked, count)
+        earlier_questions = [state["asked"], state["search_query"], *(turn["question"] for turn in earlier)]
+        questions = select_questions(offered.queries, state["documents"], earlier_questions, count)
         verdicts = [await self.guards.check_answer(question) for question in questions]
         allowed = [verdict for verdict in verdicts if not isinstance(verdict, Refusal)]
         report("suggested", questions=len(allowed))
         return {"related_questions": allowed}
 
 
-def note_left_out(what: str) -> OnCap:
+def note_left_out(left_out: str) -> OnCap:
     """The answer stands when a cap of the run leaves no room for more; a note says what was left out."""
 
     def capped(state: Any, context: Any, error: BudgetExceededError) -> Update:
-        return {"notes": [f"{what}: left out, a cap of the run was reached ({error.what})"]}
+        return {"notes": [f"{left_out}: left out, a cap of the run was reached ({error.what})"]}
 
     return capped
 
@@ -201,26 +201,29 @@ def _facts(state: ConversationalState) -> dict[str, Any]:
     return {"facts": store_of.render_facts(state["facts"])} if state["facts"] else {}
 
 
-def _note_unusable(what: str, error: Exception) -> Update:
-    return {"notes": [f"{what}: left out, the model gave nothing usable ({type(error).__name__})"]}
+def _note_unusable(part: str, error: Exception) -> Update:
+    return {"notes": [f"{part}: left out, the model gave nothing usable ({type(error).__name__})"]}
 
 
 def select_questions(
-    offered: Iterable[str], documents: Sequence[Document], asked: Iterable[str], max_questions: int
+    offered: Iterable[str],
+    documents: Sequence[Document],
+    earlier_questions: Iterable[str],
+    max_questions: int,
 ) -> list[str]:
     """Leave out what was asked before, what repeats, and what no passage helps to answer, as far as words tell."""
     passages = [
         passage_text(at, document.page_content, document.metadata)
         for at, document in enumerate(documents, start=1)
     ]
-    before = [set(terms(text)) for text in asked]
+    earlier_terms = [set(terms(text)) for text in earlier_questions]
     questions: list[str] = []
     for text in (" ".join(item.split()) for item in offered):
         keys = set(terms(text))
-        is_new = keys and all(len(keys & other) < 0.8 * len(keys | other) for other in before)
+        is_new = keys and all(len(keys & other) < 0.8 * len(keys | other) for other in earlier_terms)
         if not is_new or len(questions) == max_questions or len(text) > _MAX_QUESTION:
             continue
         if any(grade.value >= 0.5 for grade in usefulness(text, passages)):
             questions.append(text)
-            before.append(keys)
+            earlier_terms.append(keys)
     return questions

@@ -95,7 +95,7 @@ class CragNodes(RagNodes):
         """Grade strips of passages by the run's settings, and say how many are kept."""
         inside = origin == "retrieved"
         drops = self.evaluator.selective or not inside
-        known = [Grading(item["score"], item["reason"]) for item in state["gradings"]]
+        gradings = [Grading(item["score"], item["reason"]) for item in state["gradings"]]
         selection = await select_strips(
             self.evaluator,
             state["search_query"],
@@ -105,14 +105,16 @@ class CragNodes(RagNodes):
             size=context.strip_sentences,
             max_strips=context.max_strips or (DEFAULT_STRIPS if drops else MAX_JUDGED),
             threshold=self._min_confidence(context, inside=inside),
-            known=known if inside else None,
+            known_gradings=gradings if inside else None,
             keep_one=inside,
             instructions=context.grade_instructions,
         )
-        kept = sum(strip["kept"] for strip in selection.strips)
-        report("refined" if inside else "selected", kept=kept, dropped=len(selection.strips) - kept)
+        kept_count = sum(strip["kept"] for strip in selection.strips)
+        report(
+            "refined" if inside else "selected", kept=kept_count, dropped=len(selection.strips) - kept_count
+        )
         node, of = ("refine", "strips") if inside else ("select_external", "strips of the web")
-        notes = [f"{node}: {kept} of {len(selection.strips)} {of} kept"] if inside or passages else []
+        notes = [f"{node}: {kept_count} of {len(selection.strips)} {of} kept"] if inside or passages else []
         if selection.rescued:
             notes.append(f"{node}: no strip reached the threshold; the best one is kept")
         if selection.left_out:

@@ -53,7 +53,7 @@ async def select_strips(
     size: int = 3,
     max_strips: int = DEFAULT_STRIPS,
     threshold: float = -0.5,
-    known: Sequence[Grading] | None = None,
+    known_gradings: Sequence[Grading] | None = None,
     keep_one: bool = False,
     instructions: str | None = None,
 ) -> Selection:
@@ -74,8 +74,8 @@ async def select_strips(
     for strip in strips:
         # an evaluator that is not selective weighs strips against each other, so it judges all of them anew
         is_whole = strip["text"] == passages[strip["passage"]].page_content.strip()
-        if known and evaluator.selective and is_whole:
-            strip.update(vars(known[strip["passage"]]))  # type: ignore[typeddict-item]
+        if known_gradings and evaluator.selective and is_whole:
+            strip.update(vars(known_gradings[strip["passage"]]))  # type: ignore[typeddict-item]
         else:
             ungraded.append(strip)
     parts = [_cut_span(passages[strip["passage"]], strip["start"], strip["end"]) for strip in ungraded]

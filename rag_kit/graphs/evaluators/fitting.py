@@ -146,9 +146,11 @@ def _as_arrays(scores: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def roc_auc(scores: np.ndarray, truth: np.ndarray) -> float:
     """How often a relevant one is above one that is not; ties count half."""
-    others = np.sort(scores[~truth])
-    below = np.searchsorted(others, scores[truth], "left") + np.searchsorted(others, scores[truth], "right")
-    return float(below.mean() / 2 / others.size)
+    negatives = np.sort(scores[~truth])
+    below = np.searchsorted(negatives, scores[truth], "left") + np.searchsorted(
+        negatives, scores[truth], "right"
+    )
+    return float(below.mean() / 2 / negatives.size)
 
 
 def _cuts(scores: np.ndarray, truth: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

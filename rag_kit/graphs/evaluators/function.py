@@ -29,7 +29,7 @@ from rag_kit.retrieval.rerank.scorers import is_cross_encoder
 Scale = Literal["confidence", "share"]
 _ALLOWED = "allowed for a passage: true or false, a number, a Grading, or a dict or object with relevant, score or both"
 # the errors of a function that expects something else, and not of an endpoint that is away
-_FAULTS = (TypeError, AttributeError, KeyError, NameError)
+_SIGNATURE_ERRORS = (TypeError, AttributeError, KeyError, NameError)
 _WORDS = {"yes": True, "true": True, "是": True, "no": False, "false": False, "否": False}
 
 
@@ -90,13 +90,13 @@ class FunctionEvaluator(Evaluator):
             fan = await run_side_by_side([self._call(question, passage) for passage in copies])
             values = [outcome.value if outcome.ok else outcome.error for outcome in fan.outcomes]
         gradings = [self._grading_or_error(value) for value in values]
-        faults = [error for error in gradings if isinstance(error, _FAULTS)]
-        if faults and len(faults) == len(gradings):
-            what = f"a list of {len(passages)} passages" if self.takes == "passages" else "one passage"
-            why = self.ungraded(faults[0]).reason.removeprefix(UNGRADED)
+        signature_errors = [error for error in gradings if isinstance(error, _SIGNATURE_ERRORS)]
+        if signature_errors and len(signature_errors) == len(gradings):  # it takes other arguments: say so
+            argument = f"a list of {len(passages)} passages" if self.takes == "passages" else "one passage"
+            why = self.ungraded(signature_errors[0]).reason.removeprefix(UNGRADED)
             raise InvalidInputError(
-                f"{self.name} was asked about {what}: {why}; {_ALLOWED}. Whether a function takes one passage is read "
-                "from its second parameter's name or annotation."
+                f"{self.name} was asked about {argument}: {why}; {_ALLOWED}. Whether a function takes one passage is "
+                "read from its second parameter's name or annotation."
             )
         return [grading if isinstance(grading, Grading) else self.ungraded(grading) for grading in gradings]
 
@@ -226,9 +226,9 @@ def as_evaluator(value: Any = None) -> Evaluator:
         return LLMEvaluator(value)
     if (callable(value) or isinstance(value, Runnable)) and not isinstance(value, (type, BaseRetriever)):
         return FunctionEvaluator(value)
-    what = f"the class {value.__name__}" if isinstance(value, type) else f"a {type(value).__name__}"
+    kind = f"the class {value.__name__}" if isinstance(value, type) else f"a {type(value).__name__}"
     raise InvalidInputError(
-        f"evaluator is {what}; give an Evaluator, a chat model, a LangChain cross-encoder, an embedding model, a "
+        f"evaluator is {kind}; give an Evaluator, a chat model, a LangChain cross-encoder, an embedding model, a "
         "function of question and passages, a chain, or None."
     )
 

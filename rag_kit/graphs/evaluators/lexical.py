@@ -79,9 +79,11 @@ class LexicalEvaluator(Evaluator):
         """The cosine of the question and each passage; 0 beside a zero vector."""
         model: Any = self.embeddings
         query = Step("query", lambda _: embed_query(model, question), lambda _: aembed_query(model, question))
-        rest = Step("rest", lambda _: embed_documents(model, texts), lambda _: aembed_documents(model, texts))
-        vector, others = await values_side_by_side([query, rest])
-        vectors = unit(checked_vectors([vector, *others], len(texts) + 1, model))
+        texts_step = Step(
+            "rest", lambda _: embed_documents(model, texts), lambda _: aembed_documents(model, texts)
+        )
+        vector, text_vectors = await values_side_by_side([query, texts_step])
+        vectors = unit(checked_vectors([vector, *text_vectors], len(texts) + 1, model))
         return [float(cosine) for cosine in vectors[1:] @ vectors[0]]
 
 

@@ -86,9 +86,9 @@ def label_probabilities(
     written = rf"\b{re.escape(name)}\b\W{{1,12}}(?={re.escape(label)}\b)"
     for mark in re.finditer(written, text, re.IGNORECASE):
         token = tokens[bisect_right(ends, mark.end())]
-        known = _sum_by_label([*token.top, (token.text, token.logprob)], labels)
-        if known[label] > 0:
-            return known
+        by_label = _sum_by_label([*token.top, (token.text, token.logprob)], labels)
+        if by_label[label] > 0:
+            return by_label
     return None
 
 

@@ -143,8 +143,13 @@ class Paper(SelfRagNodes):
         for beam in wanting:
             beam["found"] = [place[key] for key in by_query[beam["query"]]]
         report("retrieved", segment=state["segment"], passages=sum(map(len, by_query.values())))
-        known = list(passages.values())
-        update = {"beams": beams, "passages": known, "documents": known, "search_query": queries[-1]}
+        all_passages = list(passages.values())
+        update = {
+            "beams": beams,
+            "passages": all_passages,
+            "documents": all_passages,
+            "search_query": queries[-1],
+        }
         return Command(update=update, goto="generate_segments")
 
     async def generate_segments(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
@@ -156,13 +161,13 @@ class Paper(SelfRagNodes):
             for passage in (beam["found"] if beam["retrieve"] else [None])
         ]
         notes: list[str] = []
-        here, room = f"segment {state['segment']}:", len(jobs)
+        label, room = f"segment {state['segment']}:", len(jobs)
         if context.max_calls is not None:
             # cut here and not where the calls happen to run out, so that a run can be repeated
             room = max(0, context.max_calls - state["usage"]["calls"]) // _CALLS_EACH
         if is_cut := len(jobs) > room:
             notes.append(
-                f"{here} max_calls={context.max_calls} leaves room for {room} of {len(jobs)} candidates"
+                f"{label} max_calls={context.max_calls} leaves room for {room} of {len(jobs)} candidates"
             )
             if not room and not has_answer(state):
                 raise BudgetExceededError("calls", context.max_calls or 0)
@@ -185,9 +190,9 @@ class Paper(SelfRagNodes):
         if errors and nothing and (caps or len(errors) == len(candidates)):
             raise (caps or errors)[0]
         if caps:
-            notes.append(f"{here} {cap_of(caps[0], context)} was reached; the answer is the best so far")
+            notes.append(f"{label} {cap_of(caps[0], context)} was reached; the answer is the best so far")
         if failed := len(errors) - len(caps):
-            notes.append(f"{here} {failed} candidates failed")
+            notes.append(f"{label} {failed} candidates failed")
         if unusable := sum("critique" in candidate["labels"] for candidate in candidates):
             notes.append(f"critique: {unusable} unusable verdicts counted as the lowest")
         report("generated", segment=state["segment"], candidates=len(candidates))
@@ -286,8 +291,8 @@ def _judge(candidate: Candidate, verdict: Reply, critiques: Sequence[str]) -> No
 def _probabilities(verdict: Reply, name: str, label: str) -> dict[str, float]:
     """The probabilities of a field's labels: the model's own where its tokens show them, else 1 on the label."""
     labels = WORTH[name]
-    known = None if verdict.value is None else label_probabilities(verdict.tokens, name, label, labels)
-    return known or {option: float(option == label) for option in labels}
+    by_label = None if verdict.value is None else label_probabilities(verdict.tokens, name, label, labels)
+    return by_label or {option: float(option == label) for option in labels}
 
 
 def _none_if_refused(error: Exception) -> None:

@@ -95,8 +95,8 @@ class Reflect(SelfRagNodes):
     async def grade_support(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
         """Ask whether the passages support all of the answer; if the model gives no verdict, its citations decide."""
         draft = state["drafts"][-1]
-        shown = self.render_fitting_passages(draft["documents"])
-        values = {"question": state["asked"], "passages": shown, "answer": draft["answer"]}
+        passages = self.render_fitting_passages(draft["documents"])
+        values = {"question": state["asked"], "passages": passages, "answer": draft["answer"]}
         grade = await self.ask("grade_support", state, context, values, none_if_unreadable)
         notes: list[str] = []
         if grade is None:

@@ -89,15 +89,19 @@ def continue_answer(prompt: Prompt) -> str:
     A further sentence must hold a term of the question that the answer so far does not.
     """
     answer = prompt.block("answer")
-    known = {_NOT_WORD.sub("", sentence.text.casefold()) for sentence in sentences(answer)}
+    answer_sentences = {_NOT_WORD.sub("", sentence.text.casefold()) for sentence in sentences(answer)}
     answered = frozenset(terms(answer))
     texts = [
         _whole_sentence(sentence.text)
         for sentence in _pick_sentences(prompt.question, prompt.passages, _MAX_SENTENCES)
-        if _NOT_WORD.sub("", sentence.text.casefold()) not in known
+        if _NOT_WORD.sub("", sentence.text.casefold()) not in answer_sentences
         and (not answer or sentence.matched - answered)
     ]
-    return " ".join(texts[: prompt.number("count", 1)]) if texts and len(known) < _MAX_SENTENCES else "END"
+    return (
+        " ".join(texts[: prompt.number("count", 1)])
+        if texts and len(answer_sentences) < _MAX_SENTENCES
+        else "END"
+    )
 
 
 def continue_unaided(prompt: Prompt) -> str:

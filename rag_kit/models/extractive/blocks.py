@@ -77,12 +77,12 @@ def read_prompt(messages: Sequence[BaseMessage]) -> Prompt:
         ('answer', 'Why?')
     """
     system = "\n".join(text_of(m) for m in messages if isinstance(m, SystemMessage))
-    others = [text_of(m) for m in messages if not isinstance(m, SystemMessage)]
-    body = "\n".join(others)
+    texts = [text_of(m) for m in messages if not isinstance(m, SystemMessage)]
+    body = "\n".join(texts)
     task = _TASK.search(system)
     return Prompt(
         task=task[1] if task else "",
-        user=others[-1] if others else "",
+        user=texts[-1] if texts else "",
         question=_block(body, "question"),
         passages=tuple(_passages(body)),
         turns=tuple(

@@ -61,10 +61,10 @@ def generate_multi_hop(prompt: Prompt) -> dict[str, Any]:
     if len(prompt.passages) < 2:
         return {"questions": []}
     first, second = prompt.passages[:2]
-    known = set(terms(first.text))
-    others = [item for item in _questions(second) if set(terms(item["question"])) - known]
+    first_terms = set(terms(first.text))
+    second_questions = [item for item in _questions(second) if set(terms(item["question"])) - first_terms]
     pairs = (
-        (item, next((other for other in others if other["answers"] != item["answers"]), None))
+        (item, next((other for other in second_questions if other["answers"] != item["answers"]), None))
         for item in _questions(first)
     )
     joined = [_join_questions(item, other) for item, other in pairs if other is not None]

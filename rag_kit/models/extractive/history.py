@@ -47,7 +47,7 @@ def remember_facts(prompt: Prompt) -> dict[str, list[str]]:
         >>> remember_facts(Prompt("remember_facts", "I live in Bonn, where can I register my car?"))
         {'facts': ['I live in Bonn']}
     """
-    known = {fold(line.strip(" -")) for line in prompt.block("facts").splitlines()}
+    stored = {fold(line.strip(" -")) for line in prompt.block("facts").splitlines()}
     facts: dict[str, str] = {}
     for match in _CLAUSE.finditer(prompt.request):
         clause = " ".join(match.group().split())
@@ -55,7 +55,7 @@ def remember_facts(prompt: Prompt) -> dict[str, list[str]]:
         if match_of_fact and not _ASKS.search(clause) and not _SECRET.search(clause):
             fact = clause[match_of_fact.start() :][:_MAX_FACT_CHARS]
             facts.setdefault(fold(fact), fact)
-    return {"facts": [fact for key, fact in facts.items() if key not in known][:_MAX_FACTS]}
+    return {"facts": [fact for key, fact in facts.items() if key not in stored][:_MAX_FACTS]}
 
 
 def related_questions(prompt: Prompt) -> dict[str, list[str]]:
@@ -69,7 +69,7 @@ def related_questions(prompt: Prompt) -> dict[str, list[str]]:
         {'queries': ['What is relief valve?']}
     """
     earlier = [text for role, text in prompt.turns if role == "user"]
-    known = set(terms("\n".join([prompt.question, prompt.block("answer"), *earlier])))
+    covered = set(terms("\n".join([prompt.question, prompt.block("answer"), *earlier])))
     room = prompt.number("count", 3)
     questions: list[str] = []
     for tried, name in enumerate(_subjects(prompt)):
@@ -77,8 +77,8 @@ def related_questions(prompt: Prompt) -> dict[str, list[str]]:
             break
         keys = set(terms(name))
         question = _ABOUT[prompt.language].format(name)
-        if keys - known and extract_answer(question, prompt.passages):
-            known |= keys
+        if keys - covered and extract_answer(question, prompt.passages):
+            covered |= keys
             questions.append(question)
     return {"queries": questions}
 

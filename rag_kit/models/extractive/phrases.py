@@ -42,8 +42,8 @@ def phrases(text: str) -> list[Phrase]:
         close = gap and gap.strip() in (("", "of", "of the") if word.named else ("",))
         joined = last and last.joins and word.joins and last.named == word.named and close
         if last and joined and len(last.text.split()) < _MAX_WORDS:
-            both = " ".join([last.text, *gap.split(), word.text])
-            result[-1] = Phrase(both, last.weight + word.weight, word.named, word.end, True)
+            longer = " ".join([last.text, *gap.split(), word.text])
+            result[-1] = Phrase(longer, last.weight + word.weight, word.named, word.end, True)
         else:
             result.append(word)
     return result
@@ -51,7 +51,7 @@ def phrases(text: str) -> list[Phrase]:
 
 def _words(text: str) -> Iterator[Phrase]:
     """The quoted texts, years and words of a text that say something."""
-    known = {term.key: term for term in question_terms(text)}
+    by_key = {term.key: term for term in question_terms(text)}
     for match in _PIECE.finditer(text):
         if match["quoted"]:
             yield Phrase(match["quoted"], 3.0, True, match.end())
@@ -61,7 +61,7 @@ def _words(text: str) -> Iterator[Phrase]:
             end = match.start()
             for word in [_END.sub("", match["word"])] if match["word"] else load_segmenter()(match[0]):
                 end += len(word)
-                word_terms = [known[key] for key in terms(word) if key in known]
+                word_terms = [by_key[key] for key in terms(word) if key in by_key]
                 weight = max((term.salience for term in word_terms), default=0.0)
                 if weight > _FRAMES and (match["word"] or len(word) > 1):
                     yield Phrase(

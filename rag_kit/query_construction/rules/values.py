@@ -119,12 +119,12 @@ def _latin_value(
         return NamedValue(*place, exact=False, sure=not frame, name=False)
     written = text[span.begin : span.end]
     initial = not text[: span.begin].strip(" \"'“(")
-    same = written in (value, value + "s")
+    is_same = written in (value, value + "s")
     capitals = written[:1].isupper() and value[:1].isupper() and not initial
     # a field of one value sorts documents into kinds: its names are meant, however they are written
-    exact = ((same or capitals) and not (initial and alone)) or (not field.many and not frame)
+    exact = ((is_same or capitals) and not (initial and alone)) or (not field.many and not frame)
     # "AIDS" and "aids" are not the same word, nor are "financial" and the sector "Financials"
-    other = value.isupper() and len(value) > 1 and not same
+    other = value.isupper() and len(value) > 1 and not is_same
     other |= alone and written.islower() and not value.islower() and len(written) < len(value)
     sure = not other and (exact or not (frame or (alone and len(words[0]) < 3)))
     return NamedValue(*place, exact, sure, _is_name(written, value))

@@ -124,6 +124,8 @@ def _qualify(tree: Any, tables: Collection[str], schema: str) -> None:
         if not named or (table.name in queries and not table.db and not table.catalog):
             continue
         if table.catalog or table.db not in ("", schema) or table.name not in tables:
-            known = ", ".join(f'"{name}"' for name in sorted(tables))
-            raise RefusalError(f"The table {table.sql(dialect='postgres')} (there are, spelled so: {known})")
+            table_names = ", ".join(f'"{name}"' for name in sorted(tables))
+            raise RefusalError(
+                f"The table {table.sql(dialect='postgres')} (there are, spelled so: {table_names})"
+            )
         table.set("db", exp.to_identifier(schema, quoted=True))

@@ -155,8 +155,10 @@ def _check_statement(
     judged: Mapping[str, Literal["supported", "unsupported"]],
 ) -> Iterator[Citation]:
     """One citation for each number of a statement, in order."""
-    known = [number for number in statement.numbers if 1 <= number <= len(sources)]
-    verdicts = dict(zip(known, judge(statement.text, [sources[number - 1] for number in known]), strict=True))
+    numbers = [number for number in statement.numbers if 1 <= number <= len(sources)]
+    verdicts = dict(
+        zip(numbers, judge(statement.text, [sources[number - 1] for number in numbers]), strict=True)
+    )
     label: CitationStatus | None = judged.get(statement.text)
     for number in statement.numbers:
         if verdict := verdicts.get(number):

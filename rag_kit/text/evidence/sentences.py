@@ -173,8 +173,8 @@ def choose(question: Question, candidates: Sequence[Candidate], count: int = 2) 
     left = list(distinct.values())
     chosen = [left.pop(0)] if left else []
     while left and len(chosen) < count:
-        known = frozenset().union(*(candidate.matched for candidate in chosen))
-        gains = [candidate.score + weight_of(question, candidate.matched - known) for candidate in left]
+        matched = frozenset().union(*(candidate.matched for candidate in chosen))
+        gains = [candidate.score + weight_of(question, candidate.matched - matched) for candidate in left]
         chosen.append(left.pop(gains.index(max(gains))))
     return chosen
 
@@ -251,11 +251,11 @@ def _read_rows(
     for place, passage in enumerate(passages):
         title = set(terms(passage.title))
         for text, header, heading in _lines(passage):
-            own = frozenset(terms(text))
+            row_terms = frozenset(terms(text))
             if heading:
-                title |= own
+                title |= row_terms
             elif len(rows) < MAX_SENTENCES:
-                rows.append(_Row(text, place, keys & own, own, header))
+                rows.append(_Row(text, place, keys & row_terms, row_terms, header))
         titles.append(keys & title)
     # a heading in the middle of a passage is an answer only where there is nothing else
     return [row for row in rows if not _HEADING.match(row.text)] or rows, titles

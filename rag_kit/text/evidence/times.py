@@ -84,19 +84,19 @@ class TimeFit(NamedTuple):
     recent: float = 0.0  # how closely its latest start precedes the question's: what began last still holds
 
 
-def fit_in_time(asked: Sequence[Span], named: Sequence[Span]) -> TimeFit:
+def fit_in_time(question_times: Sequence[Span], named: Sequence[Span]) -> TimeFit:
     """How well the spans of a sentence fit those of a question.
 
     Example:
         >>> fit_in_time([Span(1979, 1982)], [Span(1979, 1982)])
         TimeFit(edges=1.0, overlap=1.0, recent=1.0)
     """
-    if not asked or not named:
+    if not question_times or not named:
         return TimeFit()
     return TimeFit(
-        max(_match_edges(question, named) for question in asked),
-        max(_overlap(question, span) for question in asked for span in named),
-        max(_recency(question, span) for question in asked for span in named),
+        max(_match_edges(question, named) for question in question_times),
+        max(_overlap(question, span) for question in question_times for span in named),
+        max(_recency(question, span) for question in question_times for span in named),
     )
 
 

@@ -104,7 +104,7 @@ def test_neighbours_are_put_together_verbatim_with_their_offsets() -> None:
 def test_a_passage_that_is_one_strip_is_not_judged_twice() -> None:
     """Its grading is known; only strips of longer passages are asked about."""
     judge = Marked({"A": 0.9})
-    chosen = choose(judge, "A is short.", text_of(4), known=[Grading(0.25, "known"), Grading(0.0)])
+    chosen = choose(judge, "A is short.", text_of(4), known_gradings=[Grading(0.25, "known"), Grading(0.0)])
     assert judge.asked == [[text_of(3), "Sentence number 4 stands here."]]
     assert chosen.strips[0]["score"] == 0.25
     assert chosen.strips[0]["reason"] == "known"
