@@ -26,6 +26,8 @@ _NEGATIVE = re.compile(
     r"\b(?:no|not|nothing|none|neither|never|without|cannot|unable|unclear|impossible|insufficient|silent|unanswered"
     r"|left)\b|\b(?:lack|fail|omit|leave|remain)|n't|[没未不无缺难]|超出"
 )
+# "According to the manual, it does not contain lead" is about something else than the manual.
+_ACCORDING_TO = re.compile(r"^according to [^,]{1,60}, (?=(?:it|they) (?:do|does|did|has|have|had|never)\b)")
 _EDGES = "*_`\"'“”「」 "
 
 # The sources as an answer names them: "the provided documents", "these passages", "your report".
@@ -72,7 +74,7 @@ _SOURCE_THEN = (
 class _Rules(NamedTuple):
     """The patterns of a language: each kind of clause has one. Python compiles them when they are first used."""
 
-    source: str  # names the sources of which clauses tell
+    source: str  # names the sources
     clause: str  # parts clauses
     absent: str  # says that the sources lack something
     absent_later: str  # says so where the sources were named before: "They do not name the actor"
@@ -81,7 +83,7 @@ class _Rules(NamedTuple):
 
 
 _EN = _Rules(
-    source=rf"^(?!according to\b).*?{_SOURCE}",  # what follows "according to" is what the source says
+    source=_SOURCE,
     clause=(
         r"[;:]\s|(?<! not)(?<! not,),?\s(?=(?:but|yet|although|though|whereas|however|so|since|because"
         r"|and (?:it|they|\w+ly|none|i|the))\b)"
@@ -98,7 +100,8 @@ _EN = _Rules(
         rf"|^(?:unable to|insufficient|not) (?:{_TELL}|{_INFO})|^i (?:do not|don't) know|^i (?:cannot|can't) {_TELL}"
     ),
     absent_later=(  # not "The documents show that there was no information exchange"
-        rf"(?<!that )\bthere(?: is|'s| are| was)(?:n't|(?: \w+ly)? (?:no|not|nothing))\b.{{0,25}}?{_INFO}|{_I_CANNOT}"
+        rf"^(?!{_SOURCE} \w+ that\b).*?\bthere(?: is|'s| are| was)(?:n't|(?: \w+ly)? (?:no|not|nothing))\b"
+        rf".{{0,25}}?{_INFO}|{_I_CANNOT}"
         r"|\b(?:unclear|impossible|(?:not|\w+n't) possible|none of (?:them|these))\b"
         rf"|(?:is|are|was|were|been|has|have)(?: not|n't)(?: \w+ly)?(?: been)? (?:{_STATE}|given in)"
         r"|^(?:(?:but|however|and|although|though|nor|so|yet|while|as)\b,? ?)*(?:it|they|these|this|both|which)?"
@@ -190,7 +193,7 @@ def _clauses(answer: str) -> list[tuple[str, _Rules]]:
     """The clauses of an answer, folded, each with the rules of its language."""
     clauses: list[tuple[str, _Rules]] = []
     for sentence in sentences(answer):
-        text = fold(sentence.text).strip(_EDGES)
+        text = _ACCORDING_TO.sub("", fold(sentence.text).strip(_EDGES))
         rules = _ZH if _HAN.search(text) else _EN
         parts = (part.strip(" ，,。.!！") for part in re.split(rules.clause, text))
         clauses.extend((part, rules) for part in parts if part)

@@ -111,8 +111,8 @@ def han_number(text: str) -> str:
     """``二十三`` as ``23``; digits one by one (一九三三) as they stand.
 
     Example:
-        >>> han_number("二十三"), han_number("一九三三"), han_number("四百"), han_number("两千")
-        ('23', '1933', '400', '2000')
+        >>> han_number("二十三"), han_number("一九三三"), han_number("两千"), han_number("一亿二千万")
+        ('23', '1933', '2000', '120000000')
     """
     digits = [int(unicodedata.numeric(mark, 2)) for mark in text]  # 两 has no value of its own there
     return "".join(map(str, digits)) if max(digits) < 10 else str(_add_up(digits[:_MAX_NUMERAL]))

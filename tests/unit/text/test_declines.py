@@ -26,7 +26,7 @@ def test_long_and_polite_declines_are_found(language: str) -> None:
 def test_answers_that_negate_are_no_declines(language: str) -> None:
     """Answers made to be mistaken for declines ("was not in the documents of 1950", partial or polite) rarely are."""
     found = [is_declined(text) for text in examples("answers", language)]
-    assert sum(found) <= 0.025 * len(found)
+    assert sum(found) <= 0.02 * len(found)
 
 
 @pytest.mark.parametrize(
@@ -35,6 +35,8 @@ def test_answers_that_negate_are_no_declines(language: str) -> None:
         "The tower is 120 m high. The documents do not say when it was finished.",
         "The passages do not name the architect, but a plaque names Jonas Berg, so he was probably the architect.",
         "While the context does not state it directly, the answer is Vienna.",
+        "According to the article, it has never included a harbour.",
+        "The passages state that there is no evidence of a second fire.",
         "这座桥由李明设计。文档没有给出建造年份。",
         "文档没有直接说明，但可以推断他于1947年去世。",
     ],
