@@ -84,10 +84,10 @@ class Candidate:
 
     def worth(self, min_near: float = MIN_NEAR) -> float:
         """The score as a share of the highest possible one; 0 for what says too little about the question."""
-        value = self.features
-        near = max(value.near, value.soft) >= max(min_near, 1e-9)
-        own = max(value.cover, value.soft, value.kind, value.edges, value.overlap) > 0
-        return max(0.0, self.score / _HIGHEST) if near and own else 0.0
+        features = self.features
+        on_topic = max(features.near, features.soft) >= max(min_near, 1e-9)
+        signs = (features.cover, features.soft, features.kind, features.edges, features.overlap)
+        return max(0.0, self.score / _HIGHEST) if on_topic and any(signs) else 0.0
 
 
 class _Row(NamedTuple):
@@ -291,9 +291,9 @@ def _terms_beside(rows: Sequence[_Row], order: int) -> frozenset[str]:
     return frozenset().union(*(row.matched for row in near if row.place == rows[order].place))
 
 
-def _terms_by_characters(missing: frozenset[str], own: frozenset[str]) -> list[str]:
+def _terms_by_characters(missing: frozenset[str], text_terms: frozenset[str]) -> list[str]:
     """Chinese terms that are not in the sentence as such although all their characters are."""
-    characters = set("".join(key for key in own if not key.isascii()))
+    characters = set("".join(key for key in text_terms if not key.isascii()))
     return [key for key in missing if not key.isascii() and characters.issuperset(key)]
 
 
