@@ -14,11 +14,11 @@ from itertools import product
 from rag_kit.indexing.readers.parts import Unreadable
 
 _BOMS: tuple[tuple[bytes, str], ...] = (
-    (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF32_LE, "utf-32-le"),
-    (codecs.BOM_UTF32_BE, "utf-32-be"),
-    (codecs.BOM_UTF16_LE, "utf-16-le"),
-    (codecs.BOM_UTF16_BE, "utf-16-be"),
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _DECLARED = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?\s*([A-Za-z0-9_.:-]{2,40})""")
 _ALIASES = {  # declared name -> the larger encoding that its files are really in, as browsers do
@@ -125,16 +125,11 @@ def decode(data: bytes, *, markup: bool = False) -> str:
         >>> decode(b"\xef\xbb\xbfhello\r\nworld")
         'hello\nworld'
     """
-    text: str | None = None
-    for mark, encoding in _BOMS:
-        if data.startswith(mark):
-            text = data[len(mark) :].decode(encoding, "replace")
-            break
-    if text is None:
-        encoding = detect(data, markup=markup)
-        if encoding == "cp1252" and data.startswith(b"\x00"):
-            encoding = "utf-8"
-        text = data.decode(encoding, "replace")
+    marked = (encoding for mark, encoding in _BOMS if data.startswith(mark))
+    encoding = next(marked, "") or detect(data, markup=markup)
+    if encoding == "cp1252" and data.startswith(b"\x00"):
+        encoding = "utf-8"
+    text = data.decode(encoding, "replace")
     sample = text[:_SAMPLE]
     strange = len(_CONTROLS.findall(sample)) + sample.count("\ufffd")
     if strange > 0.02 * len(sample) + 1:
