@@ -152,15 +152,15 @@ class _TreeBuilder:
         self.items, self.rows = dict[str, _Item](), list[Row]()
         self._read()
         self.report = RaptorReport(passages=len(self.items))
-        self.old: dict[tuple[str, int], list[Document]] = defaultdict(list)  # by tree and level
+        self.old_nodes: dict[tuple[str, int], list[Document]] = defaultdict(list)  # by tree and level
         for node in self.tree.nodes.values():
-            self.old[_json(node.metadata[RAPTOR]["partition"]), node.metadata["level"]].append(node)
+            self.old_nodes[_json(node.metadata[RAPTOR]["partition"]), node.metadata["level"]].append(node)
         fields = self._partition_fields()
         self.passages: dict[str, list[str]] = defaultdict(list)  # by tree
         for key, item in self.items.items():
             self.passages[_json({name: item.metadata.get(name) for name in fields})].append(key)
-        self.anew = {tree for tree, ids in self.passages.items() if self._is_made_anew(tree, ids)}
-        self.report.rebuilt = sum(len(self.passages[tree]) > 1 for tree in self.anew)
+        self.new_trees = {tree for tree, ids in self.passages.items() if self._needs_new_clusters(tree, ids)}
+        self.report.rebuilt = sum(len(self.passages[tree]) > 1 for tree in self.new_trees)
 
     def _read(self) -> None:
         """The passages that have vectors, and the tree, in one state of the index."""
@@ -193,10 +193,10 @@ class _TreeBuilder:
             )
         return sorted(fields)
 
-    def _is_made_anew(self, tree: str, ids: Sequence[str]) -> bool:
+    def _needs_new_clusters(self, tree: str, ids: Sequence[str]) -> bool:
         """Whether a tree's clusters are made anew; counts the passages that changed since they were made."""
         now = self._hashes(ids).items()
-        first = {pair for node in self.old[tree, 1] for pair in node.metadata[RAPTOR]["first"].items()}
+        first = {pair for node in self.old_nodes[tree, 1] for pair in node.metadata[RAPTOR]["first"].items()}
         changed = max(len(now - first), len(first - now)) if first or len(now) > 1 else 0
         self.report.changed += changed
         return self.rebuild or changed > _CHANGED * len(first)
@@ -205,15 +205,15 @@ class _TreeBuilder:
         """Cluster and summarise level by level, all trees at once; then replace the rows in one transaction."""
         below, level = dict(self.passages), 1
         while below:
-            made = {tree: self._clusters_of_level(tree, level, ids) for tree, ids in below.items()}
-            if clusters_of_level := list(chain(*made.values())):
+            by_tree = {tree: self._clusters_of_level(tree, level, ids) for tree, ids in below.items()}
+            if clusters_of_level := list(chain(*by_tree.values())):
                 self._summarise(level, clusters_of_level)
                 self.report.summaries.append(len(clusters_of_level))
             below = {
                 tree: [cluster.id for cluster in clusters]
-                for tree, clusters in made.items()
+                for tree, clusters in by_tree.items()
                 if clusters
-                and (tree not in self.anew or len(clusters) < len(below[tree]))  # else nothing is gained
+                and (tree not in self.new_trees or len(clusters) < len(below[tree]))  # else nothing is gained
             }
             level += 1
         if not self.dry:
@@ -222,7 +222,7 @@ class _TreeBuilder:
 
     def _clusters_of_level(self, tree: str, level: int, ids: Sequence[str]) -> list[_Cluster]:
         """The clusters of a level: new ones of more than one text; of a tree that is kept, those there are."""
-        if tree not in self.anew:
+        if tree not in self.new_trees:
             return self._update_clusters(tree, level, ids)
         if len(ids) < 2:
             return []
@@ -238,7 +238,7 @@ class _TreeBuilder:
     def _update_clusters(self, tree: str, level: int, ids: Sequence[str]) -> list[_Cluster]:
         """The clusters there are, without members that are gone; a new passage goes to the nearest one."""
         clusters, present = [], set(ids)
-        for node in self.old[tree, level]:
+        for node in self.old_nodes[tree, level]:
             leaves = node.metadata[RAPTOR]["leaves"]
             members = [key for key in node.metadata["members"] if key in present]
             members = [key for key in members if leaves.get(key) in (None, self.items[key].hash)]
