@@ -257,7 +257,7 @@ def _closing_notes(grouping: Grouping, settings: SplitSettings, embedding: str) 
     """Notes on pages read by OCR or without text, and on chunks that the model cannot embed."""
     notes = []
     if grouping.recognised:
-        notes.append(f"read by OCR ({settings.ocr}): {_first_names(list(grouping.recognised))}")
+        notes.append(f"read by OCR ({settings.ocr}): {_first_names(sorted(grouping.recognised))}")
     if grouping.empty:
         advice = "" if settings.ocr else "; scanned pages are read with OCR (ocr=, --ocr)"
         files = [f"{file}: {pages}" for file, pages in grouping.empty.items()]
