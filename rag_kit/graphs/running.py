@@ -60,7 +60,7 @@ RETRY = RetryPolicy(
 )
 
 # Modules whose frames only carry a call on, from a node to what it calls; left out of tracebacks.
-_CARRIERS = ("rag_kit.concurrency.", "rag_kit.graphs.running", "rag_kit.models.runnables")
+_INTERNAL_MODULES = ("rag_kit.concurrency.", "rag_kit.graphs.running", "rag_kit.models.runnables")
 
 
 class Node(Runnable[Any, Any]):
@@ -86,7 +86,7 @@ class Node(Runnable[Any, Any]):
         try:
             return run(self._logic(input), config or {})
         except Exception as error:
-            _shorten(error)
+            _drop_internal_frames(error)
             raise
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
@@ -94,7 +94,7 @@ class Node(Runnable[Any, Any]):
         try:
             return await arun(self._logic(input), config or {})
         except Exception as error:
-            _shorten(error)
+            _drop_internal_frames(error)
             raise
 
     async def _logic(self, state: Any) -> Any:
@@ -125,13 +125,13 @@ class _State(dict[str, Any]):
         )
 
 
-def _shorten(error: BaseException) -> None:
-    """Take the frames of `_CARRIERS` out of an error's traceback and its causes', so that the user's stand out."""
+def _drop_internal_frames(error: BaseException) -> None:
+    """Take the frames of `_INTERNAL_MODULES` out of the tracebacks of an error and its causes: the user's stand out."""
     cause: BaseException | None = error
     while cause is not None:
         trace, below = None, cause.__traceback__
         for frame, line in reversed(list(walk_tb(below))):
-            if not frame.f_globals.get("__name__", "").startswith(_CARRIERS):
+            if not frame.f_globals.get("__name__", "").startswith(_INTERNAL_MODULES):
                 trace = TracebackType(trace, frame, frame.f_lasti, line)
         cause.__traceback__, cause = trace, cause.__cause__
 

@@ -76,23 +76,23 @@ def chat_model(name: str | None = None, **settings: Any) -> BaseChatModel:
         )
     if not model:
         raise ConfigurationError(f"{name!r} names no model. Write PROVIDER:MODEL, as in openai:gpt-5.5.")
-    chosen = {"timeout": TIMEOUT, "max_retries": RETRIES, **options(settings, BASE_URL)}
-    url = chosen.get("base_url")
+    settings_given = {"timeout": TIMEOUT, "max_retries": RETRIES, **options(settings, BASE_URL)}
+    url = settings_given.get("base_url")
     if provider == "openai" and url is not None and host_of(url) != "api.openai.com":
         # Compatible servers rarely have the Responses API, which LangChain picks for some model names.
-        chosen.setdefault("use_responses_api", False)
+        settings_given.setdefault("use_responses_api", False)
 
     def build() -> BaseChatModel:
         from langchain.chat_models import init_chat_model
 
-        guarded = chosen
+        arguments = settings_given
         if provider in OPENAI:
             from .http import with_http_clients
 
-            guarded = with_http_clients(chosen)
+            arguments = with_http_clients(settings_given)
             if provider == "openai" and url is None and not os.environ.get("OPENAI_BASE_URL"):
-                guarded.setdefault("stream_usage", True)  # LangChain's default, dropped beside such a client
-        return cast("BaseChatModel", init_chat_model(model, model_provider=provider, **guarded))
+                arguments.setdefault("stream_usage", True)  # LangChain turns it off beside a client
+        return cast("BaseChatModel", init_chat_model(model, model_provider=provider, **arguments))
 
     return make(name, build)
 

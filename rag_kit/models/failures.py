@@ -29,7 +29,7 @@ class Failure(Enum):
     """Kinds of failure that are treated differently."""
 
     REFUSED = "refused"  # this request, in this form, is not served: 400, 404, 415, 422
-    FINAL = "final"  # refused in any form: no such model, context too long, no credit, a redirect
+    REFUSED_FOR_GOOD = "final"  # refused in any form: no such model, context too long, no credit, a redirect
     UNAUTHORIZED = "unauthorized"
     RATE_LIMITED = "rate limited"
     SERVER = "server error"
@@ -45,7 +45,7 @@ _FINAL_CODES = (
     "model_not_found", "context_length_exceeded", "insufficient_quota", "billing_hard_limit_reached", "content_filter",
 )  # fmt: skip
 _CLASSES: dict[type[BaseException], Failure] = {
-    core.ContextOverflowError: Failure.FINAL,
+    core.ContextOverflowError: Failure.REFUSED_FOR_GOOD,
     core.ModelAuthenticationError: Failure.UNAUTHORIZED,
     core.ModelPermissionDeniedError: Failure.UNAUTHORIZED,
     core.ModelRateLimitError: Failure.RATE_LIMITED,
@@ -120,11 +120,11 @@ def _kind(error: BaseException) -> Failure | None:
     if any(
         code in _FINAL_CODES for code in (getattr(error, "code", None), body.get("code"), body.get("type"))
     ):
-        return Failure.FINAL
+        return Failure.REFUSED_FOR_GOOD
     status = _status_of(error)
     if status is not None and not isinstance(error, core.ContextOverflowError):
         if status < 400:  # a redirect, which is not followed
-            return Failure.FINAL
+            return Failure.REFUSED_FOR_GOOD
         if status in (408, 409) or (status >= 500 and status != 501):
             return Failure.SERVER
         by_status = {401: Failure.UNAUTHORIZED, 403: Failure.UNAUTHORIZED, 429: Failure.RATE_LIMITED}
@@ -173,8 +173,8 @@ def map_model_error(error: BaseException, *, model: Any = None) -> ModelError:
     if kind in (Failure.LOOP, Failure.OTHER):
         text = f"{type(error).__name__}: {text}"
     status = next((number for cause in _causes(error) if (number := _status_of(cause)) is not None), None)
-    message, target = _MESSAGES[Failure.REFUSED if kind is Failure.FINAL else kind], ""
-    if kind is Failure.FINAL and status is not None and status < 400:
+    message, target = _MESSAGES[Failure.REFUSED if kind is Failure.REFUSED_FOR_GOOD else kind], ""
+    if kind is Failure.REFUSED_FOR_GOOD and status is not None and status < 400:
         message, target = _REDIRECT, short(_header(error, "location").partition("?")[0])
     code = f" (HTTP {status})" if status else ""
     message = message.format(place=_place(error, model), code=code, text=text, target=target)

@@ -42,7 +42,7 @@ class SelfQueryCall:
         self._listed: set[int] = set()
 
     async def steps(self) -> list[Document]:
-        """The whole call."""
+        """Make the filter, search with it, and with ever weaker filters as long as nothing is found."""
         call, k = self.call, self.call.request.k
         constructed = await self._construct(await self._schema())
         where, by = constructed.filter, f"by {constructed.constructor}"
@@ -71,6 +71,7 @@ class SelfQueryCall:
         return await self.call.do("schema", partial(owner._schema, where))
 
     async def _construct(self, schema: Schema) -> ConstructedQuery:
+        """Text and filter by the model; by rules where there is none, or where it fails."""
         owner, call = self.owner, self.call
         if owner._prompts is not None:
             arguments = (call.query, schema, call.request.child("self_query"))

@@ -22,6 +22,7 @@ from rag_kit.query_construction.dates import Period, day_in_format, parse_period
 from rag_kit.query_construction.fields import MetadataField, Schema
 from rag_kit.query_construction.words import parse_number, sorted_words
 
+_MAX_YEAR = 9999
 _MAX_LIMIT = 1_000
 _MAX_QUERY = 2_000
 _MAX_ITEMS = 100
@@ -116,8 +117,8 @@ class _Checker:
     def clause_of(self, node: FilterCondition | FilterGroup, negated: bool = False) -> Clause | None:
         """The filter of a node; ``None`` if it could not be used, so that it lets everything through.
 
-        What cannot be used must not make the filter narrower than it was asked for: one arm of an "and" goes alone,
-        an "or" goes with all its arms, and under a "not" it is the other way round.
+        A part of an "and" that cannot be used is left out alone. An "or" with such a part is left out whole: its other
+        parts alone would keep out documents that were asked for. Under a "not" it is the other way round.
         """
         if isinstance(node, FilterCondition):
             return self._usable_condition(node)
@@ -252,7 +253,7 @@ class _Checker:
     def _to_time(self, field: MetadataField, value: Any) -> Any:
         """The year or period that a value says, or seconds where a field stores these."""
         number = _to_number(field, value)
-        if field.is_year and isinstance(number, int) and number <= 9999:
+        if field.is_year and isinstance(number, int) and number <= _MAX_YEAR:
             return number
         text = str(value if number is None else number)
         period = None if isinstance(value, bool) else parse_period(text, self.today)

@@ -72,7 +72,9 @@ def parse_period(text: str, today: date) -> Period | None:
         if named.begin == 0 and named.end == len(text):
             return named.period
     try:
-        day = datetime.fromisoformat(text).date()  # of the forms that no question has, such as 20200501
+        day = datetime.fromisoformat(
+            text
+        ).date()  # forms that are not looked for in questions, such as 20200501
     except ValueError:
         return None
     return Period(day, day + timedelta(days=1), "day") if day < date.max else None

@@ -210,7 +210,7 @@ class SelfQueryRetriever(CallRetriever):
         _ = self.schema_in_use
 
     async def aconstruct_query(self, question: str, config: RunnableConfig | None = None) -> ConstructedQuery:
-        """Turn a question into text and filter without searching.
+        """Turn a question into text and filter without searching; by rules where no model was given.
 
         Raises:
             ModelError: The model failed; rules do not take over here.

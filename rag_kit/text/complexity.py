@@ -148,7 +148,7 @@ def _kind_name(text: str, chinese: bool, standalone: bool) -> str:
     parts = [part.strip(_ENDS) for part in re.split(r"[.!?,;。！？，；~～]+", text[:100])]
     if any(parts) and all(_CHAT.fullmatch(part) for part in parts if part):
         return "chat"
-    if not standalone and _points_back(text, chinese):
+    if not standalone and _refers_to_something_unnamed(text, chinese):
         return "pronoun"
     bare = text.strip(_ENDS)
     if not standalone and (not content_words(bare) or _FRAGMENT.fullmatch(bare)):
@@ -156,16 +156,20 @@ def _kind_name(text: str, chinese: bool, standalone: bool) -> str:
     return next((name for name, pattern in _MULTI.items() if pattern.search(text)), "single")
 
 
-def _points_back(text: str, chinese: bool) -> bool:
+# a longer question mostly names what its pronoun stands for
+_MAX_CHARS_ZH, _MAX_WORDS = 24, 4
+
+
+def _refers_to_something_unnamed(text: str, chinese: bool) -> bool:
     """Whether a pronoun stands for something that the question does not name."""
     if _NAMED.search(text):
         return False
     if chinese:
-        return _OPENING_POINTER_ZH.search(text) is not None and len(text) <= 24
+        return _OPENING_POINTER_ZH.search(text) is not None and len(text) <= _MAX_CHARS_ZH
     pointer = _POINTER.search(text)
     if pointer is None or EMPTY_IT.search(text):
         return False
-    return not content_words(text[: pointer.start()]) and len(content_words(text)) <= 4
+    return not content_words(text[: pointer.start()]) and len(content_words(text)) <= _MAX_WORDS
 
 
 def pointing_word(question: str) -> str:

@@ -9,7 +9,7 @@ from langchain_core.retrievers import BaseRetriever
 from langgraph.graph import END
 from langgraph.graph.state import CompiledStateGraph
 
-from rag_kit.graphs.conversational.nodes import ConversationalNodes, note_left_out
+from rag_kit.graphs.conversational.nodes import ConversationalNodes, note_when_capped
 from rag_kit.graphs.conversational.state import ConversationalContext, ConversationalState
 from rag_kit.graphs.state import QuestionInput
 from rag_kit.graphs.wiring import READY, GraphOptions, RagGraph
@@ -74,6 +74,6 @@ def build_conversational_rag(
     remembering = {"remember": "user_id"} if remember else {}
     graph.add_step("cite", nodes.cite, {**remembering, "suggest": "related_questions", END: "answered"})
     if remember:
-        graph.add_step("remember", nodes.remember, END, on_cap=note_left_out("remember"))
-    graph.add_step("suggest", nodes.suggest, END, on_cap=note_left_out("related questions"))
+        graph.add_step("remember", nodes.remember, END, on_cap=note_when_capped("remember"))
+    graph.add_step("suggest", nodes.suggest, END, on_cap=note_when_capped("related questions"))
     return graph.built()

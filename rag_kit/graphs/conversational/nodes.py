@@ -157,8 +157,8 @@ class ConversationalNodes(RagNodes):
         return {"related_questions": allowed}
 
 
-def note_left_out(left_out: str) -> OnCap:
-    """The answer stands when a cap of the run leaves no room for more; a note says what was left out."""
+def note_when_capped(left_out: str) -> OnCap:
+    """A handler for a cap that is reached after the answer: the answer stands, a note says what was left out."""
 
     def capped(state: Any, context: Any, error: BudgetExceededError) -> Update:
         return {"notes": [f"{left_out}: left out, a cap of the run was reached ({error.what})"]}

@@ -125,8 +125,13 @@ def _score(candidate: Candidate, beam: Beam, weights: Sequence[float]) -> Candid
     return {**candidate, "f": f, "score": beam_score([*(part["f"] for part in beam["segments"]), f])}
 
 
-def _select_competitors(judged: Sequence[Candidate], beams: Sequence[Beam], hard: bool) -> list[Candidate]:
-    """The candidates that compete, best first: without those that a constraint drops, and each text once."""
+def _select_competitors(
+    judged: Sequence[Candidate], beams: Sequence[Beam], drop_unsupported: bool
+) -> list[Candidate]:
+    """The scored candidates, best first, each text once; the reason is written into those left out.
+
+    With ``drop_unsupported``, irrelevant and unsupported ones are left out too.
+    """
     by_text: dict[tuple[str, ...], Candidate] = {}
     scored = [candidate for candidate in judged if candidate["f"] is not None]
     scored.sort(key=lambda candidate: -(candidate["score"] or 0.0))  # stable: equal ones keep their order
@@ -135,9 +140,9 @@ def _select_competitors(judged: Sequence[Candidate], beams: Sequence[Beam], hard
             *(without_punctuation(part["text"]) for part in beams[candidate["beam"] - 1]["segments"]),
             without_punctuation(candidate["text"]),
         )
-        if hard and candidate["labels"].get("relevance") == "irrelevant":
+        if drop_unsupported and candidate["labels"].get("relevance") == "irrelevant":
             candidate["reason"] = "the passage is irrelevant (hard constraint)"
-        elif hard and candidate["labels"].get("support") == "none":
+        elif drop_unsupported and candidate["labels"].get("support") == "none":
             candidate["reason"] = "the passage does not support it (hard constraint)"
         elif by_text.setdefault(path, candidate) is not candidate:
             candidate["reason"] = "another candidate has the same text, and no lower score"

@@ -124,14 +124,14 @@ class Paper(SelfRagNodes):
         return Command(update=update, goto="retrieve" if any(retrieves) else "generate_direct")
 
     async def retrieve(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
-        """Look up passages for each way to go on: the question, and what was said last."""
+        """Look up passages for each beam that asked for some, by the question and the beam's last segment."""
         passages = {document_key(document): document for document in state["passages"]}
         beams: list[Beam] = [{**beam} for beam in state["beams"]]
-        wanting = [beam for beam in beams if beam["retrieve"] and not beam["ended"]]
-        for beam in wanting:
+        to_search = [beam for beam in beams if beam["retrieve"] and not beam["ended"]]
+        for beam in to_search:
             # as in the paper: the question and the segment before
             beam["query"] = " ".join([state["asked"], *(part["text"] for part in beam["segments"][-1:])])
-        queries = list(dict.fromkeys(beam["query"] for beam in wanting))
+        queries = list(dict.fromkeys(beam["query"] for beam in to_search))
         lists = await values_side_by_side([self.fetch(query, context) for query in queries])
         by_query: dict[str, dict[str, Document]] = {}
         for query, documents in zip(queries, lists, strict=True):
@@ -140,7 +140,7 @@ class Paper(SelfRagNodes):
             }
             passages |= {key: document for key, document in by_query[query].items() if key not in passages}
         place = {key: index for index, key in enumerate(passages)}
-        for beam in wanting:
+        for beam in to_search:
             beam["found"] = [place[key] for key in by_query[beam["query"]]]
         report("retrieved", segment=state["segment"], passages=sum(map(len, by_query.values())))
         all_passages = list(passages.values())

@@ -37,6 +37,7 @@ _WEIGHTS = {
     "score": 5.1, "open": 1.3, "own squared": -3.8, "together": 0.6, "passage squared": -5.6,
 }  # fmt: skip
 _BIAS = {"en": -16.4, "zh": -16.0}
+_USUAL_TIME = 1.5
 _USUAL_LEAD = 0.35
 
 
@@ -183,7 +184,11 @@ def measure(
     candidates: Sequence[Candidate],
     picked: Sequence[Candidate],
 ) -> dict[str, float]:
-    """Measure the evidence for an answer that is made of the picked sentences."""
+    """Measure the evidence for an answer that is made of the picked sentences: the inputs of `strength`.
+
+    ``passage``, ``own`` and ``near`` are the largest share of the question's terms in one passage, in one sentence, and
+    in a sentence with its neighbours and title; ``lead`` is by how much the best passage has more than the mean.
+    """
     covers = [
         weight_of(question, question.keys & set(terms(f"{passage.title}\n{passage.text}")))
         for passage in passages
@@ -197,7 +202,7 @@ def measure(
         "own": own,
         "names": name_coverage(question, passages),
         # a question without a time counts as if its time fitted well
-        "time": max(times, default=0.0) if question.spans else 1.5,
+        "time": max(times, default=0.0) if question.spans else _USUAL_TIME,
         "terms": math.log1p(len(question.terms)),
         "picked": weight_of(question, frozenset(key for sentence in picked for key in sentence.near)),
         # few passages say nothing about how usual it is to hold so many terms

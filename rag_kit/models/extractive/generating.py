@@ -12,6 +12,7 @@ from rag_kit.text import detect_language, sentences
 from rag_kit.text.evidence.questions import terms
 from rag_kit.text.evidence.sentences import PassageText
 
+_MAX_ANSWER = 4_000
 _MAX_SENTENCES = 60
 _MONTH = "(?:January|February|March|April|May|June|July|August|September|October|November|December)"
 _DATE = rf"(?:(?:\d{{1,2}} )?{_MONTH}(?: \d{{1,2}},)? )?[12]\d{{3}}"
@@ -72,11 +73,14 @@ def generate_multi_hop(prompt: Prompt) -> dict[str, Any]:
 
 
 def generate_check(prompt: Prompt) -> dict[str, Any]:
-    """The question asked of each passage by itself; a passage is needed where it answers a part."""
+    """The reply to the task ``generate_check``: the answers that each passage alone gives to the question.
+
+    All passages are needed where each of them answers a part.
+    """
     parts = [text for passage in prompt.passages if (text := extract_answer(prompt.request, [passage]))]
     return {
         "answerable": bool(parts),
-        "answer": " ".join(parts)[:4000],
+        "answer": " ".join(parts)[:_MAX_ANSWER],
         "stands_alone": True,
         "needs_all": len(parts) == len(prompt.passages),
         "reason": f"{len(parts)} of {len(prompt.passages)} passages share the question's words.",

@@ -40,14 +40,14 @@ def grade_passages(prompt: Prompt) -> dict[str, Any]:
 
 def rank(prompt: Prompt) -> dict[str, list[int]]:
     """All passages, that with the best sentence first; equal ones keep their order."""
-    values = _best_evidence(prompt)
+    values = _best_sentence_scores(prompt)
     order = sorted(range(len(values)), key=lambda place: -values[place])
     return {"ranking": [prompt.passages[place].number for place in order]}
 
 
 def compress(prompt: Prompt) -> dict[str, list[int]]:
     """The sentences whose evidence comes near the best one's."""
-    values = _best_evidence(prompt)
+    values = _best_sentence_scores(prompt)
     low = _NEAR_BEST * max(values, default=0.0)
     pairs = zip(prompt.passages, values, strict=True)
     return {"sentences": [passage.number for passage, value in pairs if value > 0 and value >= low]}
@@ -122,8 +122,8 @@ def _grade(grade: Usefulness) -> dict[str, Any]:
     return {"relevant": grade.value >= 0.5, "score": round(grade.value, 3), "reason": reason}
 
 
-def _best_evidence(prompt: Prompt) -> list[float]:
-    """The worth of the best sentence of each passage."""
+def _best_sentence_scores(prompt: Prompt) -> list[float]:
+    """For each passage the score of its best sentence, 0 if it has none with evidence."""
     values = [0.0] * len(prompt.passages)
     for sentence in collect(analyse(prompt.question), prompt.passages):
         values[sentence.place] = max(values[sentence.place], sentence.worth())

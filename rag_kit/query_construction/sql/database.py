@@ -103,6 +103,7 @@ def _engine_of(database: Any) -> Any:
             "or a URL such as 'sqlite:///shop.db'."
         )
     dialect, driver = engine.dialect.name, engine.dialect.driver
+    # the drivers of the psycopg family, whose sessions can be kept from writing
     if dialect == "postgresql" and engine.dialect.paramstyle in ("pyformat", "format"):
         return engine
     if (dialect, driver) != ("sqlite", "pysqlite"):

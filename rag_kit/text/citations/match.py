@@ -74,7 +74,10 @@ class Source:
         return [_letters(self.text[start:end]) for start, end in self.spans]
 
     def best_sentences(self, statement: str, stated: list[Token]) -> tuple[int, range]:
-        """The sentence that has most of a statement's words, and it with the neighbours that add to it."""
+        """The number of the sentence that has most of a statement's words, and the range to quote.
+
+        The range holds that sentence, and a neighbour of it that has further words of the statement.
+        """
         letters, keys = _letters(statement), _content_keys(stated)
         for place, sentence in enumerate(self.letters):
             if letters in sentence:

@@ -72,7 +72,7 @@ def test_own_errors_come_back_as_they_are() -> None:
 
 def test_overflow_is_final_and_causes_are_looked_through() -> None:
     """A context overflow is final; a wrapped exception is classified by its cause."""
-    assert classify(ContextOverflowError("long")) is Failure.FINAL
+    assert classify(ContextOverflowError("long")) is Failure.REFUSED_FOR_GOOD
     wrapper = RuntimeError("wrapped")
     wrapper.__cause__ = Carrier(429)
     assert classify(wrapper) is Failure.RATE_LIMITED
