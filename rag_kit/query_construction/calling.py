@@ -145,6 +145,7 @@ class SelfQueryCall:
         return rows
 
     def _add_stage(self, documents: Sequence[Document], constructed: ConstructedQuery) -> list[Document]:
+        """Copies of the documents, with the query, its filter and the notes of the call in the provenance."""
         notes = self.call.report()
         stage = {
             **{key: value for key, value in constructed.as_dict().items() if key != "query"},

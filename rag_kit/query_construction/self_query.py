@@ -170,6 +170,7 @@ class SelfQueryRetriever(CallRetriever):
 
     @model_validator(mode="after")
     def _prepare(self) -> Self:
+        """Read the fields, and make what builds queries: rules always, prompts where there is a model."""
         self._rules = RuleConstructor(today=self.today)
         self._source = source_of(self.retriever if self.documents is None else self.documents)
         if self.schema_ is not None:

@@ -120,6 +120,7 @@ def _of_store(store: Any, native: Any) -> Iterator[list[Document]]:
 
 
 def _of_qdrant(store: Any, native: Any) -> Iterator[list[Document]]:
+    """The documents of a collection of Qdrant that pass its filter, in groups."""
     offset: Any = None
     text, metadata = store.content_payload_key, store.metadata_payload_key
     while True:

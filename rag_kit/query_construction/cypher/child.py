@@ -52,6 +52,7 @@ def _run_statements(request: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _read_rows(result: Any, request: dict[str, Any]) -> dict[str, Any]:
+    """Columns and rows of a result as plain JSON, as many as the request allows."""
     if isinstance(result, list):
         raise RuntimeError("More than one statement; write one.")
     columns = result.get_column_names()

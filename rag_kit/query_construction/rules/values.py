@@ -70,6 +70,7 @@ class ValueIndex:
                 self._add_words(("out", "of", *on[1:]), field, False)
 
     def _add_value(self, field: MetadataField, value: str) -> None:
+        """Index a value: a Chinese one as text, any other by the words of each of its forms."""
         if HAN.search(value):
             self._chinese.append((simplify(value.casefold()), field, value))
             return
@@ -86,6 +87,7 @@ class ValueIndex:
         return longest_spans(sorted(named, key=lambda value: not value.exact))
 
     def _find_latin(self, text: str) -> Iterator[NamedValue]:
+        """The values that are named word for word, whatever the endings."""
         places = list(_WORD.finditer(HAN.sub(" ", text)))
         words = tuple(singular(match.group().casefold()) for match in places)
         for start, first in enumerate(words):
@@ -99,6 +101,7 @@ class ValueIndex:
                     yield _latin_value(text, span, field, value, value_words)
 
     def _find_chinese(self, text: str) -> Iterator[NamedValue]:
+        """The values that stand in the text, in simplified or traditional characters."""
         folded = simplify(text.casefold())
         if not HAN.search(folded) or len(folded) != len(text):
             return
@@ -112,6 +115,7 @@ class ValueIndex:
 def _latin_value(
     text: str, span: Span, field: MetadataField, value: Any, words: tuple[str, ...]
 ) -> NamedValue:
+    """A value that is named: whether as it is written (``exact``), and beyond doubt (``sure``)."""
     alone = len(words) == 1
     frame = alone and words[0] in _FRAME
     place = (span.begin, span.end, field, value)

@@ -70,6 +70,7 @@ def rewrite_statement(statement: str, tables: Collection[str], schema: str) -> s
 
 
 def _qualified_select(statement: str, tables: Collection[str], schema: str) -> str:
+    """The statement as one SELECT with each table in its schema; refuses everything else."""
     try:
         import sqlglot
         from sqlglot import exp

@@ -128,6 +128,7 @@ def _refusal(driver: str) -> InvalidInputError:
 
 
 def _choose_tables(tables: Collection[str] | None, usable: Sequence[str]) -> Sequence[str]:
+    """The tables that may be read: those named, else all; refuses names that are not there."""
     if isinstance(tables, str):
         raise InvalidInputError(f"tables is {tables!r}; give a list of names.")
     names = usable if tables is None else list(tables)

@@ -90,6 +90,7 @@ class SqliteDatabase:
             connection.close()
 
     def _open_read_only(self, seconds: float) -> sqlite3.Connection:
+        """A connection of our own that cannot write; of a database in memory, to a copy."""
         with self._engine.connect() as theirs:
             listed = theirs.exec_driver_sql("PRAGMA database_list").all()
             file = next((row[2] for row in listed if row[1] == "main"), "")

@@ -88,6 +88,7 @@ def statement_tool(
 
 
 def _result_text(result: QueryResult) -> str:
+    """A result as a tool gives it to a model: answer, statement and rows."""
     if not result.statement:
         return f"The database cannot answer: {result.reason}"
     records = (dict(zip(result.columns, row, strict=True)) for row in result.rows)
