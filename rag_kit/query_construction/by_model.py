@@ -50,7 +50,7 @@ def describe(schema: Schema, question: str = "", language: str = "en") -> str:
 
 
 def _line(field: MetadataField, named: list[Any], language: str) -> str:
-    """A field as the model reads it: name, type, description, and its range or its values, those of the question first."""
+    """A field as the model reads it: name, type, description, and its range or values, those named first."""
     listed, typed, colon, semicolon, ranged, valued, comma, others = _WORDS[
         "zh" if language == "zh" else "en"
     ]
