@@ -148,6 +148,7 @@ def huggingface_records(source: Any, name: str | None, split: str | None) -> tup
 
 
 def _load_huggingface(folder: Path) -> Any:
+    """The data set in a folder, by the library of Hugging Face."""
     try:
         import datasets
     except ImportError as error:

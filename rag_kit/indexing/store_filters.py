@@ -84,6 +84,7 @@ def _declared_columns(store: VectorStore) -> Mapping[str, str]:
 
 
 async def _read_columns(inner: Any) -> list[tuple[str, str]]:
+    """Name and type of each column of the table of a PGVectorStore."""
     from sqlalchemy import text
 
     statement = text(

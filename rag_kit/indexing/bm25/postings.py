@@ -196,6 +196,7 @@ def bm25_weights(postings: Postings, lengths: NDArray[np.int64], formula: Formul
     kind = np.dtype(np.float64 if variant == "okapi" else np.float32)
 
     def of(term: int) -> Floats:
+        """What each posting of a term adds to a score."""
         part = slice(postings.pointers[term], postings.pointers[term + 1])
         count = postings.counts[part].astype(np.float64)
         below = saturation[postings.documents[part]]

@@ -55,6 +55,7 @@ class KeywordLeg(LoadedLeg[BM25Index]):
         return BM25Index()
 
     def _follow(self, loaded: BM25Index, connection: Connection, since: int, state: State) -> BM25Index:
+        """The loaded index with what was written and removed after a generation."""
         changed = read_changed_documents(connection, since)
         if len(loaded):
             query = "SELECT id FROM removed WHERE generation > ?"

@@ -91,6 +91,7 @@ class VectorLeg(LoadedLeg[View]):
         return View(nothing, np.ones(0, bool), nothing)
 
     def _follow(self, loaded: View, connection: Connection, since: int, state: State) -> View:
+        """The loaded vectors with those that were written and removed after a generation."""
         file, live, rest = loaded
         changed = read_changed_numbers(connection, since, *self.tables)
         if not len(changed):

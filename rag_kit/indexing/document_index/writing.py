@@ -200,6 +200,7 @@ def _rows_to_remove(
 
 
 def _delete_chunks(connection: Connection, leaving: Mapping[str, int], generation: int) -> None:
+    """Delete rows and their vectors, and note the removal for the legs."""
     numbers = [(n,) for n in leaving.values()]
     connection.executemany("DELETE FROM chunks WHERE n = ?", numbers)
     connection.executemany("DELETE FROM vectors WHERE n = ?", numbers)
@@ -263,6 +264,7 @@ def _upsert_row(connection: Connection, table: str, row: Row, generation: int) -
 
 
 def _write_records(connection: Connection, batch: Batch) -> None:
+    """Write and remove the records of sources and of corrections."""
     for table, column, values in (
         ("sources", "source", batch.removed_sources),
         ("corrections", "source", batch.removed_sources),

@@ -199,6 +199,7 @@ class PostgresStore(Store):
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
+        """One write: what the block did and what the legs make of it, or nothing."""
         native = self._begin(self._write)
         try:
             yield (connection := PostgresConnection(native))

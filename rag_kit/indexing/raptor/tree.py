@@ -88,6 +88,7 @@ class RaptorTree:
     __str__ = show
 
     def _lines(self, key: str, indent: str, depth: int | None) -> Iterator[str]:
+        """A node and what is below it, a line each, for people."""
         if depth == 0:
             return
         if (node := self.nodes.get(key)) is None:

@@ -121,6 +121,7 @@ class Reader:
         return _with_source(documents, path, real, base, kind)
 
     def _convert(self, path: str, kind: str, limits: ReadLimits, ocr: str) -> list[Document]:
+        """Have a process read the file; a new one where the last has ended, read enough files, or has other limits."""
         with self._lock:
             if self._closed:
                 raise InvalidInputError("This Reader is closed; make a new one.")
@@ -202,6 +203,7 @@ async def aread(
 
 
 def _resolved(path: Path, root: Path | None) -> Path:
+    """The real path of a file, if it is a local one inside its folder; raises `Unreadable` else."""
     shown = str(path)
     if "://" in shown or shown.startswith(("http:/", "https:/", "file:/", "data:")):
         raise Unreadable("it is an address, not a local file", "Download it first")

@@ -87,6 +87,7 @@ def _write(out: IO[str], **message: Any) -> None:
 
 
 def _serve(request: dict[str, Any], out: IO[str]) -> None:
+    """Convert one file, a line of JSON for each part and one for how it ended."""
     limits = ReadLimits(**request["limits"])
     count = 0
     signal.setitimer(signal.ITIMER_REAL, min(limits.max_seconds, _MAX_ALARM))

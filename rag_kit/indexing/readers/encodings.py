@@ -64,6 +64,7 @@ _FREQUENT = frozenset(
 
 
 def _score_encoding(text: str, encoding: str) -> float:
+    """How usual the characters of a decoded text are for its encoding, from 0 to 2."""
     high = [character for character in text if character > "\x7f"]
     if not high:
         return 0.0

@@ -39,6 +39,7 @@ def read_mbox(data: bytes, context: Context) -> Iterator[Part]:
 
 
 def _letter_part(message: EmailMessage) -> Part:
+    """A letter as one part: subject, headers, body and the names of what is attached."""
     subject = _header(message, "Subject")
     lines = [f"# {subject}"] if subject else []
     lines.append("\n".join(f"{name}: {value}" for name in _HEADERS if (value := _header(message, name))))

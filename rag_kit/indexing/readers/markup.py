@@ -102,6 +102,7 @@ def _is_skipped(node: Any) -> bool:
 
 
 def _blocks_of(node: Any) -> Iterator[str]:
+    """The blocks of Markdown that an element becomes: headings, lists, tables, code, quotations, paragraphs."""
     tag = node.tag
     if tag in _HEADINGS:
         if text := _tidy_lines(_inner_text(node)).replace("\n", " "):
@@ -123,6 +124,7 @@ def _blocks_of(node: Any) -> Iterator[str]:
 
 
 def _list_text(node: Any) -> str:
+    """A list as lines of Markdown, what is inside an item indented."""
     lines: list[str] = []
     number = 0
     for child in node:
@@ -171,6 +173,7 @@ def _inner_text(node: Any) -> str:
 
 
 def _inline_text(node: Any) -> str:
+    """The text of an element inside a line."""
     tag = node.tag
     if tag == "br":
         return "\x0b"  # a line break that survives the folding of white space

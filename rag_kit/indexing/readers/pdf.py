@@ -92,6 +92,7 @@ def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
 
 
 def _read_page(document: Any, index: int, context: Context) -> _Page:
+    """The lines of a page, its form fields among them, and its rules; recognised text where it has no lines."""
     try:
         page = document[index]
     except pypdfium2.PdfiumError:

@@ -109,6 +109,7 @@ def page_lines(page: Any) -> list[Line]:
 
 
 def _read_lines(page: Any, height: float) -> Iterator[Line]:
+    """The lines of a page with their places, size and weight of letters, as PDFium gives its characters."""
     text = "".join(chr(raw.FPDFText_GetUnicode(page, n)) for n in range(raw.FPDFText_CountChars(page)))
     text = _UNMARKED_HYPHEN.sub(HYPHEN, text)
     for line in _LINE.finditer(text):

@@ -36,6 +36,7 @@ def with_tables(lines: Sequence[Line], rules: Sequence[Rule]) -> list[Line]:
 
 
 def _replace_by_table(lines: list[Line], inside: list[Line], text: str) -> list[Line]:
+    """The lines with one block, the table, in place of those that are inside it."""
     taken = {id(line) for line in inside}
     first = next(index for index, line in enumerate(lines) if id(line) in taken)
     rest = [line for line in lines[first:] if id(line) not in taken]

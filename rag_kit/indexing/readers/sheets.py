@@ -71,6 +71,7 @@ def _read_cells(sheet: Any, formulas: Any) -> Rows:
 
 
 def _cell_text(value: Any, cell: Any) -> str:
+    """The value of a cell as it is read: dates in ISO form, percentages with their sign."""
     if value is None:
         return ""
     if isinstance(value, bool):

@@ -50,6 +50,7 @@ def read_pptx(data: bytes, context: Context) -> Iterator[Part]:
 
 
 def _read_shapes(shapes: Iterable[Any], depth: int) -> Iterator[str]:
+    """The texts of shapes, from top to bottom, those of groups within."""
     ordered = sorted(shapes, key=lambda shape: (shape.top or 0, shape.left or 0))
     for shape in ordered:
         if getattr(shape, "shapes", None) is not None and depth < _GROUP_DEPTH:

@@ -167,6 +167,7 @@ class Representer:
         return requests
 
     def _family(self, document: Document, texts: Mapping[Kind, Sequence[str]]) -> Family:
+        """A document with its tags and situation, and everything made of it as its children."""
         parent = copy_document(document)
         for kind, made in texts.items():
             if kind.name == "situation" and made:

@@ -149,6 +149,7 @@ class SparseIndex(InvertedIndex):
         return weighted_terms(analysed, self._vocabulary, first)
 
     def _weights(self, postings: Postings, lengths: NDArray[np.int64]) -> Scores:
+        """What each posting adds to a score: the encoder's weight, or TF-IDF scaled to length 1."""
         pointers, frequencies = postings.pointers, postings.frequencies()
         values: NDArray[Any] = postings.counts
         if self.encoder is None:

@@ -132,6 +132,7 @@ def iter_chunks(
 
 
 def _split_by_structure(document: Document, *, chunk_size: int, chunk_overlap: int) -> Iterator[Part]:
+    """The parts of a document along its headings, paragraphs and sentences."""
     text, heading = document.page_content, document.metadata.get("heading")
     for span in split_spans(
         text,

@@ -94,6 +94,7 @@ class _SectionPacker:
         self.overlap = overlap
 
     def spans(self) -> Iterator[Span]:
+        """The spans of a section, each as long as fits and cut at the best break, with the overlap."""
         position = packed_to = (
             self.section.start
         )  # where the next span begins, and where the one before ended
