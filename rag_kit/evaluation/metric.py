@@ -67,11 +67,9 @@ class Metric:
     def describe(self) -> dict[str, Any]:
         """What the metric is, as plain JSON, for tables and comparisons."""
         names = ("name", "source", "stage", "low", "high", "higher_is_better")
-        asks = self.needs_judge or self.needs_embeddings
-        return {name: getattr(self, name) for name in names} | {
-            "asks_judge": asks,
-            "settings": self.settings(),
-        }
+        record = {name: getattr(self, name) for name in names}
+        asks_judge = self.needs_judge or self.needs_embeddings
+        return record | {"asks_judge": asks_judge, "settings": self.settings()}
 
     async def measure(self, example: Example, output: Output, judge: Judge | None = None) -> Cell:
         """The cell for one question: needs are checked, what it took is counted, an exception becomes an error.

@@ -78,17 +78,15 @@ def scores_of(rubrics: Mapping[str, str]) -> list[int]:
     return [int(match[1]) for match in matches if match] if all(matches) else []
 
 
-def parameters_of(metric: Any) -> dict[str, inspect.Parameter]:
-    """The arguments of the ``ascore`` of a metric of Ragas's."""
-    signature = inspect.signature(metric.ascore)
-    variable = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
-    named = [item for item in signature.parameters.items() if item[1].kind not in variable]
-    return {name: parameter for name, parameter in named if name != "self"}
-
-
-def column_of(name: str, parameter: inspect.Parameter) -> str:
-    """The column of an argument; a ``user_input`` that is a list of messages is the conversation."""
-    return "messages" if name == "user_input" and "Message" in str(parameter.annotation) else name
+def arguments_of(metric: Any) -> dict[str, tuple[str, bool]]:
+    """The arguments of the ``ascore`` of a metric of Ragas's: name -> its column, and whether it must be given."""
+    arguments = {}
+    for name, parameter in inspect.signature(metric.ascore).parameters.items():
+        if name != "self" and parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
+            # a user_input that is a list of messages is the conversation
+            is_talk = name == "user_input" and "Message" in str(parameter.annotation)
+            arguments[name] = ("messages" if is_talk else name, parameter.default is parameter.empty)
+    return arguments
 
 
 def _ragas_messages(messages: Sequence[Mapping[str, Any]]) -> list[Any]:

@@ -22,14 +22,7 @@ from rag_kit.errors import InvalidInputError, MissingExtraError, ModelOutputErro
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.judge import adapter
 from rag_kit.evaluation.judge.cache import PerLoop
-from rag_kit.evaluation.judge.ragas_columns import (
-    column_of,
-    needs_of,
-    parameters_of,
-    read_column,
-    rubric,
-    scores_of,
-)
+from rag_kit.evaluation.judge.ragas_columns import arguments_of, needs_of, read_column, rubric, scores_of
 from rag_kit.evaluation.judge.ragas_table import CLASSES, ROWS, RagasRow, no_value, reply_fault
 from rag_kit.evaluation.metric import Metric, Source
 
@@ -188,11 +181,11 @@ class RagasMetric(Metric):
     def _read_arguments(self, metric: Any, example: Example, output: Output) -> dict[str, Any]:
         """The arguments of ``ascore``; an optional one that has no value is left out."""
         arguments = {}
-        for name, parameter in parameters_of(metric).items():
+        for name, (column, is_required) in arguments_of(metric).items():
             if name == "reference" and getattr(metric, "with_reference", None) is False:
                 continue
-            value = read_column(self._row.reads.get(name) or column_of(name, parameter), example, output)
-            if value is not None or parameter.default is inspect.Parameter.empty:
+            value = read_column(self._row.reads.get(name) or column, example, output)
+            if value is not None or is_required:
                 arguments[name] = value
         return arguments
 
@@ -227,10 +220,7 @@ def _find_table_row(metric: Any) -> RagasRow:
     for base in kind.__mro__:
         if base.__name__ in CLASSES:
             return replace(CLASSES[base.__name__], ragas_class=kind.__name__)
-    takes = parameters_of(kind)
-    needs = tuple(
-        column_of(name, takes[name]) for name in takes if takes[name].default is inspect.Parameter.empty
-    )
+    needs = tuple(column for column, is_required in arguments_of(kind).values() if is_required)
     asks = vars(metric) if kind is not metric else inspect.signature(kind).parameters
     low, high = getattr(metric, "allowed_values", None) or (0.0, 1.0)
     return RagasRow(kind.__name__, "end_to_end", needs, "llm" in asks, "embeddings" in asks, low, high)

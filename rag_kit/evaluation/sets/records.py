@@ -92,16 +92,15 @@ def _column_names(column: Any) -> list[str]:
 
 
 def _check_columns(columns: Mapping[str, Any] | None) -> dict[str, Any]:
-    for field, name in (
-        columns if isinstance(columns, Mapping) else {"": columns} if columns else {}
-    ).items():
+    named = dict(columns) if isinstance(columns, Mapping) else {"": columns} if columns else {}
+    for field, name in named.items():
         several = field == "tags" and isinstance(name, list | tuple)
         if field not in FIELDS or not (several or isinstance(name, str | None)):
             raise InvalidInputError(
                 f"columns[{field!r:.80}] is {name!r:.80}; give the name of a column, for the fields that are allowed: "
                 f"{', '.join(FIELDS)}"
             )
-    return dict(columns or {})
+    return named
 
 
 def part_saved(

@@ -214,10 +214,7 @@ class TuningResult(Printed):
         listed = ranked[:_LISTED]
         if self.trials[0] not in listed:
             listed[-1] = self.trials[0]
-        rows = [
-            ["default" if t.number == 0 else t.number, t.value, t.state, label(dict(t.settings))]
-            for t in listed
-        ]
+        rows = [[t.number or "default", t.value, t.state, label(dict(t.settings))] for t in listed]
         return Table(["setting", self.setup["metric"], "state", "values"], rows, right=[0, 1], width=120)
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -105,11 +107,8 @@ async def atune(
             f"({', '.join(sorted(the_metric.example_needs))}); give examples with it, or another metric"
         )
     parts = _split(examples, set_aside, seed)
-    counts = {
-        "search": len(parts[0]),
-        "set_aside": len(parts[1]),
-        "left_out": len(all_examples) - len(examples),
-    }
+    left_out = len(all_examples) - len(examples)
+    counts = {"search": len(parts[0]), "set_aside": len(parts[1]), "left_out": left_out}
     header = {  # what must be the same for a search to be resumed
         "version": 5, "metric": the_metric.name, "metric_settings": to_plain(the_metric.settings()),
         "higher_is_better": the_metric.higher_is_better,
@@ -119,13 +118,15 @@ async def atune(
         "set_aside": set_aside, "seed": seed,
         "pruning": pruning if isinstance(pruning, str) else type(pruning).__name__,
     }  # fmt: skip
+    printing = partial(print, file=sys.stderr) if progress else lambda line: None
+    report = progress if callable(progress) else printing
     folder = Path(out)
     log = await run_in_thread(AppendLog, folder / FILE)
     try:
         search = Sitting(
-            make=make_pipeline, space=the_space, metric=the_metric, parts=parts, folder=folder,
-            study=await run_in_thread(_prepare_study, log, folder, header), n_trials=n_trials, caps=caps,
-            pruning=pruning, seed=seed, progress=progress,
+            make=make_pipeline, space=the_space, metric=the_metric, parts=parts,
+            result=TuningResult(folder, await run_in_thread(_prepare_study, log, folder, header)),
+            n_trials=n_trials, caps=caps, pruning=pruning, seed=seed, report=report,
             arguments={"judge": judge, "timeout": timeout, "max_concurrency": max_concurrency},
         )  # fmt: skip
         return await search.run()

@@ -6,12 +6,10 @@ import asyncio
 import hashlib
 import math
 import statistics
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from rag_kit._redact import redact
@@ -51,18 +49,22 @@ class Sitting:
     space: SearchSpace
     metric: Metric
     parts: tuple[list[Example], list[Example]]
-    folder: Path
-    study: Any
+    result: TuningResult  # what earlier sittings wrote; this one adds to its records
     n_trials: int
     caps: Mapping[str, float | None]
     pruning: Any
     seed: int
-    progress: bool | Callable[[str], None]
+    report: Callable[[str], object]
     arguments: Mapping[str, Any]
 
     async def run(self) -> TuningResult:
         """Search, then judge the winner."""
-        await run_in_thread(self._read_study)
+        # what the result reads from its file it reads now, off the event loop
+        result = self.result
+        self._records, _, before = await run_in_thread(
+            lambda: (result.records, result.setup, result.study.user_attrs)
+        )
+        self._began = time.monotonic() - before.get("elapsed", 0.0)
         try:
             ended = await self._try_settings()
         except _Ended as reason:
@@ -71,22 +73,14 @@ class Sitting:
             await self._judge_winner()
         except (_Ended, _Failed) as reason:
             ended = f"{ended}; the winner could not be judged on all questions set aside: {reason}"
-        if ended != self._ended:
+        if ended != before.get("ended"):
             for name, value in (("elapsed", round(self._usage["seconds"], 3)), ("ended", ended)):
-                await run_in_thread(self.study.set_user_attr, name, value)
-        return self._found
-
-    def _read_study(self) -> None:
-        """Read what earlier sittings wrote; from then on, the study is only written to."""
-        self._found = TuningResult(self.folder, self.study)
-        # what the result reads from the file it reads now, off the event loop
-        self._records, _, before = self._found.records, self._found.setup, self.study.user_attrs
-        self._ended = before.get("ended")
-        self._began = time.monotonic() - before.get("elapsed", 0.0)
+                await run_in_thread(self.result.study.set_user_attr, name, value)
+        return self.result
 
     @property
     def _usage(self) -> dict[str, Any]:
-        return {**self._found.counts, "seconds": time.monotonic() - self._began}
+        return {**self.result.counts, "seconds": time.monotonic() - self._began}
 
     @property
     def _seconds_left(self) -> float | None:
@@ -99,7 +93,7 @@ class Sitting:
     async def _try_settings(self) -> str:
         """Try settings until ``n_trials`` or the end of the space; returns why no more are tried."""
         failures = 0
-        while (number := sum(trial.state != "unfinished" for trial in self._found.trials)) < self.n_trials:
+        while (number := sum(trial.state != "unfinished" for trial in self.result.trials)) < self.n_trials:
             settings = await run_in_thread(self._propose, number)
             if settings is None:
                 return f"every setting of the space was tried ({number})"
@@ -114,8 +108,8 @@ class Sitting:
         if number == 0:
             return self.space.default
         with quiet() as optuna:
-            trials = self.study.get_trials(deepcopy=False)
-            memory = optuna.create_study(direction=self.study.direction.name.lower())
+            trials = self.result.study.get_trials(deepcopy=False)
+            memory = optuna.create_study(direction=self.result.study.direction.name.lower())
             memory.add_trials(trials)  # a copy: proposals leave no trace in the file
             finite = all(
                 getattr(distribution, "step", 1) for distribution in self.space.distributions.values()
@@ -157,7 +151,7 @@ class Sitting:
                 raise InvalidInputError(f"the default setting {settings!r:.300}: {error}") from error
             state, reason = "failed", str(error)
         await run_in_thread(self._add_trial, settings, state, reason, steps)
-        trial = self._found.trials[number]
+        trial = self.result.trials[number]
         self._report_trial(trial)
         return trial
 
@@ -170,18 +164,16 @@ class Sitting:
             settings, value=value, intermediate_values=steps, state=_STATES[state], user_attrs=record
         )
         with quiet():
-            self.study.add_trial(trial)
+            self.result.study.add_trial(trial)
         self._records[name] = record
-        self.study.set_user_attr("elapsed", round(self._usage["seconds"], 3))
+        self.result.study.set_user_attr("elapsed", round(self._usage["seconds"], 3))
 
     def _report_trial(self, trial: Trial) -> None:
-        current, best = (f"{t.value or 0:.4f} (setting {t.number})" for t in (trial, self._found.best_trial))
+        current, best = (f"{t.value or 0:.4f} (setting {t.number})" for t in (trial, self.result.best_trial))
         usage = f"{self._usage['calls']} calls, {self._usage['seconds']:.0f} s"
-        line = f"{trial.state}: {current} on {trial.asked} questions; best {best} of {self.n_trials}; {usage}"
-        if callable(self.progress):
-            self.progress(line)
-        elif self.progress:
-            print(line, file=sys.stderr)
+        self.report(
+            f"{trial.state}: {current} on {trial.asked} questions; best {best} of {self.n_trials}; {usage}"
+        )
 
     def _check_coverage(self, results: Results, total: int) -> None:
         """Fail a setting with too few values to be compared."""
@@ -200,19 +192,19 @@ class Sitting:
     ) -> str:
         """Why the pruning rule gives a setting up; empty if it does not."""
         if self.pruning == "paired":
-            return _explain_worse(self._found.best_trial.scores, scores, self.metric.higher_is_better)
+            return _explain_worse(self.result.best_trial.scores, scores, self.metric.higher_is_better)
         if isinstance(self.pruning, str):
             return ""
         trial = self.space.trial(settings, state="RUNNING", intermediate_values=dict(steps))
-        given_up = self.pruning.prune(self.study, trial)
+        given_up = self.pruning.prune(self.result.study, trial)
         return f"Optuna's {type(self.pruning).__name__} gave it up" if given_up else ""
 
     async def _judge_winner(self) -> None:
         """Evaluate the default setting and a winner that is another one on the questions set aside."""
         total = len(self.parts[1])
-        if not total or not self._found.trials or self._found.best_trial.number == 0:
+        if not total or not self.result.trials or self.result.best_trial.number == 0:
             return
-        for trial in (self._found.trials[0], self._found.best_trial):
+        for trial in (self.result.trials[0], self.result.best_trial):
             settings = dict(trial.settings)
             if self._count_asked(settings, "set_aside") != total:
                 pipeline = await self._make_pipeline(settings)
@@ -225,7 +217,7 @@ class Sitting:
         examples, name = self.parts[part == "set_aside"][:end], record_name(settings, part)
         try:
             results = await aevaluate(
-                pipeline, examples, [self.metric], out=self.folder / name, name="tuned", version=label(settings),
+                pipeline, examples, [self.metric], out=self.result.folder / name, name="tuned", version=label(settings),
                 max_calls=self._calls_left(settings, part, end), deadline=self._seconds_left, progress=False,
                 retry_errors=retry_errors, **self.arguments,
             )  # fmt: skip
