@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation.comparison_scores import mean, present_values
+from rag_kit.evaluation.comparison_scores import MatchedRuns, mean, present_values
 from rag_kit.evaluation.statistics import Interval, holm, mcnemar_p, sign_flip_tests
-
-if TYPE_CHECKING:
-    from rag_kit.evaluation.comparison_scores import MatchedRuns
 
 
 @dataclass(frozen=True)

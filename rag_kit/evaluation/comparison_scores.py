@@ -9,17 +9,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.cells import Summary
+from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.runs.results import Results, higher_is_better
 from rag_kit.evaluation.statistics import Interval, column_intervals, latency_percentiles
-
-if TYPE_CHECKING:
-    from rag_kit.evaluation.examples import Example
 
 #: What must be the same of an example in all runs: with other gold the scores mean something else.
 _GOLD = (

@@ -6,16 +6,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from rag_kit.documents.tables import Printed, Table
 from rag_kit.errors import InvalidInputError
+from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.remedies import CASES, TABLE, Case, CaseName, Level, Text, case_of, text_of
 from rag_kit.evaluation.runs.results import Results
-
-if TYPE_CHECKING:
-    from rag_kit.evaluation.cells import Cell
-    from rag_kit.evaluation.runs.rows import Row
+from rag_kit.evaluation.runs.rows import Row
 
 Role = Literal["answer", "recall", "precision"]
 

@@ -14,7 +14,7 @@ from rag_kit.errors import InvalidInputError
 
 T = TypeVar("T")
 #: Anything by name, copied as plain JSON.
-Plain = Annotated[Mapping[str, Any], BeforeValidator(lambda given: to_plain(given))]
+Plain = Annotated[Mapping[str, Any], BeforeValidator(to_plain)]
 
 
 def _not_blank(text: str) -> str:
@@ -80,6 +80,10 @@ class GoldSpan:
     start: int | None = None
 
 
+def _stringify_values(tags: Any) -> Any:
+    return {str(key): str(value) for key, value in tags.items()} if isinstance(tags, Mapping) else tags
+
+
 def _check_turn(turn: Any) -> Any:
     if not isinstance(turn, Mapping) or not {"question", "answer"} <= set(turn):
         raise ValueError("a turn is an object with question and answer")
@@ -121,9 +125,7 @@ class Example(Recorded):
     spans: tuple[GoldSpan, ...] = ()
     answerable: bool | None = None
     history: tuple[Annotated[Mapping[str, str], BeforeValidator(_check_turn)], ...] = ()
-    tags: Annotated[Mapping[str, str], BeforeValidator(lambda given: _stringify_values(given))] = field(
-        default_factory=dict
-    )
+    tags: Annotated[Mapping[str, str], BeforeValidator(_stringify_values)] = field(default_factory=dict)
     metadata: Plain = field(default_factory=dict)
 
     def missing(self, needs: set[str] | frozenset[str]) -> list[str]:
@@ -141,7 +143,3 @@ class Example(Recorded):
 
 
 FIELDS = tuple(vars(Example)["__dataclass_fields__"])
-
-
-def _stringify_values(tags: Any) -> Any:
-    return {str(key): str(value) for key, value in tags.items()} if isinstance(tags, Mapping) else tags

@@ -8,9 +8,10 @@ from contextlib import nullcontext
 from dataclasses import astuple
 from itertools import islice, takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from langchain_core.documents import Document
+from langchain_core.language_models import BaseChatModel
 
 from rag_kit.concurrency import Budget, afan_out_map, use_budget
 from rag_kit.concurrency.bridge import blocking, run_in_thread
@@ -36,9 +37,6 @@ from rag_kit.models.chat import describe_model
 from rag_kit.prompts import load_prompt, render_passages
 from rag_kit.retrieval.base import check_count
 from rag_kit.text import detect_language
-
-if TYPE_CHECKING:
-    from langchain_core.language_models import BaseChatModel
 
 _TIMEOUT = 300.0  # seconds for one request; the model's own may be shorter
 KINDS = {"single_hop": single_hop, "multi_hop": multi_hop}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from rag_kit.documents import get_provenance
-from rag_kit.documents.identity import to_plain
+from rag_kit.documents.identity import document_key, to_plain
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.examples import Recorded, checked
 
@@ -50,8 +50,6 @@ class Passage:
     @classmethod
     def of(cls, document: Document) -> Passage:
         """A LangChain document as plain data."""
-        from rag_kit.documents.identity import document_key
-
         metadata = {key: value for key, value in document.metadata.items() if key != "rag_kit"}
         key, text = document_key(document), document.page_content
         return cls(key, text, to_plain(metadata), get_provenance(document))

@@ -12,7 +12,9 @@ import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from itertools import count
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
+
+from langchain_core.embeddings import Embeddings
 
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.concurrency.budget import time_limit
@@ -24,9 +26,6 @@ from rag_kit.models.failures import RETRYABLE, classify, map_model_error, retry_
 from rag_kit.models.identity import model_identity, plain_endpoint
 from rag_kit.models.json_cache import JsonCache
 from rag_kit.models.runnables import base_url
-
-if TYPE_CHECKING:
-    from langchain_core.embeddings import Embeddings
 
 _log = logging.getLogger(__name__)
 # Raise it when an entry of the same key would be read in another way.
@@ -168,7 +167,7 @@ class Vectors:
             async with self._judge.slots.for_running_loop():
                 try:
                     async with asyncio.timeout(seconds):
-                        return await aembed_bare(cast("Embeddings", self._model), batch)
+                        return await aembed_bare(cast(Embeddings, self._model), batch)
                 except Exception as error:  # noqa: BLE001 - sorted by kind below, and raised without its request
                     failure = error
             requested_pause = retry_after(failure)

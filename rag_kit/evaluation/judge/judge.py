@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from langchain_core.embeddings import Embeddings
+from langchain_core.language_models import BaseChatModel
+from langchain_core.prompts import ChatPromptTemplate
 from pydantic import BaseModel
 
 from rag_kit.concurrency import Budget, use_budget
@@ -27,13 +29,10 @@ from rag_kit.prompts import PromptTemplate
 from rag_kit.prompts.library import PromptLibrary
 from rag_kit.text import detect_language
 
-if TYPE_CHECKING:
-    from langchain_core.embeddings import Embeddings
-    from langchain_core.language_models import BaseChatModel
-
 Language = Literal["en", "zh"]
 Keep = Callable[[Any], bool]
 PREFIX = "judge_"
+_VERBATIM = ChatPromptTemplate.from_messages([("user", "{text}")])  # sends its one value unchanged
 NO_MODEL = (
     "a judge needs a language model, and the embedded 'extractive' is none: give Judge('openai:...') or a LangChain "
     "chat model, or set RAG_KIT_CHAT_MODEL; Judge('none', embeddings) is for metrics that compare vectors alone"
@@ -182,7 +181,7 @@ class Judge:
 
         ``keep`` says whether a reply may stay in the cache; default: each that fits the class.
         """
-        return await self._cached_reply(_verbatim_prompt(), {"text": text}, schema, repeat, keep)
+        return await self._cached_reply(_VERBATIM, {"text": text}, schema, repeat, keep)
 
     async def _cached_reply(
         self, prompt: Any, values: Mapping[str, Any], schema: Any, repeat: int, keep: Keep
@@ -232,14 +231,6 @@ class Judge:
 
     def __repr__(self) -> str:
         return f"Judge({self.name!r}, embeddings={embedding_name(self.embeddings)!r}, language={self.language!r})"
-
-
-@lru_cache(maxsize=1)
-def _verbatim_prompt() -> Any:
-    """A prompt that sends its one value unchanged."""
-    from langchain_core.prompts import ChatPromptTemplate
-
-    return ChatPromptTemplate.from_messages([("user", "{text}")])
 
 
 def _chat_model(llm: Any) -> Any:

@@ -18,6 +18,7 @@ from rag_kit.evaluation.runs.run import versions
 from rag_kit.evaluation.sets.beir import read_beir
 from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
 from rag_kit.evaluation.statistics import bootstrap_interval, latency_percentiles
+from rag_kit.indexing import split
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -135,8 +136,6 @@ def benchmark(
         raise InvalidInputError(f"no query of {data.name!r} has a relevant document; nothing can be scored")
     documents = data.documents()
     if chunk_size is not None:
-        from rag_kit.indexing import split
-
         documents = split(documents, chunk_size=chunk_size, chunk_overlap=chunk_size // 10)
     vectors = None if cache is None else as_path(cache, "cache")
     report = progress or (lambda what, done, total: None)

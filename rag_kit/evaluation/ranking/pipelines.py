@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import Runnable
@@ -22,14 +23,10 @@ from rag_kit.indexing import BM25Index
 from rag_kit.models import embedding_model
 from rag_kit.models.embedding import embedding_name
 from rag_kit.models.vector_cache import CachedEmbeddings
+from rag_kit.retrieval.base import RagKitRetriever
 from rag_kit.retrieval.exact import ExactVectorRetriever
 from rag_kit.retrieval.hybrid import HybridRetriever
 from rag_kit.retrieval.rerank.scorers import MMRReranker
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from rag_kit.retrieval import RagKitRetriever
 
 
 @dataclass(frozen=True)

@@ -110,11 +110,8 @@ def _passage_json(passage: Passage, example: Example, heads: Heads, common: Sequ
     """What the page shows of a passage for one question; its text and place are in ``heads``."""
     metadata, provenance = passage.metadata, passage.provenance
     name = next((metadata[key] for key in ("file", "source", "title") if metadata.get(key)), passage.id)
-    positions = [
-        ("name", name),
-        *((key, metadata[key]) for key in _PLACE if metadata.get(key) not in (None, "")),
-    ]
-    where = tuple((kind, cleaned(str(value))) for kind, value in positions)
+    places = {key: metadata[key] for key in _PLACE if metadata.get(key) not in (None, "")}
+    where = tuple((kind, cleaned(str(value))) for kind, value in {"name": name, **places}.items())
     head = (cleaned(passage.id), cleaned(passage.text), where)
     grades = [example.relevant[name] for name in passage.ids if name in example.relevant]
     notes = [str(note) for note in provenance.get("notes") or ()]

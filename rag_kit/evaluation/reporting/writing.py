@@ -9,9 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from rag_kit.errors import InvalidInputError, RagKitError
+from rag_kit.evaluation import plots
 from rag_kit.evaluation._files import as_path, check_target, write_file
 from rag_kit.evaluation.comparison import Comparison, compare
 from rag_kit.evaluation.diagnosis import Diagnosis, diagnose_all
+from rag_kit.evaluation.reporting.page import page
+from rag_kit.evaluation.reporting.payload import report_payload
+from rag_kit.evaluation.reporting.questions import cleaned, masked
 from rag_kit.evaluation.runs.results import Results
 
 _GIVE = "give what evaluate returned, a list of it, or Results.load(folder)"
@@ -54,10 +58,6 @@ def write_report(
         ...     write_report(Results("mine", [row]), f"{folder}/report.html").name
         'report.html'
     """
-    from rag_kit.evaluation.reporting.page import page
-    from rag_kit.evaluation.reporting.payload import report_payload
-    from rag_kit.evaluation.reporting.questions import cleaned, masked
-
     target = as_path(path, "path")
     check_target(target)
     if title is not None and not isinstance(title, str):
@@ -140,8 +140,6 @@ def _get_diagnoses(results: Mapping[str, Results], value: Any) -> dict[str, Diag
 
 def _draw_plots(comparison: Comparison | None, data: Mapping[str, Any]) -> dict[str, str]:
     """Kind -> SVG in both languages."""
-    from rag_kit.evaluation import plots
-
     number = data["answer"]["metric"]
     if comparison is None or number is None:
         return {}

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from langchain_core.runnables import Runnable, RunnableConfig
+
 from rag_kit.concurrency.bridge import acall_function, blocking, run_in_thread
 from rag_kit.concurrency.budget import check_seconds
 from rag_kit.errors import InvalidInputError
@@ -25,8 +27,6 @@ from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
 from rag_kit.models.runnables import acall_runnable
 
 if TYPE_CHECKING:
-    from langchain_core.runnables import RunnableConfig
-
     from rag_kit.evaluation.judge.judge import Judge
 
 MakeInput = Callable[[Example], Any]
@@ -272,7 +272,6 @@ def _is_runnable(value: Any) -> bool:
 def _is_only_sync(runnable: Any) -> bool:
     """Whether its ``ainvoke`` would only run ``invoke`` in asyncio's own pool, which has few threads."""
     from langchain_core.retrievers import BaseRetriever
-    from langchain_core.runnables import Runnable
 
     kind = type(runnable)
     if isinstance(runnable, BaseRetriever):
