@@ -235,25 +235,25 @@ def _embed_rows(
         length = state.dimension if table == "vectors" else state.next_dimension
         known = vectors_by_hash(connection, {row[1] for row in rows}, table)
     missing = {keys[n]: text for n, text in texts.items() if keys[n] not in known}
-    made = next(embed_ahead(embeddings, [missing], length, max_concurrency))
-    vectors = known | made
+    embedded = next(embed_ahead(embeddings, [missing], length, max_concurrency))
+    vectors = known | embedded
     with store.writing() as connection:
-        now = store.state(connection)
-        if _vector_table(now, name) != table:
-            return len(made), 0  # another process was first
-        if table == _NEXT and now.next_embedding != name:
+        current_state = store.state(connection)
+        if _vector_table(current_state, name) != table:
+            return len(embedded), 0  # another process was first
+        if table == _NEXT and current_state.next_embedding != name:
             raise LockedError(
-                f"Another process makes vectors by {now.next_embedding!r} in {store.location} now. Nothing of the "
-                "index was changed; run the same again when it is done."
+                f"Another process makes vectors by {current_state.next_embedding!r} in {store.location} now. Nothing of "
+                "the index was changed; run the same again when it is done."
             )
         query = f"SELECT n FROM chunks WHERE n IN ({{}}) AND generation <= {state.generation}"
-        same = {n for (n,) in select_in(connection, query, keys)}
-        generation = now.generation + (table == "vectors")
+        unchanged = {n for (n,) in select_in(connection, query, keys)}
+        generation = current_state.generation + (table == "vectors")
         connection.executemany(
             upsert_statement(table, "n", "vector", "generation"),
-            [(n, vectors[key], generation) for n, key in keys.items() if n in same],
+            [(n, vectors[key], generation) for n, key in keys.items() if n in unchanged],
         )
         for vector in list(vectors.values())[:1]:
             dimension = "dimension" if table == "vectors" else "next_dimension"
             store.set_meta(**{dimension: len(vector) // 4})
-    return len(made), len(same)
+    return len(embedded), len(unchanged)

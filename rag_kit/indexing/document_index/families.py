@@ -121,10 +121,10 @@ def family_rows(
             stored.
     """
     parents = document_rows([family.parent for family in families], ids, sources)
-    made = merge_equal(
+    merged = merge_equal(
         (parent, list(_child_rows(family, parent))) for family, parent in zip(families, parents, strict=True)
     )
-    return [parent for parent, _ in made], [row for _, rows in made for row in rows]
+    return [parent for parent, _ in merged], [row for _, rows in merged for row in rows]
 
 
 def _child_rows(family: Family, parent: Row) -> Iterator[Row]:
@@ -133,7 +133,7 @@ def _child_rows(family: Family, parent: Row) -> Iterator[Row]:
     shift = offset_in_source(inherited, len(parent.text))
     inherited = {key: value for key, value in inherited.items() if key not in ("start", "end")}
     leaves = Counter((span.start, span.end) for child in family.children for span in set(child.path))
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for ordinal, child in enumerate(family.children):
         start, end = child.start, child.end
         if start is not None and (start < 0 or end is None or parent.text[start:end] != child.text):
@@ -143,8 +143,8 @@ def _child_rows(family: Family, parent: Row) -> Iterator[Row]:
             )
         offsets = {} if start is None else {"start": start + shift, "end": (end or 0) + shift}
         metadata = {**inherited, **child.metadata, PARENT_KEY: parent.id, **offsets}
-        key = chunk_id(f"child\0{parent.id}", child.text, seen[child.text])
-        seen[child.text] += 1
+        key = chunk_id(f"child\0{parent.id}", child.text, counts[child.text])
+        counts[child.text] += 1
         row = make_row(f"A child of {parent.id!r}", key, parent.source, ordinal, child.text, metadata)
         path = [[span.start, span.end, leaves[span.start, span.end], span.heading] for span in child.path]
         yield row._replace(parent=parent.id, place=json.dumps([start, end, path]))

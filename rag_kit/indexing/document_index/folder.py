@@ -59,11 +59,11 @@ def prepare_new(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise InvalidInputError(f"{folder} is a file; an index needs a folder. Name a new or empty one.")
     if folder.is_dir() and (
-        others := sorted(path.name for path in folder.iterdir() if not is_part(path.name))
+        other_files := sorted(path.name for path in folder.iterdir() if not is_part(path.name))
     ):
         raise InvalidInputError(
-            f"{folder} is not an index and holds other files ({', '.join(others[:3])}"
-            f"{', ...' if len(others) > 3 else ''}). Name a new or empty folder."
+            f"{folder} is not an index and holds other files ({', '.join(other_files[:3])}"
+            f"{', ...' if len(other_files) > 3 else ''}). Name a new or empty folder."
         )
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 

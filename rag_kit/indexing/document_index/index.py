@@ -168,10 +168,10 @@ class DocumentIndex(WritableIndex):
         Returns:
             What was done, and what is still wrong.
         """
-        done = rebuild(self._store, self.embeddings)
+        repaired = rebuild(self._store, self.embeddings)
         self._check = True
         report = self.verify()
-        report.repaired = done
+        report.repaired = repaired
         return report
 
     def reembed(

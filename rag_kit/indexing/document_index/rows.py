@@ -115,7 +115,7 @@ def document_rows(
     if ids is not None and len(ids) != len(documents):
         raise InvalidInputError(f"{len(ids)} ids were given for {len(documents)} documents; give one each.")
     rows: list[Row] = []
-    seen: Counter[tuple[str, str]] = Counter()
+    counts: Counter[tuple[str, str]] = Counter()
     position: Counter[str] = Counter()
     for number, with_provenance in enumerate(documents):
         document = strip_provenance(with_provenance)
@@ -126,8 +126,8 @@ def document_rows(
         text = document.page_content
         key = ids[number] if ids is not None else document.id
         if key is None:
-            key = chunk_id(source, text, seen[source, text])
-            seen[source, text] += 1
+            key = chunk_id(source, text, counts[source, text])
+            counts[source, text] += 1
         elif not isinstance(key, str) or not key:
             raise InvalidInputError(
                 f"Document {number} has the id {key!r}; an id is a text that is not empty."

@@ -86,7 +86,7 @@ def _unsound_vectors(connection: Connection, state: State) -> Iterator[int]:
 
 def rebuild(store: Store, embeddings: Embeddings | None) -> list[str]:
     """Make missing vectors by the index's model, rebuild all legs, and say in words what was done."""
-    done: list[str] = []
+    rebuilt: list[str] = []
     with store.write_lock:
         with store.writing() as connection:
             state = store.state(connection)
@@ -95,16 +95,16 @@ def rebuild(store: Store, embeddings: Embeddings | None) -> list[str]:
             unsound = [(n,) for n in _unsound_vectors(connection, state)] if state.embedding else []
             connection.executemany("DELETE FROM vectors WHERE n = ?", unsound)
         if sources:
-            done.append(f"{len(sources)} files with damaged chunks will be read again by the next ingest")
+            rebuilt.append(f"{len(sources)} files with damaged chunks will be read again by the next ingest")
         if unsound:
-            done.append(f"dropped {len(unsound)} damaged vectors")
+            rebuilt.append(f"dropped {len(unsound)} damaged vectors")
         if state.embedding is not None and embeddings is not None:
             filled = fill_vectors(store, embeddings, state.embedding)
-            done += [f"embedded {filled} texts again"] if filled else []
+            rebuilt += [f"embedded {filled} texts again"] if filled else []
         with store.writing() as connection:
             state = store.state(connection)
-            done += filter(None, [leg.rebuild(connection, state) for leg in store.legs])
-    return done
+            rebuilt += filter(None, [leg.rebuild(connection, state) for leg in store.legs])
+    return rebuilt
 
 
 def _mark_damaged(connection: Connection, table: str) -> list[str]:

@@ -210,14 +210,14 @@ class WritableIndex(ReadableIndex):
 
     def present_chunks(self, ids: Iterable[str]) -> dict[str, tuple[Correction, bool]]:
         """Chunks by id, as corrections to themselves, and whether each is found by its children."""
-        ids, found = list(ids), {}
+        ids, chunks = list(ids), {}
         with self._store.reading() as connection:
             for table in ("chunks", "parents"):
                 query = f"SELECT id, source, ordinal, text, metadata, text FROM {table} WHERE parent = '' "
                 query += "AND id IN ({})"
                 for row in select_in(connection, query, ids):
-                    found[row[0]] = (Correction(*row), table == "parents")
-        return found
+                    chunks[row[0]] = (Correction(*row), table == "parents")
+        return chunks
 
     def _state(self) -> State:
         with self._store.reading_uncommitted() as connection:

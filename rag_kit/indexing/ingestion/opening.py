@@ -131,21 +131,21 @@ def open_representer(
     from rag_kit.indexing.representing.representer import Representer  # imports the models
 
     replies = index.replies
-    made = Representer(
+    representer = Representer(
         recorded["represent"] if represent is None else represent,
         llm=llm,
         cache=None if dry_run and not replies.exists() else replies,
         max_concurrency=max_concurrency or 8,
     )
-    before, now = recorded.get("represent_model", ""), made.recorded["represent_model"]
-    if represent is None and before != now:
+    model_before, model_now = recorded.get("represent_model", ""), representer.recorded["represent_model"]
+    if represent is None and model_before != model_now:
         raise InvalidInputError(
-            f"The representations of this index were made by {before!r}, and the chat model is {now!r} now. Give that "
-            f"one (llm=, --model); or represent={recorded['represent']!r} (--represent) to have {now!r} make them all "
-            "again; or represent=[] (--represent none) to drop them."
+            f"The representations of this index were made by {model_before!r}, and the chat model is {model_now!r} now. "
+            f"Give that one (llm=, --model); or represent={recorded['represent']!r} (--represent) to have {model_now!r} "
+            "make them all again; or represent=[] (--represent none) to drop them."
         )
-    with contextlib.closing(made):
-        yield made
+    with contextlib.closing(representer):
+        yield representer
 
 
 @contextlib.contextmanager

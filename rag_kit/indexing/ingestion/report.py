@@ -81,11 +81,11 @@ class IngestReport:
         name = files[original].file if original in files else original
         self.duplicates.append((files[source].file, name))
 
-    def count_representations(self, made: Represented) -> None:
+    def count_representations(self, represented: Represented) -> None:
         """Add what representations took."""
-        self.calls, self.tokens = self.calls + made.calls, self.tokens + made.tokens
-        self.reused += made.reused
-        for kind, count in made.made.items():
+        self.calls, self.tokens = self.calls + represented.calls, self.tokens + represented.tokens
+        self.reused += represented.reused
+        for kind, count in represented.made.items():
             self.represented[kind] = self.represented.get(kind, 0) + count
 
     def as_dict(self) -> dict[str, Any]:

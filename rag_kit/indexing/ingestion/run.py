@@ -239,14 +239,14 @@ def _batch_of(grouping: Grouping, representer: Representer | None, group: Group)
     if representer is not None and report.dry_run:
         report.count_representations(representer.plan(group.chunks, group.sources))
     elif representer is not None and representer.kinds:
-        made = representer.represent(group.chunks, group.sources, grouping.progress.calls)
-        report.count_representations(made)
-        parents, rows = family_rows(made.families, sources=group.sources)
-        failed = {group.sources[number] for number in made.failed}
-        if made.failed:
+        represented = representer.represent(group.chunks, group.sources, grouping.progress.calls)
+        report.count_representations(represented)
+        parents, rows = family_rows(represented.families, sources=group.sources)
+        failed = {group.sources[number] for number in represented.failed}
+        if represented.failed:
             report.notes.append(
-                f"degraded: the model gave no usable reply for {len(made.failed)} of {len(group.chunks)} chunks, "
-                "so that representations are missing; the next ingest asks again"
+                f"degraded: the model gave no usable reply for {len(represented.failed)} of {len(group.chunks)} "
+                "chunks, so that representations are missing; the next ingest asks again"
             )
     # other settings than any ingest has: such a file is read again
     new = [replace(record, settings="") if record.source in failed else record for record in group.new]

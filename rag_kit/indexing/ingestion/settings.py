@@ -84,25 +84,27 @@ def settings_for(
         ConfigurationError: The splitter needs what is not there.
     """
     recorded = index.settings
-    before = _DEFAULTS | dict(recorded)
+    settings_before = _DEFAULTS | dict(recorded)
     if splitter is None:
-        splitter, _, counted = str(before["splitter"]).partition(" by ")
+        splitter, _, counted = str(settings_before["splitter"]).partition(" by ")
         known = not counted or counted.endswith(".json") or tokenizer is not None
         if splitter not in SPLITTERS or not known:
             raise InvalidInputError(
-                f"The files of the index in {index.folder} were split by {before['splitter']}, which is not known by "
-                "name: give splitter= (and tokenizer=) again, or others, by which all given files are split again."
+                f"The files of the index in {index.folder} were split by {settings_before['splitter']}, which is not "
+                "known by name: give splitter= (and tokenizer=) again, or others, by which all given files are split again."
             )
         tokenizer = tokenizer if tokenizer is not None else counted or None
-    values = {name: before[name] if options.get(name) is None else options[name] for name in _DEFAULTS}
+    values = {
+        name: settings_before[name] if options.get(name) is None else options[name] for name in _DEFAULTS
+    }
     sizes = {name: values[name] for name in ("chunk_size", "chunk_overlap")}
     values["ocr"] = ocr_languages(values["ocr"]) if values["ocr"] else ""
     cut = choose_splitter(splitter, **sizes, embeddings=index.embeddings, tokenizer=tokenizer)
     values["splitter"] = " by ".join(_name_of(part) for part in (splitter, tokenizer) if part is not None)
     changed = [
-        f"{name} changed from {before[name]!r} to {value!r}"
+        f"{name} changed from {settings_before[name]!r} to {value!r}"
         for name, value in values.items()
-        if before[name] != value
+        if settings_before[name] != value
     ]
     if "represent" in recorded and any(recorded.get(key) != value for key, value in represent.items()):
         changed.append("what represents chunks (kinds, model or prompts) changed")

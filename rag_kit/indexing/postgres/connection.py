@@ -120,8 +120,8 @@ def explanation(error: psycopg.Error, location: Location) -> RagKitError:
 def check_schema(connection: psycopg.Connection[Any], location: Location) -> None:
     """Refuse a database without tables of an index, or with those of another version."""
     name = f"{location.index}.migrations"
-    [(there,)] = connection.execute("SELECT to_regclass(%s) IS NOT NULL", (name,)).fetchall()
-    if not there:
+    [(exists,)] = connection.execute("SELECT to_regclass(%s) IS NOT NULL", (name,)).fetchall()
+    if not exists:
         raise missing_index(location)
     query = sql.SQL("SELECT max(number) FROM {}").format(sql.Identifier(location.index, "migrations"))
     [(version,)] = connection.execute(query).fetchall()

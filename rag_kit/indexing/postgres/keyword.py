@@ -47,9 +47,9 @@ class PostgresKeywordLeg:
         native: Connection[Any] = connection.native
         total = read_counts(native)
         query = "SELECT n FROM removed WHERE generation > %s"
-        gone = native.execute(query, (total.generation,)).fetchall()
-        if gone:
-            total = write_terms(native, total, {n: None for (n,) in gone})
+        removed = native.execute(query, (total.generation,)).fetchall()
+        if removed:
+            total = write_terms(native, total, {n: None for (n,) in removed})
         for rows in _chunks_since(native, total.generation):
             total = write_terms(native, total, {n: self._terms(*row) for n, *row in rows})
         save_counts(native, total._replace(generation=state.generation))
@@ -82,9 +82,9 @@ def write_terms(
     native: Connection[Any], total: Counts, documents: Mapping[int, Counter[str] | None]
 ) -> Counts:
     """Replace documents, by their row numbers, by the counts of their terms; ``None`` removes one."""
-    before = read_terms(native, documents)
-    changed = {n: terms for n, terms in documents.items() if terms != before.get(n)}
-    removed = {n: before[n] for n in changed if n in before}
+    terms_before = read_terms(native, documents)
+    changed = {n: terms for n, terms in documents.items() if terms != terms_before.get(n)}
+    removed = {n: terms_before[n] for n in changed if n in terms_before}
     added = {n: terms for n, terms in changed.items() if terms is not None}
     _write_postings(native, removed, added)
     native.execute("DELETE FROM keyword_documents WHERE n = ANY(%b::bigint[])", (list(removed),))

@@ -116,7 +116,7 @@ class PostgresStore(Store):
         """The connections of this process: one that was forked must not speak on those of its parent."""
         process = os.getpid()
         if process not in self._pools:
-            made: ConnectionPool[psycopg.Connection[Any]] = ConnectionPool(
+            pool: ConnectionPool[psycopg.Connection[Any]] = ConnectionPool(
                 self.location.conninfo,
                 min_size=0,
                 max_size=_MAX_CONNECTIONS,
@@ -124,9 +124,9 @@ class PostgresStore(Store):
                 open=False,
                 kwargs=dict(_CONNECT),
             )
-            made.open()
-            if self._pools.setdefault(process, made) is not made:  # another thread was quicker
-                made.close()
+            pool.open()
+            if self._pools.setdefault(process, pool) is not pool:  # another thread was quicker
+                pool.close()
         return self._pools[process]
 
     @contextmanager
@@ -145,8 +145,8 @@ class PostgresStore(Store):
 
     def _refuse_tenants(self, native: psycopg.Connection[Any]) -> None:
         """Raise InvalidInputError where the role would see rows of tenants, which policies do not keep from it."""
-        there = native.execute("SELECT to_regclass(%s)", (f"{self.location.index}.meta",)).fetchone()
-        if there and there[0] and native.execute("SELECT 1 FROM meta WHERE tenant <> ''").fetchone():
+        table = native.execute("SELECT to_regclass(%s)", (f"{self.location.index}.meta",)).fetchone()
+        if table and table[0] and native.execute("SELECT 1 FROM meta WHERE tenant <> ''").fetchone():
             raise InvalidInputError(_PLAIN.format(self.location))
 
     def _begin(self, statement: sql.Composed) -> psycopg.Connection[Any]:

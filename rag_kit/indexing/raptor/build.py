@@ -195,9 +195,9 @@ class _TreeBuilder:
 
     def _needs_new_clusters(self, tree: str, ids: Sequence[str]) -> bool:
         """Whether a tree's clusters are made anew; counts the passages that changed since they were made."""
-        now = self._hashes(ids).items()
+        hashes = self._hashes(ids).items()
         first = {pair for node in self.old_nodes[tree, 1] for pair in node.metadata[RAPTOR]["first"].items()}
-        changed = max(len(now - first), len(first - now)) if first or len(now) > 1 else 0
+        changed = max(len(hashes - first), len(first - hashes)) if first or len(hashes) > 1 else 0
         self.report.changed += changed
         return self.rebuild or changed > _CHANGED * len(first)
 
@@ -217,8 +217,10 @@ class _TreeBuilder:
             }
             level += 1
         if not self.dry:
-            gone = self.tree.nodes.keys() - {row.id for row in self.rows}
-            self.report.embedded = self.index.write(Batch(rows=self.rows, removed_ids=sorted(gone))).embedded
+            removed = self.tree.nodes.keys() - {row.id for row in self.rows}
+            self.report.embedded = self.index.write(
+                Batch(rows=self.rows, removed_ids=sorted(removed))
+            ).embedded
 
     def _clusters_of_level(self, tree: str, level: int, ids: Sequence[str]) -> list[_Cluster]:
         """The clusters of a level: new ones of more than one text; of a tree that is kept, those there are."""

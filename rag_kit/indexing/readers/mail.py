@@ -27,8 +27,8 @@ def read_eml(data: bytes, context: Context) -> Iterator[Part]:
 
 def read_mbox(data: bytes, context: Context) -> Iterator[Part]:
     """One part a message, numbered from 1 in ``record``."""
-    before, *messages = _FROM.split(data)
-    if before or not messages:
+    preamble, *messages = _FROM.split(data)
+    if preamble or not messages:
         raise Unreadable("it does not begin with a message ('From ...')")
     for number, lines in enumerate(messages, 1):
         part = _letter_part(

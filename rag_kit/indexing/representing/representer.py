@@ -126,23 +126,25 @@ class Representer:
             ModelError: The model cannot be reached, or refuses; the replies that came are kept for the next call.
         """
         requests = self._requests(documents, sources)
-        made = Represented()
-        replies = self._asker.answer([request for _, request in requests], made, progress)
+        represented = Represented()
+        replies = self._asker.answer([request for _, request in requests], represented, progress)
         texts: list[dict[Kind, list[str]]] = [{} for _ in documents]
         for number, request in requests:
             if request.key in replies:
                 texts[number][request.kind] = replies[request.key]
             else:
-                made.failed.add(number)
+                represented.failed.add(number)
         for document, of_document in zip(documents, texts, strict=True):
             family = self._family(document, of_document)
-            made.made.update(child.metadata.get(REPRESENTATION, "") for child in family.children)
-            made.made.update(
-                kind.spec for kind, found in of_document.items() if found and not kind.is_searched_alone
+            represented.made.update(child.metadata.get(REPRESENTATION, "") for child in family.children)
+            represented.made.update(
+                kind.spec
+                for kind, texts_made in of_document.items()
+                if texts_made and not kind.is_searched_alone
             )
-            made.families.append(family)
-        made.made.pop("", None)
-        return made
+            represented.families.append(family)
+        represented.made.pop("", None)
+        return represented
 
     def plan(self, documents: Sequence[Document], sources: Sequence[str] | None = None) -> Represented:
         """What ``represent`` would ask the model; of several plans, each counts what is new to it."""
@@ -169,11 +171,11 @@ class Representer:
     def _family(self, document: Document, texts: Mapping[Kind, Sequence[str]]) -> Family:
         """A document with its tags and situation, and everything made of it as its children."""
         parent = copy_document(document)
-        for kind, made in texts.items():
-            if kind.name == "situation" and made:
-                parent.metadata = {**parent.metadata, SITUATION: made[0]}
+        for kind, kind_texts in texts.items():
+            if kind.name == "situation" and kind_texts:
+                parent.metadata = {**parent.metadata, SITUATION: kind_texts[0]}
             if kind.name == "tags":
-                fields = {f"{TAG_PREFIX}{name}": value for name, value in kind.tags(made).items()}
+                fields = {f"{TAG_PREFIX}{name}": value for name, value in kind.tags(kind_texts).items()}
                 parent.metadata = {**fields, **parent.metadata}
         children = [Child(parent.page_content, 0, len(parent.page_content))]
         for kind in self.kinds:

@@ -171,8 +171,8 @@ def spans_of(document: Document, splitter: Any, start: int = 0, end: int | None 
         [('one', 0), ('two', 4)]
     """
     text = document.page_content[start:end]
-    made: Any = check_splitter(splitter)([Document(text, metadata=dict(document.metadata))])
-    pieces = list(made) if isinstance(made, Iterable) and not isinstance(made, Document) else [made]
+    chunks: Any = check_splitter(splitter)([Document(text, metadata=dict(document.metadata))])
+    pieces = list(chunks) if isinstance(chunks, Iterable) and not isinstance(chunks, Document) else [chunks]
     for piece in pieces:
         if not isinstance(piece, Document):
             raise InvalidInputError(
@@ -208,8 +208,8 @@ def check_splitter(splitter: Any) -> Callable[[Sequence[Document]], Sequence[Doc
             f"A splitter must be a LangChain text splitter or a function from documents to documents, not "
             f"{type(splitter).__name__}."
         )
-    made: Callable[[Sequence[Document]], Sequence[Document]] = cut
-    return made
+    cut_documents: Callable[[Sequence[Document]], Sequence[Document]] = cut
+    return cut_documents
 
 
 def _find_place(text: str, piece: Document, last: int, placed_to: int) -> int:
