@@ -243,8 +243,8 @@ def _embed_rows(
             return len(embedded), 0  # another process was first
         if table == _NEXT and current_state.next_embedding != name:
             raise LockedError(
-                f"Another process makes vectors by {current_state.next_embedding!r} in {store.location} now. Nothing of "
-                "the index was changed; run the same again when it is done."
+                f"Another process makes vectors by {current_state.next_embedding!r} in {store.location} now. Nothing "
+                "of the index was changed; run the same again when it is done."
             )
         query = f"SELECT n FROM chunks WHERE n IN ({{}}) AND generation <= {state.generation}"
         unchanged = {n for (n,) in select_in(connection, query, keys)}

@@ -140,9 +140,9 @@ def open_representer(
     model_before, model_now = recorded.get("represent_model", ""), representer.recorded["represent_model"]
     if represent is None and model_before != model_now:
         raise InvalidInputError(
-            f"The representations of this index were made by {model_before!r}, and the chat model is {model_now!r} now. "
-            f"Give that one (llm=, --model); or represent={recorded['represent']!r} (--represent) to have {model_now!r} "
-            "make them all again; or represent=[] (--represent none) to drop them."
+            f"The representations of this index were made by {model_before!r}, and the chat model is {model_now!r} "
+            f"now. Give that one (llm=, --model); or represent={recorded['represent']!r} (--represent) to have "
+            f"{model_now!r} make them all again; or represent=[] (--represent none) to drop them."
         )
     with contextlib.closing(representer):
         yield representer

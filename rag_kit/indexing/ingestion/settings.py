@@ -90,8 +90,9 @@ def settings_for(
         known = not counted or counted.endswith(".json") or tokenizer is not None
         if splitter not in SPLITTERS or not known:
             raise InvalidInputError(
-                f"The files of the index in {index.folder} were split by {settings_before['splitter']}, which is not "
-                "known by name: give splitter= (and tokenizer=) again, or others, by which all given files are split again."
+                f"The files of the index in {index.folder} were split by {settings_before['splitter']}, which "
+                "is not known by name: give splitter= (and tokenizer=) again, or others, by which all given files are "
+                "split again."
             )
         tokenizer = tokenizer if tokenizer is not None else counted or None
     values = {
