@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rag_kit.documents.identity import document_key
 from rag_kit.documents.provenance import get_provenance
 from rag_kit.documents.tables import Table, cut, one_line, tables_html
+from rag_kit.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -80,6 +81,8 @@ def explain(documents: Sequence[Document], *, width: int = 100) -> Explanation:
              bm25 · keyword · rank 1 · score 2.5 · query "fusion"
              | Rank fusion joins lists.
     """
+    if not isinstance(documents, (list, tuple)):
+        raise InvalidInputError(f"documents is {type(documents).__name__}; give a list of documents.")
     return Explanation(documents, max(40, width))
 
 

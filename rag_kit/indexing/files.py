@@ -7,13 +7,20 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rag_kit.errors import InvalidInputError
 
 _MAX_FILES = 200_000
 _ESCAPE = re.compile(r"\\x[0-9a-f]{2}")
 _IGNORED = frozenset({"__pycache__", "node_modules", "__MACOSX", "Thumbs.db", "desktop.ini"})
+
+
+def as_path(value: Any, argument: str) -> Path:
+    """A path that a user gave; an empty one, which pathlib takes for the current folder, is refused."""
+    if not isinstance(value, (str, os.PathLike)) or not os.fspath(value):
+        raise InvalidInputError(f"{argument} is {value!r:.60}; give a path, such as 'docs'.")
+    return Path(value)
 
 
 @dataclass(frozen=True, order=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from rag_kit.errors import ConfigurationError
 
 from .providers import BASE_URL, OPENAI, check_name, make, options, split_name
-from .redact import host_of
+from .redact import host_of, redact
 from .runnables import base_url, model_name
 
 if TYPE_CHECKING:
@@ -71,11 +71,13 @@ def chat_model(name: str | None = None, **settings: Any) -> BaseChatModel:
         provider, model = named, name.removeprefix(f"{named}:")
     if provider is None:
         raise ConfigurationError(
-            f"The provider of the model {name!r} is unknown. Write PROVIDER:MODEL; for an OpenAI-compatible "
-            f"endpoint: openai:{name} with {BASE_URL}. Or 'extractive', the embedded one."
+            f"The provider of the model {redact(repr(name))} is unknown. Write PROVIDER:MODEL; for an "
+            f"OpenAI-compatible endpoint: openai:{redact(name)} with {BASE_URL}. Or 'extractive', the embedded one."
         )
     if not model:
-        raise ConfigurationError(f"{name!r} names no model. Write PROVIDER:MODEL, as in openai:gpt-5.5.")
+        raise ConfigurationError(
+            f"{redact(repr(name))} names no model. Write PROVIDER:MODEL, as in openai:gpt-5.5."
+        )
     settings_given = {"timeout": TIMEOUT, "max_retries": RETRIES, **options(settings, BASE_URL)}
     url = settings_given.get("base_url")
     if provider == "openai" and url is not None and host_of(url) != "api.openai.com":

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from rag_kit.errors import ConfigurationError, InvalidInputError, RagKitError
 
-from .redact import short
+from .redact import redact, short
 
 T = TypeVar("T")
 
@@ -115,5 +115,5 @@ def make(name: str, build: Callable[[], T]) -> T:
         problem = f"{name!r} cannot be used: {text}"
     # Raised out here, so that the provider's exception (with the settings in it) is not chained.
     raise ConfigurationError(
-        f"{problem}. A name is PROVIDER:MODEL, as in openai:gpt-5.5 or anthropic:claude-sonnet-4-5."
+        f"{redact(problem)}. A name is PROVIDER:MODEL, as in openai:gpt-5.5 or anthropic:claude-sonnet-4-5."
     )

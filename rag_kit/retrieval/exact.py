@@ -19,7 +19,7 @@ from rag_kit.models.clients import embed_documents
 from rag_kit.retrieval.base import Request
 from rag_kit.retrieval.batching import SteppedRetriever, search_by_vector
 from rag_kit.retrieval.hybrid import QueryVectors, reads
-from rag_kit.retrieval.vectors import checked_vectors, unit
+from rag_kit.retrieval.vectors import check_embeddings, checked_vectors, unit
 
 if TYPE_CHECKING:
     import numpy as np
@@ -79,6 +79,7 @@ class ExactVectorRetriever(SteppedRetriever):
         """
         import numpy as np
 
+        check_embeddings(embeddings)
         if vectors is None:
             made_here = embed_documents(embeddings, [d.page_content for d in documents])
             vectors = (

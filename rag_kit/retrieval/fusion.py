@@ -70,7 +70,13 @@ def reciprocal_rank_fusion(
         shares = tables.get(weight, [])
         if len(shares) < len(keys):
             shares = tables[weight] = [weight / (k + rank) for rank in range(1, len(keys) + 1)]
-        if len(set(keys)) == len(keys):
+        try:
+            distinct = len(set(keys))
+        except TypeError:
+            raise InvalidInputError(
+                f"rankings hold {type(keys[0]).__name__}; give keys, such as ids (rag_kit.documents.document_keys)."
+            ) from None
+        if distinct == len(keys):
             for key, share in zip(keys, shares, strict=False):
                 scores[key] = score_of(key, 0.0) + share
         else:

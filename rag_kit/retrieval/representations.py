@@ -224,6 +224,8 @@ def index_retriever(
         ['pump']
         >>> index.close()
     """
+    if not isinstance(index, DocumentIndex):
+        raise InvalidInputError(f"index is {index!r:.60}; give DocumentIndex.open(folder).")
     represented = _SETTING in index.settings
     rows = rows_retriever(index, pipeline, k, None if represented else filter, fetch_k=fetch_k, **ensemble)
     if not represented:

@@ -34,6 +34,10 @@ def name_of(embeddings: Embeddings) -> str:
     """The stable name of an embedding model, as recorded in an index."""
     from rag_kit.models.embedding import embedding_name
 
+    if not hasattr(embeddings, "embed_documents"):
+        raise InvalidInputError(
+            f"embeddings is {embeddings!r:.60}; give an embedding model, such as embedding_model('minilm')."
+        )
     return getattr(embeddings, "recorded_as", None) or embedding_name(embeddings)
 
 

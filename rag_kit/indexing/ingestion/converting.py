@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from rag_kit.indexing.readers.formats import UserReader
 
 _TRIES = 3
+_BLANK_IN_CHINESE = re.compile(r"(?<=[\u3000-\u9fff\uff00-\uffef]) | (?=[\u3000-\u9fff\uff00-\uffef])")
 
 
 class Sight(NamedTuple):
@@ -131,7 +133,8 @@ class Converter:
         if keep or reader_for(Path(file.path), self._reader.readers) is not None:
             return b""
         folder = "" if keep is False else file.file.rpartition("/")[0]
-        text = "".join(word for document in documents for word in document.page_content.split())
+        words = (word for document in documents for word in document.page_content.split())
+        text = _BLANK_IN_CHINESE.sub("", " ".join(words))  # where a line of Chinese ends, no word does
         return hashlib.sha256(f"{folder}\0{text}".encode("utf-8", "surrogatepass")).digest()[:16]
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.concurrency.ahead import draw_ahead, map_ahead
@@ -18,6 +17,7 @@ from rag_kit.indexing.cluster.connecting import is_clustered
 from rag_kit.indexing.document_index.families import family_rows
 from rag_kit.indexing.document_index.rows import Row
 from rag_kit.indexing.document_index.writing import Batch
+from rag_kit.indexing.files import as_path
 from rag_kit.indexing.ingestion.grouping import Group, Grouping
 from rag_kit.indexing.ingestion.opening import list_files, open_converter, open_index, open_representer
 from rag_kit.indexing.ingestion.report import IngestReport, Progress
@@ -138,7 +138,8 @@ def ingest(
         (1, 1)
     """
     started = time.monotonic()
-    named = [Path(paths)] if isinstance(paths, str | PathLike) else [Path(path) for path in paths]
+    listed = paths if isinstance(paths, Iterable) and not isinstance(paths, str) else [paths]
+    named = [as_path(path, "paths") for path in listed]
     if not named:
         raise InvalidInputError("paths is empty; name files or folders.")
     place = location_of(folder)

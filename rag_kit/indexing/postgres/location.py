@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote
 
 from rag_kit.errors import InvalidInputError
+from rag_kit.indexing.files import as_path
 
 _LIKE_URL = re.compile(r"[a-z][a-z0-9+.-]*://|\s*postgres(ql)?:|.*\bpassword\s*=", re.I)
 # what is not percent-encoded would be cut in the middle of a password, and its end be shown
@@ -73,7 +74,7 @@ def location_of(place: str | PathLike[str] | Location) -> Path | Location:
     if isinstance(place, Location):
         return place
     if not isinstance(place, str) or not _LIKE_URL.match(place):
-        return Path(place)
+        return as_path(place, "folder")
     url = _URL.fullmatch(place)
     try:
         query = (url and url["query"]) or ""

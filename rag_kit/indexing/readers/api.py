@@ -14,7 +14,7 @@ from langchain_core.documents import Document
 
 from rag_kit.documents import clean_text
 from rag_kit.errors import InvalidInputError, ReadError
-from rag_kit.indexing.files import printable_path
+from rag_kit.indexing.files import as_path, printable_path
 from rag_kit.indexing.readers.formats import (
     KINDS,
     UserReader,
@@ -107,7 +107,7 @@ class Reader:
         ocr = self.ocr if ocr is None else ocr_languages(ocr) if ocr else ""
         limits = limits or self.limits or (ReadLimits(max_seconds=_OCR_SECONDS) if ocr else ReadLimits())
         base = Path(root) if root is not None else self.root
-        path = Path(path)
+        path = as_path(path, "path")
         try:
             real = _resolved(path, base)
             if (user := reader_for(path, self.readers)) is not None:

@@ -1,7 +1,8 @@
 """Bytes to text: byte order marks, UTF-8, declared charsets, then the legacy encodings of East Asia and Europe.
 
 General detectors need long texts to tell GB18030 from Big5 and Korean; a short note is often all there is. Here
-each candidate decodes strictly, and is scored by how many of its characters are ones that people really write.
+each candidate that decodes the bytes, but for a few damaged ones, is scored by how many of its characters are ones
+that people really write.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ _ALIASES = {  # declared name -> the larger encoding that its files are really i
 }
 _CANDIDATES = ("gb18030", "big5hkscs", "cp949", "cp932", "euc_jp")
 _SAMPLE = 200_000
+_CHARACTERS_PER_DAMAGE = 50
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 
 
@@ -74,11 +76,16 @@ def _score_encoding(text: str, encoding: str) -> float:
     return usual / len(high) + frequent / len(high)
 
 
-def _decode_strictly(data: bytes, encoding: str) -> str | None:
+def _decode_nearly(data: bytes, encoding: str) -> str | None:
+    """The text, if at most one in 50 of its characters beyond ASCII is damaged: a file cut short, a byte pasted in."""
     try:
         return data.decode(encoding)
-    except (UnicodeDecodeError, LookupError):
+    except LookupError:
         return None
+    except UnicodeDecodeError:
+        text = data.decode(encoding, "replace")
+        beyond_ascii = len(text) - len(text.encode("ascii", "ignore"))
+        return text if text.count("\ufffd") * _CHARACTERS_PER_DAMAGE <= beyond_ascii else None
 
 
 def _declared_encoding(data: bytes) -> str | None:
@@ -100,15 +107,15 @@ def detect(data: bytes, *, markup: bool = False) -> str:
         >>> detect("café au lait, déjà vu".encode("cp1252"))
         'cp1252'
     """
-    if _decode_strictly(data, "utf-8") is not None:
+    if _decode_nearly(data, "utf-8") is not None:
         return "utf-8"
     if markup:
         name = _declared_encoding(data)
-        if name and name != "utf-8" and _decode_strictly(data, name) is not None:
+        if name and name != "utf-8" and _decode_nearly(data, name) is not None:
             return name
     best, best_score = "cp1252", 0.55
     for encoding in _CANDIDATES:
-        text = _decode_strictly(data, encoding)
+        text = _decode_nearly(data, encoding)
         if text is not None:
             score = _score_encoding(text[:_SAMPLE], encoding)
             if score > best_score + 1e-9:

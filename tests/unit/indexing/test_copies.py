@@ -233,3 +233,13 @@ def test_same_settings_give_the_same_fingerprint(tmp_path: Path) -> None:
     assert report.duplicates == [("b.txt", "a.txt")] and files_of(folder) == {"a.txt"}
     put(docs, b=english(seed=4))
     assert ingest(docs, folder).updated == 1 and files_of(folder) == {"a.txt", "b.txt"}
+
+
+def test_texts_whose_words_end_elsewhere_are_no_copies(tmp_path: Path) -> None:
+    """White space between words counts; a line end within Chinese does not."""
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    texts = {"a": "1 23 apples", "b": "12 3 apples", "c": "水泵在四十度\n时启动", "d": "水泵在四十度时启动"}
+    for name, text in texts.items():
+        (docs / f"{name}.txt").write_text(text, encoding="utf-8")
+    assert ingest(docs, tmp_path / "index").added == 3

@@ -65,3 +65,16 @@ def test_binary_data_is_refused():
     """Bytes that are no text in any encoding are not turned into rubbish."""
     with pytest.raises(Unreadable, match="binary"):
         decode(bytes(range(256)) * 10)
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [(SIMPLIFIED, "gb18030"), (SIMPLIFIED, "utf-8"), (TRADITIONAL, "big5"), (JAPANESE, "utf-8")],
+)
+def test_a_damaged_byte_makes_no_rubbish_of_the_rest(text, encoding):
+    """A file cut within its last character, or with a byte pasted in, is read but for that place."""
+    lines = f"{text}\n".encode(encoding) * 20
+    cut, pasted = decode(lines[:-2]), decode(lines[: len(lines) // 2] + b"\xff" + lines[len(lines) // 2 :])
+    assert cut.startswith(f"{text}\n" * 19)
+    assert pasted.startswith(f"{text}\n" * 9)
+    assert pasted.endswith(f"{text}\n" * 9)
