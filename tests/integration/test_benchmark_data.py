@@ -83,7 +83,7 @@ def test_keyword_search_scores_as_expected(data_sets, name):
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("name", ["scifact", "limit_small", "techniques_limit_small"])
+@pytest.mark.parametrize("name", ["xquad_en", "limit_small", "techniques_limit_small"])
 def test_commands_score_as_expected(data_sets, name, tmp_path):
     """The command as it stands in the file gives the scores and keeps the claims that stand beside it."""
     if embedding_model() is None:
