@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import weakref
@@ -22,6 +23,7 @@ from rag_kit.indexing.bm25.parameters import documents_of
 from rag_kit.indexing.document_index.families import Family
 from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.document_index.writing import Changes
+from rag_kit.indexing.postgres.location import Location
 from rag_kit.retrieval.base import RagKitRetriever
 
 
@@ -133,14 +135,12 @@ class FamilyWriter(RagKitRetriever):
 
 def _open_or_create(folder: Any, embeddings: Embeddings | None) -> DocumentIndex:
     """The index in a folder or database, open for writing; made where there is none."""
+    if not isinstance(folder, (str, os.PathLike, Location)):
+        raise InvalidInputError(f"index must be a DocumentIndex or a folder, not {type(folder).__name__}.")
     try:
         return DocumentIndex.open(folder, embeddings=embeddings, mode="w")
     except IndexMissingError:
         return DocumentIndex.create(folder, embeddings=embeddings)
-    except TypeError:
-        raise InvalidInputError(
-            f"index must be a DocumentIndex or a folder, not {type(folder).__name__}."
-        ) from None
 
 
 def _temporary(embeddings: Embeddings | None) -> DocumentIndex:
