@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 import weakref
@@ -135,7 +134,7 @@ class FamilyWriter(RagKitRetriever):
 
 def _open_or_create(folder: Any, embeddings: Embeddings | None) -> DocumentIndex:
     """The index in a folder or database, open for writing; made where there is none."""
-    if not isinstance(folder, (str, os.PathLike, Location)):
+    if not isinstance(folder, (str, PathLike, Location)):
         raise InvalidInputError(f"index must be a DocumentIndex or a folder, not {type(folder).__name__}.")
     try:
         return DocumentIndex.open(folder, embeddings=embeddings, mode="w")
