@@ -21,7 +21,7 @@ _URL = re.compile(
 )
 _NAME = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,59}")
 _SECRET = ("password", "sslpassword", "oauth_client_secret")
-_NAMES = {"index": "rag_kit", "tenant": ""}
+_DEFAULTS = {"index": "rag_kit", "tenant": ""}
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def location_of(place: str | PathLike[str] | Location) -> Path | Location:
     url = _URL.fullmatch(place)
     try:
         query = (url and url["query"]) or ""
-        # replaced, two bytes that are no UTF-8 would be one tenant
+        # strict: replaced, tenants that differ in bytes that are no UTF-8 would be one
         pairs = parse_qsl(query.replace("+", "%2B"), True, bool(query), errors="strict")
     except ValueError:
         url = None
@@ -88,22 +88,22 @@ def location_of(place: str | PathLike[str] | Location) -> Path | Location:
             "postgresql://USER@HOST:PORT/DATABASE?index=NAME&tenant=NAME, with @ : / ? # % in a user, password or "
             "database as %40 %3A %2F %3F %23 %25."
         )
-    names = _NAMES | {key: value for key, value in pairs if key in _NAMES}
+    names = _DEFAULTS | {key: value for key, value in pairs if key in _DEFAULTS}
     if not _NAME.fullmatch(names["index"]):
         raise InvalidInputError(
             f"index={names['index'][:80]!r} cannot be the name of an index: it has small letters a-z, digits and _, at "
             "most 60, does not begin with a digit, nor with pg_."
         )
-    if "\0" in names["tenant"] or any((key in _NAMES) and names[key] != value for key, value in pairs):
+    if "\0" in names["tenant"] or any((key in _DEFAULTS) and names[key] != value for key, value in pairs):
         raise InvalidInputError("The URL of an index has one index= and one tenant=, without NUL.")
     written = list(zip(query.split("&"), (key for key, _ in pairs), strict=False))
     server, at = url["server"] + url["database"], "" if url["user"] is None else "@"
     user, password = url["user"] or "", url["password"] or ""
-    public = "&".join(part for part, key in written if key not in _SECRET)
-    private = "&".join(part for part, key in written if key not in _NAMES)
+    shown = "&".join(part for part, key in written if key not in _SECRET)
+    for_libpq = "&".join(part for part, key in written if key not in _DEFAULTS)
     return Location(
-        f"postgresql://{user}{at}{server}{public and '?' + public}",
-        f"postgresql://{user}{password}{at}{server}{private and '?' + private}",
+        f"postgresql://{user}{at}{server}{shown and '?' + shown}",
+        f"postgresql://{user}{password}{at}{server}{for_libpq and '?' + for_libpq}",
         names["index"],
         names["tenant"],
     )
