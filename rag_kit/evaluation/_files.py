@@ -9,7 +9,6 @@ import csv
 import gzip
 import io
 import json
-import os
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,24 +19,13 @@ from typing import IO, Any
 from rag_kit.documents.append_log import json_line
 from rag_kit.documents.atomic_file import replace_file
 from rag_kit.errors import InvalidInputError, MissingExtraError
+from rag_kit.indexing.files import as_path
 from rag_kit.indexing.readers.encodings import decode
 from rag_kit.indexing.readers.parts import Unreadable
 
 Record = tuple[str, dict[str, Any]]
 #: Characters of a line; a small file may unpack to a line without end.
 MAX_LINE = 2**28
-
-
-def as_path(value: Any, argument: str) -> Path:
-    """A path that a user gave."""
-    try:
-        if not isinstance(value, (str, Path)) or not str(value) or "\0" in str(value):
-            raise ValueError
-        Path(value).is_file()  # asks the system
-        os.fsencode(value)
-    except (OSError, ValueError):
-        raise InvalidInputError(f"{argument} is {value!a:.80}; give a path that a file can have") from None
-    return Path(value)
 
 
 def find_file(folder: Path, *names: str) -> Path | None:

@@ -17,7 +17,7 @@ from rag_kit.concurrency import Budget, afan_out_map, use_budget
 from rag_kit.concurrency.bridge import blocking, run_in_thread
 from rag_kit.documents.append_log import AppendLog, read_log
 from rag_kit.errors import BudgetExceededError, InvalidInputError, ModelOutputError
-from rag_kit.evaluation._files import as_path, check_target
+from rag_kit.evaluation._files import check_target
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.generating_pieces import (
     REASONS,
@@ -32,6 +32,7 @@ from rag_kit.evaluation.generating_pieces import (
 )
 from rag_kit.evaluation.runs.rows import digest
 from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
+from rag_kit.indexing.files import as_path
 from rag_kit.models import astructured_call, chat_model
 from rag_kit.models.chat import describe_model
 from rag_kit.prompts import load_prompt, render_passages

@@ -16,12 +16,11 @@ from typing import Any
 from langchain_core.documents import Document
 
 from rag_kit.errors import InvalidInputError, ReadError
-from rag_kit.evaluation._files import as_path
 from rag_kit.evaluation.examples import Example, GoldSpan
 from rag_kit.evaluation.outputs import Passage
 from rag_kit.evaluation.runs.rows import digest
 from rag_kit.indexing import BM25Index, DocumentIndex, read, split
-from rag_kit.indexing.files import iter_files
+from rag_kit.indexing.files import as_path, iter_files
 from rag_kit.text import content_words, detect_language, fold
 
 _log = logging.getLogger(__name__)

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from rag_kit.documents.tables import columns, cut, one_line
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation._files import as_path, write_file
+from rag_kit.evaluation._files import write_file
 from rag_kit.evaluation.reporting.page import say
+from rag_kit.indexing.files import as_path
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.comparison import Comparison

@@ -19,7 +19,7 @@ from langchain_core.retrievers import BaseRetriever
 from rag_kit.concurrency.bridge import acall_function, blocking, run_in_thread
 from rag_kit.documents.tables import Printed, Table
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation._files import as_path, find_file, read_jsonl
+from rag_kit.evaluation._files import find_file, read_jsonl
 from rag_kit.evaluation.cells import Cell, Summary
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.metric import Metric
@@ -28,6 +28,7 @@ from rag_kit.evaluation.runs.evaluating import aevaluate
 from rag_kit.evaluation.runs.results import Results, interval_text
 from rag_kit.evaluation.runs.rows import Row
 from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
+from rag_kit.indexing.files import as_path
 from rag_kit.models import atext_call
 from rag_kit.prompts import load_prompt, render_passages
 from rag_kit.text.citations.decline import DECLINED

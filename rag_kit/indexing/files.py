@@ -18,8 +18,13 @@ _IGNORED = frozenset({"__pycache__", "node_modules", "__MACOSX", "Thumbs.db", "d
 
 def as_path(value: Any, argument: str) -> Path:
     """A path that a user gave; an empty one, which pathlib takes for the current folder, is refused."""
-    if not isinstance(value, (str, os.PathLike)) or not os.fspath(value):
-        raise InvalidInputError(f"{argument} is {value!r:.60}; give a path, such as 'docs'.")
+    try:
+        if not isinstance(value, (str, os.PathLike)) or not os.fspath(value) or "\0" in str(value):
+            raise ValueError
+        Path(value).is_file()  # asks the system
+        os.fsencode(value)
+    except (OSError, ValueError):
+        raise InvalidInputError(f"{argument} is {value!a:.80}; give a path that a file can have") from None
     return Path(value)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation._files import as_path, check_target, write_json, write_jsonl
+from rag_kit.evaluation._files import check_target, write_json, write_jsonl
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.ours.span_recall import SpanRecall
 from rag_kit.evaluation.ranking.metrics import qrels, require_ir_measures, retrieval_metrics
@@ -19,6 +19,7 @@ from rag_kit.evaluation.sets.beir import read_beir
 from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
 from rag_kit.evaluation.statistics import bootstrap_interval, latency_percentiles
 from rag_kit.indexing import split
+from rag_kit.indexing.files import as_path
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings

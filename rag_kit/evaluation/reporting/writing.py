@@ -10,13 +10,14 @@ from typing import Any
 
 from rag_kit.errors import InvalidInputError, RagKitError
 from rag_kit.evaluation import plots
-from rag_kit.evaluation._files import as_path, check_target, write_file
+from rag_kit.evaluation._files import check_target, write_file
 from rag_kit.evaluation.comparison import Comparison, compare
 from rag_kit.evaluation.diagnosis import Diagnosis, diagnose_all
 from rag_kit.evaluation.reporting.page import page
 from rag_kit.evaluation.reporting.payload import report_payload
 from rag_kit.evaluation.reporting.questions import cleaned, masked
 from rag_kit.evaluation.runs.results import Results
+from rag_kit.indexing.files import as_path
 
 _GIVE = "give what evaluate returned, a list of it, or Results.load(folder)"
 _MARK = b'<meta name="generator" content="rag_kit.report">'

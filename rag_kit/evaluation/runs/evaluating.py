@@ -15,7 +15,6 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from rag_kit.concurrency.bridge import acall_function, blocking, run_in_thread
 from rag_kit.concurrency.budget import check_seconds
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation._files import as_path
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.runs.fingerprint import pipeline_hash
 from rag_kit.evaluation.runs.metering import Progress, RunBudget, read_prices, reporting
@@ -24,6 +23,7 @@ from rag_kit.evaluation.runs.rows import RunFolder, digest
 from rag_kit.evaluation.runs.run import Job, Run
 from rag_kit.evaluation.scorers import default_metrics, get_metrics
 from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
+from rag_kit.indexing.files import as_path
 from rag_kit.models.runnables import acall_runnable
 
 if TYPE_CHECKING:

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation._files import as_path, find_file, first_few, read_jsonl, read_lines
+from rag_kit.evaluation._files import find_file, first_few, read_jsonl, read_lines
 from rag_kit.evaluation.examples import Example, GoldSpan
 from rag_kit.evaluation.outputs import Passage
 from rag_kit.evaluation.sets.records import text_of
+from rag_kit.indexing.files import as_path
 from rag_kit.text import detect_language
 
 CORPUS_ID = "corpus_id"

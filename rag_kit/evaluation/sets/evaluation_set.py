@@ -17,6 +17,7 @@ from rag_kit.evaluation.outputs import Passage
 from rag_kit.evaluation.sets.beir import read_beir
 from rag_kit.evaluation.sets.feedback import feedback_examples
 from rag_kit.evaluation.sets.records import corpus_passages, part_saved, read_examples
+from rag_kit.indexing.files import as_path
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -160,7 +161,7 @@ class EvaluationSet(Sequence[Example]):
         Raises:
             InvalidInputError: If it is none of these, or not right; the message names file and line, or the row.
         """
-        path = files.as_path(path, "path")
+        path = as_path(path, "path")
         if not path.is_dir():
             if split is not None:
                 raise InvalidInputError(f"{path.name!r} is read without a split; split is for a folder")
@@ -218,7 +219,7 @@ class EvaluationSet(Sequence[Example]):
         Raises:
             InvalidInputError: If a row holds no question or a thumb that is none; the message names file and line.
         """
-        path = files.as_path(path, "path")
+        path = as_path(path, "path")
         records = files.read_records(path)
         return cls(name or _set_name(path.name), feedback_examples(records, path.name))
 
@@ -231,7 +232,7 @@ class EvaluationSet(Sequence[Example]):
         Raises:
             InvalidInputError: If the file cannot be written, or its name has another ending.
         """
-        path = files.as_path(path, "path")
+        path = as_path(path, "path")
         if path.suffix != ".jsonl":
             raise InvalidInputError(f"the name is {path.name!r}; give one that ends in .jsonl")
         header: dict[str, Any] = {} if self.name == _set_name(path.name) else {"name": self.name}
