@@ -9,10 +9,20 @@ from langchain_core.embeddings import Embeddings
 
 from rag_kit.concurrency.bridge import call_client, run_in_thread
 from rag_kit.concurrency.steps import Step, arun, run
-from rag_kit.errors import RagKitError
+from rag_kit.errors import InvalidInputError, RagKitError
 
 from .failures import map_model_error
 from .runnables import connections_of
+
+
+def check_embeddings(embeddings: Any) -> Embeddings:
+    """See that something is an embedding model."""
+    if not isinstance(embeddings, Embeddings):
+        raise InvalidInputError(
+            f"embeddings is {type(embeddings).__name__}; it must be a LangChain Embeddings, such as "
+            "rag_kit.models.embedding_model('minilm')."
+        )
+    return embeddings
 
 
 def embed_query(embeddings: Embeddings, text: str) -> list[float]:

@@ -15,11 +15,11 @@ from rag_kit.documents.columns import MetadataColumns
 from rag_kit.documents.provenance import first_stage
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.vectors import TIE, best_with_ties
-from rag_kit.models.clients import embed_documents
+from rag_kit.models.clients import check_embeddings, embed_documents
 from rag_kit.retrieval.base import Request
 from rag_kit.retrieval.batching import SteppedRetriever, search_by_vector
 from rag_kit.retrieval.hybrid import QueryVectors, reads
-from rag_kit.retrieval.vectors import check_embeddings, checked_vectors, unit
+from rag_kit.retrieval.vectors import checked_vectors, unit
 
 if TYPE_CHECKING:
     import numpy as np

@@ -17,16 +17,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def check_embeddings(embeddings: Any) -> Embeddings:
-    """See that something is an embedding model."""
-    if not isinstance(embeddings, Embeddings):
-        raise InvalidInputError(
-            f"embeddings is {type(embeddings).__name__}; it must be a LangChain Embeddings, such as "
-            "rag_kit.models.embedding_model('minilm')."
-        )
-    return embeddings
-
-
 async def embed(
     embeddings: Embeddings, query: str, texts: Sequence[str], call: QueryCall, name: str
 ) -> tuple[np.ndarray, np.ndarray]:

@@ -11,9 +11,15 @@ from langchain_core.embeddings import Embeddings
 from rag_kit.concurrency.steps import Step
 from rag_kit.graphs.evaluators.base import UNGRADED, Evaluator, Grading, Thresholds
 from rag_kit.graphs.running import compute, values_side_by_side
-from rag_kit.models.clients import aembed_documents, aembed_query, embed_documents, embed_query
+from rag_kit.models.clients import (
+    aembed_documents,
+    aembed_query,
+    check_embeddings,
+    embed_documents,
+    embed_query,
+)
 from rag_kit.models.embedding import embedding_name
-from rag_kit.retrieval.vectors import check_embeddings, checked_vectors, unit
+from rag_kit.retrieval.vectors import checked_vectors, unit
 from rag_kit.text import detect_language
 from rag_kit.text.evidence.sentences import passage_text
 from rag_kit.text.evidence.usefulness import Usefulness, usefulness

@@ -16,7 +16,7 @@ from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.document_index.vectors import Vectors, unit
 from rag_kit.indexing.document_index.writing import vectors_by_hash
 from rag_kit.indexing.searched import embedded_row
-from rag_kit.models.clients import embed_documents
+from rag_kit.models.clients import check_embeddings, embed_documents
 from rag_kit.models.runnables import connections_of
 
 if TYPE_CHECKING:
@@ -34,10 +34,7 @@ def name_of(embeddings: Embeddings) -> str:
     """The stable name of an embedding model, as recorded in an index."""
     from rag_kit.models.embedding import embedding_name
 
-    if not hasattr(embeddings, "embed_documents"):
-        raise InvalidInputError(
-            f"embeddings is {embeddings!r:.60}; give an embedding model, such as embedding_model('minilm')."
-        )
+    check_embeddings(embeddings)
     return getattr(embeddings, "recorded_as", None) or embedding_name(embeddings)
 
 

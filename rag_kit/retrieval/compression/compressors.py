@@ -6,13 +6,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from rag_kit.concurrency.branches import describe_failure
+from rag_kit.models.clients import check_embeddings
 from rag_kit.prompts import render_passages
 from rag_kit.prompts.grading import ChosenSentences
 from rag_kit.retrieval.answers import read_numbers
 from rag_kit.retrieval.base import check_count, check_number
 from rag_kit.retrieval.compression.base import Compressor, Passage, Selection
 from rag_kit.retrieval.query_call import LanguagePrompts, QueryCall, check_model, field_of
-from rag_kit.retrieval.vectors import check_embeddings, embed, unit
+from rag_kit.retrieval.vectors import embed, unit
 from rag_kit.text.analysis import warm_up
 from rag_kit.text.evidence.questions import analyse
 from rag_kit.text.evidence.sentences import MAX_SENTENCES, MIN_NEAR, PassageText, collect, passage_text

@@ -12,11 +12,12 @@ from langchain_core.language_models import BaseLanguageModel
 from langchain_core.runnables import Runnable
 
 from rag_kit.errors import InvalidInputError
+from rag_kit.models.clients import check_embeddings
 from rag_kit.retrieval.base import check_number
 from rag_kit.retrieval.document_compressor import DocumentCompressor
 from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.retrieval.rerank.base import Ranking, Reranker, by_scores, check_scores
-from rag_kit.retrieval.vectors import check_embeddings, embed, unit
+from rag_kit.retrieval.vectors import embed, unit
 
 if TYPE_CHECKING:
     import numpy as np

@@ -12,12 +12,12 @@ from langchain_core.runnables import Runnable
 
 from rag_kit.concurrency.bridge import acall_function, call_function, run_in_thread
 from rag_kit.errors import InvalidInputError, ModelOutputError
-from rag_kit.models.clients import aembed_query, embed_documents, embed_query
+from rag_kit.models.clients import aembed_query, check_embeddings, embed_documents, embed_query
 from rag_kit.models.runnables import acall_runnable
 from rag_kit.prompts.schemas import routes_among
 from rag_kit.retrieval.query_call import Call, LanguagePrompts, QueryCall, check_model
 from rag_kit.retrieval.routing.source import Choice, Source
-from rag_kit.retrieval.vectors import check_embeddings, checked_vectors, unit
+from rag_kit.retrieval.vectors import checked_vectors, unit
 from rag_kit.text import detect_language
 from rag_kit.text.likeness import WordLikeness
 
