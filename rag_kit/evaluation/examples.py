@@ -55,11 +55,7 @@ class Recorded:
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> Self:
-        """Read what ``to_json`` made, or a record of your own with the same names.
-
-        Raises:
-            InvalidInputError: If a field is unknown, missing, or has the wrong form.
-        """
+        """Read what ``to_json`` made, or a record of your own with the same names; any other is refused."""
         if not isinstance(record, Mapping) or not all(isinstance(name, str) for name in record):
             raise InvalidInputError(f"{record!r:.200} is no {cls.__name__}; give an object")
         return cls(**record)
@@ -67,13 +63,7 @@ class Recorded:
 
 @checked
 class GoldSpan:
-    """A stretch of a document that answers the question.
-
-    Args:
-        document: The document's id.
-        text: The words.
-        start: Offset of its first character in the document's text; ``None`` where it is not known.
-    """
+    """A stretch of a document that answers the question; ``start`` is its offset there, ``None`` if not known."""
 
     document: str
     text: _Text

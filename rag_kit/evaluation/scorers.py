@@ -79,11 +79,7 @@ def _suggest_name(name: str) -> str:
 
 
 def get_metrics(metrics: Any) -> tuple[Metric, ...]:
-    """Several at once.
-
-    Raises:
-        InvalidInputError: If one is unknown, one comes twice, or there is none.
-    """
+    """Several at once; none twice."""
     if not isinstance(metrics, (list, tuple, set, frozenset)):
         metrics = [metrics]
     objects = tuple(map(get_metric, metrics))

@@ -72,10 +72,6 @@ def sign_flip_test(differences: Numbers, *, seed: int = 0) -> float:
     at most 9,999 of them (13 differences that are not zero), or where all differences have one size; else so many
     random ones do, and then p is at least 0.0002.
 
-    Raises:
-        InvalidInputError: If there is no difference, or one is not finite.
-        MissingExtraError: If SciPy is not installed.
-
     Example:
         >>> sign_flip_test([0.2, 0.0, 0.1, 0.1, 0.2, 0.0, 0.05, 0.2])
         0.03125

@@ -176,9 +176,6 @@ async def adapted_prompts(metric: Any, judge: Judge, language: str) -> dict[str,
 
     The translations are replies of the judge, so its cache keeps them, as JSON, for this model, this prompt and this
     language. Prompts that Ragas writes without examples it cannot adapt; they are left out here and sent in English.
-
-    Raises:
-        ModelError: If the judge cannot be reached, or gives another number of translations, twice.
     """
     adapted, language_name, llm = {}, LANGUAGES[language], ragas_llm(judge)
     for name, prompt in prompts_of(metric).items():

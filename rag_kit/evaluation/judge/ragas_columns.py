@@ -30,11 +30,7 @@ def needs_of(columns: Iterable[str], *, best_of: bool = False) -> dict[str, froz
 
 
 def read_column(name: str, example: Example, output: Output) -> Any:
-    """A column's value; ``None`` where there is none. Any other name is a key of the example's metadata.
-
-    Raises:
-        InvalidInputError: If what stands there has another form.
-    """
+    """A column's value; ``None`` where there is none. Any other name is a key of the example's metadata."""
     if name not in _COLUMNS:
         return example.metadata.get(name)
     try:
@@ -53,9 +49,6 @@ def unfence(text: str) -> str:
 
 def rubric(levels: Any) -> dict[str, str]:
     """A scale (score -> description; the scores as numbers or with Ragas's keys) with Ragas's keys, in order.
-
-    Raises:
-        InvalidInputError: If it is none, or has fewer than 2 levels.
 
     Example:
         >>> rubric({2: "Right.", "score1_description": "Wrong."})

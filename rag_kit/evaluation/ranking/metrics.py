@@ -139,10 +139,6 @@ class RankingMetric(Metric):
     Args:
         name: As in `retrieval_metrics`; ``precision@k`` divides by k also where fewer came back.
 
-    Raises:
-        InvalidInputError: If there is no such metric.
-        MissingExtraError: If ir-measures is not installed.
-
     Example:
         >>> import asyncio
         >>> from rag_kit.evaluation.examples import Example

@@ -49,10 +49,7 @@ def run_pipeline(
 ) -> PipelineRun:
     """Ask every query by ``invoke``, one after another, for ``depth`` passages; ``judged`` are the corpus's ids.
 
-    Raises:
-        RagKitError: If a call fails: the kit's own errors as they are, others with the query's id.
-        InvalidInputError: If the pipeline, or one of its arms, brought nothing to any query, or only documents of
-            another data set.
+    A pipeline, or arm of one, that brought nothing to any query, or only documents of another set, is an error.
     """
     for example in examples[:_WARM_UP]:
         _ask_pipeline(pipeline, example, depth)

@@ -19,12 +19,7 @@ _SECTIONS = ("answer", "scores", "plots", "comparison", "diagnosis", "questions"
 
 
 def page(data: Mapping[str, Any], plots: Mapping[str, str]) -> str:
-    """The HTML file of a report.
-
-    Args:
-        data: What :func:`rag_kit.evaluation.reporting.payload.report_payload` gave.
-        plots: Kind (its caption is the text ``plot_<kind>``) -> SVG in both languages.
-    """
+    """The HTML file of a report from its payload; ``plots``: kind -> SVG, its caption is the text ``plot_<kind>``."""
     language = data["language"]
     style, script = assets("css"), assets("js")
     sections = [name for name in _SECTIONS if name != "plots" or plots]

@@ -158,11 +158,7 @@ def _require(is_allowed: bool, name: str, value: Any, allowed: str) -> None:
 
 
 def take_examples(dataset: Any) -> tuple[Example, ...]:
-    """The examples of a set or a sequence.
-
-    Raises:
-        InvalidInputError: If there is none, one is no example, or an id comes twice.
-    """
+    """The examples of a set or a sequence; an id that comes twice is refused."""
     questions = dataset if isinstance(dataset, EvaluationSet) else EvaluationSet("questions", dataset)
     if not questions.examples:
         raise InvalidInputError("the dataset holds no example; there is nothing to evaluate")
@@ -170,11 +166,7 @@ def take_examples(dataset: Any) -> tuple[Example, ...]:
 
 
 def resolve(pipeline: Any) -> Any:
-    """The pipeline itself: ``"module:object"`` is imported, which runs the module's code.
-
-    Raises:
-        InvalidInputError: If it is nothing that can be asked.
-    """
+    """The pipeline itself: ``"module:object"`` is imported, which runs the module's code."""
     if isinstance(pipeline, str):
         from rag_kit.evaluation.ranking.pipelines import load_object
 

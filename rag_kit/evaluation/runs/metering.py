@@ -26,9 +26,6 @@ Prices = dict[str, dict[str, float]]
 def read_prices(value: Any) -> Prices:
     """The argument ``prices`` of `evaluate`: a table, one number, or ``None``.
 
-    Raises:
-        InvalidInputError: If it is no table of prices.
-
     Example:
         >>> read_prices(2)
         {'*': {'input': 2.0, 'output': 2.0}}
@@ -50,10 +47,7 @@ def read_prices(value: Any) -> Prices:
 def cost(prices: Prices, usage: Mapping[str, Mapping[str, int]], took: Any) -> float | None:
     """Money for what was used; ``None`` where the price of something that was used is unknown.
 
-    Args:
-        prices: By model.
-        usage: By model; where that is not known, ``tokens`` of ``took`` count.
-        took: An output or a cell.
+    Where usage by model is not known, ``tokens`` of ``took`` (an output or a cell) count.
 
     Example:
         >>> usage = {"gpt-2026": {"input_tokens": 1000, "output_tokens": 500}}

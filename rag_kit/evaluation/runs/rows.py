@@ -39,7 +39,7 @@ PIPELINE = "pipeline"
 _COST = ("calls", "tokens", "seconds")
 _SECRET = re.compile(r"(?i)(api[_-]?key|secret|token|password|passwd|authorization|credential)$")
 #: What reading a record of another form may raise.
-_ODD = (ValueError, TypeError, AttributeError, KeyError)
+_UNREADABLE = (ValueError, TypeError, AttributeError, KeyError)
 Record = dict[str, Any]
 #: Model -> ``input_tokens``, ``output_tokens``.
 Usage = dict[str, dict[str, int]]
@@ -76,18 +76,14 @@ class Row:
 
     @classmethod
     def from_json(cls, record: Any) -> Row:
-        """Read a row that ``to_json`` made.
-
-        Raises:
-            InvalidInputError: If it is no such record.
-        """
+        """Read a row that ``to_json`` made."""
         try:
             cells = {name: Cell.from_json(cell) for name, cell in record.get("cells", {}).items()}
             maps: dict[str, dict[str, Any]] = {name: dict(record.get(name, {})) for name in ("usage", "keys")}
             return cls(
                 Example.from_json(record["example"]), Output.from_json(record["output"]), cells, **maps
             )
-        except _ODD as error:
+        except _UNREADABLE as error:
             raise InvalidInputError(f"{record!r:.200} is no row of results: {error}") from error
 
     def record(self, part: str) -> Record:
@@ -103,12 +99,7 @@ class Row:
 
 
 def digest(value: Any) -> str:
-    """A short hash of plain JSON; the order of keys does not matter.
-
-    Example:
-        >>> digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
-        True
-    """
+    """A short hash of plain JSON; the order of keys does not matter."""
     text = json.dumps(to_plain(value), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("ascii")).hexdigest()[:24]
 
@@ -136,14 +127,9 @@ def clean(value: Any) -> Any:
 
 
 class RunFolder:
-    """The folder of a run, opened for writing. Its methods block: call them outside of an event loop.
+    """The folder of a run, opened for writing; made if it is not there.
 
-    Args:
-        path: The folder; made if it is not there.
-
-    Raises:
-        InvalidInputError: If it is a file, or a folder that holds something else.
-        LockedError: If another process, or another run of this one, writes to it.
+    Its methods block: call them outside of an event loop. One writer at a time, else `LockedError`.
     """
 
     def __init__(self, path: Path) -> None:
@@ -170,7 +156,7 @@ class RunFolder:
         try:
             record = self._known[key]
             value, usage = kind.from_json(record["value"]), dict(record.get("usage", {}))
-        except _ODD:
+        except _UNREADABLE:
             return None
         if retry_errors and (value.error if isinstance(value, Output) else value.status == "error"):
             return None
@@ -234,11 +220,7 @@ def _is_exactly(path: Path, lines: Iterable[bytes]) -> bool:
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
-    """The manifest of a folder.
-
-    Raises:
-        InvalidInputError: If there is none, it is damaged, or of another format.
-    """
+    """The manifest of a folder."""
     if not (path / MANIFEST).is_file():
         raise InvalidInputError(f"there is no {MANIFEST} in {str(path)!r}; name a folder of results")
     try:
@@ -246,7 +228,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
         names = [value.get("name") or "", *(entry["name"] for entry in value.get("metrics") or ())]
         right = value["format"] == FORMAT and all(isinstance(name, str) for name in names)
         right = right and isinstance(value.get("examples"), int | None)
-    except (OSError, RecursionError, *_ODD):
+    except (OSError, RecursionError, *_UNREADABLE):
         right = False
     if not right:
         raise InvalidInputError(
@@ -256,11 +238,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
 
 
 def read_rows(path: Path) -> list[Row]:
-    """The rows of a folder; a last line that was cut off is left out.
-
-    Raises:
-        InvalidInputError: If another line is damaged.
-    """
+    """The rows of a folder; a last line that was cut off is left out, any other damage is an error."""
     lines = list(read_log(path / ROWS))
     rows = list(map(_read_row, lines))
     if None in rows[:-1]:

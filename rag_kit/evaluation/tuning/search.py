@@ -162,11 +162,7 @@ def _split(examples: Sequence[Example], set_aside: float, seed: int) -> tuple[li
 
 
 def _prepare_study(log: AppendLog, folder: Path, header: Mapping[str, Any]) -> Any:
-    """The study of a folder that is locked.
-
-    Raises:
-        InvalidInputError: If it is damaged, or that of another search.
-    """
+    """The study of a folder that is locked; that of another search is refused."""
     log.append([])  # a line that a kill has cut off is dropped
     log.release()
     (folder / f"{FILE}.lock").unlink(missing_ok=True)  # of Optuna, left by a kill; nobody else writes

@@ -250,8 +250,7 @@ class Sitting:
     def _calls_left(self, settings: Mapping[str, Any], part: str, end: int) -> int | None:
         """Model calls that may be made for these questions; ``None`` without a cap.
 
-        Raises:
-            _Ended: If a cap does not suffice for these and for judging the winner, by what a question took so far.
+        A cap that does not suffice for these and for judging the winner, by what a question took so far, ends it.
         """
         used, calls = self._usage, None
         to_ask = max(0, end - self._count_asked(settings, part))
