@@ -70,25 +70,20 @@ def main() -> None:
         run(command, "ask", "When?", "--index", "nowhere", cwd=folder, code=3)
         tests = folder / "tests"
         run("cp", "-r", ROOT / "tests", ROOT / "docs", folder, cwd=folder)
-        print(
-            run(
-                python,
-                "-m",
-                "pytest",
-                "-q",
-                "-p",
-                "no:cacheprovider",
-                "--import-mode=importlib",
-                "-o",
-                "asyncio_mode=auto",
-                "-m",
-                "not slow",
-                tests / "unit" / "prompts",
-                tests / "unit" / "cli",
-                tests / "unit" / "graphs",
-                cwd=folder,
-            ).splitlines()[-1]
+        pytest = (
+            python,
+            "-m",
+            "pytest",
+            "-q",
+            "-n",
+            "2",
+            "-p",
+            "no:cacheprovider",
+            "--import-mode=importlib",
         )
+        options = ("-o", "asyncio_mode=auto", "-m", "not slow")
+        folders = [tests / "unit" / name for name in ("prompts", "cli")]
+        print(run(*pytest, *options, *folders, cwd=folder).splitlines()[-1])
         # the sdist builds the same wheel
         run(*pip, "--no-deps", "--reinstall" if arguments.uv else "--force-reinstall", sdist, cwd=folder)
         run(command, "prompts", "check", cwd=folder)
