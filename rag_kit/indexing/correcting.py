@@ -161,13 +161,10 @@ def import_chunks(index: DocumentIndex, path: str | PathLike[str]) -> Corrected:
 def correct(
     chunks: Sequence[Document], source: str, corrections: Sequence[Correction]
 ) -> tuple[list[Document], list[Correction]]:
-    """Make corrections in the chunks of a file.
+    """Make corrections in the chunks of a file, and return with them the corrections that have no place any more.
 
     A chunk with the text that was corrected gets the correction's. Where the file is cut otherwise, the text is
-    replaced in each chunk that has all of it.
-
-    Returns:
-        The chunks, each with the id of what was read; and the corrections that have no place any more.
+    replaced in each chunk that has all of it. Each chunk gets the id of what was read.
     """
     ids = [row.id for row in document_rows(chunks, given_source=source)]
     exact = {correction.id: correction for correction in corrections if correction.id in ids}
@@ -194,11 +191,7 @@ def _corrected_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read_lines(path: Path) -> dict[str, tuple[int, str | None]]:
-    """Id -> number and text of each line that is not blank.
-
-    Raises:
-        InvalidInputError: The file cannot be read, or a line is not what it must be.
-    """
+    """Id -> number and text of each line that is not blank."""
     lines: dict[str, tuple[int, str | None]] = {}
     number = 0
     try:

@@ -53,22 +53,13 @@ class FileListing(NamedTuple):
 
 
 def iter_files(paths: Iterable[str | Path], *, exclude: Sequence[str | Path] = ()) -> FileListing:
-    """List the files under paths, folders searched to their depths.
+    """List the files under paths, folders searched to their depths, sorted by root and name; and what is not taken.
 
     Hidden files and folders (among them those of version control) and folders of programs' leavings
-    (``__pycache__``, ``node_modules``) are passed over in silence. A symbolic link counts only if it leads to a
-    file inside the same folder that is not listed already; one that leaves the folder, goes in a circle or
-    leads nowhere is a problem, and so are pipes, sockets, devices and what may not be read. Nothing is opened.
-
-    Args:
-        paths: Files and folders. A file's root is the folder it lies in, unless a folder that was named too holds it.
-        exclude: Files and folders to pass over, such as the index's own.
-
-    Returns:
-        The files, sorted by root and name whatever the order of the disk, and the problems.
-
-    Raises:
-        InvalidInputError: A path does not exist, or there are more than 200,000 files.
+    (``__pycache__``, ``node_modules``) are passed over in silence, as is what `exclude` names. A symbolic link counts
+    only if it leads to a file inside the same folder that is not listed already; one that leaves the folder, goes in a
+    circle or leads nowhere is a problem, and so are pipes, sockets, devices and what may not be read. Nothing is
+    opened. A file's root is the folder it lies in, unless a folder that was named too holds it.
 
     Example:
         >>> import tempfile

@@ -29,10 +29,6 @@ def searched_text(text: str, metadata: Mapping[str, Any]) -> str:
     that the text has in it, which twice would only be heavier, and without those that are too long beside the text.
     A situating sentence comes after them, on a line of its own, also before the text that is embedded.
 
-    Args:
-        text: The chunk's text, which is what a search returns.
-        metadata: Its metadata.
-
     Example:
         >>> searched_text("Every ten hours.", {"title": "Orion handbook", "heading": "Orion handbook > Oil"})
         'Orion handbook > Oil\\nEvery ten hours.'

@@ -20,14 +20,7 @@ _columns: WeakKeyDictionary[VectorStore, Mapping[str, str]] = WeakKeyDictionary(
 
 
 def made_by(store: VectorStore, package: str) -> bool:
-    """Whether a store's class, or one it is made from, is of a package; imports nothing to tell.
-
-    Example:
-        >>> from langchain_core.embeddings import DeterministicFakeEmbedding
-        >>> from langchain_core.vectorstores import InMemoryVectorStore
-        >>> made_by(InMemoryVectorStore(DeterministicFakeEmbedding(size=2)), "langchain_core")
-        True
-    """
+    """Whether a store's class, or one it is made from, is of a package; imports nothing to tell."""
     return any(base.__module__.split(".")[0] == package for base in type(store).__mro__)
 
 
@@ -37,12 +30,10 @@ def is_chroma(store: VectorStore) -> bool:
 
 
 def translator_of(store: VectorStore) -> Callable[[Filter], Any] | None:
-    """The kit's own translation for a store: to what its ``filter`` argument takes, ``None`` for all rows.
+    """The kit's own translation of filters for a store; ``None`` for a store that is not known.
 
-    It raises a ``FilterError`` for what the store cannot say.
-
-    Returns:
-        The translation; ``None`` for a store that is not known.
+    It gives what the store's ``filter`` argument takes, ``None`` for all rows, and raises a ``FilterError`` for
+    what the store cannot say.
     """
     from langchain_core.vectorstores import InMemoryVectorStore
 
@@ -64,11 +55,7 @@ def _predicate(where: Filter) -> Callable[[Any], bool]:
 
 
 def _declared_columns(store: VectorStore) -> Mapping[str, str]:
-    """The declared metadata columns of a ``PGVectorStore`` and their types, read from the database once.
-
-    Raises:
-        FilterError: They cannot be read: another class, an engine without its own loop, no answer of the database.
-    """
+    """The declared metadata columns of a ``PGVectorStore`` and their types, read from the database once."""
     if store not in _columns:
         try:
             inner: Any = store._PGVectorStore__vs  # type: ignore[attr-defined]

@@ -87,7 +87,7 @@ class BM25Index(InvertedIndex):
     # Reading
 
     def search(self, query: str, k: int = 4, filter: Filter | None = None) -> Hits:
-        """The best documents for a query.
+        """The k best documents for a query.
 
         Args:
             query: The question or keywords.

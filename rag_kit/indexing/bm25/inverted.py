@@ -33,12 +33,9 @@ class InvertedIndex(ABC):
 
     The postings of what is written, and of what is deleted or replaced, are taken over when :meth:`current` builds the
     next :class:`View`. One lock guards everything but the analysis of texts and the searches on a view.
-
-    Attributes:
-        kind: The kind of file that it is saved to.
     """
 
-    kind: ClassVar[storage.Kind]
+    kind: ClassVar[storage.Kind]  # of the file that it is saved to
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -131,15 +128,12 @@ class InvertedIndex(ABC):
         return documents_of_rows(rows)
 
     def add(self, documents: Iterable[Document], ids: Iterable[str] | None = None) -> list[str]:
-        """Add documents at the end.
+        """Add documents at the end, and return their ids, in order.
 
         Args:
             documents: The documents; copies are kept, without provenance.
             ids: Their ids, in the index and in results. Without them ``Document.id`` counts, and without that the
                 hash of the text (a repeated text gets ``#2``, ``#3``... at the end of it).
-
-        Returns:
-            The ids, in order.
 
         Raises:
             InvalidInputError: An id is there already or comes twice (nothing is added then), or is not a string.
@@ -154,14 +148,7 @@ class InvertedIndex(ABC):
         return self._write(documents, ids, replace=False)
 
     def update(self, documents: Iterable[Document], ids: Iterable[str] | None = None) -> list[str]:
-        """Add documents at the end, and remove those that had their ids.
-
-        Args:
-            documents: The new state of the documents.
-            ids: As for :meth:`add`.
-
-        Returns:
-            The ids, in order.
+        """Add documents at the end, and remove those that had their ids; arguments and result as for :meth:`add`.
 
         Raises:
             InvalidInputError: An id comes twice (nothing is changed then), or is not a string.
@@ -176,13 +163,7 @@ class InvertedIndex(ABC):
         return self._write(documents, ids, replace=True)
 
     def delete(self, ids: Iterable[str]) -> int:
-        """Remove documents.
-
-        Args:
-            ids: Their ids; an id that is not there is passed over.
-
-        Returns:
-            How many were removed.
+        """Remove documents by id, and return how many there were; an id that is not there is passed over.
 
         Raises:
             InvalidInputError: ``ids`` is not a list of strings.
@@ -231,13 +212,10 @@ class InvertedIndex(ABC):
     def save(self, path: str | Path) -> None:
         """Write the index to one file, atomically: a crash leaves the old file or the new one.
 
-        Args:
-            path: The file; its folder must exist.
-
         Raises:
             InvalidInputError: Some metadata is not JSON (a set, a date...), or the path is a folder's; nothing is
                 written then.
-            OSError: The file cannot be written.
+            OSError: The file cannot be written, or its folder does not exist.
         """
         with self._lock:
             view = self.current()

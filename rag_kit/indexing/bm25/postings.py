@@ -37,17 +37,11 @@ class Vocabulary(dict[str, int]):
 
 @dataclass(frozen=True)
 class Postings:
-    """Postings sorted by term, within a term by document.
+    """Postings sorted by term, within a term by document."""
 
-    Attributes:
-        pointers: Shape (terms + 1,), int64; term t has the postings ``pointers[t]:pointers[t + 1]``.
-        documents: Shape (postings,), int32; number of the document.
-        counts: Shape (postings,); how often the term occurs in it, at most 65,535; or the weight that an encoder gave.
-    """
-
-    pointers: NDArray[np.int64]
-    documents: NDArray[np.int32]
-    counts: Counts
+    pointers: NDArray[np.int64]  # shape (terms + 1,); term t has the postings pointers[t]:pointers[t + 1]
+    documents: NDArray[np.int32]  # shape (postings,); number of the document
+    counts: Counts  # shape (postings,); how often the term is in it, at most 65,535; or its weight
 
     @classmethod
     def empty(cls) -> Postings:
@@ -65,12 +59,9 @@ class Postings:
 
 
 class Run(NamedTuple):
-    """Postings of newly added documents, sorted by term; without pointers, so that many small runs stay small.
+    """Postings of newly added documents, sorted by term, each array of shape (postings,).
 
-    Attributes:
-        terms: Shape (postings,), int32.
-        documents: Shape (postings,), int32.
-        counts: Shape (postings,).
+    Without pointers, so that many small runs stay small.
     """
 
     terms: NDArray[np.int32]
@@ -113,13 +104,9 @@ def weighted_terms(vectors: Sequence[Mapping[str, float]], vocabulary: Vocabular
 def merge(
     base: Postings, added: Sequence[Run], terms: int, new_numbers: NDArray[np.int32] | None = None
 ) -> Postings:
-    """Put the postings of added documents behind the old ones, term by term.
+    """Put the postings of added documents behind the old ones, for so many terms.
 
-    Args:
-        base: The old postings.
-        added: Those of added documents.
-        terms: Number of terms.
-        new_numbers: Shape (documents,); the new number of each document, below 0 where it is dropped.
+    New numbers are by the old number of a document, shape (documents,); below 0 it is dropped.
     """
     if not added and new_numbers is None and base.terms == terms:
         return base
@@ -149,13 +136,7 @@ def _join(runs: Sequence[Run]) -> Run:
 
 
 class Formula(NamedTuple):
-    """The parameters of the scores.
-
-    Attributes:
-        k1: How slowly repeats of a term stop counting.
-        b: How much long documents are penalised, 0 to 1.
-        variant: Which formula.
-    """
+    """The parameters of BM25; see ``BM25Index``."""
 
     k1: float
     b: float
@@ -163,28 +144,15 @@ class Formula(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """The scores that postings add to their documents.
+    """The scores that postings add to their documents."""
 
-    Attributes:
-        kind: Type of the scores.
-        highest: Shape (terms + 1,); what each term adds to no score more than. The last one is that of a term in no
-            document.
-        of: Those of a term's postings, in their order, by the number of the term.
-    """
-
-    kind: np.dtype[Any]
-    highest: NDArray[np.float64]
-    of: Callable[[int], Floats]
+    kind: np.dtype[Any]  # type of the scores
+    highest: NDArray[np.float64]  # what each term adds at most, and last one in no document: (terms + 1,)
+    of: Callable[[int], Floats]  # those of a term's postings, in their order, by the number of the term
 
 
 def bm25_weights(postings: Postings, lengths: NDArray[np.int64], formula: Formula) -> Weights:
-    """What each posting adds by BM25, computed term by term: float32 for ``lucene``, float64 for ``okapi``.
-
-    Args:
-        postings: The postings.
-        lengths: Shape (documents,); number of terms of each document.
-        formula: The parameters.
-    """
+    """What each posting adds by BM25, to documents of some lengths: float32 for ``lucene``, float64 for ``okapi``."""
     k1, b, variant = formula
     mean = lengths.sum() / len(lengths) if lengths.any() else 1.0
     saturation = k1 * (1 - b + b * lengths / mean)
@@ -212,15 +180,9 @@ def bm25_weights(postings: Postings, lengths: NDArray[np.int64], formula: Formul
 def inverse_frequencies(
     frequency: NDArray[np.int64], documents: int, variant: Variant
 ) -> NDArray[np.float64]:
-    """The idf of each term.
+    """The idf of each term, shape (terms,), by the number of documents that hold it, of so many in all.
 
-    Args:
-        frequency: Shape (terms,); in how many documents each occurs. Terms that occur in none do not count.
-        documents: Number of documents.
-        variant: Which formula.
-
-    Returns:
-        Shape (terms,).
+    Terms that occur in none do not count.
     """
     df = frequency.astype(np.float64)
     if variant == "lucene":

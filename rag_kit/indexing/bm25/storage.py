@@ -34,17 +34,11 @@ _ANALYZERS: dict[str, type[Analyzer] | type[CharacterNgrams]] = {
 
 
 class Kind(NamedTuple):
-    """A kind of index file.
+    """A kind of index file."""
 
-    Attributes:
-        magic: Its first 8 bytes.
-        name: What it is called in messages, e.g. ``"BM25 index"``.
-        counts: Name of the section of the postings' counts, or of their weights.
-    """
-
-    magic: bytes
-    name: str
-    counts: str
+    magic: bytes  # its first 8 bytes
+    name: str  # in messages
+    counts: str  # name of the section of the postings' counts, or of their weights
 
 
 class State(NamedTuple):
@@ -56,12 +50,7 @@ class State(NamedTuple):
 
 
 def save(path: str | Path, kind: Kind, header: Mapping[str, Any], state: State) -> None:
-    """Write the state of an index.
-
-    Raises:
-        InvalidInputError: Metadata are not JSON, or there is something else than a file.
-        OSError: It cannot be written.
-    """
+    """Write the state of an index; refuses metadata that are not JSON, and a path of something else than a file."""
     place = Path(path)
     if place.exists() and not place.is_file():
         raise InvalidInputError(f"{str(place)!r} is no ordinary file; name another place for the index.")
@@ -89,11 +78,7 @@ def save(path: str | Path, kind: Kind, header: Mapping[str, Any], state: State) 
 
 @contextmanager
 def format_errors(path: str | Path) -> Iterator[None]:
-    """Refuse a file that is whole, and whose content cannot be.
-
-    Raises:
-        IndexFormatError: What is done with it raised an error.
-    """
+    """Refuse a file that is whole, and whose content cannot be: what is done with it raised an error."""
     try:
         yield
     except (KeyError, TypeError, ValueError, IndexError, OverflowError, RecursionError) as error:
@@ -103,12 +88,7 @@ def format_errors(path: str | Path) -> Iterator[None]:
 
 
 def load(path: str | Path, kind: Kind) -> tuple[Any, State]:
-    """Read a file and check all of it; what is in its header is for the caller to check.
-
-    Raises:
-        IndexMissingError: There is no such file.
-        IndexFormatError: It is damaged, of another version or contradictory; the message names it.
-    """
+    """Read a file and check all of it; what is in its header is for the caller to check."""
     try:
         data = Path(path).read_bytes()
     except FileNotFoundError:

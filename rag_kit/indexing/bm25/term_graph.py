@@ -26,13 +26,7 @@ class TermGraph:
     """The two-sided graph of documents and terms.
 
     A document leads to each of its terms by the term's rarity; a term leads to all its documents alike. A term
-    in one document leads nowhere, one in very many everywhere: both are left out.
-
-    Args:
-        postings: Of an index.
-        size: Number of documents.
-        names: The terms, by their numbers.
-        max_df: Most documents that a term may be in.
+    in one document leads nowhere, one in more than `max_df` everywhere: both are left out.
     """
 
     def __init__(self, postings: Postings, size: int, names: Sequence[str], max_df: int) -> None:
@@ -56,16 +50,10 @@ class TermGraph:
     def visits(
         self, seeds: Mapping[int, float], k: int, damping: float, allowed: NDArray[np.bool_] | None
     ) -> list[Visit]:
-        """Personalised PageRank from some documents, to two rounds of documents, terms and documents again.
+        """The k best documents by personalised PageRank, in two rounds of documents, terms and documents again.
 
-        Args:
-            seeds: Weights of the documents where the walk begins and begins again.
-            k: Most documents to return.
-            damping: Chance to go on rather than to begin again.
-            allowed: Documents that the walk may touch; ``None`` for all.
-
-        Returns:
-            The documents that it comes to most often, best first.
+        The walk begins, and with the chance 1 - `damping` begins again, at the seeds by their weights. It touches
+        allowed documents only; ``None`` for all.
         """
         start = np.zeros(self._size)
         start[list(seeds)] = list(seeds.values())

@@ -30,31 +30,20 @@ Query = Sequence[str] | Mapping[str, float]  # terms, repeats counted; or the we
 
 
 class Row(NamedTuple):
-    """A document of the index.
+    """A document of the index."""
 
-    Attributes:
-        key: Identity in the index.
-        id: What ``Document.id`` is in results: the id that was given, often ``None``.
-        text: ``page_content``.
-        metadata: The index's own copy.
-        length: Number of tokens.
-    """
-
-    key: str
-    id: str | None
+    key: str  # identity in the index
+    id: str | None  # of the document in results: the id that was given, often None
     text: str
-    metadata: dict[str, Any]
-    length: int
+    metadata: dict[str, Any]  # the index's own copy
+    length: int  # in terms
 
 
 class View:
     """Scores documents and picks the best; never changes.
 
-    Args:
-        rows: The documents.
-        postings: Their postings; document numbers are positions in ``rows``.
-        weights: Scores of the postings of each term; each term is asked for once, when it is first searched for.
-        vocabulary: Term numbers. May grow meanwhile: terms beyond ``postings.terms`` are unknown here.
+    Document numbers of the postings are positions in the rows. The vocabulary may grow meanwhile: terms beyond
+    ``postings.terms`` are unknown here. Weights are asked for once a term, when it is first searched for.
     """
 
     def __init__(
@@ -115,12 +104,9 @@ class View:
         return list(zip(self.documents(positions.tolist()), scores.tolist(), strict=True))
 
     def top(self, terms: Query, k: int, passes: Passes | None = None) -> tuple[Positions, Floats]:
-        """The best documents with a score above zero whose metadata pass: by score, equals by insertion.
+        """Positions and scores of the best documents above zero whose metadata pass: by score, equals by insertion.
 
         Candidates are tested in the order of their scores, until k pass.
-
-        Returns:
-            Positions and scores, each of shape (hits,).
         """
         table = self._accumulate(terms)
         positions = self._best(table, k if passes is None else self._padded)

@@ -25,12 +25,7 @@ _ENVIRONMENT = {
 
 
 def is_clustered(workers: int | None, scheduler: Any) -> bool:
-    """Whether a cluster is asked for.
-
-    Raises:
-        InvalidInputError: Both are given, or the number of workers is none.
-        MissingExtraError: The extra is not installed.
-    """
+    """Whether a cluster is asked for; refuses both ways at once, and raises where the extra is not installed."""
     if workers is None and scheduler is None:
         return False
     if workers is not None and scheduler is not None:
@@ -48,12 +43,7 @@ def is_clustered(workers: int | None, scheduler: Any) -> bool:
 def connected(workers: int | None, scheduler: Any) -> Iterator[Any]:
     """A ``distributed.Client``, closed afterwards unless it was given.
 
-    Args:
-        workers: Processes to start on this machine.
-        scheduler: The address of a scheduler, or a client.
-
-    Raises:
-        ConfigurationError: There is no scheduler at the address, or it cannot be talked to.
+    It is of so many processes on this machine, or of a scheduler by its address.
     """
     from distributed import Client
 

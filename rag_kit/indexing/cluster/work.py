@@ -36,11 +36,7 @@ _AHEAD = 8  # and at least so many for each thread of the workers
 
 @contextmanager
 def on_cluster(client: Any, parts: worker.Parts) -> Iterator[Cluster]:
-    """Send the parts of a run to the workers, and take them away afterwards.
-
-    Raises:
-        ConfigurationError: One cannot be sent, or a worker cannot do the work.
-    """
+    """Send the parts of a run to the workers, and take them away afterwards."""
     from cloudpickle import dumps  # as Dask does, whose own function logs the model that it cannot send
 
     run = f"rag-kit-{uuid.uuid4().hex}"
@@ -78,12 +74,7 @@ def _register(client: Any, parts: worker.Parts, run: str) -> None:
 
 
 class Cluster:
-    """Tasks of one run.
-
-    Args:
-        client: A ``distributed.Client``.
-        run: Name of the run, under which workers keep its parts.
-    """
+    """Tasks of one run, under whose name workers keep its parts; the client is a ``distributed.Client``."""
 
     def __init__(self, client: Any, run: str) -> None:
         self._client = client
@@ -93,11 +84,7 @@ class Cluster:
         self._threads, self._counted_at, self._workers_seen_at = 0, 0.0, time.monotonic()
 
     def threads(self) -> int:
-        """Threads of all workers, as of some seconds ago.
-
-        Raises:
-            ConfigurationError: There have been no workers for five minutes, or there is no scheduler.
-        """
+        """Threads of all workers, as of some seconds ago; ConfigurationError after five minutes without workers."""
         now = time.monotonic()
         if now - self._counted_at > _LOOK_SECONDS:
             try:
@@ -128,11 +115,7 @@ class Cluster:
             self.threads()
 
     def result(self, future: Any) -> Any:
-        """What a task returned, when it has ended; ``None`` where a worker died with it.
-
-        Raises:
-            ConfigurationError: The scheduler is gone, or there are no workers.
-        """
+        """What a task returned, when it has ended; ``None`` where a worker died with it."""
         from distributed import CancelledError, KilledWorker
 
         self.wait(future)
@@ -155,9 +138,6 @@ class ClusterConverter:
 
     When a worker dies, Dask blames all its tasks. Such a file is tried again with no other on the workers, so that
     one that ends three of them is known, and no other is left out for it.
-
-    Args:
-        cluster: Where to convert.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -197,12 +177,7 @@ class ClusterConverter:
 
 
 class ClusterEmbeddings(Embeddings):
-    """Embeds documents on workers by a model that each of them has; anything else of it is that model's.
-
-    Args:
-        underlying_embeddings: The model.
-        cluster: Where to embed.
-    """
+    """Embeds documents on workers by a model that each of them has; anything else of it is that model's."""
 
     def __init__(self, underlying_embeddings: Embeddings, cluster: Cluster) -> None:
         self.underlying_embeddings = underlying_embeddings
@@ -218,11 +193,9 @@ class ClusterEmbeddings(Embeddings):
         return 2 * self._cluster.threads()
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """The vectors of texts, as an array; before files that were submitted earlier, again where a worker dies.
+        """The vectors of texts, as an array: before files that were submitted earlier, again where a worker dies.
 
-        Raises:
-            RagKitError: What the model raised on the worker.
-            ConfigurationError: Ten workers died.
+        What the model raised on the worker is raised here.
         """
         for _ in range(_MAX_CALL_DEATHS):
             vectors = self._cluster.result(self._cluster.submit(worker.embed, texts, priority=10))

@@ -39,21 +39,13 @@ def versions() -> str:
 
 @dataclass(eq=False)
 class Parts(WorkerPlugin):  # type: ignore[misc]
-    """What a run needs on workers; Dask sends it to each once, also to those that come later.
-
-    Attributes:
-        splitter: How to split.
-        limits: Caps for reading one file.
-        readers: Readers of the caller, by pattern, and those of `register_reader`.
-        embeddings: The embedding model.
-        versions: What the client has.
-    """
+    """What a run needs on workers; Dask sends it to each once, also to those that come later."""
 
     splitter: SplitSettings
     limits: ReadLimits | None = None
-    readers: Mapping[str, UserReader] | None = None
+    readers: Mapping[str, UserReader] | None = None  # by pattern, also those of `register_reader`
     embeddings: Embeddings | None = None
-    versions: str = field(default_factory=versions)
+    versions: str = field(default_factory=versions)  # of the client
 
     def setup(self, worker: Any) -> None:
         """Check that this worker has the same versions; Dask calls it."""

@@ -39,11 +39,7 @@ def name_of(embeddings: Embeddings) -> str:
 
 
 def check_model(folder: object, recorded: str | None, name: str | None, *, writing: bool) -> None:
-    """Refuse an embedding model other than the one that the index was built with.
-
-    Raises:
-        IndexMismatchError: The names differ; or the index has vectors and would get rows without.
-    """
+    """Refuse another embedding model than the index was built with, or rows without vectors for one that has them."""
     if recorded is not None and name is not None and recorded != name:
         raise IndexMismatchError(
             f"The index in {folder} was built with the embedding model {recorded!r}, but {name!r} was given. "
@@ -63,20 +59,11 @@ def embed_ahead(
     dimension: int | None,
     max_concurrency: int | None = None,
 ) -> Generator[dict[bytes, bytes]]:
-    """Embed groups of texts while the caller uses the vectors of those before; an endpoint gets several requests.
+    """Embed groups of texts by hash while the caller uses the vectors of those before.
 
-    Args:
-        embeddings: The model.
-        groups: Groups of texts by their hash; drawn on the caller's thread.
-        dimension: Length that the vectors must have; ``None`` takes that of the first.
-        max_concurrency: Most requests to an endpoint at a time; default 4. Other models are called once at a time.
-
-    Yields:
-        Of each group the stored vectors (float32, little endian) by hash.
-
-    Raises:
-        ModelError: The model failed.
-        ModelOutputError: It gave vectors of the wrong number, length, or not finite.
+    Groups are drawn on the caller's thread. Of each, stored vectors (float32, little endian) by hash come back, which
+    must have the length `dimension`; ``None`` takes that of the first. An endpoint gets several requests at a time, by
+    default 4; other models are called once at a time.
     """
 
     def embed_piece(piece: tuple[list[tuple[bytes, str]], bool]) -> tuple[list[bytes], Vectors, bool]:
@@ -155,12 +142,11 @@ def fill_vectors(
     progress: Callable[[int, int], None] | None = None,
     max_concurrency: int | None = None,
 ) -> int:
-    """Embed the chunks that have no vector by a model; what a kill leaves, the next call uses.
+    """Embed the chunks that have no vector by a model; what a kill leaves, the next call uses. Counts embedded texts.
 
     Vectors of another model than the index has are collected beside the old ones, which serve searches until
     one transaction puts the new ones in their place. Other processes may write meanwhile, so it looks again until
     nothing is lacking.
-
     """
     size = EMBED_BATCH * requests_of(embeddings, max_concurrency)
     embedded = done = 0

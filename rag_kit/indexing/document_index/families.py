@@ -27,19 +27,12 @@ PARENT_KEY = "parent_id"
 
 
 class Ancestor(NamedTuple):
-    """A larger span of the document in which a child lies.
-
-    Attributes:
-        start: Offset in the document's text.
-        end: Offset, excluded.
-        leaves: How many children lie in it.
-        heading: The headings above its beginning.
-    """
+    """A span of the document, by its offsets in the text, in which a child lies."""
 
     start: int
-    end: int
-    leaves: int = 0
-    heading: str = ""
+    end: int  # excluded
+    leaves: int = 0  # how many children lie in it
+    heading: str = ""  # the headings above its beginning
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,62 +57,36 @@ class Child:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A document and its children, in their order.
-
-    Attributes:
-        parent: The document. It can be had by its id, and is not searched itself.
-        children: What is searched; their ids are made from the parent's id and their text.
-    """
+    """A document, which is had by its id and not searched itself, and the children that are searched in its place."""
 
     parent: Document
-    children: Sequence[Child]
+    children: Sequence[Child]  # in their order; their ids are made from the parent's id and their text
 
 
 class Place(NamedTuple):
-    """Where a child belongs.
+    """Where a child belongs: in its document, and among its siblings."""
 
-    Attributes:
-        parent: The id of its document.
-        ordinal: Its number among the document's children, from 0.
-        start: Offset in the document's text, or ``None``.
-        end: Offset, excluded, or ``None``.
-        path: Spans of the document that hold it, largest first.
-        size: How many children the document has.
-    """
-
-    parent: str
-    ordinal: int
-    start: int | None
-    end: int | None
-    path: tuple[Ancestor, ...]
-    size: int
+    parent: str  # the id of its document
+    ordinal: int  # from 0
+    start: int | None  # offset in the document's text; None for what stands nowhere in it
+    end: int | None  # excluded
+    path: tuple[Ancestor, ...]  # spans of the document that hold it, largest first
+    size: int  # how many children the document has
 
 
 class Sibling(NamedTuple):
-    """A child of a document, by its number.
+    """A child of a document, by its number."""
 
-    Attributes:
-        ordinal: Its number, from 0.
-        start: Offset in the document's text, or ``None``.
-        end: Offset, excluded, or ``None``.
-        metadata: Its metadata.
-    """
-
-    ordinal: int
-    start: int | None
-    end: int | None
+    ordinal: int  # from 0
+    start: int | None  # offset in the document's text; None for what stands nowhere in it
+    end: int | None  # excluded
     metadata: Mapping[str, Any]
 
 
 def family_rows(
     families: Sequence[Family], ids: Sequence[str] | None = None, sources: Sequence[str] | None = None
 ) -> tuple[list[Row], list[Row]]:
-    """Turn families into the rows of their documents and those of their children.
-
-    Raises:
-        InvalidInputError: Ids that clash, a child's span that is not in its document, or text that cannot be
-            stored.
-    """
+    """Turn families into the rows of their documents and those of their children."""
     parents = document_rows([family.parent for family in families], ids, sources)
     merged = merge_equal(
         (parent, list(_child_rows(family, parent))) for family, parent in zip(families, parents, strict=True)
@@ -151,12 +118,7 @@ def _child_rows(family: Family, parent: Row) -> Iterator[Row]:
 
 
 def offset_in_source(metadata: dict[str, Any], length: int) -> int:
-    """Where a document begins that is itself a verbatim span of its source; else 0.
-
-    Example:
-        >>> offset_in_source({"start": 100, "end": 104}, 4), offset_in_source({"start": 100}, 4)
-        (100, 0)
-    """
+    """Where a document begins that is itself a verbatim span of its source (metadata ``start``, ``end``); else 0."""
     start, end = metadata.get("start"), metadata.get("end")
     return start if type(start) is int and type(end) is int and end - start == length and start >= 0 else 0
 

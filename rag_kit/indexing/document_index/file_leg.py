@@ -49,10 +49,7 @@ class FileLeg(ABC):
             path.unlink(missing_ok=True)
 
     def readable(self, state: State) -> list[tuple[int, Path]]:
-        """The files of this index with their generations, newest first.
-
-        Those ahead of the store are left out: a log was lost with the power, or an older store put back.
-        """
+        """The files of this index with their generations, newest first, but for those ahead of the store."""
         start = self._prefix(state)
         paths = self._folder.glob(f"{start}*.index")
         path_of = {int(name): path for path in paths if (name := path.stem.removeprefix(start)).isdecimal()}

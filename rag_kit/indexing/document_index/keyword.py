@@ -126,24 +126,9 @@ class KeywordLeg(LoadedLeg[BM25Index]):
 
 
 class KeywordView:
-    """What a ``DocumentIndex`` lets others read of its keyword leg; see ``DocumentIndex.keyword_view``.
+    """What others may read of the keyword leg of a ``DocumentIndex``; the methods mean what those of ``BM25Index`` do.
 
-    The methods mean what they mean for a ``BM25Index``. Take a new view for each search: a view does not look
-    into the store for what was committed after it was made.
-
-    Args:
-        index: The BM25 index that follows the store.
-        derived: Whether it may hold what was made of passages, which only a filter that names it lets through.
-
-    Example:
-        >>> import tempfile
-        >>> from langchain_core.documents import Document
-        >>> from rag_kit.indexing import DocumentIndex
-        >>> with DocumentIndex.create(tempfile.mkdtemp()) as index:
-        ...     _ = index.upsert([Document("a car", id="1"), Document("a truck", id="2")])
-        ...     view = index.keyword_view()
-        ...     print(view.analyzer("Trucks"), [doc.id for doc, _ in view.search_weighted({"truck": 2, "car": 1})])
-        ['truck'] ['2', '1']
+    Take a new view for each search: a view does not look into the store for what was committed after it was made.
     """
 
     def __init__(self, index: BM25Index, derived: bool) -> None:
@@ -163,12 +148,7 @@ class KeywordView:
     def search(
         self, query: str | Mapping[str, float], k: int = 4, filter: Filter | None = None
     ) -> list[tuple[Document, float]]:
-        """The best documents for a query, or for weighted terms, ties by id; see ``DocumentIndex.search_keyword``.
-
-        Raises:
-            InvalidInputError: ``k`` is no whole number above 0, or the query neither text nor a dict of weights.
-            FilterError: The filter is malformed.
-        """
+        """The best documents for a query, or for weighted terms, ties by id; see ``DocumentIndex.search_keyword``."""
         check_k(k)
         return self._best(self._terms(query), k, self._passages_of(filter))
 

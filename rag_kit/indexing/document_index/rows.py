@@ -19,27 +19,16 @@ if TYPE_CHECKING:
 
 
 class Row(NamedTuple):
-    """A chunk, or a document with children, as it is stored.
-
-    Attributes:
-        id: Its id.
-        source: Its source, or empty.
-        ordinal: Its number among the chunks of its source, or among the children of its document.
-        text: What is returned.
-        metadata: As canonical JSON.
-        hash: `text_hash` of the text.
-        parent: Of a child: the id of its document.
-        place: Of a child: start, end, and the spans that hold it, as JSON.
-    """
+    """A chunk, or a document with children, as it is stored."""
 
     id: str
-    source: str
-    ordinal: int
-    text: str
-    metadata: str
-    hash: bytes
-    parent: str = ""
-    place: str = ""
+    source: str  # or empty
+    ordinal: int  # among the chunks of its source, or among the children of its document
+    text: str  # what is returned
+    metadata: str  # as canonical JSON
+    hash: bytes  # `text_hash` of the text
+    parent: str = ""  # of a child: the id of its document
+    place: str = ""  # of a child: start, end, and the spans that hold it, as JSON
 
 
 def text_hash(text: str) -> bytes:
@@ -51,10 +40,6 @@ def chunk_id(source: str, text: str, occurrence: int) -> str:
     """The id of a chunk that brings none: from its source, its text, and which of equal texts it is.
 
     The position in the file is not part of it, so a paragraph put in at the top does not rename the rest.
-
-    Example:
-        >>> chunk_id("/a.md", "text", 0) == chunk_id("/a.md", "text", 0) != chunk_id("/a.md", "text", 1)
-        True
     """
     return hashlib.sha256(f"{source}\0{occurrence}\0{text}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
@@ -80,21 +65,12 @@ def make_row(what: str, key: str, source: str, ordinal: int, text: str, metadata
 def make_rows(
     documents: Sequence[Document], ids: Sequence[str] | None = None, *, source: str | None = None
 ) -> list[Row]:
-    """Turn documents into rows.
-
-    Raises:
-        InvalidInputError: Ids are wrong in number or kind, one id names two different documents, or a text
-            or metadata cannot be stored.
-    """
+    """Turn documents into rows; refuses ids that are wrong in number or kind, or name two different documents."""
     return [row for row, _ in merge_equal((row, []) for row in document_rows(documents, ids, source))]
 
 
 def merge_equal(documents: Iterable[tuple[Row, list[Row]]]) -> list[tuple[Row, list[Row]]]:
-    """Rows with those of their children, without what is given twice in one call; its place there does not count.
-
-    Raises:
-        InvalidInputError: One id names two different documents.
-    """
+    """Rows with those of their children, without what is given twice in one call; its place there does not count."""
     first_of: dict[str, tuple[Row, list[Row]]] = {}
     for row, children in documents:
         first, its_children = first_of.setdefault(row.id, (row, children))

@@ -38,13 +38,7 @@ def upsert_statement(table: str, key: str, *columns: str) -> str:
 
 
 def select_in(connection: Connection, query: str, values: Iterable[Any]) -> Iterator[Any]:
-    """The rows of a query for any number of values, which stand where ``{}`` does.
-
-    Example:
-        >>> import sqlite3
-        >>> list(select_in(sqlite3.connect(":memory:"), "SELECT 3 WHERE 3 IN ({})", [2, 3]))
-        [(3,)]
-    """
+    """The rows of a query for any number of values, which stand where ``{}`` does."""
     for group in in_groups(values):
         yield from connection.execute(query.format(placeholders(group)), group)
 
@@ -70,21 +64,15 @@ def placeholders(values: Sequence[Any]) -> str:
 class IndexReport:
     """The state of an index.
 
-    Attributes:
-        problems: What is wrong now, in words; empty for a sound index.
-        notes: What is no fault, but worth knowing.
-        repaired: What a repair did.
-        checked: How much was looked at: ``chunks``, ``vectors``, ``vector rows``, ``keyword rows``.
-
     Example:
         >>> print(IndexReport(checked={"chunks": 3}))
         ok: checked 3 chunks
     """
 
-    problems: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    repaired: list[str] = field(default_factory=list)
-    checked: dict[str, int] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)  # what is wrong now, in words
+    notes: list[str] = field(default_factory=list)  # what is no fault, but worth knowing
+    repaired: list[str] = field(default_factory=list)  # what a repair did
+    checked: dict[str, int] = field(default_factory=dict)  # how many chunks, vectors... were looked at
 
     @property
     def ok(self) -> bool:
@@ -109,44 +97,25 @@ _Count = Annotated[int, Field(ge=0, lt=2**63)]  # what the stores can hold
 
 
 class State(BaseModel):
-    """The small facts about an index, as of one generation.
-
-    Attributes:
-        uid: Names this index among others; a part of the names of its files.
-        generation: Counter of write transactions.
-        floor: Removals up to this generation are forgotten.
-        embedding: Name of the embedding model, ``None`` for an index without vectors.
-        dimension: Length of the vectors, once there is one.
-        settings: How files were read and split.
-        derived: Whether a row may have been made of passages (`searched.REPRESENTATION`).
-        version: Of the tables.
-        vector_store: Class of the vector store that its vectors are searched in; ``None`` for files.
-        next_embedding: Name of the model that ``reembed`` is making vectors by.
-        next_dimension: Length of those vectors.
-    """
+    """The small facts about an index, as of one generation."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
 
-    uid: Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
-    generation: _Count = 0
-    floor: _Count = 0
-    embedding: str | None = None
+    uid: Annotated[str, Field(pattern="^[0-9a-f]{32}$")]  # a part of the names of its files
+    generation: _Count = 0  # counter of write transactions
+    floor: _Count = 0  # removals up to this generation are forgotten
+    embedding: str | None = None  # name of the model; None for an index without vectors
     dimension: _Count | None = None
-    settings: dict[str, Any] = {}
+    settings: dict[str, Any] = {}  # how files were read and split
     derived: bool = True  # where nothing says so, it may
-    version: int = VERSION
-    vector_store: str | None = None
-    next_embedding: str | None = None
+    version: int = VERSION  # of the tables
+    vector_store: str | None = None  # class of the store that its vectors are searched in; None for files
+    next_embedding: str | None = None  # name of the model that `reembed` is making vectors by
     next_dimension: _Count | None = None
 
 
 def read_state(connection: Connection, location: object) -> State:
-    """The facts in a store.
-
-    Raises:
-        IndexMissingError: There are none: an index was begun, and never made.
-        IndexFormatError: It is of another version; or a fact is missing or cannot be true.
-    """
+    """The facts in a store; IndexMissingError where an index was begun, and never made."""
     rows = connection.execute("SELECT key, value FROM meta").fetchall()
     if not {key for key, _ in rows} - {"uid"}:
         raise missing_index(location)

@@ -33,8 +33,7 @@ class Leg(Protocol):
     def apply(self, connection: Connection, state: State) -> int:
         """Write what has changed since the saved generation, safe on disk, where it is worth it. Writer only.
 
-        Returns:
-            The generation that is saved; what is later, readers take out of the store.
+        Returns the generation that is saved; what is later, readers take out of the store.
         """
 
     def verify(self, connection: Connection, state: State, report: IndexReport) -> None:
@@ -54,17 +53,9 @@ class VectorSearch(Leg, Protocol):
 
 
 class Store(ABC):
-    """An index, opened: see ``folder_store`` and ``rag_kit.indexing.postgres.store``.
+    """An index, opened: see ``folder_store`` and ``rag_kit.indexing.postgres.store``."""
 
-    Attributes:
-        location: Where it is; its text goes into messages, its ``name`` into notes that leave with answers.
-        writable: Whether it was opened for writing.
-        vectors: The leg that finds the nearest vectors.
-        legs: All legs.
-        write_lock: Held by the thread that writes.
-    """
-
-    location: Path | Location
+    location: Path | Location  # its text goes into messages, its `name` into notes that leave with answers
     vectors: VectorSearch
     legs: tuple[Leg, ...]
 
@@ -121,11 +112,7 @@ class Store(ABC):
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """One write transaction; nested ones join the outermost. Undone when anything is raised.
-
-        Raises:
-            DocumentIndexError: The index was opened for reading, or the database cannot write.
-        """
+        """One write transaction; nested ones join the outermost. Undone when anything is raised."""
         with self.write_lock, self.translate_errors():
             if self._open is not None:
                 yield self._open

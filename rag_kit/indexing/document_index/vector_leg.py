@@ -40,17 +40,11 @@ _COSINE = 1.001  # no score of unit vectors is larger
 
 
 class View(NamedTuple):
-    """The vectors of one committed state: those of a file that are still right, and in memory what was written since.
+    """The vectors of one committed state: rows of a file that are still right, and in memory what was written since."""
 
-    Attributes:
-        file: The segment of the file; empty where there is none.
-        live: Which rows of the file are not replaced or removed since, shape (n,).
-        rest: The segment in memory.
-    """
-
-    file: Segment
-    live: NDArray[np.bool_]
-    rest: Segment
+    file: Segment  # empty where there is none
+    live: NDArray[np.bool_]  # which rows of the file are not replaced or removed since, shape (n,)
+    rest: Segment  # in memory
 
 
 class VectorLeg(LoadedLeg[View]):

@@ -66,12 +66,10 @@ def words_of(dimension: int) -> int:
 
 
 def pack_signs(rows: Vectors, centre: Vectors) -> NDArray[np.uint64]:
-    """On which side of the centre each row lies, a bit a dimension.
+    """On which side of the centre each row lies, a bit a dimension, shape (words, n).
 
-    Centred, since the vectors of many models share a large part, which would make most signs equal.
-
-    Returns:
-        Shape (words, n): the same word of all rows side by side, which is what a search reads.
+    Centred, since the vectors of many models share a large part, which would make most signs equal. The same word of
+    all rows stands side by side, which is what a search reads.
     """
     packed = np.packbits(rows > centre, axis=1)
     words = np.zeros((len(rows), words_of(rows.shape[1]) * 8), np.uint8)
@@ -107,21 +105,13 @@ _READ_ROWS = 4096  # rows that are read and written together
 
 @dataclass(frozen=True)
 class Segment:
-    """Vectors by row number of the store, in memory or in a file.
+    """Vectors by row number of the store, in memory or in a file, which alone has the last three fields."""
 
-    Attributes:
-        numbers: Row numbers, rising, shape (n,).
-        rows: Unit vectors, shape (n, d).
-        centre: Their mean, shape (d,); only for a file.
-        signs: On which side of the centre each row lies, a bit a dimension, shape (words, n); only for a file.
-        digest: SHA-256 of all that; only for a file.
-    """
-
-    numbers: Numbers
-    rows: Vectors
-    centre: Vectors | None = None
-    signs: NDArray[np.uint64] | None = None
-    digest: bytes = b""
+    numbers: Numbers  # rising, shape (n,)
+    rows: Vectors  # of length 1, shape (n, d)
+    centre: Vectors | None = None  # the mean of the rows, shape (d,)
+    signs: NDArray[np.uint64] | None = None  # see `pack_signs`
+    digest: bytes = b""  # SHA-256 of all that
 
     def is_sound(self) -> bool:
         """Whether the file holds what was written; reads all of it."""
@@ -192,12 +182,7 @@ def write_file(path: Path, blocks: Blocks, dimension: int) -> None:
 
 
 def open_file(path: Path) -> Segment:
-    """The segment in a file, of which only the row numbers are read yet.
-
-    Raises:
-        FileNotFoundError: It is not there.
-        IndexFormatError: It is of another format, not of its size, or its row numbers do not rise.
-    """
+    """The segment in a file, of which only the row numbers are read yet; IndexFormatError where its head is damaged."""
     with path.open("rb") as file:
         magic, count, dimension, digest = _HEAD.unpack(file.read(_HEAD.size).ljust(_HEAD.size, b"\0"))
         length = os.fstat(file.fileno()).st_size

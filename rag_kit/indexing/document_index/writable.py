@@ -182,7 +182,7 @@ class WritableIndex(ReadableIndex):
             progress: Called with how many of how many chunks are done.
 
         Returns:
-            How many texts were embedded.
+            How many texts were embedded; 0 where it has vectors.
         """
         if self.embeddings is None:
             raise InvalidInputError(

@@ -15,106 +15,59 @@ from rag_kit.indexing.searched import REPRESENTATION, embedded_row
 
 @dataclass(frozen=True, slots=True)
 class SourceRecord:
-    """What a file looked like when it was read.
+    """What a file looked like when it was read."""
 
-    Attributes:
-        source: The file's absolute path.
-        size: Bytes.
-        mtime_ns: Time of its last change, in nanoseconds.
-        checked_ns: When the file was looked at.
-        sha256: Hash of its bytes.
-        settings: How it was read and split, as JSON.
-        fingerprint: What its copies are recognised by.
-        original: Of a copy, which has no chunks: the file that is kept.
-    """
-
-    source: str
-    size: int
-    mtime_ns: int
-    checked_ns: int
-    sha256: str
-    settings: str
-    fingerprint: bytes = b""
-    original: str = ""
+    source: str  # the file's absolute path
+    size: int  # in bytes
+    mtime_ns: int  # when it was changed last
+    checked_ns: int  # when it was looked at
+    sha256: str  # of its bytes
+    settings: str  # how it was read and split, as JSON
+    fingerprint: bytes = b""  # what its copies are recognised by
+    original: str = ""  # of a copy, which has no chunks: the file that is kept
 
 
 class Correction(NamedTuple):
-    """A chunk that was corrected by hand: what was read, and what shall stand there.
+    """A chunk that was corrected by hand: what was read, and what shall stand there."""
 
-    Attributes:
-        id: Its id, made from the text that was read.
-        source: Its source.
-        ordinal: Its place in the source.
-        text: The text that was read.
-        metadata: Its metadata then, as JSON.
-        corrected: The text that stands in its place; ``None`` for a chunk that was taken out.
-    """
-
-    id: str
+    id: str  # made from the text that was read
     source: str
-    ordinal: int
-    text: str
-    metadata: str
-    corrected: str | None
+    ordinal: int  # its place in the source
+    text: str  # as it was read
+    metadata: str  # as JSON, when it was read
+    corrected: str | None  # what stands in its place; None for a chunk that was taken out
 
 
 @dataclass
 class Batch:
-    """What one transaction shall do.
+    """What one transaction shall do."""
 
-    Attributes:
-        rows: To add, or to replace what has the same id; children come with their documents in `parents`.
-        parents: Documents with children, to add or to replace; children that `rows` has not are removed.
-        whole: Sources of which ``rows`` are all there is; their other rows are removed.
-        removed_ids: Rows, or documents with children, to remove.
-        removed_sources: Sources to remove with all their rows.
-        records: What to remember about files.
-        corrections: What to remember of chunks that are corrected by hand.
-        uncorrected: Ids of chunks that are as they were read again.
-    """
-
-    rows: Sequence[Row] = ()
-    parents: Sequence[Row] = ()
-    whole: Iterable[str] = ()
-    removed_ids: Sequence[str] = ()
-    removed_sources: Iterable[str] = ()
-    records: Sequence[SourceRecord] = ()
-    corrections: Sequence[Correction] = ()
-    uncorrected: Iterable[str] = ()
+    rows: Sequence[Row] = ()  # to add or replace, by id; children come with their documents in `parents`
+    parents: Sequence[Row] = ()  # documents to add or replace; children not in `rows` are removed
+    whole: Iterable[str] = ()  # sources of which `rows` are all there is; their other rows are removed
+    removed_ids: Sequence[str] = ()  # of rows, or of documents with children
+    removed_sources: Iterable[str] = ()  # removed with all their rows
+    records: Sequence[SourceRecord] = ()  # what to remember about files
+    corrections: Sequence[Correction] = ()  # what to remember of chunks that are corrected by hand
+    uncorrected: Iterable[str] = ()  # ids of chunks that are as they were read again
 
 
 @dataclass
 class Changes:
-    """What a write changed, in ids.
-
-    Attributes:
-        added: New ones.
-        updated: Those whose text or metadata changed.
-        unchanged: Those that were there already.
-        removed: Those that are gone.
-    """
+    """What a write changed, in ids."""
 
     added: list[str] = field(default_factory=list)
-    updated: list[str] = field(default_factory=list)
+    updated: list[str] = field(default_factory=list)  # text or metadata changed
     unchanged: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
 
 
 @dataclass
 class WriteReport(Changes):
-    """What a write changed, in ids of rows; children are rows.
+    """What a write changed, in ids of rows, which children are too."""
 
-    Attributes:
-        added: New rows.
-        updated: Rows whose text or metadata changed.
-        unchanged: Rows that were there already.
-        removed: Rows that are gone.
-        embedded: How many texts went through the embedding model.
-        parents: What changed in ids of documents with children.
-    """
-
-    embedded: int = 0
-    parents: Changes = field(default_factory=Changes)
+    embedded: int = 0  # how many texts went through the embedding model
+    parents: Changes = field(default_factory=Changes)  # in ids of documents with children
 
 
 def vectors_by_hash(
@@ -131,10 +84,7 @@ def vectors_by_hash(
 def apply_batch(store: Store, batch: Batch, vectors: Mapping[bytes, bytes]) -> WriteReport:
     """Do it all in one transaction; where nothing changes, the generation stays.
 
-    Args:
-        store: The store.
-        batch: What to do.
-        vectors: Those of all rows, by the hash of what is embedded; empty for an index without vectors.
+    Vectors are by the hash of what is embedded, those of all rows; empty for an index without vectors.
     """
     report = WriteReport()
     with store.writing() as connection:

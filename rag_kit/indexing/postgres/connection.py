@@ -62,8 +62,7 @@ def postgres_sql(sql: str) -> str:
 class PostgresConnection:
     """See ``document_index.state.Connection``.
 
-    Attributes:
-        native: The connection of psycopg, in the same transaction; for statements of PostgreSQL's own.
+    ``native`` is the connection of psycopg, in the same transaction, for statements of PostgreSQL's own.
     """
 
     def __init__(self, native: psycopg.Connection[Any]) -> None:

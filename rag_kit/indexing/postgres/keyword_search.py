@@ -44,31 +44,19 @@ _FILTERED = 8  # times as many where a filter may leave some out
 
 
 class TermPostings(NamedTuple):
-    """The postings of one term, each of shape (postings,).
+    """The postings of one term, each of shape (postings,)."""
 
-    Attributes:
-        numbers: Row numbers of the documents.
-        counts: How often the term occurs in each.
-        lengths: How many terms each has in all.
-    """
-
-    numbers: Numbers
-    counts: Numbers
-    lengths: Numbers
+    numbers: Numbers  # row numbers of the documents
+    counts: Numbers  # how often the term occurs in each
+    lengths: Numbers  # how many terms each has in all
 
 
 class Counts(NamedTuple):
-    """Totals over the documents of a tenant, which BM25 needs.
-
-    Attributes:
-        documents: How many there are.
-        tokens: How many terms they have together, repeats counted.
-        generation: The generation of the store that the postings are up to date with; -1 before the first.
-    """
+    """Totals over the documents of a tenant, which BM25 needs."""
 
     documents: int = 0
-    tokens: int = 0
-    generation: int = -1
+    tokens: int = 0  # terms of all, repeats counted
+    generation: int = -1  # of the store, that the postings are up to date with; -1 before the first
 
 
 def read_counts(native: Connection[Any]) -> Counts:

@@ -26,19 +26,12 @@ _DEFAULTS = {"index": "rag_kit", "tenant": ""}
 
 @dataclass(frozen=True)
 class Location:
-    """An index in a database.
+    """An index in a database."""
 
-    Attributes:
-        url: Names it without a password; as its text in messages.
-        conninfo: What psycopg connects by; may hold a password, so never to be shown.
-        index: The schema.
-        tenant: Whose rows.
-    """
-
-    url: str
-    conninfo: str = field(repr=False, compare=False)
-    index: str = "rag_kit"
-    tenant: str = ""
+    url: str  # names it without a password
+    conninfo: str = field(repr=False, compare=False)  # for psycopg; may hold a password, so never to be shown
+    index: str = "rag_kit"  # the schema
+    tenant: str = ""  # whose rows
 
     def __str__(self) -> str:
         return self.url
@@ -61,9 +54,6 @@ class Location:
 
 def location_of(place: str | PathLike[str] | Location) -> Path | Location:
     """A folder, or a location where the text is a URL.
-
-    Raises:
-        InvalidInputError: It is a URL of something else, or one that cannot be read.
 
     Example:
         >>> print(location_of("postgresql://ann:secret@db.local/docs?index=handbook&tenant=a"))

@@ -35,11 +35,7 @@ _MAX_WEIGHT = 1e18  # products and sums of such weights stay finite in float32
 
 
 def encode(encoder: SparseEncoder, texts: Sequence[str], batch_size: int) -> list[Vector]:
-    """Encode texts; an async encoder runs in an event loop of its own.
-
-    Raises:
-        InvalidInputError: The encoder gave something else than a vector of weights of 0 or more for each text.
-    """
+    """Encode texts, so many at a time; an async encoder runs in an event loop of its own."""
     vectors: list[Vector] = []
     for start in range(0, len(texts), batch_size):
         batch = list(texts[start : start + batch_size])
@@ -48,11 +44,7 @@ def encode(encoder: SparseEncoder, texts: Sequence[str], batch_size: int) -> lis
 
 
 def check_vectors(answer: Any, count: int) -> list[Vector]:
-    """What an encoder gave for ``count`` texts: a vector for each.
-
-    Raises:
-        InvalidInputError: It is something else.
-    """
+    """What an encoder gave for ``count`` texts: a vector for each."""
     if isinstance(answer, (str, bytes)) or not isinstance(answer, Sequence) or len(answer) != count:
         raise InvalidInputError(
             f"The encoder returned {type(answer).__name__}; it must return a list with one dict of term -> weight "
@@ -63,9 +55,6 @@ def check_vectors(answer: Any, count: int) -> list[Vector]:
 
 def check_vector(vector: Any) -> Vector:
     """A vector without weights of 0; a term may be a number or a string.
-
-    Raises:
-        InvalidInputError: It is no dict of terms and finite weights of 0 or more.
 
     Example:
         >>> check_vector({"cat": 0.5, 7: 2, "dog": 0})
@@ -229,11 +218,11 @@ class SparseIndex(InvertedIndex):
         query_encoder: SparseEncoder | None = None,
         batch_size: int = _BATCH,
     ) -> Self:
-        """Read an index that :meth:`save` wrote.
+        """Read an index that :meth:`save` wrote, with the encoders that it was built with, if any.
 
         Args:
             path: The file.
-            encoder: The encoder that it was built with, if any.
+            encoder: The encoder of its documents.
             query_encoder: The one for queries, if it is another.
             batch_size: As for the constructor.
 
