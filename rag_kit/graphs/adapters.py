@@ -17,7 +17,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.context import RagContext
 from rag_kit.graphs.running import run_context
 from rag_kit.graphs.state import MAX_TURNS, Turn
-from rag_kit.graphs.wiring import uncompiled
+from rag_kit.graphs.wiring import InputChannel, uncompiled
 from rag_kit.query_construction.tools import question_tool
 from rag_kit.text import check_question
 
@@ -157,6 +157,7 @@ def as_chat(graph: CompiledStateGraph[Any, Any, Any, Any]) -> Chat:
     chat.add_edge(START, "rag")
     chat.add_edge("rag", END)
     compiled: Any = chat.compile(checkpointer=graph.checkpointer, store=graph.store, name=graph.name)
+    compiled.channels[START] = InputChannel(MessagesState)
     return compiled  # type: ignore[no-any-return]
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, get_args, get_type_hints
 
+from langgraph.channels import EphemeralValue
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -192,6 +193,7 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         for added in [node for node, spec in self.nodes.items() if spec is not built.get(node)]:
             self._apply_caps(added)
         compiled = super().compile(checkpointer, name=name or self._name, **options)
+        compiled.channels[START] = InputChannel(self.input_schema)
         return compiled if self._steps is None else compiled.with_config(recursion_limit=self._steps)
 
     def built(self) -> CompiledStateGraph[StateT, Any, QuestionInput, Any]:
@@ -227,6 +229,25 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
             return update
 
         self.nodes[name] = replace(spec, runnable=Node(body, self._settings), input_schema=seen)
+
+
+class InputChannel(EphemeralValue[Any]):
+    """The input of a run. Settings in it are refused, since LangGraph drops unknown keys in silence.
+
+    Without its ``filter`` a run would show a tenant the passages of others. The input's schema, and so the form that
+    Studio shows, is that of the question alone.
+    """
+
+    def update(self, values: Sequence[Any]) -> bool:
+        """Take the input; called once a run, before the first checkpoint."""
+        for name in ("filter", "k"):
+            if any(isinstance(value, Mapping) and value.get(name) is not None for value in values):
+                raise InvalidInputError(
+                    f"{name} was given in the input of a graph, where it has no effect; it belongs in the context: "
+                    f'graph.invoke({{"question": ...}}, context={{"{name}": ...}}). If the graph is a node of another '
+                    "graph whose state has that key, call it inside a node, with such a context."
+                )
+        return super().update(values)
 
 
 class _Used(TypedDict, total=False):

@@ -19,7 +19,7 @@ from support.graphs import BUILDERS, fixed, thread
 from typing_extensions import TypedDict
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs import build_crag, build_plain_rag
+from rag_kit.graphs import as_chat, build_crag, build_plain_rag
 from rag_kit.models import chat_model
 
 FAN = Document("The fan starts at 60 degrees.", metadata={"file": "fan.md"})
@@ -160,3 +160,59 @@ def test_at_the_root_a_setting_that_is_none_is_refused(name: str) -> None:
         graph.invoke(ASKED, context={"langage": "en"})
     with pytest.raises(InvalidInputError, match="give a dict"):
         graph.invoke(ASKED, context=DataclassContext())
+
+
+MISPLACED = pytest.mark.parametrize(("name", "value"), [("filter", {"tenant": "acme"}), ("k", 1)])
+
+
+@MISPLACED
+@pytest.mark.parametrize("builder", BUILDERS)
+async def test_a_filter_in_the_input_is_refused(builder: str, name: str, value: Any) -> None:
+    """LangGraph would drop it, and the passages of every tenant would be searched. The thread goes on afterwards."""
+    retriever = fixed(FAN)
+    graph = BUILDERS[builder](
+        retriever, chat_model("extractive"), checkpointer=InMemorySaver(), output="full"
+    )
+    wrong, where = {**ASKED, name: value}, rf"^{name} was given in the input.*context={{\"{name}\": \.\.\.}}"
+    for number in range(2):  # the second time in a thread that has turns
+        with pytest.raises(InvalidInputError, match=where):
+            graph.invoke(wrong, thread("1"))
+        with pytest.raises(InvalidInputError, match=where):
+            list(graph.stream(wrong, thread("1")))
+        with pytest.raises(InvalidInputError, match=where):
+            await graph.ainvoke(wrong, thread("2"))
+        assert bool(retriever.queries) == bool(number)
+        for result in (graph.invoke(ASKED, thread("1")), await graph.ainvoke(ASKED, thread("2"))):
+            assert result["answer"].startswith("The fan starts at 60 degrees.")
+            assert name not in result
+    assert set(graph.get_input_jsonschema()["properties"]) == {"question"}
+
+
+@MISPLACED
+async def test_a_filter_in_the_state_of_a_parent_is_refused(name: str, value: Any) -> None:
+    """A node gets its graph's whole state, and would drop what is no question; without a value there is none."""
+
+    class Filtered(State, total=False):
+        filter: dict[str, Any] | None
+        k: int | None
+
+    graph = StateGraph(Filtered)
+    graph.add_node("rag", build_plain_rag(fixed(FAN), chat_model("extractive")))
+    graph.add_edge(START, "rag")
+    compiled = graph.compile()
+    with pytest.raises(InvalidInputError, match=f"{name} was given.*call it inside a node"):
+        compiled.invoke({**ASKED, name: value})  # type: ignore[call-overload]
+    with pytest.raises(InvalidInputError, match=f"{name} was given.*call it inside a node"):
+        await compiled.ainvoke({**ASKED, name: value})  # type: ignore[call-overload]
+    assert compiled.invoke({**ASKED, name: None})["status"] == "grounded"  # type: ignore[call-overload]
+
+
+@MISPLACED
+async def test_a_filter_in_the_input_of_a_chat_is_refused(name: str, value: Any) -> None:
+    """As in the graph that the chat wraps."""
+    chat = as_chat(build_plain_rag(fixed(FAN), chat_model("extractive")))
+    asked: Any = {"messages": [("user", ASKED["question"])], name: value}
+    with pytest.raises(InvalidInputError, match=f"{name} was given in the input"):
+        chat.invoke(asked)
+    with pytest.raises(InvalidInputError, match=f"{name} was given in the input"):
+        await chat.ainvoke(asked)
