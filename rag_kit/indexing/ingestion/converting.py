@@ -39,11 +39,7 @@ class Sight(NamedTuple):
 
 
 def look(path: Path) -> Sight:
-    """See a file.
-
-    Raises:
-        OSError: It is gone or not accessible.
-    """
+    """Size, time and inode of a file as it is now."""
     stat = os.stat(path)
     return Sight(stat.st_size, stat.st_mtime_ns, stat.st_ino)
 
@@ -55,13 +51,7 @@ def file_hash(path: Path) -> str:
 
 
 class Converter:
-    """Reads and splits files through one reader process.
-
-    Args:
-        settings: How to split.
-        limits: Caps for reading one file.
-        readers: Readers of the caller, by pattern.
-    """
+    """Reads and splits files through one reader process, which runs while this is open."""
 
     def __init__(
         self,
@@ -83,8 +73,7 @@ class Converter:
     def convert(self, file: SourceFile) -> tuple[list[Document], SourceRecord]:
         """The chunks of a file, and what is to be remembered of the file as it was then; its source is left open.
 
-        Raises:
-            ReadError: It cannot be read, holds no text, gives more chunks than the limit, or keeps changing.
+        Raises ReadError also for more chunks than the limit, and for a file that keeps changing.
         """
         documents, record = self._read(file)
         for document in documents:

@@ -37,64 +37,36 @@ _TICK_NS = 2_000_000_000
 
 @dataclass
 class Group:
-    """Files that are written in one transaction: either new, or seen.
+    """Files that are written in one transaction: either new, or seen."""
 
-    Attributes:
-        rows: Chunks as they are stored.
-        chunks: The same as documents.
-        sources: The source of each chunk.
-        new: What is remembered of files that were read.
-        seen: The same of files that have a new time and the same bytes.
-    """
-
-    rows: list[Row] = field(default_factory=list)
-    chunks: list[Document] = field(default_factory=list)
-    sources: list[str] = field(default_factory=list)
-    new: list[SourceRecord] = field(default_factory=list)
-    seen: list[SourceRecord] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)  # chunks as they are stored
+    chunks: list[Document] = field(default_factory=list)  # the same as documents
+    sources: list[str] = field(default_factory=list)  # of each chunk
+    new: list[SourceRecord] = field(default_factory=list)  # of files that were read
+    seen: list[SourceRecord] = field(default_factory=list)  # of files with a new time and the same bytes
 
 
 @dataclass
 class Grouping:
-    """Looks at every file, reads those that changed, and gathers them in groups.
-
-    Attributes:
-        converter: Reads and splits.
-        records: What is remembered of files, by source.
-        key: How files are read and split now; of a file with another key nothing is taken over.
-        report: Gets the files that are unchanged, and those that cannot be read.
-        progress: Gets the files that are begun.
-        size: Chunks of a group; the last file of one goes in whole.
-        strict: Raise for the first file that cannot be read.
-        rehash: Compare bytes also where size and time are the same.
-        corrections: Chunks that were corrected by hand.
-        english_only: Count the Chinese chunks, which the embedding model cannot embed.
-        chinese: How many these are.
-        recognised: Files of which text was read by OCR.
-        empty: Files with pages without text, and these pages.
-    """
+    """Looks at every file, reads those that changed, and gathers them in groups."""
 
     converter: Converter | ClusterConverter
-    records: Mapping[str, SourceRecord]
-    key: str
+    records: Mapping[str, SourceRecord]  # what is remembered of files, by source
+    key: str  # how files are read and split now; a file with another key is read again
     report: IngestReport
     progress: Progress
-    size: int
-    strict: bool = False
-    rehash: bool = False
-    corrections: Sequence[Correction] = ()
-    english_only: bool = False
-    chinese: int = 0
-    recognised: set[str] = field(default_factory=set)
-    empty: dict[str, int] = field(default_factory=dict)
+    size: int  # chunks of a group; the last file of one goes in whole
+    strict: bool = False  # raise for the first file that cannot be read
+    rehash: bool = False  # compare bytes also where size and time are the same
+    corrections: Sequence[Correction] = ()  # chunks that were corrected by hand
+    english_only: bool = False  # count the Chinese chunks, which the embedding model cannot embed
+    chinese: int = 0  # how many these are
+    recognised: set[str] = field(default_factory=set)  # files of which text was read by OCR
+    empty: dict[str, int] = field(default_factory=dict)  # file -> its pages without text
     _originals: dict[bytes, str] = field(default_factory=dict)  # fingerprint -> what others may be copies of
 
     def groups(self, files: Mapping[str, SourceFile]) -> Iterator[Group]:
-        """The groups of files, in their order.
-
-        Raises:
-            ReadError: A file cannot be read, and ``strict`` was asked for.
-        """
+        """The groups of files; with ``strict`` the first file that cannot be read raises ReadError."""
         group, changed = Group(), list[str]()
         for record in self.records.values():
             if record.source not in files and not record.original and os.path.exists(record.source):

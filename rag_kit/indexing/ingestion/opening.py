@@ -31,17 +31,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Listing:
-    """The files to look at.
+    """The files to look at."""
 
-    Attributes:
-        files: By identity: the absolute path, links resolved.
-        problems: What was refused, with the reason.
-        vanished: Sources known to the index that should be among the files, and are not.
-    """
-
-    files: dict[str, SourceFile]
-    problems: list[tuple[str, str]]
-    vanished: list[str]
+    files: dict[str, SourceFile]  # by identity
+    problems: list[tuple[str, str]]  # what was refused, with the reason
+    vanished: list[str]  # sources known to the index that should be among the files, and are not
 
 
 def identity(path: Path) -> str:
@@ -50,15 +44,7 @@ def identity(path: Path) -> str:
 
 
 def check_paths(paths: Sequence[Path], known: Sequence[str]) -> None:
-    """Refuse paths that do not exist.
-
-    Args:
-        paths: Files and folders.
-        known: Sources that may have vanished; a path that is one of them, or their folder, may be missing.
-
-    Raises:
-        InvalidInputError: A path does not exist.
-    """
+    """Raise InvalidInputError for a missing path, unless it is a known source that vanished, or a folder of some."""
     for path in paths:
         if not path.exists() and not any(in_scope(source, [identity(path)]) for source in known):
             raise InvalidInputError(f"{path} does not exist. Name files or folders that are there.")
@@ -119,11 +105,7 @@ def open_representer(
     *,
     dry_run: bool,
 ) -> Iterator[Representer | None]:
-    """What makes the representations that are asked for, else those that the index records; ``None`` for none.
-
-    Raises:
-        InvalidInputError: None are asked for, and those recorded were made by another model than there is now.
-    """
+    """What makes the representations that are asked for, else those that the index records; ``None`` for none."""
     recorded = index.settings
     if represent is None and "represent" not in recorded:
         yield None

@@ -113,12 +113,7 @@ class IngestReport:
 
 
 class Progress:
-    """Counts the files that are done; threads take turns to tell the caller's function.
-
-    Args:
-        call: Called as ``call(name, done, total, bytes=n)``; ``None`` for nobody.
-        total: Files in all.
-    """
+    """Counts the files that are done; threads take turns to call ``call(name, done, total, bytes=n)``."""
 
     def __init__(self, call: Callable[..., object] | None, total: int) -> None:
         self._call = call

@@ -34,27 +34,16 @@ _DEFAULTS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class SplitSettings:
-    """Settings of one ingest; those named as in `_DEFAULTS` are recorded.
-
-    Attributes:
-        chunk_size: Most characters of a chunk.
-        chunk_overlap: Characters repeated between chunks.
-        cut: The function that cuts a document into parts.
-        splitter: The name of what cuts, with its tokenizer.
-        keep_duplicates: Whether copies of other files go in, too; ``None`` for those in other folders only.
-        ocr: Languages of text that is recognised in pictures; empty for none.
-        represent: What is recorded of representations; empty where there are none and never were.
-        notes: What to tell about a change of settings.
-    """
+    """Settings of one ingest; those named as in `_DEFAULTS` are recorded."""
 
     chunk_size: int
     chunk_overlap: int
     cut: Callable[[Document], Iterator[Part]]
-    splitter: str = "structure"
-    keep_duplicates: bool | None = None
-    ocr: str = ""
-    represent: Mapping[str, Any] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
+    splitter: str = "structure"  # the name of what cuts, with its tokenizer
+    keep_duplicates: bool | None = None  # copies of other files; None: those in other folders only
+    ocr: str = ""  # languages of text that is recognised in pictures; empty for none
+    represent: Mapping[str, Any] = field(default_factory=dict)  # empty where there are none and never were
+    notes: list[str] = field(default_factory=list)  # what to tell about a change of settings
 
     @property
     def values(self) -> dict[str, Any]:
@@ -77,12 +66,7 @@ def settings_for(
     represent: Mapping[str, Any] = MappingProxyType({}),
     **options: Any,
 ) -> SplitSettings:
-    """The settings given, else those recorded, else the defaults; ``options`` are the others of `_DEFAULTS`.
-
-    Raises:
-        InvalidInputError: A size is not allowed, or the recorded splitter is an object that must be given again.
-        ConfigurationError: The splitter needs what is not there.
-    """
+    """The settings given, else those recorded, else the defaults; ``options`` are the others of `_DEFAULTS`."""
     recorded = index.settings
     settings_before = _DEFAULTS | dict(recorded)
     if splitter is None:

@@ -18,11 +18,7 @@ if TYPE_CHECKING:
 
 
 def check_levels(sizes: Sequence[int], overlap: int = 0) -> None:
-    """Refuse sizes of levels, parents first and the child last, that make no sense.
-
-    Raises:
-        InvalidInputError: A size or the child's overlap is not allowed, or sizes do not fall from level to level.
-    """
+    """Raise InvalidInputError for sizes of levels (parents first, child last) that are too small, or do not fall."""
     check_sizes(sizes[-1], overlap)
     for size in sizes[:-1]:
         check_sizes(size, 0)
@@ -35,15 +31,9 @@ def check_levels(sizes: Sequence[int], overlap: int = 0) -> None:
 def split_family(document: Document, cuts: Sequence[Splitter | int], overlap: int = 0) -> Family:
     """Cut a document into spans, and these into smaller ones, down to the children.
 
-    Args:
-        document: The document; it is not changed.
-        cuts: How it is cut, level by level, the children last: most characters of a part, or a splitter. What a
-            splitter of parents gives must stand in the document.
-        overlap: Most characters that a child repeats of the one before, in whole sentences.
-
-    Returns:
-        The document and its children; each says in which larger spans it lies. A text without a visible
-        character has no children.
+    ``cuts`` says how, level by level, the children last: most characters of a part, or a splitter; what a splitter of
+    parents gives must stand in the document. ``overlap`` is the most characters that a child repeats of the one before,
+    in whole sentences. Each child says in which larger spans it lies. A blank text has no children.
 
     Example:
         >>> from langchain_core.documents import Document
@@ -82,18 +72,7 @@ def _split_span(
 
 
 def sentence_family(document: Document, *, max_chars: int = 1000) -> Family:
-    """Cut a document into sentences.
-
-    Args:
-        document: The document; it is not changed.
-        max_chars: Longest sentence, in characters.
-
-    Example:
-        >>> from langchain_core.documents import Document
-        >>> family = sentence_family(Document("湖水很深。The lake is cold."))
-        >>> [(child.text, child.start) for child in family.children]
-        [('湖水很深。', 0), ('The lake is cold.', 5)]
-    """
+    """Cut a document into its sentences, one longer than ``max_chars`` characters into several."""
     heading_at = heading_lookup(document)
     children = [
         Child(sentence.text, sentence.start, sentence.end, metadata=heading_at(sentence.start))

@@ -24,16 +24,8 @@ _SMALL = 3  # a cluster of so many is not cut any more
 def soft_clusters(vectors: Vectors, sizes: Sequence[int], max_size: int, seed: int) -> list[list[int]]:
     """Groups of two or more vectors that are near each other; each vector is in one or several.
 
-    A group that is too large is clustered again by itself.
-
-    Args:
-        vectors: Shape (n, dimension), n >= 2.
-        sizes: The size of each, in tokens.
-        max_size: Largest sum of sizes of a group; two or three members may exceed it.
-        seed: The same seed gives the same groups.
-
-    Raises:
-        MissingExtraError: scikit-learn is not installed.
+    A group whose ``sizes`` (in tokens) sum to more than ``max_size`` is clustered again by itself; two or three members
+    may exceed it. ``vectors`` has shape (n, dimension), n >= 2. The same ``seed`` gives the same groups.
     """
     size = np.asarray(sizes)
 
@@ -79,8 +71,7 @@ def _mixture(vectors: Vectors, min_parts: int, seed: int) -> list[NDArray[np.int
 def _fit_mixture(vectors: Vectors, min_parts: int, seed: int) -> tuple[NDArray[Any], NDArray[Any]]:
     """Reduce the dimensions by PCA and fit the Gaussian mixture with the lowest BIC.
 
-    Returns:
-        The reduced vectors, and the probability of each for each component, shape (n, components).
+    Gives the reduced vectors, and the probability of each for each component, shape (n, components).
     """
     try:
         from sklearn.decomposition import PCA

@@ -49,11 +49,7 @@ def _read_bytes(path: str | Path, max_bytes: int) -> bytes:
 
 
 def convert(path: str | Path, kind: str, context: Context) -> Iterator[Part]:
-    """All parts of a file that have text.
-
-    Raises:
-        Unreadable: See each converter; also when no text comes out at all.
-    """
+    """All parts of a file that have text; raises `Unreadable`, also where none has."""
     data = _read_bytes(path, context.limits.max_bytes)
     check_content(data, kind)
     module, _, name = KINDS[kind].reader.partition(":")

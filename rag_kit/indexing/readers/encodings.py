@@ -95,11 +95,9 @@ def _declared_encoding(data: bytes) -> str | None:
 
 
 def detect(data: bytes, *, markup: bool = False) -> str:
-    """The encoding of a text file, as a Python codec name.
+    """The encoding of a text file without a byte order mark, as a Python codec name.
 
-    Args:
-        data: The bytes, without a byte order mark.
-        markup: Whether a declaration in the first 4 KB (HTML ``meta``, XML) is to be believed.
+    With ``markup``, a declaration in the first 4 KB (HTML ``meta``, XML) is believed.
 
     Example:
         >>> detect("检索增强生成把检索与生成结合在一起。".encode("gb18030"))
@@ -124,10 +122,7 @@ def detect(data: bytes, *, markup: bool = False) -> str:
 
 
 def decode(data: bytes, *, markup: bool = False) -> str:
-    r"""Text of a file whose encoding is not known; line ends become ``\n``.
-
-    Raises:
-        Unreadable: The bytes are binary, not text.
+    r"""Text of a file whose encoding is not known; line ends become ``\n``; raises `Unreadable` for binary data.
 
     Example:
         >>> decode(b"\xef\xbb\xbfhello\r\nworld")

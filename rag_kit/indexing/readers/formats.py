@@ -61,15 +61,7 @@ _PDF, _ZIP, _OLE = b"%PDF-", b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
 
 
 def format_of(path: PurePath, *, ocr: bool = False) -> str:
-    """The format that a file's suffix stands for; pictures have one where their text is to be recognised.
-
-    Raises:
-        Unreadable: The suffix is none of the supported ones.
-
-    Example:
-        >>> format_of(PurePath("Report.PDF"))
-        'pdf'
-    """
+    """The format that a file's suffix stands for, else `Unreadable`; pictures have one where ``ocr`` is on."""
     suffix = path.suffix.lower()
     kind = FORMATS.get(suffix)
     if kind is None:
@@ -83,11 +75,7 @@ def format_of(path: PurePath, *, ocr: bool = False) -> str:
 
 
 def check_content(data: bytes, kind: str) -> None:
-    """Refuse bytes that are not what the suffix says.
-
-    Raises:
-        Unreadable: The file is empty, or its first bytes are another format's.
-    """
+    """Raise `Unreadable` for an empty file, and for one whose first bytes are another format's than its suffix says."""
     if not data.strip():
         raise Unreadable("the file is empty", "Remove it, or write something into it")
     if kind in _ZIPPED and data.startswith(_OLE):
@@ -132,11 +120,7 @@ def register_reader(pattern: str, reader: UserReader | None) -> None:
 
 
 def check_pattern(pattern: Any) -> str:
-    """A pattern in lower case; a suffix stands for all files that have it.
-
-    Raises:
-        InvalidInputError: It is no pattern.
-    """
+    """A user's pattern in lower case; a suffix stands for all files that have it."""
     lower = pattern.lower() if isinstance(pattern, str) else ""
     if not re.search(r"[.*?]", lower) or not lower.strip("./*?"):
         raise InvalidInputError(
@@ -161,11 +145,7 @@ def reader_for(path: Path, more: Mapping[str, UserReader]) -> UserReader | None:
 
 
 def user_documents(reader: UserReader, path: Path) -> list[Document]:
-    """What a user's reader gives for a file; texts as documents.
-
-    Raises:
-        Unreadable: It failed, or gave something else, or no text.
-    """
+    """The documents that a user's reader gives for a file; raises `Unreadable` where it fails, or gives no text."""
     from langchain_core.documents import Document
 
     call: Any = reader

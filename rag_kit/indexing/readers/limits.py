@@ -24,10 +24,6 @@ class ReadLimits:
 
     Raises:
         InvalidInputError: A cap is not a positive number, or the memory cap is too small to start Python.
-
-    Example:
-        >>> ReadLimits(max_pages=20).max_pages
-        20
     """
 
     max_seconds: float = 120.0

@@ -27,11 +27,7 @@ _SPACES = re.compile(r"[ \t\n\r\f\v\u00a0]+")
 
 
 def parse_html(text: str) -> Any:
-    """The tree of an HTML text, however untidy.
-
-    Raises:
-        Unreadable: There is no element in it.
-    """
+    """The tree of an HTML text, however untidy; raises `Unreadable` where there is no element in it."""
     from lxml import etree, html
 
     parser = html.HTMLParser(
@@ -57,9 +53,6 @@ def html_title(tree: Any) -> str:
 
 def to_markdown(tree: Any) -> str:
     """Markdown of an HTML tree; of links their text alone.
-
-    Args:
-        tree: An lxml element.
 
     Example:
         >>> to_markdown(parse_html("<h1>A</h1><p>b <b>c</b></p><ul><li>d</ul>"))

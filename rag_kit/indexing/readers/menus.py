@@ -38,9 +38,6 @@ def hide_menus(tree: Any) -> None:
     holds a top heading, the ``main`` part or an article stays, and so does what is mostly prose. A page of which
     hardly anything would be left stays whole.
 
-    Args:
-        tree: An lxml element.
-
     Example:
         >>> page = parse_html("<nav><a href='/'>Home</a></nav><p>" + "The lake is deep. " * 20 + "</p>")
         >>> hide_menus(page)

@@ -33,16 +33,7 @@ _WRAPPED = 0.7  # a line shorter than this share of its block's longest is the l
 
 
 def ocr_languages(ocr: str) -> str:
-    """Check that tesseract can recognise some languages, and return them in the order that it reads best.
-
-    Args:
-        ocr: Tesseract's names joined by ``+``, such as ``"eng+chi_sim"``.
-
-    Raises:
-        InvalidInputError: It is no such list.
-        MissingExtraError: tesserocr is not installed.
-        ConfigurationError: The data of a language is not there.
-    """
+    """Tesseract's languages (``"eng+chi_sim"``), checked to be there, in the order in which it reads best."""
     if not isinstance(ocr, str) or not re.fullmatch(r"\w+(\+\w+)*", ocr):
         raise InvalidInputError(
             f"ocr must name tesseract's languages, as in 'eng' or 'eng+chi_sim', not {ocr!r}."

@@ -35,21 +35,13 @@ class Package:
         return name in self.names
 
     def read(self, name: str) -> bytes:
-        """One entry's bytes.
-
-        Raises:
-            Unreadable: It is missing.
-        """
+        """One entry's bytes; raises `Unreadable` where it is missing."""
         if name not in self.names:
             raise Unreadable(f"it lacks the part {name!r}")
         return self._zip.read(name)
 
     def xml(self, name: str) -> Any:
-        """The root of an XML part; nothing that it points to is loaded.
-
-        Raises:
-            Unreadable: As `read`, and where it is no XML.
-        """
+        """The root of an XML part, as `parse_xml` gives it."""
         return parse_xml(self.read(name), name)
 
     def title(self) -> str:
@@ -60,13 +52,9 @@ class Package:
         return "" if title.lower() in _PROGRAM_TITLES else title
 
     def repacked(self, changes: dict[str, bytes] | None = None) -> io.BytesIO:
-        """The package again, for a library to open: its XML without any DTD, all else (media, programs) emptied.
+        """The package again, for a library to open: its XML with ``changes``, all else (media, programs) emptied.
 
-        Args:
-            changes: New contents of some entries.
-
-        Raises:
-            Unreadable: There is a document type declaration: Office files have none, attacks (XXE, billion laughs) do.
+        Raises `Unreadable` for a document type declaration: Office files have none, attacks (XXE, billion laughs) do.
         """
         buffer = io.BytesIO()
         with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as out:
@@ -86,8 +74,7 @@ class Package:
 def parse_xml(data: bytes, name: str, *, recover: bool = True) -> Any:
     """The root of an XML text; nothing that it points to is loaded.
 
-    Raises:
-        Unreadable: It is no XML, or without ``recover`` a damaged one.
+    Raises `Unreadable` where it is no XML, or without ``recover`` a damaged one.
     """
     from lxml import etree
 

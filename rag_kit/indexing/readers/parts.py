@@ -30,12 +30,7 @@ class Unreadable(Exception):
 
 
 def over_limit(what: str, limit: str, value: float) -> Unreadable:
-    """The refusal for a file that needs more than a cap allows.
-
-    Example:
-        >>> over_limit("it has 9000 pages", "max_pages", 5000).advice
-        'Allow more with ReadLimits(max_pages=...), or split the file'
-    """
+    """The refusal for a file that needs more than a cap of `ReadLimits` allows."""
     return Unreadable(
         f"{what}, more than {limit}={value:.15g} allows",
         f"Allow more with ReadLimits({limit}=...), or split the file",
@@ -61,10 +56,6 @@ class Context:
     ocr: str = ""
 
     def check(self, count: int, what: str, limit: str) -> None:
-        """Refuse a file that has more of something than a cap of `ReadLimits` allows.
-
-        Raises:
-            Unreadable: It has.
-        """
+        """Raise `Unreadable` for a file with more of something (``"pages"``) than a cap (``"max_pages"``) allows."""
         if count > (most := getattr(self.limits, limit)):
             raise over_limit(f"it has over {most} {what}", limit, most)

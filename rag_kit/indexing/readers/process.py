@@ -26,8 +26,7 @@ _ESCAPED = 12  # bytes that one character takes at most in ASCII JSON (a surroga
 class ReaderProcess:
     """One child that converts files, one at a time. Not for two threads at once; `Reader` holds the lock.
 
-    Args:
-        limits: ``max_memory`` is fixed for the life of the process; the rest goes along with each file.
+    ``max_memory`` is fixed for the life of the process; the other limits go along with each file.
     """
 
     def __init__(self, limits: ReadLimits) -> None:
@@ -55,10 +54,9 @@ class ReaderProcess:
         return self.owner == os.getpid() and self._process.poll() is None
 
     def convert(self, path: str, kind: str, limits: ReadLimits, ocr: str) -> list[Document]:
-        """The documents of one file; the child is killed when it sends too much, or when the wait is interrupted.
+        """The documents of one file; whatever happens to the child, the error is `Unreadable` with the reason.
 
-        Raises:
-            Unreadable: With the reason, whatever happened.
+        The child is killed when it sends too much, or when the wait is interrupted.
         """
         self.files += 1
         request = {"path": path, "format": kind, "limits": asdict(limits), "ocr": ocr}

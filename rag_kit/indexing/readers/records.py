@@ -64,11 +64,7 @@ def read_jsonl(data: bytes, context: Context) -> Iterator[Part]:
 
 
 def load_json(text: str, place: str) -> Any:
-    """Parse a JSON text; ``place`` says what it is, for the message.
-
-    Raises:
-        Unreadable: It is not JSON.
-    """
+    """Parse a JSON text; raises `Unreadable`, whose message calls it by ``place``."""
     try:
         return json.loads(text)
     except RecursionError as error:

@@ -39,12 +39,7 @@ def _head(header: Sequence[str]) -> list[str]:
 def table_groups(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[tuple[str, int, int]]:
     """Markdown tables of at most 900 characters or one row each, every one with the header.
 
-    Args:
-        header: The header's cells.
-        rows: The rows below it; taken one at a time.
-
-    Yields:
-        The table, and the numbers (from 1, the header not counted) of its first and last row.
+    With each come the numbers (from 1, the header not counted) of its first and last row.
 
     Example:
         >>> [(first, last) for _, first, last in table_groups(["n"], [["1"], ["2"], ["3" * 900]])]
@@ -69,10 +64,9 @@ def table_groups(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterat
 
 
 def fill_spans(rows: Iterable[Iterable[tuple[str, int, int]]]) -> list[list[str]]:
-    """Rows of equal length of cells with spans; a merged cell's text stands in each place that it covers.
+    """Rows of equal length; the text of a merged cell stands in each place that it covers.
 
-    Args:
-        rows: For each cell its text, and over how many columns and rows it goes.
+    A cell is given as its text, and over how many columns and rows it goes.
 
     Example:
         >>> fill_spans([[("a", 2, 1), ("b", 1, 2)], [("c", 1, 1)]])

@@ -30,48 +30,29 @@ _ENTRIES = 5_000_000
 
 
 class PassageRequest(NamedTuple):
-    """A request for the texts of one kind for one passage.
+    """A request for the texts of one kind for one passage."""
 
-    Attributes:
-        key: The same for the same passage, kind, model and prompt.
-        kind: What to make.
-        language: That of the passage.
-        passage: The passage, with title and heading.
-        group: Only passages of one group share a call: a hostile passage may bend what is written for others.
-        around: What stands before and after the passage, for prompts that ask where it stands.
-    """
-
-    key: str
+    key: str  # the same for the same passage, kind, model and prompt
     kind: Kind
     language: str
-    passage: Document
-    group: str
-    around: str = ""
+    passage: Document  # with title and heading
+    group: str  # only one group's passages share a call: a hostile one may bend what is written for others
+    around: str = ""  # what stands before and after the passage, for prompts that ask where it stands
 
 
 @dataclass
 class ModelCost:
-    """What replies of a model cost; of a dry run, what they would cost.
-
-    Attributes:
-        calls: Calls of the model.
-        tokens: About how many tokens these send.
-        reused: Replies that an earlier call had given.
-    """
+    """What replies of a model cost; of a dry run, what they would cost."""
 
     calls: int = 0
-    tokens: int = 0
-    reused: int = 0
+    tokens: int = 0  # about how many the calls send
+    reused: int = 0  # replies that an earlier call had given
 
 
 class Asker:
     """Asks a model for representations, and caches its replies.
 
-    Args:
-        kinds: What may be asked for.
-        llm: The model.
-        cache: File of the replies, or an object with its methods; ``None`` for none.
-        max_concurrency: Most calls at a time.
+    ``cache`` is the file of the replies, or an object with the methods of `JsonCache`; ``None`` for none.
     """
 
     def __init__(self, kinds: Sequence[Kind], llm: Any, cache: Any, max_concurrency: int) -> None:
@@ -119,10 +100,8 @@ class Asker:
     ) -> dict[str, list[str]]:
         """The texts that there are for requests, by their keys: cached ones, and unless `dry` those the model gives.
 
-        A passage that a reply leaves out is asked for again by itself. What it costs is added to `cost`.
-
-        Raises:
-            ModelError: The model cannot be reached, or refuses. What came before is kept.
+        A passage that a reply leaves out is asked for again by itself. What it costs is added to `cost`. Where the
+        model cannot be reached, or refuses, what came before is kept.
         """
         by_key = {request.key: request for request in requests}
         stored = self._cache.get(list(by_key)) if self._cache is not None else {}

@@ -56,17 +56,11 @@ _FORMS = {**_ALLOWED, "cluster": _Form(1, 4_000, by_rule=True)}
 
 @dataclass(frozen=True)
 class Kind:
-    """A representation that is asked for.
+    """A representation that is asked for."""
 
-    Attributes:
-        spec: As written: ``"summary"``, ``"children:200"``; the value of the metadata field ``representation``.
-        name: What stands before the colon.
-        argument: What stands after it, or ``""``.
-    """
-
-    spec: str
-    name: str
-    argument: str = ""
+    spec: str  # as written, such as "children:200"; the value of the metadata field ``representation``
+    name: str  # what stands before the colon
+    argument: str = ""  # what stands after it
 
     @property
     def by_rule(self) -> bool:

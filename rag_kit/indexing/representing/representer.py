@@ -30,17 +30,11 @@ _PLACE = ("start", "end", "chunk", "page", "heading", "sheet", "chapter", "row_s
 
 @dataclass
 class Represented(ModelCost):
-    """Documents with their representations, and what that cost.
+    """Documents with their representations, and what that cost."""
 
-    Attributes:
-        families: One a document.
-        made: Kind -> how many texts the families have of it.
-        failed: Numbers of documents for which the model gave no usable reply.
-    """
-
-    families: list[Family] = field(default_factory=list)
-    made: Counter[str] = field(default_factory=Counter)
-    failed: set[int] = field(default_factory=set)
+    families: list[Family] = field(default_factory=list)  # one a document
+    made: Counter[str] = field(default_factory=Counter)  # kind -> how many texts the families have of it
+    failed: set[int] = field(default_factory=set)  # numbers of documents without a usable reply of the model
 
 
 class Representer:
@@ -51,26 +45,7 @@ class Representer:
     is no child: it goes into the metadata of the document, and is searched with its text. A model is asked once for
     each text, kind, model and prompt; for a situating sentence, what stands around the text counts too.
 
-    Args:
-        represent: See ``kinds_of``.
-        llm: Chat model; default: the configured one.
-        cache: File that keeps the model's replies, or ``DocumentIndex.replies``; ``None`` for none.
-        max_concurrency: Most calls of the model at a time.
-
-    Attributes:
-        kinds: What is made.
-        llm: The chat model, ``None`` where none is needed.
-
-    Raises:
-        InvalidInputError: A name is not allowed.
-        ConfigurationError: A kind needs a language model, and there is none.
-
-    Example:
-        >>> from langchain_core.documents import Document
-        >>> from rag_kit.models import chat_model
-        >>> made = Representer(["keywords"], llm=chat_model("extractive")).represent([Document("Fans cool cases.")])
-        >>> [(child.metadata, child.text) for child in made.families[0].children]
-        [({}, 'Fans cool cases.'), ({'representation': 'keywords'}, 'Fans cool cases')]
+    ``represent`` is as for `kinds_of`, ``cache`` as for `Asker`. ``llm`` is ``None`` afterwards where no kind needs it.
     """
 
     def __init__(
@@ -115,15 +90,10 @@ class Representer:
         sources: Sequence[str] | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> Represented:
-        """Make families of documents.
+        """Make families of documents; documents of one source (default: that in the metadata) share calls.
 
-        Args:
-            documents: Documents or chunks; they are not changed.
-            sources: The source of each, default: that in its metadata. Only what has the same one shares calls.
-            progress: Told how many of how many calls are done.
-
-        Raises:
-            ModelError: The model cannot be reached, or refuses; the replies that came are kept for the next call.
+        ``progress`` is told how many of how many calls are done. Where the model cannot be reached, or refuses, the
+        replies that came are kept for the next call.
         """
         requests = self._requests(documents, sources)
         represented = Represented()

@@ -26,19 +26,12 @@ Splitter: TypeAlias = "TextSplitter | Callable[[Sequence[Document]], Sequence[Do
 
 
 class Part(NamedTuple):
-    """A part of a document.
-
-    Attributes:
-        text: Its text.
-        start: Offset in the document, ``None`` where the text does not stand there verbatim.
-        end: Offset, excluded.
-        metadata: What the splitter added to the document's metadata.
-    """
+    """A part of a document; ``start`` and ``end`` are ``None`` where its text does not stand there verbatim."""
 
     text: str
     start: int | None
     end: int | None
-    metadata: Mapping[str, Any]
+    metadata: Mapping[str, Any]  # what the splitter added to the document's
 
 
 _ABSENT = object()
@@ -153,16 +146,7 @@ def _split_by(splitter: Splitter, document: Document) -> Iterator[Part]:
 
 
 def spans_of(document: Document, splitter: Any, start: int = 0, end: int | None = None) -> list[Part]:
-    """Cut a span of a document with any splitter.
-
-    Args:
-        document: The document; the splitter gets a copy.
-        splitter: A LangChain text splitter, or a function from documents to documents.
-        start: Where the span begins.
-        end: Where it ends; default: with the document.
-
-    Raises:
-        InvalidInputError: The splitter is none, or gives no documents.
+    """Cut a document, or the span of it from ``start`` to ``end``, with any splitter, which gets a copy.
 
     Example:
         >>> def lines(documents):
@@ -197,11 +181,7 @@ def spans_of(document: Document, splitter: Any, start: int = 0, end: int | None 
 
 
 def check_splitter(splitter: Any) -> Callable[[Sequence[Document]], Sequence[Document]]:
-    """The function of a splitter, from documents to documents.
-
-    Raises:
-        InvalidInputError: It is neither a text splitter nor a function.
-    """
+    """The function of a splitter, from documents to documents; raises InvalidInputError where there is none."""
     cut: Any = getattr(splitter, "split_documents", splitter)
     if not callable(cut):
         raise InvalidInputError(
@@ -215,11 +195,7 @@ def check_splitter(splitter: Any) -> Callable[[Sequence[Document]], Sequence[Doc
 def _find_place(text: str, piece: Document, last: int, placed_to: int) -> int:
     """Where a piece stands: where it says, else where it goes on from the pieces before, else anywhere; -1: nowhere.
 
-    Args:
-        text: The document.
-        piece: The piece.
-        last: Where the piece before begins, -1 for the first one.
-        placed_to: Where the pieces before end.
+    The piece before begins at ``last``, -1 for the first one; the pieces before go up to ``placed_to``.
     """
     content = piece.page_content
     for key in ("start_index", "start"):

@@ -43,25 +43,10 @@ def named_splitter(
     embeddings: Embeddings | None = None,
     tokenizer: Tokenizer | None = None,
 ) -> Callable[[Sequence[Document]], list[Document]]:
-    """A splitter by its name, as a function from documents to documents; `split` and `ingest` take the name itself.
+    """A splitter by its name, as a function from documents to documents; arguments as for `split`.
 
-    Args:
-        name: One of ``SPLITTERS``.
-        chunk_size: Most characters of a chunk; most tokens for ``"tokens"``, and wherever a ``tokenizer`` is given
-            to it.
-        chunk_overlap: Most of them that are repeated from the chunk before; ``paragraph`` and ``semantic`` repeat
-            nothing.
-        embeddings: For ``"semantic"``.
-        tokenizer: For ``"tokens"``; without one a word, a Chinese character or a mark is a token.
-
-    Raises:
-        InvalidInputError: An unknown name, a size that is not allowed, a tokenizer that cannot be read.
-        ConfigurationError: What the splitter needs is not there.
-
-    Example:
-        >>> cut = named_splitter("sentence", chunk_size=30, chunk_overlap=0)
-        >>> [chunk.page_content for chunk in cut([Document("It is deep. It is cold. It is 湖。")])]
-        ['It is deep. It is cold.', 'It is 湖。']
+    Where a ``tokenizer`` counts, sizes are in tokens; without one a word, a Chinese character or a mark is a token.
+    ``paragraph`` and ``semantic`` repeat nothing.
     """
     check_name(name)
     check_sizes(chunk_size, chunk_overlap)
@@ -93,11 +78,7 @@ def named_splitter(
 
 
 def check_name(name: str) -> None:
-    """Check the name of a splitter.
-
-    Raises:
-        InvalidInputError: No splitter has this name.
-    """
+    """Raise InvalidInputError if no splitter has this name."""
     if name not in SPLITTERS:
         raise InvalidInputError(
             f"splitter={name!r} was given; allowed: {', '.join(map(repr, SPLITTERS))}, any LangChain text splitter, or "

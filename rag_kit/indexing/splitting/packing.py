@@ -31,11 +31,7 @@ class Span(NamedTuple):
 
 
 def check_sizes(chunk_size: int, chunk_overlap: int) -> None:
-    """Refuse sizes that make no sense.
-
-    Raises:
-        InvalidInputError: Not whole numbers, ``chunk_size`` below 20, or an overlap of over half of it.
-    """
+    """Raise InvalidInputError for sizes that make no sense: below 20, or an overlap of over half of it."""
     for name, value in (("chunk_size", chunk_size), ("chunk_overlap", chunk_overlap)):
         if isinstance(value, bool) or not isinstance(value, int):
             raise InvalidInputError(f"{name} must be a whole number of characters, not {value!r}.")
@@ -50,20 +46,10 @@ def check_sizes(chunk_size: int, chunk_overlap: int) -> None:
 def split_spans(
     text: str, *, chunk_size: int = 1000, chunk_overlap: int = 100, heading: str = "", markdown: bool = True
 ) -> Iterator[Span]:
-    """Where to cut a text, one span at a time.
+    """Where to cut a text, one span at a time; none is blank or too long, every visible character is in one.
 
-    Args:
-        text: The text.
-        chunk_size: Most characters of a span.
-        chunk_overlap: Most characters that a span repeats from the one before; whole sentences only.
-        heading: Headings above the text's beginning (``"A > B"``).
-        markdown: Whether headings, tables and fences are to be seen.
-
-    Yields:
-        Spans in order. None is blank, none is longer than ``chunk_size``, every visible character is in one.
-
-    Raises:
-        InvalidInputError: See `check_sizes`.
+    ``heading`` is the path of headings above the text (``"A > B"``). Sizes are in characters; the overlap is of whole
+    sentences. Without ``markdown``, headings, tables and fences are text like any other.
 
     Example:
         >>> text = "# Lake\\n\\nIt is deep. It is cold."

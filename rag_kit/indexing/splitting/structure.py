@@ -49,14 +49,10 @@ class Section:
 
 
 def sections(text: str, *, heading: str = "", markdown: bool = True) -> Iterator[Section]:
-    """Cut a text at its headings and note where its blocks end.
+    """Cut a text at its headings and note where its blocks end, in time that grows with the text.
 
-    Each line is looked at once, so the time grows with the text; a heading counts with its first 200 characters.
-
-    Args:
-        text: The text.
-        heading: Headings above its beginning (``"A > B"``), from the page before.
-        markdown: Whether ``#`` lines, tables and fences mean something; else only blank lines do.
+    ``heading`` is the path of headings above its beginning (``"A > B"``), from the page before. Without ``markdown``
+    only blank lines mean something. A heading counts with its first 200 characters.
 
     Example:
         >>> [(s.heading, s.start, s.end) for s in sections("# A\\n\\none\\n\\n## B\\n\\ntwo")]
