@@ -37,8 +37,8 @@ def native_filter(
 ) -> Any | None:
     """A filter in the store's own language, ANDed with the store's own static one.
 
-    Chroma, PGVectorStore, Qdrant and the in-memory store are known, and plain comparisons go to
-    the stores that LangChain has a translator for. ``None`` if the store is unknown or cannot say it, so that the
+    Chroma, Qdrant and the in-memory store are known, and plain comparisons go to the stores that LangChain has a
+    translator for. ``None`` if the store is unknown or cannot say it, so that the
     results have to be filtered afterwards.
     """
     translate = translator_of(store)
@@ -132,7 +132,8 @@ def _by_langchain(store: VectorStore, where: Filter, translator: Visitor | None 
 def _langchain_translator(store: VectorStore) -> Visitor | None:
     """LangChain's translator into a store's own language, if it has one."""
     package = type(store).__module__.split(".")[0]
-    if not package.startswith("langchain_") or package == "langchain_core":
+    # in PostgreSQL the stores fail in the search with what they cannot ask, or find nothing
+    if not package.startswith("langchain_") or package in ("langchain_core", "langchain_postgres"):
         return None
     try:
         with warnings.catch_warnings():

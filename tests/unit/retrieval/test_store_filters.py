@@ -9,7 +9,6 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.structured_query import Comparator, Comparison, Operation, Operator
 
-from rag_kit.documents.filters_postgres import to_postgres
 from rag_kit.documents.filters_qdrant import to_qdrant
 from rag_kit.errors import FilterError
 from rag_kit.retrieval.compose import call_retriever
@@ -79,23 +78,12 @@ def test_qdrants_own_filter_is_kept() -> None:
     client.close()
 
 
-@pytest.mark.parametrize(
-    ("where", "says"),
-    [
-        ({"secret": 1}, "by 'secret': it is no column"),
-        ({'year" OR 1=1 --': 1}, "it is no column"),
-        ({"Big": 1}, "lower case"),
-        ({"tags": "a"}, "known type"),
-        ({"year": {"$contains": 1}}, "contains"),
-        ({"topic": {"$gt": "a"}}, "gt"),
-        ({"day": {"$gt": "2020"}}, "needs a day"),
-    ],
-)
-def test_postgres_refuses_by_name(where: dict[str, Any], says: str) -> None:
-    """Undeclared columns, where the store would silently find nothing, and what it cannot compare."""
-    columns = {"year": "integer", "topic": "text", "day": "date", "tags": "ARRAY", "Big": "integer"}
-    with pytest.raises(FilterError, match=says):
-        to_postgres(where, columns)
+@pytest.mark.parametrize("name", ["PGVectorStore", "PGVector"])
+def test_stores_in_postgres_are_filtered_afterwards(name: str) -> None:
+    """They would fail in the search, or find nothing, for keys and values that they cannot ask."""
+    store = object.__new__(getattr(pytest.importorskip("langchain_postgres"), name))
+    assert native_filter(store, {"year": 2010}) is None
+    assert native_filter(store, {"year": 2010}, static={"tenant": "a"}) is None
 
 
 def test_a_filter_in_langchains_form() -> None:
