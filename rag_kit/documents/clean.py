@@ -26,12 +26,4 @@ def clean_text(text: str) -> str:
         >>> print(clean_text("red \x1b[31m, \u202eturned"))
         red \x1b[31m, \u202eturned
     """
-    return UNSAFE.sub(_escape, text)
-
-
-def _escape(match: re.Match[str]) -> str:
-    """The visible escape of a character."""
-    code = ord(match.group())
-    if code <= 0xFF:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+    return UNSAFE.sub(lambda match: match.group().encode("unicode_escape").decode(), text)

@@ -35,9 +35,6 @@ class MetadataColumns:
 
     A column is made when a filter first asks for its key.
 
-    Args:
-        rows: The metadata of each document.
-
     Example:
         >>> columns = MetadataColumns([{"year": 2019}, {"year": 2021, "lang": "en"}, {"lang": "en"}])
         >>> columns.mask({"year": {"$gte": 2020}}).tolist()
@@ -58,17 +55,7 @@ class MetadataColumns:
         return len(self._rows)
 
     def mask(self, where: Filter | None) -> Mask:
-        """Which rows pass a filter.
-
-        Args:
-            where: The filter; ``None`` and ``{}`` let everything pass.
-
-        Returns:
-            One boolean a row; the caller may change it.
-
-        Raises:
-            FilterError: As ``validate_filter``.
-        """
+        """Which rows pass a filter, one boolean a row, in an array that the caller may change."""
         import numpy as np
 
         def leaf(key: str, operator: str, operand: Any, negated: bool) -> Mask:
@@ -82,22 +69,15 @@ class MetadataColumns:
 
     def _column(self, key: str) -> _Column:
         """The column of a key, made on first use."""
-        # One maker at a time: two would each read all rows.
-        with self._lock:
-            column = self._columns.get(key)
-            if column is None:
-                column = self._columns[key] = _Column([row.get(key) for row in self._rows])
-            return column
+        with self._lock:  # one maker at a time: two would each read all rows
+            if key not in self._columns:
+                self._columns[key] = _Column([row.get(key) for row in self._rows])
+            return self._columns[key]
 
 
 class _Column:
-    """The values of one key.
-
-    Attributes:
-        places: Identity of each distinct value -> its place: numbers in their order, then strings in theirs, then
-            everything else.
-        values: The distinct values in that order.
-        codes: For each row the place of its value.
+    """The values of one key: the distinct ones (numbers in their order, strings in theirs, the others), and for each
+    row the place of its value among them (``codes``).
     """
 
     def __init__(self, cells: Sequence[Any]) -> None:
@@ -117,6 +97,7 @@ class _Column:
         )
 
     def mask(self, operator: str, operand: Any) -> Mask:
+        """The rows that pass a condition as `translate` gives it."""
         import numpy as np
 
         if operator in ORDER:

@@ -22,11 +22,7 @@ CORRECTED = "corrected_by_hand"
 
 
 class Explanation:
-    """Where documents came from. ``str()`` gives text; Jupyter shows a table.
-
-    Whatever a document holds is inert in both: HTML is escaped, control characters (ANSI escapes among them),
-    bidirectional and invisible characters are shown as escapes.
-    """
+    """Where documents came from: ``str()`` gives text, Jupyter shows a table; what a document holds is inert there."""
 
     def __init__(self, documents: Sequence[Document], width: int) -> None:
         records = [get_provenance(doc) for doc in documents]
@@ -69,7 +65,8 @@ def explain(documents: Sequence[Document], *, width: int = 100) -> Explanation:
         width: Widest line of the text, in columns of a terminal; at least 40.
 
     Returns:
-        An explanation: ``print`` it, or leave it as the last expression of a Jupyter cell.
+        An explanation: ``print`` it, or leave it as the last expression of a Jupyter cell. In both, HTML and characters
+        that steer or hide are shown as escapes.
 
     Example:
         >>> from langchain_core.documents import Document

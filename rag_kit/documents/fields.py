@@ -18,9 +18,7 @@ _MAX_LISTED = 40
 
 
 def fields_of_filter(where: Filter | None) -> set[str]:
-    """The fields that a filter tests, as ``name[]`` where a list is searched.
-
-    A field that the filter asks for with ``$exists`` may be missing.
+    """The fields that a filter needs: not those that it asks for with ``$exists``, which may be missing.
 
     Example:
         >>> sorted(fields_of_filter({"year": 2020, "tags": {"$contains": "a"}, "draft": {"$exists": False}}))
@@ -41,11 +39,7 @@ def fields_of_filter(where: Filter | None) -> set[str]:
 
 
 def read_fields(rows: Iterable[Mapping[str, Any]], needed: Set[str]) -> tuple[set[str], bool]:
-    """Read metadata until all fields that are wanted were seen.
-
-    Returns:
-        The fields seen, and whether all rows were read.
-    """
+    """Read metadata until all fields that are needed were seen: the fields seen, and whether all rows were read."""
     fields: set[str] = set()
     for row in rows:
         for name, value in row.items():
@@ -59,10 +53,7 @@ def read_fields(rows: Iterable[Mapping[str, Any]], needed: Set[str]) -> tuple[se
 def unknown_field_error(missing: Set[str], known: Set[str], *, listed: bool = True) -> InvalidInputError:
     """The error for a filter that no document can pass because of its fields; it names fields, never values.
 
-    Args:
-        missing: What the filter asks for.
-        known: The fields there are.
-        listed: Whether they may be named: not to who may see only some of the documents.
+    ``listed=False`` where the user may see only some of the documents: the fields that there are stay unnamed.
     """
     name = min(missing).removesuffix("[]")
     names = sorted(clean_text(field)[:60] for field in known if not field.endswith("[]"))

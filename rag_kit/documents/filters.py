@@ -48,14 +48,11 @@ Join = Callable[[str, list[Any]], Any]
 
 
 def validate_filter(where: Filter | None) -> None:
-    """Check a filter.
-
-    Args:
-        where: The filter; ``None`` and ``{}`` let everything pass.
+    """Check a filter; ``None`` and ``{}`` let everything pass.
 
     Raises:
-        FilterError: If an operator is unknown, an operand has the wrong type, or the filter is deeper than 16
-            levels or compares with more than 1,000 values; the message says what was given and what is allowed.
+        FilterError: An operator is unknown, an operand has the wrong type, or the filter is deeper than 16 levels or
+            compares with more than 1,000 values; the message says what was given and what is allowed.
 
     Example:
         >>> validate_filter({"year": {"$gte": 2020}})
@@ -68,16 +65,10 @@ def validate_filter(where: Filter | None) -> None:
 
 
 def compile_filter(where: Filter | None) -> Predicate:
-    """Check a filter once and turn it into a function, for testing many documents.
-
-    Args:
-        where: The filter; ``None`` lets everything pass.
+    """Check a filter as ``validate_filter`` does and turn it into a function, for testing many documents.
 
     Returns:
         A function from metadata to whether it passes; it never raises.
-
-    Raises:
-        FilterError: As ``validate_filter``.
 
     Example:
         >>> recent = compile_filter({"year": {"$gte": 2020}})
@@ -89,10 +80,7 @@ def compile_filter(where: Filter | None) -> Predicate:
 
 
 def matches(where: Filter | None, metadata: Mapping[str, Any]) -> bool:
-    """Whether metadata passes a filter. For many documents use ``compile_filter``.
-
-    Raises:
-        FilterError: As ``validate_filter``; the metadata itself never makes it raise.
+    """Whether metadata passes a filter (checked as by ``validate_filter``); for many documents use ``compile_filter``.
 
     Example:
         >>> matches({"lang": "en", "year": {"$lt": 2000}}, {"lang": "en", "year": 1999})
@@ -104,21 +92,18 @@ def matches(where: Filter | None, metadata: Mapping[str, Any]) -> bool:
 
 
 def combine_filters(*filters: Filter | None) -> Filter | None:
-    """AND several filters; ``None`` and ``{}`` add nothing.
-
-    Raises:
-        FilterError: As ``validate_filter``, for any of them.
+    """AND several filters, each checked as by ``validate_filter``; ``None`` and ``{}`` add nothing.
 
     Example:
         >>> combine_filters({"tenant": "a"}, None, {"year": 2020})
         {'$and': [{'tenant': 'a'}, {'year': 2020}]}
     """
-    present = [where for where in filters if where]
     for where in filters:
         validate_filter(where)
-    if len(present) <= 1:
-        return dict(present[0]) if present else None
-    return {"$and": [dict(where) for where in present]}
+    present = [dict(where) for where in filters if where]
+    if len(present) > 1:
+        return {"$and": present}
+    return present[0] if present else None
 
 
 def plain_scalar(value: Any) -> Any:
@@ -137,19 +122,9 @@ def plain_scalar(value: Any) -> Any:
 def translate(where: Filter | None, leaf: Leaf, join: Join) -> Clause:
     """Translate a filter condition by condition: into a store's language, a function, a mask of rows.
 
-    Negations are pushed down to the conditions, ``$ne`` and ``$nin`` become negated ``$eq`` and ``$in``, operands plain
-    scalars, and what always or never holds is folded away.
-
-    Args:
-        where: The filter.
-        leaf: Gives the condition for key, operator, operand, negated; or whether it always (``True``) or never holds.
-        join: Joins at least two conditions with ``"and"`` or ``"or"``.
-
-    Returns:
-        The translated filter, or whether it always or never holds.
-
-    Raises:
-        FilterError: As ``validate_filter``, and what ``leaf`` raises.
+    It is checked as by ``validate_filter``. Negations are pushed down to the conditions, ``$ne`` and ``$nin`` become
+    negated ``$eq`` and ``$in``, operands plain scalars. ``leaf`` gives the clause for key, operator, operand, negated;
+    ``join`` joins at least two clauses by ``"and"`` or ``"or"``. What always (True) or never holds is folded away.
 
     Example:
         >>> leaf = lambda key, operator, operand, negated: f"{'not ' * negated}{key}{operator}{operand}"
@@ -294,13 +269,3 @@ def value_test(operator: str, operand: Any) -> Callable[[Any], bool]:
             isinstance(value, LISTS) and any(equality_key(plain_scalar(item)) in keys for item in value)
         )
     return lambda value: equality_key(plain_scalar(value)) in keys
-
-
-def cannot_ask(store: str, key: str, operator: str) -> FilterError:
-    """The error for a condition that a store cannot check as the kit does."""
-    return FilterError(f"{store} cannot ask {operator} of {key!r}. Leave it out, or filter the results.")
-
-
-def join_mongo(word: str, parts: list[Any]) -> dict[str, Any]:
-    """Join conditions in the form that several stores have, ``{"$and": [...]}``."""
-    return {f"${word}": parts}

@@ -33,25 +33,10 @@ def content_hash(text: str) -> str:
 
 
 def document_key(doc: Document, id_key: str | None = None) -> str:
-    """Identify a document.
-
-    Args:
-        doc: The document.
-        id_key: Metadata key that holds the identity. Without it ``doc.id`` counts, and without an id the
-        text.
-
-    Returns:
-        The identity as a string.
+    """Identify a document by its metadata ``id_key``; without one by its id, or else its text.
 
     Raises:
-        InvalidInputError: If ``id_key`` is given and the document has no such metadata.
-
-    Example:
-        >>> from langchain_core.documents import Document
-        >>> document_key(Document("text", id="a1"))
-        'a1'
-        >>> document_key(Document("text", id="a1", metadata={"isbn": 123}), "isbn")
-        '123'
+        InvalidInputError: It has no such metadata.
     """
     if id_key is not None:
         value = doc.metadata.get(id_key)
@@ -68,20 +53,16 @@ def document_key(doc: Document, id_key: str | None = None) -> str:
 def document_keys(rankings: Sequence[Sequence[Document]], id_key: str | None = None) -> list[list[str]]:
     """Identify the documents of several result lists that are to be merged.
 
-    As ``document_key``, but a document without an id is taken for the one that has an id and the same text,
-    since one store may hand out ids where another does not, and stands as its text otherwise. So are two documents of
-    two lists whose ids are UUIDs, which stores make up, if their texts are the same and their metadata do not
-    contradict each other.
-
-    Args:
-        rankings: Result lists.
-        id_key: As for ``document_key``.
+    A document is identified by its metadata ``id_key``; without one by its id, or else its text. One without an id is
+    taken for the one that has an id and the same text, since one store may hand out ids where another does not. So are
+    two documents of two lists whose ids are UUIDs, which stores make up, if their texts are the same and their metadata
+    do not contradict each other.
 
     Returns:
         The keys, in the shape of ``rankings``.
 
     Raises:
-        InvalidInputError: If ``id_key`` is given and a document lacks it.
+        InvalidInputError: A document lacks ``id_key``.
 
     Example:
         >>> from langchain_core.documents import Document
@@ -150,20 +131,14 @@ _MAX_DEPTH = 32
 
 
 def to_plain(value: Any, *, _above: tuple[int, ...] = ()) -> Any:
-    """Turn a value into plain JSON data, as a copy.
+    """Turn any value into plain JSON data, as a copy.
 
-    Args:
-        value: Anything. numpy scalars and arrays become Python numbers and lists, sets sorted lists, dates
-            ISO strings, mappings dicts with string keys, not-a-number and infinities ``None``, bytes and
-            unknown objects strings. What contains itself, or is nested too deeply, ends in the name of its type.
-
-    Returns:
-        Only ``None``, ``bool``, ``int``, ``float``, ``str``, ``list`` and ``dict``.
+    numpy's numbers and arrays become Python's, sets sorted lists, dates ISO texts, keys and other objects texts,
+    not-a-number and infinities ``None``. What contains itself, or is nested too deeply, ends in the name of its type.
 
     Example:
-        >>> import datetime
-        >>> to_plain({"when": datetime.date(2026, 1, 2), "tags": {"b", "a"}, "at": (1, 2.5)})
-        {'when': '2026-01-02', 'tags': ['a', 'b'], 'at': [1, 2.5]}
+        >>> to_plain({"when": datetime.date(2026, 1, 2), "tags": {"b", "a"}, "at": (1, math.inf)})
+        {'when': '2026-01-02', 'tags': ['a', 'b'], 'at': [1, None]}
     """
     if type(value) in (str, int, bool, type(None)):
         return value

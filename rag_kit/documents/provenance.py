@@ -30,11 +30,6 @@ def get_provenance(doc: Document) -> dict[str, Any]:
     Returns:
         ``{"score", "rank", "stages", "notes"}``, or ``{}`` where there is none, or something else sits under
         the key (a document may come from anywhere).
-
-    Example:
-        >>> from langchain_core.documents import Document
-        >>> get_provenance(Document("text"))
-        {}
     """
     plain = cast("dict[str, Any]", to_plain(peek_provenance(doc)))
     if plain:
@@ -83,13 +78,9 @@ def with_provenance(
         retriever: Name of the retriever or other part.
         query: The query that this stage answered.
         weight: The weight this stage carries in a fusion, if any.
-        sources: Stages that take the place of the document's own earlier ones; for merging several copies of
-            one document, each with stages of its own.
-        notes: Notes that take the place of the document's own; repeats and those beyond 32 are left out.
+        sources: Stages in place of the document's own earlier ones: those of all copies that are merged.
+        notes: Notes in place of the document's own; repeats and those beyond 32 are left out.
         **extra: More about the stage; turned into plain JSON.
-
-    Returns:
-        The copy.
 
     Example:
         >>> from langchain_core.documents import Document
@@ -136,13 +127,7 @@ def add_note(doc: Document, note: str) -> Document:
 
 
 def strip_provenance(doc: Document) -> Document:
-    """Copy a document without its provenance, for writing it to a store.
-
-    Example:
-        >>> from langchain_core.documents import Document
-        >>> strip_provenance(add_note(Document("t", metadata={"page": 3}), "n")).metadata
-        {'page': 3}
-    """
+    """Copy a document without its provenance, for writing it to a store."""
     result = copy_document(doc)
     result.metadata.pop(PROVENANCE_KEY, None)
     return result
@@ -151,22 +136,9 @@ def strip_provenance(doc: Document) -> Document:
 def first_stage(
     hits: Iterable[tuple[Document, float]], stage: str, name: str, query: str, **extra: Any
 ) -> list[Document]:
-    """Put the first stage into documents that are copies without provenance; nothing is copied again.
+    """Put the first stage into documents with scores, best first, which are changed: the retriever's own copies.
 
-    For a retriever's own use: what leaves the outermost retriever is made compact there.
-
-    Args:
-        hits: Documents and scores, best first.
-        stage: See ``with_provenance``.
-        name: Name of the retriever.
-        query: The query.
-        **extra: More about the stage, plain JSON.
-
-    Example:
-        >>> from langchain_core.documents import Document
-        >>> [found] = first_stage([(Document("t"), 2.5)], "bm25", "words", "q")
-        >>> get_provenance(found)["score"]
-        2.5
+    As ``with_provenance``, for documents without provenance; ``name`` is the retriever's.
     """
     documents = []
     shared = _make_stage(stage, name, query, rank=None, score=None, weight=None, **extra)
@@ -188,13 +160,7 @@ def compact_provenance(documents: list[Document]) -> list[Document]:
 
 
 def peek_score(doc: Document) -> float | None:
-    """The score that a document was found with, if there is one.
-
-    Example:
-        >>> from langchain_core.documents import Document
-        >>> peek_score(with_provenance(Document("t"), score=2, rank=1, stage="s", retriever="r", query="q"))
-        2.0
-    """
+    """The score that a document was found with, if there is one."""
     score = peek_provenance(doc).get("score")
     return float(score) if isinstance(score, (int, float)) and not isinstance(score, bool) else None
 

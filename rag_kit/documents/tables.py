@@ -15,14 +15,9 @@ from rag_kit.documents.clean import clean_text
 class Table:
     """Rows under a header.
 
-    Args:
-        header: Names of the columns.
-        rows: Cells; ``None`` becomes ``-``, floats get three decimals; in HTML a list has a line for each item.
-        heading: Stands above it.
-        right: Numbers of the columns that are set flush right.
-        width: Columns of a terminal that a cell may take; a longer one is cut and ends in ``...``.
-        limit: Rows shown; ``None``: all.
-        more: Said of the rows that are not shown, with their number.
+    ``None`` is a ``-``, floats get three decimals, and in HTML a list has a line for each item. Columns whose numbers
+    are in ``right`` are set flush right; a cell wider than ``width`` columns of a terminal is cut. ``more`` is said of
+    the rows beyond ``limit``, with their number.
 
     Example:
         >>> print(Table(["name", "mean"], [["bm25", 0.5], ["混合", None]], right=[1]).text())
@@ -117,12 +112,7 @@ def one_line(value: Any) -> str:
 
 
 def columns(text: str) -> int:
-    """Columns that a text takes on a terminal: Chinese characters take two, combining marks none.
-
-    Example:
-        >>> columns("rag 检索")
-        8
-    """
+    """Columns that a text takes on a terminal: Chinese characters take two, combining marks none."""
     if text.isascii():
         return len(text)
     return sum(

@@ -16,8 +16,7 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
-from rag_kit.documents.append_log import json_line
-from rag_kit.documents.atomic_file import replace_file
+from rag_kit.documents.files import json_line, replace_file
 from rag_kit.errors import InvalidInputError, MissingExtraError
 from rag_kit.indexing.files import as_path
 from rag_kit.indexing.readers.encodings import decode

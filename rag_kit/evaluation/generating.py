@@ -15,7 +15,7 @@ from langchain_core.language_models import BaseChatModel
 
 from rag_kit.concurrency import Budget, afan_out_map, use_budget
 from rag_kit.concurrency.bridge import blocking, run_in_thread
-from rag_kit.documents.append_log import AppendLog, read_log
+from rag_kit.documents.files import AppendLog, read_log
 from rag_kit.errors import BudgetExceededError, InvalidInputError, ModelOutputError
 from rag_kit.evaluation._files import check_target
 from rag_kit.evaluation.examples import Example

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.documents import Filter, compile_filter
-from rag_kit.documents.filters_chroma import to_chroma
-from rag_kit.documents.filters_qdrant import to_qdrant
+from rag_kit.documents.filter_translations import to_chroma, to_qdrant
 
 if TYPE_CHECKING:
     from langchain_core.vectorstores import VectorStore

@@ -18,8 +18,7 @@ from support.chroma import memory_client
 from support.postgres import PostgresServer, binaries
 
 from rag_kit.documents import matches
-from rag_kit.documents.filters_chroma import to_chroma
-from rag_kit.documents.filters_qdrant import to_qdrant
+from rag_kit.documents.filter_translations import to_chroma, to_qdrant
 from rag_kit.errors import FilterError, InvalidInputError
 from rag_kit.query_construction import SelfQueryRetriever
 from rag_kit.query_construction.discovery import discover_schema

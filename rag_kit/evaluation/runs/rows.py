@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from rag_kit._redact import redact
-from rag_kit.documents.append_log import AppendLog, json_line, read_log
+from rag_kit.documents.files import AppendLog, json_line, read_log
 from rag_kit.documents.identity import to_plain
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation._files import write_file, write_json

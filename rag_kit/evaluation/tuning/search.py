@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.concurrency.bridge import blocking, run_in_thread
-from rag_kit.documents.append_log import AppendLog
+from rag_kit.documents.files import AppendLog
 from rag_kit.documents.identity import to_plain
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.examples import Example

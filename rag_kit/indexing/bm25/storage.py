@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rag_kit.documents.atomic_file import replace_file
+from rag_kit.documents.files import replace_file
 from rag_kit.errors import IndexFormatError, IndexMissingError, InvalidInputError
 from rag_kit.indexing.bm25.postings import Postings
 from rag_kit.indexing.bm25.view import Row

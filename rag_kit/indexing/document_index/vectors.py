@@ -18,7 +18,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_kit.documents.atomic_file import replace_file
+from rag_kit.documents.files import replace_file
 from rag_kit.errors import IndexFormatError
 from rag_kit.indexing.document_index.state import Connection, in_groups, placeholders
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_kit.documents.atomic_file import replace_file
+from rag_kit.documents.files import replace_file
 
 LAYERS = 6
 HEADS = 12

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rag_kit.documents import combine_filters, compile_filter, matches, validate_filter
-from rag_kit.documents.filters_chroma import to_chroma
+from rag_kit.documents.filter_translations import to_chroma
 from rag_kit.errors import FilterError
 
 

@@ -230,7 +230,7 @@ def test_a_folder_in_the_place_of_rows_is_refused(tmp_path: Path) -> None:
 def test_a_line_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that no run has written is not read into memory."""
     run(tmp_path / "r")
-    monkeypatch.setattr("rag_kit.documents.append_log.MAX_LINE", 1000)
+    monkeypatch.setattr("rag_kit.documents.files.MAX_LINE", 1000)
     (tmp_path / "r" / "rows.jsonl").write_text("x" * 1001)
     for use in (run, Results.load):
         with pytest.raises(InvalidInputError, match="more than 1,000 bytes"):

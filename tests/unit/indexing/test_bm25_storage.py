@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from langchain_core.documents import Document
 
-from rag_kit.documents import atomic_file
+from rag_kit.documents import files
 from rag_kit.errors import IndexFormatError, IndexMissingError, InvalidInputError
 from rag_kit.indexing.bm25 import storage
 from rag_kit.indexing.bm25.index import BM25Index
@@ -130,7 +130,7 @@ def test_failing_write_leaves_the_old_file(saved: Path, monkeypatch: pytest.Monk
             def fail(*_: object) -> None:
                 raise OSError(28, "No space left on device")
 
-            patch.setattr(atomic_file.os, name, fail)
+            patch.setattr(files.os, name, fail)
             with pytest.raises(OSError, match="No space"):
                 BM25Index.from_texts(["new"]).save(saved)
         assert saved.read_bytes() == before
@@ -150,7 +150,7 @@ def test_left_over_of_a_crash_is_removed_later(saved: Path) -> None:
 
 _KILLED = """
 import os, sys
-from rag_kit.documents import atomic_file
+from rag_kit.documents import files
 from rag_kit.indexing.bm25 import storage
 from rag_kit.indexing.bm25.index import BM25Index
 moment = int(sys.argv[2])
@@ -163,7 +163,7 @@ def die(event, arguments):
             os._exit(9)
 index = BM25Index.from_texts([f"new text {n}" for n in range(3000)])
 if moment == 3:
-    atomic_file.os.fsync = lambda number: os._exit(9)
+    files.os.fsync = lambda number: os._exit(9)
 sys.addaudithook(die)
 index.save(sys.argv[1])
 """

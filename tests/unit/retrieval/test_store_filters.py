@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.structured_query import Comparator, Comparison, Operation, Operator
 
-from rag_kit.documents.filters_qdrant import to_qdrant
+from rag_kit.documents.filter_translations import to_qdrant
 from rag_kit.errors import FilterError
 from rag_kit.retrieval.compose import call_retriever
 from rag_kit.retrieval.stores import native_filter, to_directive

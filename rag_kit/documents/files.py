@@ -1,45 +1,39 @@
-"""A file that grows by one JSON object a line; what was appended survives a killed process."""
+"""Files that a killed process leaves whole: a log of one JSON object a line, and a file replaced in one step."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import mmap
 import os
+import secrets
+import stat
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
 from rag_kit.errors import InvalidInputError, LockedError
 
-#: Seconds between two times that the system is asked to bring the lines to the disk. A killed process loses nothing
+#: Seconds between two times that the system is asked to bring a log's lines to the disk. A killed process loses nothing
 #: that was appended; a power cut loses what came since.
 _SYNC_SECONDS = 1.0
 #: Bytes of a line; no log has such a long one, and a file of somebody else's may.
 MAX_LINE = 2**28
+#: Seconds after which a draft that a killed process left behind is removed.
+_STALE_SECONDS = 3600.0
+#: Characters of the name that a draft's name repeats: a name as long as the system allows leaves no room for more.
+_MAX_PREFIX = 40
 
 
 class AppendLog:
-    """JSON objects, one a line, appended by one process at a time.
+    """JSON objects, one a line, appended by one process at a time; its methods block, and any thread may call them.
 
-    The methods block: call them outside of an event loop. They may be called from several threads.
-
-    Args:
-        path: The file, made by the first `append`; its folder is made if it is not there.
-        lock: The lock file, which stays; default: beside the file.
+    The file is made by the first `append`, its folder at once; the lock file, by default beside it, stays.
 
     Raises:
         LockedError: Another process, or another log of this one, holds the lock.
-        InvalidInputError: Nothing can be written there.
-
-    Example:
-        >>> import tempfile
-        >>> path = Path(tempfile.mkdtemp()) / "log.jsonl"
-        >>> with AppendLog(path) as log:
-        ...     log.append([{"id": 1}, {"id": 2}])
-        >>> list(read_log(path))
-        [(1, {'id': 1}), (2, {'id': 2})]
     """
 
     def __init__(self, path: Path, *, lock: Path | None = None) -> None:
@@ -62,12 +56,7 @@ class AppendLog:
             raise _cannot_write(path, error) from error
 
     def append(self, records: Iterable[Mapping[str, Any]]) -> None:
-        """Add a line for each record; a line that a kill cut off goes first.
-
-        Raises:
-            ValueError: A record is no JSON; nothing was written.
-            InvalidInputError: The disk is full, or the file cannot be written.
-        """
+        """Add a line for each record, or none if one of them is no JSON; a line that a kill cut off goes first."""
         unwritten = memoryview(b"".join(map(json_line, records)))
         with self._guard:
             try:
@@ -109,9 +98,6 @@ def read_log(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
     """``(line number from 1, record)`` of a log; ``None`` for a line that holds none: cut off by a kill, or damaged.
 
     A file that is not there has no lines.
-
-    Raises:
-        InvalidInputError: It is a folder, or has a line of more than `MAX_LINE` bytes.
     """
     if path.is_dir():
         raise InvalidInputError(f"{str(path)!r} is a folder, and no log; move it away")
@@ -133,11 +119,7 @@ def read_log(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
 
 
 def json_line(record: Mapping[str, Any]) -> bytes:
-    """A record as one line; a lone surrogate, which UTF-8 cannot hold, is written as an escape.
-
-    Raises:
-        ValueError: A number in it is not finite.
-    """
+    """A record as one line; a lone surrogate, which UTF-8 cannot hold, is written as an escape."""
     text = json.dumps(record, ensure_ascii=False, allow_nan=False)
     return text.encode("utf-8", "backslashreplace") + b"\n"
 
@@ -156,3 +138,53 @@ def _cut_half_line(path: Path) -> None:
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
                 end = content.rfind(b"\n") + 1
             file.truncate(end)
+
+
+def replace_file(path: Path, write: Callable[[IO[bytes]], object], *, mode: int | None = None) -> None:
+    """Create or replace a file with what `write` puts into the open draft of it.
+
+    After a crash at any moment there is the old file or the new one. Without ``mode`` it keeps the permissions of the
+    file that it replaces.
+    """
+    prefix = f".{path.name[:_MAX_PREFIX]}."
+    _remove_stale(path.parent, prefix)
+    if mode is None and path.is_file():
+        mode = stat.S_IMODE(path.stat().st_mode)
+    draft = path.with_name(f"{prefix}{secrets.token_hex(6)}.tmp")
+    try:
+        # "x": a link that somebody else put there is never followed
+        with open(draft, "x+b", opener=lambda name, flags: os.open(name, flags, mode or 0o666)) as file:
+            if mode is not None:
+                with contextlib.suppress(OSError):  # some file systems have no such rights
+                    draft.chmod(mode)
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+    except OSError as error:
+        error.filename = str(path)  # which the caller knows, unlike the draft
+        raise
+    finally:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
+    _sync_folder(path.parent)
+
+
+def _remove_stale(folder: Path, prefix: str) -> None:
+    """Remove old drafts with this prefix."""
+    for draft in folder.iterdir():
+        if draft.name.startswith(prefix) and draft.name.endswith(".tmp"):
+            with contextlib.suppress(OSError):
+                if time.time() - draft.stat().st_mtime > _STALE_SECONDS:
+                    draft.unlink()
+
+
+def _sync_folder(folder: Path) -> None:
+    """Bring the file's new name to the disk, where the system can."""
+    if os.name != "posix":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

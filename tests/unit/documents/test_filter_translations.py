@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rag_kit.documents import compile_filter
-from rag_kit.documents.filters_chroma import to_chroma
+from rag_kit.documents.filter_translations import to_chroma
 from rag_kit.errors import FilterError
 
 ROWS: list[dict[str, Any]] = [

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_kit.documents.append_log import AppendLog, read_log
+from rag_kit.documents.files import AppendLog, read_log
 from rag_kit.errors import InvalidInputError, LockedError
 
 

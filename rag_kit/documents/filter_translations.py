@@ -1,0 +1,139 @@
+"""A filter of the kit in the languages of Chroma and of Qdrant, so that the store gives the same rows, or refused."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import Any
+
+from rag_kit.documents.filters import ORDER, Clause, Filter, join_clauses, translate
+from rag_kit.errors import FilterError, MissingExtraError
+
+_IMPOSSIBLE: dict[str, Any] = {"$and": [{"rag_kit": {"$eq": 0}}, {"rag_kit": {"$ne": 0}}]}
+_MAX_INTEGER = 2**63
+_PLAIN_KEY = re.compile(r"[^\W\d][\w-]*", re.ASCII)
+#: Qdrant compares numbers as doubles.
+_MAX_EXACT = 2**53
+
+
+def to_chroma(where: Filter | None) -> dict[str, Any] | None:
+    """A filter as Chroma's ``where``; ``None`` if everything passes.
+
+    Raises:
+        FilterError: If the filter is wrong, or asks for what Chroma lacks: ``$exists``, ``$startswith``, ordering
+            of strings, the negation of an ordering (it would have to find rows without the key), integers
+            beyond 64 bits, keys that Chroma keeps for itself.
+
+    Example:
+        >>> to_chroma({"lang": "en", "year": {"$gte": 2020}})
+        {'$and': [{'lang': {'$eq': 'en'}}, {'year': {'$gte': 2020}}]}
+    """
+    clause = translate(where, _chroma_clause, _join_in_chroma)
+    return None if clause is True else dict(clause or _IMPOSSIBLE)
+
+
+def _chroma_clause(key: str, operator: str, operand: Any, negated: bool) -> Clause:
+    """One condition in Chroma's language."""
+    values = operand if operator == "$in" else [operand]
+    if (
+        key.startswith(("#", "chroma:"))
+        or operator in ("$startswith", "$exists")
+        or (operator in ORDER and (negated or isinstance(operand, str)))
+        or any(type(value) is int and abs(value) >= _MAX_INTEGER for value in values)
+    ):
+        raise _cannot_ask("Chroma", key, f"{'the negation of ' * negated}{operator}")
+    if operator in ORDER:
+        return _chroma_comparison(key, operator, operand)
+    if operator == "$contains":
+        # in Chroma a list of integers does not contain 1.0, nor a list of floats 1
+        whole = type(operand) in (int, float) and abs(operand) < _MAX_INTEGER and operand == int(operand)
+        items = [float(operand), int(operand)] if whole else [operand]
+        clauses = [{key: {"$not_contains" if negated else operator: item}} for item in items]
+    elif len(values) > 1 and all(isinstance(value, str) for value in values):
+        return {key: {"$nin" if negated else "$in": values}}
+    else:  # Chroma's own $in takes values of one type
+        clauses = [_chroma_comparison(key, "$ne" if negated else "$eq", value) for value in values]
+    return join_clauses("and" if negated else "or", clauses, _join_in_chroma)
+
+
+def _chroma_comparison(key: str, operator: str, value: Any) -> Clause:
+    """Chroma (1.5.9) cuts a number's fraction off before it compares it with a stored integer: mend that.
+
+    ``{"a": {"$gte": 1.5}}`` would find the integer 1, and ``{"a": {"$lt": 1.5}}`` would not.
+    """
+    clause: Clause = {key: {operator: value}}
+    if not isinstance(value, float) or value.is_integer():
+        return clause
+    whole = int(value)
+    passes = operator == "$ne" or (operator in ORDER and ORDER[operator](whole, value))
+    word, mending = ("or", "$eq") if passes else ("and", "$ne")
+    return _join_in_chroma(word, [clause, {key: {mending: whole}}])
+
+
+def _join_in_chroma(word: str, clauses: list[Any]) -> dict[str, Any]:
+    return {f"${word}": clauses}
+
+
+def to_qdrant(where: Filter | None, *, metadata_key: str = "metadata") -> Any | None:
+    """A filter as a ``qdrant_client.models.Filter``; ``None`` if everything passes.
+
+    Qdrant looks into lists for plain conditions too, so a comparison here also asks that the value is no list;
+    ``$contains`` asks for lists alone. Numbers are compared as ranges, for Qdrant keeps 1 and 1.0 apart. The payload
+    holds the metadata under ``metadata_key``.
+
+    Raises:
+        FilterError: If the filter is wrong, or asks for what Qdrant lacks: ordering of strings, ``$startswith``,
+            ``$exists`` (an empty list counts as missing there), whole numbers beyond 2**53, keys with quotes.
+        MissingExtraError: If ``qdrant-client`` is not installed.
+    """
+    try:
+        from qdrant_client import models
+    except ImportError:
+        raise MissingExtraError("qdrant", "A filter for Qdrant") from None
+    clause = translate(where, partial(_qdrant_clause, models, metadata_key), partial(_join_in_qdrant, models))
+    if clause is True:
+        return None
+    return clause or models.Filter(must=[models.HasIdCondition(has_id=[])])
+
+
+def _join_in_qdrant(models: Any, word: str, clauses: list[Any]) -> Any:
+    return models.Filter(must=clauses) if word == "and" else models.Filter(should=clauses)
+
+
+def _qdrant_clause(models: Any, prefix: str, key: str, operator: str, operand: Any, negated: bool) -> Clause:
+    """One condition as a ``Filter``."""
+    values = operand if operator == "$in" else [operand]
+    if (
+        operator in ("$exists", "$startswith")
+        or (operator in ORDER and isinstance(operand, str))
+        or any(not isinstance(value, str) and abs(value) > _MAX_EXACT for value in values)
+        or '"' in key
+        or "\\" in key
+        or not key.isprintable()
+    ):
+        raise _cannot_ask("Qdrant", key, operator)
+    # dots and brackets in a key are no steps of a path
+    name = key if _PLAIN_KEY.fullmatch(key) else f'"{key}"'
+    path = f"{prefix}.{name}" if prefix else name
+    item = f"{path}[]"
+    tests = [
+        _qdrant_test(models, item if operator == "$contains" else path, operator, value) for value in values
+    ]
+    clause = models.Filter(should=tests)
+    if operator != "$contains":
+        no_list = models.IsEmptyCondition(is_empty=models.PayloadField(key=item))
+        clause = models.Filter(must=[clause, no_list])
+    return models.Filter(must_not=[clause]) if negated else clause
+
+
+def _qdrant_test(models: Any, path: str, operator: str, value: Any) -> Any:
+    """A condition on the value at a path."""
+    if isinstance(value, (str, bool)):
+        return models.FieldCondition(key=path, match=models.MatchValue(value=value))
+    bounds = {operator[1:]: value} if operator in ORDER else {"gte": value, "lte": value}
+    return models.FieldCondition(key=path, range=models.Range(**bounds))
+
+
+def _cannot_ask(store: str, key: str, operator: str) -> FilterError:
+    """The error for a condition that a store cannot check as the kit does."""
+    return FilterError(f"{store} cannot ask {operator} of {key!r}. Leave it out, or filter the results.")
