@@ -17,15 +17,6 @@ def lazy_names(package: str) -> tuple[list[str], Callable[[str], Any], Callable[
     The names are those that the package's own source imports for type checkers, a line each:
     ``from module import Name as Name`` under ``if TYPE_CHECKING``.
 
-    Args:
-        package: The package's ``__name__``.
-
-    Returns:
-        The three to bind in the package's namespace.
-
-    Raises:
-        ImportError: The package has no source to read, as where only byte code was installed.
-
     Example:
         >>> import rag_kit.prompts
         >>> names, getattr_, dir_ = lazy_names("rag_kit.prompts")

@@ -36,8 +36,8 @@ def redact(text: str) -> str:
     return text
 
 
-def error_text(error: BaseException, *, most: int = 2000) -> str:
-    """Class and text of an exception, on one line, masked, cut to ``most`` characters.
+def error_text(error: BaseException, *, max_chars: int = 2000) -> str:
+    """Class and text of an exception, on one line, masked and cut.
 
     Example:
         >>> error_text(ValueError("not  let in:\\napi_key=abcd1234"))
@@ -47,7 +47,7 @@ def error_text(error: BaseException, *, most: int = 2000) -> str:
         text = str(error)
     except Exception:  # noqa: BLE001 - a class of somebody's own may fail in __str__
         text = "(its text cannot be read)"
-    text = " ".join(text[: 2 * most].split())
+    text = " ".join(text[: 2 * max_chars].split())
     text = redact(text)  # before it is cut, so that no half of a key is left
-    text = text if len(text) <= most else f"{text[:most]} ..."
+    text = text if len(text) <= max_chars else f"{text[:max_chars]} ..."
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

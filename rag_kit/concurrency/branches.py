@@ -33,13 +33,7 @@ _logged: set[tuple[str, str, str]] = set()
 
 @dataclass(frozen=True)
 class Outcome(Generic[T]):
-    """How one branch ended.
-
-    Attributes:
-        name: The branch's name.
-        value: What it returned; ``None`` if it failed.
-        error: Why it failed, or ``None``.
-    """
+    """How one branch ended: what it returned, or why it failed."""
 
     name: str
     value: T | None = None
@@ -72,22 +66,14 @@ def describe_failure(name: str, error: BaseException | None) -> str:
     """One line about a failed branch, without line breaks, keys or more length than needed."""
     if isinstance(error, BranchTimeoutError):
         return f"{name} did not answer in time: {error}"
-    return f"{name} failed: {error_text(cast('BaseException', error), most=300)}"
+    return f"{name} failed: {error_text(cast('BaseException', error), max_chars=300)}"
 
 
 def log_degraded(log: logging.Logger, name: str, note: str) -> None:
     """Log a note about a degraded search as a warning once for each cause; then as debug lines.
 
-    The same cause is the same note of the same retriever, whatever numbers stand in it. The note on each document
-    is not touched by this.
-
-    Args:
-        log: The logger of the module.
-        name: Name of the retriever.
-        note: ``"degraded: ..."``.
-
-    Example:
-        >>> log_degraded(logging.getLogger("quiet"), "MultiQuery", "degraded: multi_query failed: TimeoutError")
+    The same cause is the same note (``"degraded: ..."``) of the retriever of the same name, whatever numbers stand in
+    it. The note on each document is not touched by this.
     """
     cause = (log.name, name, _NUMBERS.sub("#", note))
     level = logging.DEBUG if cause in _logged else logging.WARNING
@@ -107,9 +93,9 @@ def fan_out(
 ) -> FanOut[T]:
     """Run functions side by side, each in a copy of the caller's context (so callbacks and budgets arrive).
 
-    A branch that is too slow is abandoned: its thread runs on in the background, but nobody waits for it; it
-    ends at its next model call or nested fan-out. It no longer counts towards ``max_concurrency``. At most
-    256 abandoned branches may hang at a time in a process. The deadlines of active budgets bound the whole.
+    A branch that is too slow is abandoned: its thread runs on in the background until its next model call or nested
+    fan-out, and does not count towards ``max_concurrency``. At most 256 abandoned branches may hang at a time in a
+    process. The deadlines of active budgets bound the whole.
 
     Args:
         tasks: Functions without arguments.

@@ -74,10 +74,6 @@ async def run_in_thread(func: Callable[..., T], *args: object) -> T:
 
     An event loop has 256 of them at a time (asyncio's own pool has six on two cores, so fan-outs through it queue up).
     If the caller is cancelled, the thread is abandoned; if too many hang so already, it raises BranchError.
-
-    Example:
-        >>> asyncio.run(run_in_thread(sorted, [3, 1, 2]))
-        [1, 2, 3]
     """
     async with _thread_slots.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(MAX_WIDTH)):
         call = Call(partial(func, *args))
@@ -91,12 +87,6 @@ def run_coroutine(awaitable: Awaitable[T]) -> T:
     """Run a coroutine from blocking code, also where an event loop already runs in this thread (Jupyter).
 
     Ctrl-C cancels it, and is raised when it has ended (after 30 seconds at the latest).
-
-    Example:
-        >>> async def double(x):
-        ...     return 2 * x
-        >>> run_coroutine(double(2))
-        4
     """
     running: list[asyncio.Task[Any] | None] = []
 
@@ -150,19 +140,8 @@ async def call_client(
 
     On a `BridgeLoop` that is the blocking side, on a thread. On a loop of the user's it is the async side, unless
     its connections are of another loop that runs still, or ended without closing them: then, too, the blocking one.
-
-    Args:
-        native: Calls the async side.
-        blocking: Calls the blocking side; ``None`` if it has none. It may raise NotImplementedError, which says so.
-        connections: What holds the client's connections, as far as that is known.
-
-    Example:
-        >>> async def main():
-        ...     async def native():
-        ...         return "async"
-        ...     return await call_client(native, lambda: "blocking")
-        >>> asyncio.run(main()), run_coroutine(main())
-        ('async', 'blocking')
+    ``connections`` holds them, as far as they are known. A client without a blocking side has None in its place, or one
+    that raises NotImplementedError.
     """
     if blocking is None:
         return await native()
@@ -183,12 +162,7 @@ async def call_client(
 
 
 def of_another_loop(error: BaseException) -> bool:
-    """Whether a call failed because a connection or lock belongs to another event loop, or to a closed one.
-
-    Example:
-        >>> of_another_loop(RuntimeError("Event loop is closed")), of_another_loop(RuntimeError("No."))
-        (True, False)
-    """
+    """Whether a call failed because a connection or lock belongs to another event loop, or to a closed one."""
     pending: list[BaseException | None] = [error]
     seen_ids: set[int] = set()
     while pending:
@@ -203,14 +177,7 @@ def of_another_loop(error: BaseException) -> bool:
 
 
 def call_function(func: Callable[..., Any], *args: object) -> Any:
-    """Call a user's function, which may be asynchronous, from blocking code.
-
-    Example:
-        >>> async def double(x):
-        ...     return 2 * x
-        >>> call_function(double, 2), call_function(len, "abc")
-        (4, 3)
-    """
+    """Call a user's function, which may be asynchronous, from blocking code."""
     result = func(*args)
     return run_coroutine(result) if inspect.isawaitable(result) else result
 

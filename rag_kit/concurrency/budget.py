@@ -73,11 +73,7 @@ class Budget:
         return None if self.deadline is None else max(0.0, self.ends - time.monotonic())
 
     def charge_call(self) -> None:
-        """Count a call that is about to be made.
-
-        Raises:
-            BudgetExceededError: If no call, token or time is left; the call is not counted then.
-        """
+        """Count a call that is about to be made; if no call, token or time is left, raise `BudgetExceededError`."""
         _charge_call((self,))
 
     def charge_tokens(self, n: int) -> None:
@@ -116,12 +112,7 @@ def use_budget(*budgets: Budget) -> Iterator[Budget]:
 
 
 def charge_call() -> None:
-    """Count a call in every active budget, or in none if one of them refuses.
-
-    Raises:
-        BudgetExceededError: If an active budget has no call, token or time left.
-        BranchTimeoutError: If this code runs in a branch that was abandoned.
-    """
+    """Count a call in every active budget, or in none if one of them refuses, or if this branch was abandoned."""
     check_abandoned()
     _charge_call(_active.get())
 
@@ -170,11 +161,7 @@ def _first_to_end() -> Budget | None:
 
 
 def check_abandoned() -> None:
-    """Stop a branch that is still running although nobody waits for it: a thread cannot be killed.
-
-    Raises:
-        BranchTimeoutError: The current branch, or one around it, was abandoned.
-    """
+    """Raise `BranchTimeoutError` in a branch that is still running although nobody waits for it, or one inside it."""
     if any(abandoned.is_set() for abandoned in abandonments.get()):
         raise BranchTimeoutError(
             "This branch was abandoned (its time-out passed, or its fan-out was stopped); it ends here."
@@ -182,11 +169,7 @@ def check_abandoned() -> None:
 
 
 def check_count(name: str, value: Any, *, minimum: int = 0) -> None:
-    """See that a cap is a whole number; ``None`` is no limit.
-
-    Raises:
-        InvalidInputError: It is no whole number, or too small.
-    """
+    """Refuse a cap that is no whole number or too small; ``None`` is no limit."""
     if value is not None and (type(value) is not int or value < minimum):
         raise InvalidInputError(
             f"{name}={value!r:.60} was given; it must be a whole number >= {minimum}, or None."
@@ -194,17 +177,7 @@ def check_count(name: str, value: Any, *, minimum: int = 0) -> None:
 
 
 def check_seconds(name: str, value: Any, *, zero: bool = False) -> float | None:
-    """See that a time-out or deadline is a length of time that can be waited for; ``None`` is no limit.
-
-    Raises:
-        InvalidInputError: It is not a number, negative, NaN, infinite, above 1e9, or 0 without ``zero``.
-
-    Example:
-        >>> check_seconds("timeout", float("inf"))
-        Traceback (most recent call last):
-        ...
-        rag_kit.errors.InvalidInputError: timeout=inf was given; it must be seconds > 0 and at most 1e+09, or None.
-    """
+    """Refuse a time-out or deadline that cannot be waited for (NaN, 0 without ``zero``); ``None`` is no limit."""
     if value is None:
         return None
     number = isinstance(value, int | float) and not isinstance(value, bool)

@@ -11,16 +11,19 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from contextvars import copy_context
 from functools import partial
+from itertools import islice, repeat, takewhile
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
 from rag_kit.concurrency.budget import abandonments, check_abandoned
 from rag_kit.errors import BranchError
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 #: Calls that one fan-out, or one event loop, has on threads at a time, where no other number is given.
@@ -29,6 +32,7 @@ MAX_WIDTH = 256
 MAX_THREADS = 1024
 MAX_ABANDONED = 256
 _IDLE_SECONDS = 10.0
+_END: Any = object()
 
 _idle: deque[SimpleQueue[Call[Any]]] = deque()  # one inbox for each thread without a call
 _running: set[Call[Any]] = set()
@@ -36,11 +40,6 @@ _running: set[Call[Any]] = set()
 
 class Call(Generic[T]):
     """A call of a function on a thread, in a copy of the caller's context; it starts at once.
-
-    Attributes:
-        future: Gets what the function returns or raises.
-        given_up: Set once nobody waits for it any more.
-        started: When it began, by ``time.monotonic``.
 
     Raises:
         BranchError: Too many calls that were given up still hang, or the system starts no thread.
@@ -58,7 +57,7 @@ class Call(Generic[T]):
                 "(in the HTTP client, in the database driver)."
             )
         self._func = func
-        self.given_up = threading.Event()
+        self.given_up = threading.Event()  # set once nobody waits for it any more
         self._context = copy_context()
         self._context.run(abandonments.set, (*abandonments.get(), self.given_up))
         self.future: Future[T] = Future()
@@ -123,6 +122,33 @@ def _work(inbox: SimpleQueue[Call[Any]]) -> None:
             return
 
 
+def map_ahead(func: Callable[[S], T], items: Iterable[S], *, max_concurrency: int = 1) -> Generator[T]:
+    """Apply a function to items on threads while the caller uses the results before; results come in order.
+
+    Items, which may be endless, are drawn on the caller's thread, at most ``max_concurrency`` ahead of the caller. An
+    error of the function is raised after all results before it. Close the generator (``contextlib.closing``) to abandon
+    the rest: a call that is running ends at its next model call or fan-out.
+    """
+    calls = (Call(partial(func, item)) for item in items)
+    running = deque(islice(calls, max_concurrency))
+    try:
+        while running:
+            result = running[0].future.result()
+            running.popleft()
+            running.extend(islice(calls, 1))
+            yield result
+    finally:
+        for call in running:
+            call.give_up()
+
+
+def draw_ahead(items: Iterable[T]) -> Generator[T]:
+    """Draw items on threads, one after the other, while the caller uses those before; as `map_ahead`."""
+    source = iter(items)
+    with closing(map_ahead(lambda _: next(source, _END), repeat(None))) as results:
+        yield from takewhile(lambda item: item is not _END, results)
+
+
 class PoolExecutor(ThreadPoolExecutor):
     """An event loop's default executor whose threads are those of this module, so that closing the loop joins none.
 
@@ -131,7 +157,7 @@ class PoolExecutor(ThreadPoolExecutor):
     """
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """As ``ThreadPoolExecutor.submit``."""
+        """Start the call at once."""
         return Call(partial(fn, *args, **kwargs)).future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:

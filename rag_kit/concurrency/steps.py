@@ -28,10 +28,7 @@ _GRACE_SECONDS = 1.0
 class Step(Generic[T]):
     """One action, blocking and asynchronous; awaiting it gives its result, or raises what it raised.
 
-    Attributes:
-        name: Its name in messages about a branch that failed.
-        sync: Does it, blocking; takes the context that was given to `run`.
-        native: Does it without blocking the event loop; takes the context that was given to `arun`.
+    `sync` takes the context that was given to `run`, `native` that of `arun`; the name is for messages about a failure.
     """
 
     __slots__ = ("name", "native", "sync")
@@ -46,18 +43,10 @@ class Step(Generic[T]):
 
 
 def run(logic: Logic[T], context: Any = None) -> T:
-    """Carry out the logic, blocking.
-
-    Args:
-        logic: A coroutine that awaits steps.
-        context: Given to each step: a config, a budget.
-
-    Returns:
-        What the coroutine returns.
+    """Carry out the logic, blocking; each step is given the context, such as a config or a budget.
 
     Raises:
-        InvalidInputError: If the logic awaits something that is no step.
-        Exception: What the logic raises.
+        InvalidInputError: The logic awaits something that is no step.
 
     Example:
         >>> async def logic():
@@ -79,16 +68,7 @@ def run(logic: Logic[T], context: Any = None) -> T:
 
 
 async def arun(logic: Logic[T], context: Any = None) -> T:
-    """As `run`, without blocking the event loop.
-
-    Example:
-        >>> async def ask(name):
-        ...     return f"question to {name}"
-        >>> async def logic():
-        ...     return await Step("ask", None, ask)
-        >>> asyncio.run(arun(logic(), "Ada"))
-        'question to Ada'
-    """
+    """As `run`, without blocking the event loop."""
     return await _carry_out(logic, lambda step: step.native(context))
 
 
@@ -118,18 +98,9 @@ def _carry_out(logic: Logic[T], act: Callable[[Step[Any]], Awaitable[Any]]) -> G
 def call_in_time(func: Callable[[], T], timeout: float | None = None) -> T:
     """Call a function and wait no longer than allowed; its thread is abandoned then. Without a limit, call it here.
 
-    Args:
-        func: The function.
-        timeout: Seconds that it may take; the deadlines of active budgets hold as well.
-
     Raises:
-        BranchTimeoutError: The time-out comes first.
-        BudgetExceededError: The deadline comes first.
-        Exception: What the function raises.
-
-    Example:
-        >>> call_in_time(lambda: 1, timeout=5)
-        1
+        BranchTimeoutError: It took longer than ``timeout`` seconds.
+        BudgetExceededError: The deadline of an active budget came first.
     """
     seconds, make_error = time_limit(timeout)
     if seconds is None:

@@ -45,7 +45,7 @@ def on_cluster(client: Any, parts: worker.Parts) -> Iterator[Cluster]:
             dumps(part)
         except Exception as error:
             raise ConfigurationError(
-                f"{name}={type(part).__name__} cannot be sent to workers ({error_text(error, most=200)}). Give one "
+                f"{name}={type(part).__name__} cannot be sent to workers ({error_text(error, max_chars=200)}). Give one "
                 "that can be pickled, without open connections or locks, or leave workers= and scheduler= out."
             ) from error
     try:
@@ -67,7 +67,7 @@ def _register(client: Any, parts: worker.Parts, run: str) -> None:
         except Exception as error:
             if not isinstance(error, OSError) or attempt == _REGISTER_ATTEMPTS:
                 raise ConfigurationError(
-                    f"A worker cannot take part ({error_text(error, most=500)}). All need {worker.versions()}, and "
+                    f"A worker cannot take part ({error_text(error, max_chars=500)}). All need {worker.versions()}, and "
                     "the packages of readers and models."
                 ) from error
             time.sleep(1)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rag_kit.concurrency.ahead import map_ahead
+from rag_kit.concurrency.pool import map_ahead
 from rag_kit.errors import IndexMismatchError, InvalidInputError, LockedError, ModelOutputError
 from rag_kit.indexing.document_index.rows import text_hash
 from rag_kit.indexing.document_index.state import Connection, State, in_groups, select_in, upsert_statement

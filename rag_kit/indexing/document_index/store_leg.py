@@ -96,7 +96,7 @@ class ConnectedStore:
                 raise
             except Exception as error:
                 raise DocumentIndexError(
-                    f"The index's vector store failed: {error_text(error, most=300)}"
+                    f"The index's vector store failed: {error_text(error, max_chars=300)}"
                 ) from error
 
     @property

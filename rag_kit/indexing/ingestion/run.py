@@ -11,7 +11,7 @@ from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from rag_kit.concurrency.ahead import draw_ahead, map_ahead
+from rag_kit.concurrency.pool import draw_ahead, map_ahead
 from rag_kit.errors import InvalidInputError, ReadError
 from rag_kit.indexing.cluster.connecting import is_clustered
 from rag_kit.indexing.document_index.families import family_rows

@@ -10,8 +10,8 @@ from itertools import islice
 
 import pytest
 
-from rag_kit.concurrency.ahead import draw_ahead, map_ahead
 from rag_kit.concurrency.budget import check_abandoned
+from rag_kit.concurrency.pool import draw_ahead, map_ahead
 from rag_kit.errors import BranchTimeoutError
 
 WAIT = 20.0
