@@ -45,8 +45,8 @@ def on_cluster(client: Any, parts: worker.Parts) -> Iterator[Cluster]:
             dumps(part)
         except Exception as error:
             raise ConfigurationError(
-                f"{name}={type(part).__name__} cannot be sent to workers ({error_text(error, max_chars=200)}). Give one "
-                "that can be pickled, without open connections or locks, or leave workers= and scheduler= out."
+                f"{name}={type(part).__name__} cannot be sent to workers ({error_text(error, max_chars=200)}). Give "
+                "one that can be pickled, without open connections or locks, or leave workers= and scheduler= out."
             ) from error
     try:
         _register(client, parts, run)
@@ -67,8 +67,8 @@ def _register(client: Any, parts: worker.Parts, run: str) -> None:
         except Exception as error:
             if not isinstance(error, OSError) or attempt == _REGISTER_ATTEMPTS:
                 raise ConfigurationError(
-                    f"A worker cannot take part ({error_text(error, max_chars=500)}). All need {worker.versions()}, and "
-                    "the packages of readers and models."
+                    f"A worker cannot take part ({error_text(error, max_chars=500)}). All need {worker.versions()}, "
+                    "and the packages of readers and models."
                 ) from error
             time.sleep(1)
 
