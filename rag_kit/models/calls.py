@@ -56,11 +56,7 @@ class Limits(TypedDict, total=False):
 
 
 def check_limits(timeout: float | None, max_retries: int) -> None:
-    """See that the limits make sense.
-
-    Raises:
-        InvalidInputError: A limit is negative, or not a number.
-    """
+    """Raise InvalidInputError where a limit is negative, too high or no number."""
     check_seconds("timeout", timeout)
     if isinstance(max_retries, bool) or not isinstance(max_retries, int) or not 0 <= max_retries <= 10:
         raise InvalidInputError(f"max_retries={max_retries!r} was given; it must be 0 to 10")
@@ -81,15 +77,8 @@ class _TokenWatch(BaseCallbackHandler):
 class ModelCall:
     """A model, a prompt and its values, with the limits of the call; the context of each of its steps.
 
-    Attributes:
-        bare_model: The model without retries of its own.
-        config: The caller's config, whole, plus which prompt ran.
-        retries_left: Over all requests of the call.
-        tokens: Whether a listener got a token.
-        language: ``"zh"`` for a Chinese prompt file, else ``"en"``.
-
-    Raises:
-        InvalidInputError: A part is missing or of another kind, or a limit is not allowed.
+    ``bare_model`` is the model without retries of its own, ``config`` the caller's plus which prompt ran; the
+    ``retries_left`` are those of all requests of the call together.
     """
 
     def __init__(
@@ -173,12 +162,8 @@ async def format_prompt(call: ModelCall) -> list[BaseMessage]:
 async def ask(call: ModelCall, runnable: Runnable[Any, Any], messages: list[Any]) -> Any:
     """Ask, and ask again after a rate limit, a server error, a time-out or a broken connection.
 
-    Returns:
-        The value; or the exception where this form of the request is refused, or the client could not read the answer.
-
-    Raises:
-        BudgetExceededError: A cap is reached.
-        ModelError: Any other failure, that of the last retry too.
+    The reply; or the exception where this form of the request is refused, or the client could not read the answer.
+    Any other failure is raised as a ``ModelError``, that of the last retry too.
     """
     pause = FIRST_PAUSE
     while True:
@@ -273,10 +258,7 @@ def text_call(
 
     Args:
         model: A chat model, or any runnable that takes messages.
-        prompt: A prompt from ``load_prompt``, or any ``ChatPromptTemplate``.
-        values: The prompt's variables.
-        config: Passed down whole: callbacks, tags, metadata.
-        **limits: Those of ``structured_call``: max_calls, max_tokens, deadline, timeout, max_retries.
+        prompt, values, config, **limits: Those of ``structured_call``.
 
     Returns:
         The answer without reasoning blocks and surrounding white space; never empty.

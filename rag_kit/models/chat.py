@@ -31,12 +31,7 @@ def bare_model(model: Any) -> Any:
 
 
 def is_extractive(model: Any) -> bool:
-    """Whether a model is the embedded ``extractive`` one, which is no language model.
-
-    Example:
-        >>> is_extractive(chat_model("extractive").with_retry())
-        True
-    """
+    """Whether a model is the embedded ``extractive`` one, also with retries, bound arguments or fallbacks around it."""
     return getattr(bare_model(model), "_llm_type", None) == "rag-kit-extractive"
 
 
@@ -78,20 +73,20 @@ def chat_model(name: str | None = None, **settings: Any) -> BaseChatModel:
         raise ConfigurationError(
             f"{redact(repr(name))} names no model. Write PROVIDER:MODEL, as in openai:gpt-5.5."
         )
-    settings_given = {"timeout": TIMEOUT, "max_retries": RETRIES, **options(settings, BASE_URL)}
-    url = settings_given.get("base_url")
+    chosen = {"timeout": TIMEOUT, "max_retries": RETRIES, **options(settings, BASE_URL)}
+    url = chosen.get("base_url")
     if provider == "openai" and url is not None and host_of(url) != "api.openai.com":
         # Compatible servers rarely have the Responses API, which LangChain picks for some model names.
-        settings_given.setdefault("use_responses_api", False)
+        chosen.setdefault("use_responses_api", False)
 
     def build() -> BaseChatModel:
         from langchain.chat_models import init_chat_model
 
-        arguments = settings_given
+        arguments = chosen
         if provider in OPENAI:
             from .http import with_http_clients
 
-            arguments = with_http_clients(settings_given)
+            arguments = with_http_clients(chosen)
             if provider == "openai" and url is None and not os.environ.get("OPENAI_BASE_URL"):
                 arguments.setdefault("stream_usage", True)  # LangChain turns it off beside a client
         return cast("BaseChatModel", init_chat_model(model, model_provider=provider, **arguments))
@@ -100,13 +95,7 @@ def chat_model(name: str | None = None, **settings: Any) -> BaseChatModel:
 
 
 def describe_model(model: Any) -> str:
-    """One line for people: which model answers; for the embedded one also how to name a real one.
-
-    Args:
-        model: A chat model.
-
-    Returns:
-        Model, provider and host; never a key.
+    """One line for people: model, provider and host, never a key; for the embedded model also how to name a real one.
 
     Example:
         >>> describe_model(chat_model("extractive")).startswith("extractive")

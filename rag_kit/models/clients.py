@@ -26,11 +26,7 @@ def check_embeddings(embeddings: Any) -> Embeddings:
 
 
 def embed_query(embeddings: Embeddings, text: str) -> list[float]:
-    """As ``embeddings.embed_query``, with the kit's errors.
-
-    Raises:
-        ModelError: It failed; no key stands in the message.
-    """
+    """As ``embeddings.embed_query``, with the kit's errors; no key stands in their messages."""
     vector: list[float] = run(_embed(embeddings, "query", text))
     return vector
 

@@ -100,13 +100,6 @@ def recorded_embedding_model(recorded: str, **settings: Any) -> Embeddings | Non
 
     That name holds the host, which is no part of a model's name. The endpoint is the one that is configured now:
     if it is another host, ``embedding_name`` of the result differs from the recorded name, and the index refuses it.
-
-    Raises:
-        ConfigurationError: The key or package is missing, or the name is that of a class, which cannot be made.
-
-    Example:
-        >>> recorded_embedding_model("none") is None
-        True
     """
     name = recorded
     if ":" in recorded:
@@ -119,17 +112,11 @@ def recorded_embedding_model(recorded: str, **settings: Any) -> Embeddings | Non
 def embedding_name(embeddings: Embeddings | None) -> str:
     """A stable name of an embedding model, kept with an index: another name means other vectors.
 
-    Args:
-        embeddings: The model; None for keyword search only.
-
-    Returns:
-        ``"none"``, ``"minilm"``, or provider, model, dimensions and host, as in
-        ``"openai:text-embedding-3-small@api.openai.com"``; for other classes their import path. No key, no
-        port, no path: a server that moved on its machine still holds the same model.
+    ``"none"``, ``"minilm"``, or provider, model, dimensions and host, as in
+    ``"openai:text-embedding-3-small@api.openai.com"``; for other classes their import path. No key, no port, no path:
+    a server that moved on its machine still holds the same model.
 
     Example:
-        >>> embedding_name(None)
-        'none'
         >>> from langchain_core.embeddings import DeterministicFakeEmbedding
         >>> embedding_name(DeterministicFakeEmbedding(size=8))
         'langchain_core.embeddings.fake.DeterministicFakeEmbedding[8]'

@@ -157,12 +157,10 @@ def retry_after(error: BaseException) -> float | None:
 
 
 def map_model_error(error: BaseException, *, model: Any = None) -> ModelError:
-    """Turn a provider's exception into one of this kit's, with no key in its text.
+    """Turn a provider's exception into one of this kit's, without keys; one of the kit's own comes back as it is.
 
     Raise the result outside of the ``except`` block (or ``from None``): the original holds the request
-    with its headers, and would be its context.
-
-    An error that is one already comes back as it is. The model's own key is looked for in the server's message.
+    with its headers, and would be its context. The model's own key is looked for in the server's message.
     """
     if isinstance(error, ModelError):
         return error

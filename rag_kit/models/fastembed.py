@@ -20,15 +20,8 @@ from rag_kit.errors import ConfigurationError, MissingExtraError
 class _LocalModel:
     """A model of fastembed, loaded on its first use, once, whatever thread asks; a pickled copy loads its own.
 
-    Args:
-        model: Its name, as ``list_supported_models()`` of fastembed's class gives it.
-        batch_size: Most texts, pairs or passages per forward pass.
-        **settings: Further settings of fastembed's class: ``cache_dir``, ``threads``, ``local_files_only``,
-            ``specific_model_path``, ...
-
-    Raises:
-        MissingExtraError: The extra ``fastembed`` is not installed.
-        ConfigurationError: fastembed does not know the model, or its files could not be loaded.
+    ``batch_size`` texts, pairs or passages go into a forward pass; ``settings`` are those of fastembed's class:
+    ``cache_dir``, ``threads``, ``local_files_only``, ``specific_model_path``, ...
     """
 
     kind: str
@@ -66,12 +59,7 @@ class _LocalModel:
 
 
 class FastEmbedEmbeddings(_LocalModel, Embeddings):
-    """Dense vectors of a model that fastembed supports; queries and passages are embedded as the model wants each.
-
-    Example::
-
-        FastEmbedEmbeddings("BAAI/bge-small-zh-v1.5")
-    """
+    """Dense vectors of a model that fastembed supports; queries and passages are embedded as the model wants each."""
 
     kind = "TextEmbedding"
 

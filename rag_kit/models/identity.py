@@ -31,17 +31,10 @@ def call_key(
     schema: Any,
     config: RunnableConfig | None = None,
 ) -> str | None:
-    """The key of a call's answer.
+    """The key of a call's answer, 64 hexadecimal digits; None if the model cannot be distinguished from others.
 
-    Args:
-        model: The model.
-        prompt: A LangChain prompt; a prompt file's content hash counts, and so do the messages it gives.
-        values: The prompt's variables.
-        schema: The form of the answer: a Pydantic class, a JSON schema, ``str`` for text.
-        config: Its ``configurable`` may choose the model.
-
-    Returns:
-        64 hexadecimal digits, or ``None`` if the model cannot be distinguished from others.
+    Of a prompt file the content hash counts, and so do the messages it gives. The schema is a Pydantic class, a JSON
+    schema, or ``str`` for text; the config's ``configurable`` may choose the model.
     """
     identity = model_identity(model, config)
     if identity is None:
@@ -56,8 +49,7 @@ def call_key(
 def model_identity(model: Any, config: RunnableConfig | None = None) -> Any:
     """Class, name, endpoint and sampling settings of a model, as plain JSON, for hashing; None for what is no model.
 
-    A model bound to arguments, with retries, with fallbacks or with configurable fields is identified by what is
-    inside it.
+    Around it there may be bound arguments, retries, fallbacks or configurable fields.
     """
     if isinstance(model, DynamicRunnable):
         return model_identity(*model.prepare(config))

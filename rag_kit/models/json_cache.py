@@ -31,8 +31,8 @@ class JsonCache:
         max_entries: Most values; beyond that those go that were written first.
 
     Raises:
-        InvalidInputError: If the file is something else, damaged or cannot be made, or if ``max_entries`` is not
-            allowed.
+        InvalidInputError: The file is something else, damaged or cannot be made, or ``max_entries`` is not allowed.
+        ConfigurationError: By its methods, where the file cannot be read or written any more.
 
     Example:
         >>> import tempfile
@@ -61,11 +61,7 @@ class JsonCache:
             ) from error
 
     def get(self, keys: Sequence[str]) -> dict[str, Any]:
-        """The values there are, by key.
-
-        Raises:
-            ConfigurationError: The file cannot be read.
-        """
+        """The values there are, by key."""
         with self._transaction("read") as connection:
             rows = connection.execute(
                 "SELECT key, answer FROM answers WHERE key IN (SELECT value FROM json_each(?))",
@@ -75,11 +71,7 @@ class JsonCache:
         return {key: values[key] for key in keys if key in values}
 
     def put(self, values: Mapping[str, Any]) -> None:
-        """Keep values, which must be plain JSON; those over 200,000 characters are left out.
-
-        Raises:
-            ConfigurationError: The file cannot be written.
-        """
+        """Keep values, which must be plain JSON; those over 200,000 characters are left out."""
         rows = [(key, json.dumps(value)) for key, value in values.items()]
         with self._transaction("written") as connection:
             connection.executemany(
@@ -93,11 +85,7 @@ class JsonCache:
             )
 
     def clear(self) -> None:
-        """Forget all values.
-
-        Raises:
-            ConfigurationError: The file cannot be written.
-        """
+        """Forget all values."""
         with self._transaction("written") as connection:
             connection.execute("DELETE FROM answers")
 

@@ -45,16 +45,10 @@ class TruncatedError(ValueError):
 
 
 def json_values(text: str) -> Iterator[Any]:
-    """Every JSON object or array in a text, the likeliest answer first.
+    """Every JSON object or array in the first 100,000 characters of a text, the likeliest answer first.
 
     The whole text comes first, then fenced blocks and embedded values, each kind from the last to the
     first: a model that thinks aloud gives its answer at the end.
-
-    Args:
-        text: What the model wrote; what goes beyond 100,000 characters is not looked at.
-
-    Yields:
-        Parsed values.
 
     Example:
         >>> list(json_values('Sure: {"query"： “cats”,} Done.'))
@@ -111,12 +105,7 @@ def _read_value(text: str, start: int) -> tuple[Any, int]:
 
 
 def _to_strict_json(text: str, start: int) -> tuple[str, int]:
-    """Rewrite the value that starts here as strict JSON; (JSON text, end position).
-
-    Raises:
-        TruncatedError: The text ends before the value does.
-        ValueError: It is no JSON, however leniently read.
-    """
+    """Rewrite the value that starts here as strict JSON; (JSON text, end position). No JSON at all is a ValueError."""
     out: list[str] = []
     closers: list[str] = []
     i = start

@@ -45,16 +45,10 @@ _QUOTED = (('"', '"'), ("“", "”"), ("'", "'"), ("`", "`"), ("「", "」"), (
 
 
 def parse_text(text: str, target: Target, *, lines: bool = True) -> Any:
-    """Find the value a model meant to give, as ``target.accept`` returns it.
+    """Find the value a model meant to give, as ``target.accept`` returns it; raises the first problem where none fits.
 
-    Args:
-        text: What the model wrote.
-        target: The form it must have.
-        lines: Also take unmarked lines (one entry a line, or one line as the only string). False where the
-            model was bound to JSON natively, so that prose means it did not do the task.
-
-    Raises:
-        UnreadableError: Nothing in the text fits; the message names the first problem.
+    With ``lines`` unmarked lines count too (one entry a line, or one line as the only string); not where the model was
+    bound to JSON natively, so that prose means it did not do the task.
 
     Example:
         >>> from rag_kit.prompts.schemas import Queries
@@ -110,11 +104,7 @@ def _first_fitting(values: Iterable[Any], target: Target) -> Any:
 
 
 def read_reply(reply: Any, target: Target, *, lines: bool = False) -> Any:
-    """Read what a model gave: a message, a value that its client parsed, or both.
-
-    Raises:
-        UnreadableError: There is no value that fits; ``str()`` of it says why.
-    """
+    """Read what a model gave: a message, a value that its client parsed, or both."""
     message, parsed = split_reply(reply)
     if refusal := refusal_of(message):
         raise UnreadableError(f"the model refused: {refusal}", refused=True)

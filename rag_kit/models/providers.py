@@ -47,11 +47,7 @@ def split_name(name: str) -> tuple[str | None, str]:
 
 
 def check_name(name: Any, embedded: str) -> str:
-    """The name of a model.
-
-    Raises:
-        InvalidInputError: It is no name.
-    """
+    """The name of a model without blanks around it; refused where it is no text."""
     if not isinstance(name, str) or not name.strip():
         raise InvalidInputError(
             f"A model is named by a str such as 'openai:MODEL' or {embedded!r}, not {type(name).__name__}; a model "
@@ -61,14 +57,9 @@ def check_name(name: Any, embedded: str) -> str:
 
 
 def options(settings: Mapping[str, Any], *variables: str) -> dict[str, Any]:
-    """The settings of a model's constructor, with the address of its endpoint: the setting, else a variable.
+    """The settings of a model's constructor, with the address of its endpoint.
 
-    Args:
-        settings: What the caller gave.
-        *variables: Environment variables with the address; the first that is set counts.
-
-    Raises:
-        ConfigurationError: The address is no http(s) address.
+    That is the setting ``base_url``, else the first of these environment variables that is set; it must be http(s).
     """
     addresses = {"base_url": settings.get("base_url"), **{name: os.environ.get(name) for name in variables}}
     source = next((source for source, address in addresses.items() if address), None)
@@ -94,11 +85,7 @@ def _check_address(source: str, address: str) -> str:
 
 
 def make(name: str, build: Callable[[], T]) -> T:
-    """Build a model; whatever goes wrong becomes a ConfigurationError without a key in it.
-
-    Raises:
-        ConfigurationError: A package is missing, the provider is unknown, or it refuses a setting.
-    """
+    """Build a model; whatever goes wrong becomes a ConfigurationError without a key in it."""
     try:
         return build()
     except RagKitError:

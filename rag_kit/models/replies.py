@@ -21,10 +21,6 @@ def estimate_tokens(text: str) -> int:
     """Estimate the tokens of a text: a token per CJK character, else one per four characters.
 
     Good to about 30% for common tokenizers; used only where the provider reports no usage.
-
-    Example:
-        >>> estimate_tokens("retrieval-augmented"), estimate_tokens("检索增强")
-        (5, 4)
     """
     wide = 0 if text.isascii() else len(_WIDE.findall(text))
     return wide + (len(text) - wide + 3) // 4
@@ -80,8 +76,7 @@ def written_text(reply: Any) -> str:
 def refusal_of(message: Any) -> str | None:
     """Why the model refused, if the provider marks it as a refusal; asked before an answer is read.
 
-    Raises:
-        ModelOutputError: The answer is endless, or nested too deeply.
+    An answer that is endless, or nested too deeply, is raised as a ModelOutputError.
     """
     _check_size(message)
     blocks = getattr(message, "content", None)

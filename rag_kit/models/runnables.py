@@ -205,12 +205,7 @@ def has_listeners(config: RunnableConfig) -> bool:
 
 
 def silent_manager(kind: type[_Manager], config: RunnableConfig) -> _Manager:
-    """The callbacks of a run that nothing listens to; a part inside may have listeners of its own.
-
-    Args:
-        kind: The class for a blocking or an asynchronous run.
-        config: The run's config.
-    """
+    """The callbacks of a run that nothing listens to; a part inside may have listeners of its own."""
     above, inherited = config.get("callbacks") or None, {}
     if isinstance(above, BaseCallbackManager):
         names = ("parent_run_id", "inheritable_tags", "inheritable_metadata")

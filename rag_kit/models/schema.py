@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.prompts.fields import for_model, split_lines
-from rag_kit.prompts.json_schema import schema_problem
+from rag_kit.prompts.front_matter import schema_problem
 
 _TRUE = frozenset({"yes", "true", "y", "是", "对", "相关", "正确", "真"})
 _FALSE = frozenset({"no", "false", "n", "否", "不", "不是", "不对", "不相关", "错误", "假"})
@@ -29,9 +29,7 @@ _NOT_VALUES = frozenset({"error", "errors", "message", "refusal", "type", "detai
 class UnreadableError(ValueError):
     """An answer holds no value that fits; the message says where and what was expected.
 
-    Attributes:
-        truncated: It is JSON that breaks off.
-        refused: The model declined to answer.
+    It is ``truncated`` where JSON breaks off, ``refused`` where the model declined to answer.
     """
 
     def __init__(self, problem: str, *, truncated: bool = False, refused: bool = False) -> None:
@@ -41,24 +39,16 @@ class UnreadableError(ValueError):
 
 
 class Target:
-    """What a structured call must produce.
+    """What a structured call must produce: a Pydantic class, or a JSON schema of an object.
 
-    Args:
-        schema: A Pydantic class, or a JSON schema of an object.
-        language: The language of the prompt: classes of this kit describe themselves in it.
-        description: What a class of this kit says it is for: the description of the prompt.
+    A class of this kit describes itself in the language of the prompt, by the prompt's description.
 
     Attributes:
-        name: The schema's title.
         text: The JSON schema as it stands in a prompt.
         fields: Field name -> its JSON schema, references resolved one level.
         kinds: Field name -> ``"string"``, ``"boolean"``, ``"number"``, ``"integer"``, ``"strings"`` (a list of them)
             or ``"other"``.
-        required: Names of the fields that must be there.
         only_field: The one field that must be filled, if there is just one.
-
-    Raises:
-        InvalidInputError: It is neither.
     """
 
     def __init__(
@@ -112,19 +102,10 @@ class Target:
         return field if isinstance(field, dict) else {}
 
     def accept(self, value: Any) -> Any:
-        """Validate a parsed value, forgiving its form but never its content.
+        """Validate a parsed value, forgiving its form but never its content: an instance of the class, or a plain dict.
 
         Forgiven: case and dashes in names, fields that the schema does not know, a wrapper around the object, a
-        bare list or string for the only field, "yes" for true, "8" for 8.
-
-        Args:
-            value: What came out of JSON, a tool call or tags.
-
-        Returns:
-            An instance of the class, or a plain dict.
-
-        Raises:
-            UnreadableError: It does not fit; the message says where.
+        bare list or string for the only field, "yes" for true, "8" for 8. What does not fit is an UnreadableError.
         """
         if isinstance(value, BaseModel):
             if self.model is not None and isinstance(value, self.model) and type(value) is not self._sent:
@@ -220,11 +201,7 @@ _target_of_class = lru_cache(maxsize=256)(Target)
 def target_of(
     schema: type[BaseModel] | Mapping[str, Any], language: str = "en", description: str = ""
 ) -> Target:
-    """The target of a schema; that of a class is made once, for calls are made per passage.
-
-    Raises:
-        InvalidInputError: As ``Target``.
-    """
+    """The target of a schema; that of a class is made once, for calls are made per passage."""
     if isinstance(schema, type):
         return _target_of_class(schema, language, description)
     return Target(schema, language)
@@ -244,10 +221,9 @@ def _single_string(item: Any) -> Any:
 
 
 def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The schema as OpenAI's strict mode wants it: every field required, no others allowed, no defaults.
+    """A copy of the schema as OpenAI's strict mode wants it: every field required, no others allowed, no defaults.
 
-    Returns:
-        A changed copy, or None where an object is open by design, which strict mode cannot express.
+    None where an object is open by design, which strict mode cannot express.
 
     Example:
         >>> strict_schema({"type": "object", "properties": {"a": {"type": "string", "default": ""}}})["required"]

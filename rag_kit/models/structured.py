@@ -38,11 +38,7 @@ _MAX_REPLY = 20_000
 
 
 class Ladder:
-    """The logic of one structured call.
-
-    Raises:
-        InvalidInputError: There is no schema, or it is wrong.
-    """
+    """The logic of one structured call; refused where neither the call nor its prompt names a schema."""
 
     def __init__(self, call: ModelCall, schema: Any, fallback: Any) -> None:
         form = schema if schema is not None else getattr(call.prompt, "output_schema", None)

@@ -25,22 +25,8 @@ class CachedEmbeddings(Embeddings):
     """Keeps the vectors of documents in memory, and in a `JsonCache` named ``vectors.sqlite`` in a folder.
 
     A vector's key is a hash of the model's stable name and the text, so another model never gets old vectors, and of
-    a corpus that changed only the new texts are embedded.
-
-    Args:
-        model: The embedding model.
-        folder: Where the file is; ``None``: in memory only.
-        max_entries: Most vectors in the file; beyond that the oldest go.
-        progress: Called with ``("embedding", done, total)``.
-
-    Raises:
-        InvalidInputError: If the folder cannot be written to.
-
-    Example:
-        >>> from langchain_core.embeddings import DeterministicFakeEmbedding
-        >>> cached = CachedEmbeddings(DeterministicFakeEmbedding(size=4))
-        >>> cached.vectors(["a", "b"]).shape, len(cached.embed_documents(["a"])[0])
-        ((2, 4), 4)
+    a corpus that changed only the new texts are embedded. In the file, ``max_entries`` are kept, the newest.
+    ``progress`` is called with ``("embedding", done, total)``.
     """
 
     def __init__(

@@ -102,12 +102,6 @@ def for_model(schema: type[BaseModel], language: str, description: str = "") -> 
     """A class of the same name, derived from this one, whose JSON schema is written for a model in a language.
 
     `description` takes the place of the docstring of a class of this kit.
-
-    Example:
-        >>> from rag_kit.prompts.schemas import Query
-        >>> json_schema = for_model(Query, "zh", "把问题改写成检索词。").model_json_schema()
-        >>> json_schema["description"], json_schema["properties"]["query"]["description"]
-        ('把问题改写成检索词。', '一个问题或检索词，脱离上下文也能看懂。')
     """
     json_schema = schema.model_json_schema()
     is_ours = schema.__module__.partition(".")[0] == "rag_kit"

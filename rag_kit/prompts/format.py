@@ -33,12 +33,7 @@ _ALLOWED = (
 
 @dataclass(frozen=True)
 class Problem:
-    """Something wrong in a prompt file: where, and what is allowed.
-
-    Example:
-        >>> print(Problem("prompts/answer.en.prompt", 3, "version is 0"))
-        prompts/answer.en.prompt:3: version is 0
-    """
+    """Something wrong in a prompt file, as ``prompts/answer.en.prompt:3: version is 0``."""
 
     file: str
     line: int
@@ -89,8 +84,7 @@ class PromptFile:
 def parse_prompt(data: str | bytes, *, name: str, language: str, file: str | None = None) -> PromptFile:
     """Read a prompt file's content; ``file`` is where it stands, whose name says ``name`` and ``language``.
 
-    Raises:
-        PromptFileError: It is wrong; one ``file:line: message`` for each problem, with what is allowed.
+    Where it is wrong, the PromptFileError has a line for each problem, with what is allowed.
     """
     where = file or f"{name}.{language}.prompt"
     problems: list[Problem] = []

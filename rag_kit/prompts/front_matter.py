@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import reprlib
 from collections.abc import Callable
@@ -18,8 +19,6 @@ from pydantic import (
     ValidationError,
 )
 
-from rag_kit.prompts.json_schema import schema_problem
-
 KEYS = ("name", "description", "version", "input", "output")
 NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 # Words that mean something else: helpers of Handlebars and dotprompt, and what LangChain keeps for itself.
@@ -29,7 +28,35 @@ RESERVED_VARIABLES = frozenset(
 )
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_MAX_SCHEMA_CHARS = 200_000
 Report = Callable[[int, str], None]
+
+
+def schema_problem(schema: Any) -> str | None:
+    """Say in one line what is wrong with an inline JSON schema; None when a model can be asked to fill it in."""
+    if not isinstance(schema, dict):
+        return f"it is {type(schema).__name__}; write the name of a class, or a mapping with 'type: object'"
+    if schema.get("type") != "object" or not isinstance(schema.get("properties"), dict):
+        return "the top level needs 'type: object' and 'properties'"
+    if not schema["properties"]:
+        return "'properties' is empty; name at least one field"
+    try:
+        text = json.dumps(schema)
+    except (TypeError, ValueError, RecursionError) as error:
+        return f"it is no JSON ({error})"
+    if len(text) > _MAX_SCHEMA_CHARS:
+        return f"it has more than {_MAX_SCHEMA_CHARS:,} characters"
+    if json.loads(text) != schema:
+        return "its keys are text, in quotes where they look like numbers"
+    from jsonschema import Draft202012Validator, SchemaError  # 0.13 s, needed for inline schemas alone
+
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        return f"at {'.'.join(map(str, error.absolute_path))}: {error.message}"
+    if reference := re.search(r'"\$ref": "(?!#/)[^"]*', text):
+        return f"$ref must point into the same schema ('#/$defs/...'), not to {reference[0][9:]!r}"
+    return None
 
 
 def _check_name(value: str) -> str:
@@ -109,8 +136,7 @@ def parse_front_matter(
 ) -> tuple[FrontMatter | None, dict[str, int]]:
     """Read and check the YAML between the two ``---`` lines; ``report`` gets line and message of what is wrong.
 
-    Returns:
-        The declarations, None where something is wrong; and the line of each key (``"input.question"``).
+    The declarations, None where something is wrong; and the line of each key (``"input.question"``).
     """
     try:
         for event in yaml.parse(text, _LOADER):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rag_kit.documents.fields import did_you_mean
 from rag_kit.errors import InvalidInputError
@@ -19,13 +20,13 @@ from rag_kit.prompts.format import (
     parse_prompt,
 )
 from rag_kit.prompts.front_matter import NAME
-from rag_kit.prompts.json_schema import without_wording
 
 if TYPE_CHECKING:
     from rag_kit.prompts.template import PromptTemplate
 
 SUFFIX = ".prompt"
 FOLDER_VARIABLE = "RAG_KIT_PROMPTS"
+_WORDING = ("title", "description", "examples")
 
 
 #: Parses once per content. The key is the content itself, so an edited file is never served stale.
@@ -33,21 +34,14 @@ _parse_cached = lru_cache(maxsize=256)(parse_prompt)
 
 
 class PromptLibrary:
-    """The prompts of this kit, with a user's own folder laid over them.
+    """The prompts of this kit, with a user's own folder of ``NAME.LANGUAGE.prompt`` files laid over them.
 
-    Args:
-        folder: A folder with ``NAME.LANGUAGE.prompt`` files. A file there replaces the packaged one of the same
-            name and language and must have the same inputs and output schema, because code fills them in;
-            other names are added. None: the environment variable ``RAG_KIT_PROMPTS``, if it is set.
-
-    Raises:
-        InvalidInputError: The folder does not exist.
+    A file there replaces the packaged one of the same name and language and must have the same inputs and output
+    schema, because code fills them in; other names are added. Without a folder it is that of the environment variable
+    ``RAG_KIT_PROMPTS``, if it is set.
 
     Example:
-        >>> library = PromptLibrary()
-        >>> "answer" in library.names()
-        True
-        >>> library.load("answer", "zh").metadata["language"]
+        >>> PromptLibrary().load("answer", "zh").metadata["language"]
         'zh'
     """
 
@@ -74,9 +68,6 @@ class PromptLibrary:
 
         The file is read each time (it is small) and parsed when its content is new: edits show at once. Do it when
         a chain or graph is built, not inside an async node.
-
-        Raises:
-            InvalidInputError: There is no such prompt, or its file is wrong.
         """
         from rag_kit.prompts.template import PromptTemplate
 
@@ -117,11 +108,7 @@ class PromptLibrary:
 
 
 def packaged_folder() -> Path:
-    """The folder of the prompts that come with rag_kit: package data in a wheel, ``prompts/`` in a checkout.
-
-    Raises:
-        InvalidInputError: Neither is there; the installation is incomplete.
-    """
+    """The folder of the prompts that come with rag_kit: package data in a wheel, ``prompts/`` in a checkout."""
     here = Path(__file__).resolve().parent
     for folder in (here / "files", here.parent.parent / "prompts"):
         if folder.is_dir():
@@ -183,6 +170,20 @@ def mismatches(prompt: PromptFile, other: PromptFile, called: str) -> list[Probl
     return problems
 
 
+def without_wording(schema: Any) -> Any:
+    """A schema without its titles and descriptions, which differ from language to language."""
+
+    def without(node: dict[str, Any]) -> dict[str, Any]:
+        # what stands under such a key as an object is the schema of a field of that name
+        return {
+            key: value
+            for key, value in node.items()
+            if key not in _WORDING or isinstance(value, (dict, bool))
+        }
+
+    return json.loads(json.dumps(schema), object_hook=without)
+
+
 def load_prompt(name: str, *, language: str = "en", folder: Path | str | None = None) -> PromptTemplate:
     """Load a prompt file as a LangChain chat prompt.
 
@@ -220,11 +221,7 @@ def prompt_from_text(text: str, *, name: str, language: str = "en") -> PromptTem
 def check_library(library: PromptLibrary, language: str | None = None) -> list[Problem]:
     """Check every prompt that a library can load: both languages there, and in agreement.
 
-    Returns:
-        The problems, of one language or of all, sorted by file and line, each once.
-
-    Raises:
-        InvalidInputError: `language` is not known.
+    The problems, of one language or of all, sorted by file and line, each once.
     """
     if language is not None and language not in LANGUAGES:
         raise InvalidInputError(f"language is {language!r}; allowed: {', '.join(LANGUAGES)}.")

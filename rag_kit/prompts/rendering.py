@@ -20,9 +20,8 @@ def render_passages(documents: Iterable[Any], *, max_chars: int | None = None) -
 
     Args:
         documents: LangChain documents or plain texts, in the order in which they are numbered (ids 1..n).
-        max_chars: Upper bound for the length of the result, in characters. Whole passages are kept as long as
-            they fit; the first that does not fit is cut, the rest are left out. The ids of those that stay do not
-            change. None: no bound.
+        max_chars: Most characters of the result, None for no bound: the first passage that does not fit is cut, the
+            rest are left out, and the ids do not change.
 
     Returns:
         ``<passage id="1" title="..." source="..." page="..." heading="...">text</passage>`` per line. Attributes
@@ -158,14 +157,9 @@ _GAP = "[\\s/\u00ad\u200b-\u200f\u2060-\u2064\ufeff]*"
 class Markup(str):
     """Text whose reserved tags are meant as tags, so that a prompt inserts it without escaping.
 
-    ``render_passages`` and ``render_history``
-    return it. Every ``str`` method gives back a plain ``str``, which is escaped again: being exempt is never
-    inherited by accident. Make it right before the prompt is filled in; a checkpoint or a JSON file brings a
-    plain ``str`` back.
-
-    Example:
-        >>> isinstance(Markup("<passage>") + "x", Markup)
-        False
+    ``render_passages`` and ``render_history`` return it. Every ``str`` method gives back a plain ``str``, which is
+    escaped again: being exempt is never inherited by accident. Make it right before the prompt is filled in; a
+    checkpoint or a JSON file brings a plain ``str`` back.
     """
 
     __slots__ = ()
@@ -198,12 +192,7 @@ def escape_tags(text: str, tags: Iterable[str] = RESERVED_TAGS) -> str:
 
 
 def unescape_tags(text: str, tags: Iterable[str] = RESERVED_TAGS) -> str:
-    """Undo ``escape_tags``: the text as it was before it was put into a prompt.
-
-    Example:
-        >>> unescape_tags("&lt;/passage> &amp;lt;task> &lt;b>")
-        '</passage> &lt;task> &lt;b>'
-    """
+    """Undo ``escape_tags``: the text as it was before it was put into a prompt."""
     names = frozenset(tags)
     if not names or "&" not in text:
         return str(text)

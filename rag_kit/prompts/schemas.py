@@ -233,10 +233,9 @@ class Routes(Form):
 
 @lru_cache(maxsize=128)
 def routes_among(names: tuple[str, ...]) -> type[Routes]:
-    """``Routes`` whose JSON schema lists the names that are allowed.
+    """``Routes`` whose JSON schema lists the allowed names, so that a model in strict mode cannot name another.
 
-    A model in strict mode cannot name anything else. What another model names beside the list is read all the
-    same, so that one wrong name does not lose the right ones: who asked drops it.
+    A name beside the list is read all the same, so that it does not lose the right ones: who asked drops it.
     """
     listed = WithJsonSchema({"type": "string", "enum": list(names), "description": _NAME.description})
     choice: Any = create_model("RouteChoice", __base__=RouteChoice, name=(Annotated[str, listed], ...))

@@ -30,8 +30,7 @@ _MESSAGES: dict[str, Any] = {
 class TaggedTemplate(StringTemplate):
     """The text of one message; values go in literally, with the reserved tags in them escaped.
 
-    The escaping lives here, not in the chat template, so that it stays with the message when templates are
-    sliced or added up.
+    The escaping is not in the chat template, so that it stays with the message when templates are sliced or added up.
     """
 
     own_tags: frozenset[str] = frozenset()
@@ -39,10 +38,11 @@ class TaggedTemplate(StringTemplate):
     def format(self, **kwargs: Any) -> str:
         """Fill in the values."""
         values = self._merge_partial_and_user_variables(**kwargs)
-        literal = {name: self._literal(name, values[name]) for name in self.input_variables}
-        return super().format(**literal)
+        escaped = {name: self._escape(name, values[name]) for name in self.input_variables}
+        return super().format(**escaped)
 
-    def _literal(self, name: str, value: Any) -> str:
+    def _escape(self, name: str, value: Any) -> str:
+        """A value as text, without tags of the prompt in it; of `Markup` only those of this file are escaped."""
         if isinstance(value, Markup):
             return escape_tags(value, self.own_tags) if self.own_tags else str(value)
         if isinstance(value, str):
@@ -89,9 +89,14 @@ class PromptTemplate(ChatPromptTemplate):
         # A tag that only this file uses needs the same protection as the common ones.
         own_tags = {match[1].lower() for section in parsed.sections for match in TAG.finditer(section.text)}
         tags = frozenset(own_tags - RESERVED_TAGS)
-        schema: type[BaseModel] | dict[str, Any] | None
-        schema = _form_class(parsed.schema) if isinstance(parsed.schema, str) else parsed.schema
-        if isinstance(schema, dict):  # it becomes the description of a function call, which must have one
+        schema: Any = parsed.schema
+        if isinstance(schema, str):
+            from rag_kit.prompts.schemas import (
+                SCHEMAS,
+            )  # two dozen classes, which a prompt for a text does not need
+
+            schema = SCHEMAS[schema]
+        elif isinstance(schema, dict):  # it becomes the description of a function call, which must have one
             description = "提示词 {} 的结果。" if parsed.language == "zh" else "The result of the prompt {}."
             schema = {"title": schema["title"], "description": description.format(parsed.name), **schema}
         build: Any = cls  # the pydantic plugin does not see ChatPromptTemplate's own __init__
@@ -100,12 +105,7 @@ class PromptTemplate(ChatPromptTemplate):
                 _MESSAGES[section.role](prompt=_string_template(section.text, tags))
                 for section in parsed.sections
             ],
-            metadata={
-                "name": parsed.name,
-                "language": parsed.language,
-                "version": parsed.version,
-                "hash": parsed.hash,
-            },
+            metadata={name: getattr(parsed, name) for name in ("name", "language", "version", "hash")},
             inputs=dict(parsed.inputs),
             result_schema=schema,
             description=parsed.description,
@@ -122,8 +122,7 @@ class PromptTemplate(ChatPromptTemplate):
     def output_schema(self) -> type[BaseModel] | dict[str, Any] | None:  # type: ignore[override]
         """What the answer must fit: a Pydantic class or a JSON schema; None for plain text.
 
-        This takes the place of a Runnable property of the same name, which for a prompt only says "messages";
-        ``get_output_schema()`` still does.
+        The Runnable's property of this name only says "messages" for a prompt; ``get_output_schema()`` still does.
         """
         return self.result_schema  # type: ignore[no-any-return]
 
@@ -167,7 +166,7 @@ class PromptTemplate(ChatPromptTemplate):
             )
         # the task line says what is wanted of the embedded model, whatever the words around it
         text = f"<task>{metadata.get('name', 'prompt')}</task>\n{instructions.strip()}"
-        template = TaggedTemplate(template=_literal(text), input_variables=[])
+        template = TaggedTemplate(template=_escape_braces(text), input_variables=[])
         digest = hashlib.sha256(f"{metadata.get('hash', '')}\n{text}".encode()).hexdigest()[:16]
         messages = [SystemMessagePromptTemplate(prompt=template), *rest]
         return self._copy(messages=messages, metadata={**metadata, "hash": f"sha256:{digest}"})
@@ -215,20 +214,15 @@ class PromptTemplate(ChatPromptTemplate):
         return f"<b>{html.escape(self.title)}</b><pre>{html.escape(self.pretty_repr())}</pre>"
 
 
-def _form_class(name: str) -> type[BaseModel]:
-    from rag_kit.prompts.schemas import SCHEMAS  # two dozen classes, which a prompt for a text does not need
-
-    return SCHEMAS[name]
-
-
 def _string_template(text: str, tags: frozenset[str]) -> TaggedTemplate:
-    """The text of a section as a string template; literal braces are doubled, as str.format wants them."""
+    """The text of a section as a string template; braces around no variable are doubled."""
     parts = VARIABLE.split(text)  # literal text and names of variables in turn
-    parts[::2] = [_literal(part) for part in parts[::2]]
+    parts[::2] = [_escape_braces(part) for part in parts[::2]]
     names = sorted(set(parts[1::2]))
     parts[1::2] = [f"{{{name}}}" for name in parts[1::2]]
     return TaggedTemplate(template="".join(parts), input_variables=names, own_tags=tags)
 
 
-def _literal(text: str) -> str:
+def _escape_braces(text: str) -> str:
+    """Text that str.format gives back unchanged."""
     return text.replace("{", "{{").replace("}", "}}")

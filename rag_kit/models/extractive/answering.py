@@ -42,13 +42,7 @@ _USUAL_LEAD = 0.35
 
 
 def answer(prompt: Prompt) -> str:
-    """Answer from the passages of the prompt, or decline.
-
-    Example:
-        >>> passage = PassageText(1, "BM25 ranks by words. It was made in the 1990s by Robertson.", "BM25")
-        >>> answer(Prompt("answer", question="Who made BM25?", passages=(passage,)))
-        'BM25 ranks by words.[1] It was made in the 1990s by Robertson.[1]'
-    """
+    """Up to two cited sentences of the passages of the prompt, or the decline sentence."""
     return extract_answer(prompt.request, prompt.passages) or DECLINED[prompt.language]
 
 
@@ -63,18 +57,11 @@ def direct_answer(prompt: Prompt) -> str:
 
 
 def answer_from_hops(prompt: Prompt) -> str:
-    """For each sub-question the sentence that answers it best; without sub-questions the answer.
-
-    Example:
-        >>> texts = ["The Rhine is 1230 km long.", "The Po is 652 km long."]
-        >>> passages = tuple(PassageText(i, text) for i, text in enumerate(texts, 1))
-        >>> turns = (("user", "How long is the Rhine?"), ("user", "How long is the Po?"))
-        >>> answer_from_hops(Prompt("answer_from_hops", question="Which is longer?", passages=passages, turns=turns))
-        'The Rhine is 1230 km long.[1] The Po is 652 km long.[2]'
-    """
+    """For each sub-question the sentence that answers it best; without sub-questions the answer."""
     questions = [text for role, text in prompt.turns if role == "user"][:_MAX_HOPS]
     answers = [extract_answer(question, prompt.passages, 1) for question in questions]
-    return _join_answers(prompt, answers) if any(answers) else answer(prompt)
+    gap = "" if prompt.language == "zh" else " "
+    return gap.join(dict.fromkeys(filter(None, answers))) or answer(prompt)
 
 
 def retrieve_needed(prompt: Prompt) -> dict[str, str]:
@@ -146,11 +133,6 @@ def _whole_sentence(text: str) -> str:
     return text.rstrip(",;:，；：、") + ("。" if detect_language(text) == "zh" else ".")
 
 
-def _join_answers(prompt: Prompt, texts: Sequence[str]) -> str:
-    gap = "" if prompt.language == "zh" else " "
-    return gap.join(dict.fromkeys(filter(None, texts))) or DECLINED[prompt.language]
-
-
 def strength_of(question: Question, passages: Sequence[PassageText]) -> float:
     """How well passages support an answer of two sentences."""
     candidates = collect(question, passages)
@@ -163,11 +145,9 @@ def strength(
     candidates: Sequence[Candidate],
     picked: Sequence[Candidate],
 ) -> float:
-    """How well the passages support an answer: from 0.5 on it is given, below it is declined.
+    """How well the passages support an answer, in [0, 1]: from 0.5 on it is given, below it is declined.
 
-    Returns:
-        A value in [0, 1]; exactly 0 where nothing matches, or where the question names things and no
-        passage knows any of them.
+    Exactly 0 where nothing matches, or where the question names things and no passage knows any of them.
     """
     if not picked or not any(sentence.near for sentence in picked):
         return 0.0

@@ -25,16 +25,10 @@ _ATTRIBUTE = re.compile(r'([\w-]{1,40})="([^"]*)"')
 
 @dataclass(frozen=True)
 class Prompt:
-    """What a prompt holds, as far as this model understands it.
+    """What a prompt holds, as far as this model understands it; what is not there is empty.
 
-    Attributes:
-        task: Name in the ``<task>`` tag of the system message, else "".
-        user: Text of the last message that is not a system message.
-        question: The ``<question>`` block, else "".
-        passages: The ``<passage>`` blocks in order.
-        turns: ``(role, text)`` of each ``<turn>`` block.
-        schema: The JSON schema in the ``<schema>`` block, else None.
-        body: Text of all messages that are not system messages.
+    ``task`` stands in the system message, ``user`` is the text of the last message of another kind, ``body`` that of
+    all of these; ``turns`` are pairs of role and text, ``schema`` is the JSON schema of the answer.
     """
 
     task: str = ""
@@ -69,12 +63,6 @@ def read_prompt(messages: Sequence[BaseMessage]) -> Prompt:
 
     The task counts only in a system message, so that no passage and no user can change it; a value cannot end
     its block early because prompts escape the tags inside values.
-
-    Example:
-        >>> from langchain_core.messages import HumanMessage
-        >>> prompt = read_prompt([SystemMessage("<task>answer</task>"), HumanMessage("<question>Why?</question>")])
-        >>> prompt.task, prompt.question
-        ('answer', 'Why?')
     """
     system = "\n".join(text_of(m) for m in messages if isinstance(m, SystemMessage))
     texts = [text_of(m) for m in messages if not isinstance(m, SystemMessage)]

@@ -54,15 +54,7 @@ def compress(prompt: Prompt) -> dict[str, list[int]]:
 
 
 def critique(prompt: Prompt) -> dict[str, Any]:
-    """Label a statement and the passage that it rests on.
-
-    Example:
-        >>> from rag_kit.text.evidence.sentences import PassageText
-        >>> passage = PassageText(1, "Jane Austen wrote Emma in 1815. It is a novel.")
-        >>> body = "<statement>Jane Austen wrote Emma.</statement>"
-        >>> critique(Prompt("critique", question="Who wrote Emma?", passages=(passage,), body=body))
-        {'relevance': 'relevant', 'support': 'full', 'usefulness': 5}
-    """
+    """Label a statement and the passage that it rests on."""
     passages = prompt.passages[:1]
     relevant = strength_of(analyse(prompt.question), passages) >= 0.5
     return {

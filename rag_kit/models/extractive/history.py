@@ -59,15 +59,7 @@ def remember_facts(prompt: Prompt) -> dict[str, list[str]]:
 
 
 def related_questions(prompt: Prompt) -> dict[str, list[str]]:
-    """Questions about subjects of the passages that were not asked for; only those that are answered.
-
-    Example:
-        >>> from rag_kit.text.evidence.sentences import PassageText
-        >>> text = "The pump starts at 40 degrees. The relief valve is a spring that opens at 3 bar."
-        >>> asked = "When does the pump start?"
-        >>> related_questions(Prompt("related_questions", question=asked, passages=(PassageText(1, text),)))
-        {'queries': ['What is relief valve?']}
-    """
+    """Questions about subjects of the passages that were not asked for; only those that are answered."""
     earlier = [text for role, text in prompt.turns if role == "user"]
     covered = set(terms("\n".join([prompt.question, prompt.block("answer"), *earlier])))
     room = prompt.number("count", 3)

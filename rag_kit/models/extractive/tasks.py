@@ -33,8 +33,9 @@ _MODULES = {
         "grade_usefulness",
     ),
     "history": ("remember_facts", "related_questions"),
-    "hops": ("decompose", "next_hop"),
-    "queries": ("classify_question", "clarify_question", "rewrite_query", "route", "web_query"),
+    "queries": (
+        "classify_question", "clarify_question", "decompose", "next_hop", "rewrite_query", "route", "web_query",
+    ),
     "representing": ("represent_keywords", "represent_summary", "represent_tags"),
 }  # fmt: skip
 _WHERE = {name: module for module, names in _MODULES.items() for name in names}
@@ -49,10 +50,9 @@ _SAME = {
 
 
 def perform(prompt: Prompt) -> str:
-    """Do what a prompt asks for; never raises on account of what the prompt says.
+    """Do what a prompt asks for: prose, or JSON where the task or a schema in the prompt wants it.
 
-    Returns:
-        Prose, or JSON where the task or a schema in the prompt wants it.
+    Never raises on account of what the prompt says.
     """
     name = _SAME.get(prompt.task, prompt.task)
     if not name and prompt.question and prompt.passages:
@@ -69,12 +69,7 @@ def perform(prompt: Prompt) -> str:
 
 
 def fill(schema: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
-    """An object with the fields of a JSON schema: known ones from `fields`, others the least that fits.
-
-    Example:
-        >>> fill({"properties": {"query": {"type": "string"}, "n": {"type": "integer"}}}, {"query": "a"})
-        {'query': 'a', 'n': 0}
-    """
+    """An object with the fields of a JSON schema: the known ones from `fields`, for others the least that fits."""
     properties = schema.get("properties")
     if not isinstance(properties, Mapping):
         return dict(fields)

@@ -32,22 +32,8 @@ class MiniLMEmbeddings(Embeddings):
     Texts are cut to 256 tokens, sorted by length so that a batch holds little padding, and pooled by
     the mean over tokens, as the published model does (Reimers and Gurevych, 2019; Wang et al., 2020).
     The same list of texts always gives the same vectors; the batch a text falls into may move its
-    values in the seventh digit. Thread-safe: one session serves all threads.
-
-    Args:
-        threads: Threads that onnxruntime may use; 0 leaves the choice to it.
-        cache: The cache folder; default ``RAG_KIT_CACHE``, else the user's cache.
-
-    Raises:
-        MissingExtraError: The extra ``minilm`` is not installed.
-        ConfigurationError: The weights were not fetched (``rag-kit models install minilm``).
-
-    Example:
-        >>> from rag_kit.models.minilm.embeddings import MiniLMEmbeddings
-        >>> from rag_kit.models.minilm.files import is_installed
-        >>> if is_installed():
-        ...     vectors = MiniLMEmbeddings().embed_documents(["A cat sat.", "A kitten was sitting."])
-        ...     assert len(vectors[0]) == 384
+    values in the seventh digit. Thread-safe: one session serves all threads; ``threads`` are those that it may use, 0
+    leaves the number to onnxruntime. The weights must have been fetched (``rag-kit models install minilm``).
     """
 
     name = "minilm"

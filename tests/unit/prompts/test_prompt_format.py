@@ -217,7 +217,7 @@ def test_an_inline_schema_gets_the_title_that_models_need() -> None:
 )
 def test_an_unusable_inline_schema_is_explained(schema: dict[str, object], words: str) -> None:
     """What a model could not be asked to fill in is refused with the place."""
-    from rag_kit.prompts.json_schema import schema_problem
+    from rag_kit.prompts.front_matter import schema_problem
 
     found = schema_problem(schema)
     assert found is not None

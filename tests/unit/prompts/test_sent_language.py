@@ -26,8 +26,7 @@ from rag_kit.prompts import load_prompt
 from rag_kit.prompts.fields import for_model
 from rag_kit.prompts.format import LANGUAGES
 from rag_kit.prompts.grading import Grade
-from rag_kit.prompts.json_schema import without_wording
-from rag_kit.prompts.library import PromptLibrary, prompt_from_text
+from rag_kit.prompts.library import PromptLibrary, prompt_from_text, without_wording
 from rag_kit.prompts.schemas import SCHEMAS, Query
 from rag_kit.query_construction.by_model import describe
 from rag_kit.query_construction.fields import Schema
