@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from rag_kit.documents.explanation import explain as explain
     from rag_kit.retrieval.base import RagKitRetriever as RagKitRetriever
     from rag_kit.retrieval.bm25 import BM25Retriever as BM25Retriever
+    from rag_kit.retrieval.bm25 import TrigramRetriever as TrigramRetriever
     from rag_kit.retrieval.compression.retriever import CompressionRetriever as CompressionRetriever
     from rag_kit.retrieval.conversational import ConversationalRetriever as ConversationalRetriever
     from rag_kit.retrieval.decomposition import DecompositionRetriever as DecompositionRetriever
@@ -33,8 +34,7 @@ if TYPE_CHECKING:
     from rag_kit.retrieval.rerank.scorers import CrossEncoderReranker as CrossEncoderReranker
     from rag_kit.retrieval.routing.retriever import RoutingRetriever as RoutingRetriever
     from rag_kit.retrieval.routing.source import Source as Source
-    from rag_kit.retrieval.sparse.retriever import SparseRetriever as SparseRetriever
-    from rag_kit.retrieval.sparse.trigram import TrigramRetriever as TrigramRetriever
+    from rag_kit.retrieval.sparse import SparseRetriever as SparseRetriever
     from rag_kit.retrieval.vector import VectorRetriever as VectorRetriever
 
 __all__, __getattr__, __dir__ = lazy_names(__name__)

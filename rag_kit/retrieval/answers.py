@@ -36,8 +36,6 @@ class Chosen(NamedTuple):
 def read_numbers(answer: Any, count: int) -> Chosen:
     """Read a list of numbers 1 to ``count``, or of texts that hold one (``"[3]"``).
 
-    Numbers out of range, repeats and what is no number (true and false among it) are left out and counted.
-
     Example:
         >>> read_numbers([2, "[1]", 2, 9, True], 3)
         Chosen(places=[1, 0], problems=['1 out of range', '1 repeated', '1 not a number'])

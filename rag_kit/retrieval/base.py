@@ -75,14 +75,10 @@ OptionalCount = Annotated[
 
 @dataclass(frozen=True)
 class Request:
-    """What one call asks for.
+    """What one call asks for; hand ``child(...)`` of its ``config`` to what you call.
 
-    Attributes:
-        k: Most documents to return, >= 1; ``ALL`` for whatever is found.
-        filter: The retriever's own filter AND the call's.
-        config: The caller's config; hand ``child(...)`` to what you call.
-        run_manager: The callbacks of this run.
-        extra: Further per-call arguments that the class names in ``call_arguments``.
+    ``k`` is the most documents to return, or ``ALL`` for whatever is found; ``filter`` is the retriever's own AND the
+    call's; ``extra`` holds the arguments that the class names in ``call_arguments``.
     """
 
     k: int

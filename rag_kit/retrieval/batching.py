@@ -149,8 +149,7 @@ async def _search_all(
 async def embed_in_one(embeddings: Embeddings, queries: list[str]) -> Vectors | None:
     """Embed queries in one request; ``None`` if the model embeds questions in a way of its own, one at a time.
 
-    Some models embed questions otherwise than documents, so the first time both are asked for one query, and compared.
-    A model may also offer ``embed_queries``, which is then taken.
+    Whether it does is seen from one query, embedded both ways the first time. A model's ``embed_queries`` is preferred.
     """
     embed_queries = getattr(embeddings, "embed_queries", None)
     if callable(embed_queries):

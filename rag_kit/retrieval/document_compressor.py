@@ -26,18 +26,6 @@ class DocumentCompressor:
     It may reorder, drop, shorten and split documents. What comes back is matched to what it was given, gets its
     provenance and, where the compressor made new documents, its id back. ``metadata["relevance_score"]``, where
     most rerankers put their score, becomes the document's score.
-
-    Args:
-        compressor: The compressor.
-
-    Example:
-        >>> from rag_kit.retrieval import BM25Retriever, RerankRetriever
-        >>> class Shortest(BaseDocumentCompressor):
-        ...     def compress_documents(self, documents, query, callbacks=None):
-        ...         return sorted(documents, key=lambda doc: len(doc.page_content))[:1]
-        >>> words = BM25Retriever.from_texts(["a loud fan", "fan"])
-        >>> [doc.page_content for doc in RerankRetriever(retriever=words, reranker=Shortest()).invoke("fan")]
-        ['fan']
     """
 
     scored = True
@@ -108,10 +96,7 @@ def _with_position(doc: Document, position: int) -> Document:
 
 
 def _original_position(doc: Document, documents: Sequence[Document]) -> int | None:
-    """The position, among the documents given, of the one that a returned document was made of.
-
-    It is known by what `_with_position` wrote, else by the same id or text; ``None`` if none fits.
-    """
+    """The position of the document that this was made of: by what `_with_position` wrote, else by id or text."""
     position = doc.metadata.get(PROVENANCE_KEY)
     if type(position) is int and 0 <= position < len(documents):
         return position

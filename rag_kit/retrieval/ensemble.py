@@ -170,7 +170,7 @@ class EnsembleRetriever(BranchingRetriever):
             fused[: request.k],
             Merged(query, self.get_name(), [*notes, *remarks, *fused.notes], fused.extra),
             f"fusion:{self.fusion}",
-            share=partial(_details_of, fused),
+            more=partial(_details_of, fused),
         )
 
     def _extra_rankings(

@@ -204,12 +204,12 @@ def join_documents(
     common: Merged,
     stage: str,
     notes: Sequence[str] = (),
-    share: Callable[[int, str], Mapping[str, Any]] | None = None,
+    more: Callable[[int, str], Mapping[str, Any]] | None = None,
 ) -> list[Document]:
     """One document for each key of a ranking, with the stages of all copies that several searches found.
 
-    ``positions`` holds, for each search, where the document of a key stands in it; ``share`` gives more for the stage
-    of a list (by number, from 0) and a key, such as the normalised score.
+    ``positions`` holds, for each search, where the document of a key stands in it; ``more`` gives further fields for
+    the stage of a list (by number, from 0) and a key, such as the normalised score.
     """
     results = []
     for rank, (key, score) in enumerate(ranking, start=1):
@@ -224,8 +224,8 @@ def join_documents(
             if first is None or (doc.id and not first.id):
                 first = doc
             record = peek_provenance(doc)
-            more = share(number, key) if share is not None else {}
-            stages += _stages(record, search, position + 1, search.branch or number + 1, more)
+            extra_fields = more(number, key) if more is not None else {}
+            stages += _stages(record, search, position + 1, search.branch or number + 1, extra_fields)
             inner += record.get("notes", ())
         if first is not None:
             fields: dict[str, Any] = {"retriever": common.name, "query": common.question, "sources": stages}
@@ -244,14 +244,20 @@ def join_documents(
 
 
 def _stages(
-    record: Mapping[str, Any], search: Search, rank: int, branch: int, share: Mapping[str, Any]
+    record: Mapping[str, Any], search: Search, rank: int, branch: int, extra_fields: Mapping[str, Any]
 ) -> list[Mapping[str, Any]]:
     """A copy's own stages; the last one is what is fused, so it gets rank, weight and the query sent."""
     plain = {"retriever": search.name, "query": search.query, "rank": rank, "score": record.get("score")}
     stages = [*(record.get("stages") or [{"stage": "retrieve", **plain}])]
     if search.route:
         stages.append({**plain, **search.route})
-    last: dict[str, Any] = {**stages[-1], "rank": rank, "weight": search.weight, "branch": branch, **share}
+    last: dict[str, Any] = {
+        **stages[-1],
+        "rank": rank,
+        "weight": search.weight,
+        "branch": branch,
+        **extra_fields,
+    }
     if search.role is not None:
         last.update(query=search.query, role=search.role)
     return [*stages[:-1], last]

@@ -59,12 +59,6 @@ def own_filter(
 
     What is fetched past the retriever, by id or by place, has to keep to it too. A filter that cannot be read is
     passed over, or raises ``FilterError`` with ``strict``.
-
-    Example:
-        >>> from rag_kit.retrieval import BM25Retriever, EnsembleRetriever
-        >>> words = BM25Retriever.from_texts(["a"], filter={"tenant": "t"})
-        >>> own_filter(EnsembleRetriever(retrievers=[words, words.with_retry()], filter={"year": 1}))
-        {'$and': [{'year': 1}, {'tenant': 't'}]}
     """
     return _filter_inside(retriever, config, strict, 0)
 

@@ -46,11 +46,8 @@ T = TypeVar("T")
 class LanguagePrompts:
     """A prompt for each language; read now, as no call may wait for files.
 
-    Args:
-        name: Name of the kit's own prompt.
-        prompt: A prompt, or one a language (``{"en": ..., "zh": ...}``); ``None`` for the kit's own.
-        needs: Variables that a prompt must take.
-        language: ``"auto"`` goes by the question; else ``"en"`` or ``"zh"``.
+    ``prompt`` is one prompt, or one a language (``{"en": ..., "zh": ...}``), with the variables that ``needs`` names;
+    ``None`` for the kit's own of that ``name``. ``language="auto"`` goes by the question.
     """
 
     def __init__(self, name: str, prompt: Any, needs: Sequence[str], language: str = "auto") -> None:
@@ -215,12 +212,9 @@ class QueryCall:
     ) -> list[Outcome[Any]]:
         """Ask a model, once for each set of values, side by side; what the cache knows is not asked again.
 
-        Of more sets than ``max_calls`` allows, the first ones are asked. Values that the prompt does not know are
-        left out. The answer must fit what the prompt says, else ``form`` (``str``: plain text); with
-        ``form_holds`` always ``form``.
-
-        Raises:
-            InvalidInputError: The prompt wants values that are not given: it would fail every time.
+        Of more sets than ``max_calls`` allows, the first ones are asked. Values that the prompt does not know are left
+        out; without one that it needs, ``InvalidInputError`` is raised. The answer must fit what the prompt says, else
+        ``form`` (``str``: plain text); with ``form_holds`` always ``form``.
         """
         schema = form if form_holds else getattr(prompt, "result_schema", None) or form
         used_values = [

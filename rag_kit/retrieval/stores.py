@@ -37,9 +37,8 @@ def native_filter(
 ) -> Any | None:
     """A filter in the store's own language, ANDed with the store's own static one.
 
-    Chroma, Qdrant and the in-memory store are known, and plain comparisons go to the stores that LangChain has a
-    translator for. ``None`` if the store is unknown or cannot say it, so that the
-    results have to be filtered afterwards.
+    ``None`` if the store is unknown or cannot say it, so that the results have to be filtered afterwards. Plain
+    comparisons go to the stores that LangChain has a translator for, too.
     """
     translate = translator_of(store)
     if translate is None:
@@ -77,11 +76,7 @@ def native_async_scores(store: VectorStore) -> bool:
 
 
 def to_directive(where: Filter | None) -> FilterDirective | None:
-    """A filter of the kit in LangChain's form; ``$exists`` is a comparison with ``None``.
-
-    Raises:
-        FilterError: The filter is malformed, or LangChain's form has no such operator.
-    """
+    """A filter of the kit in LangChain's form, which raises ``FilterError`` for an operator that has none there."""
     validate_filter(where)
     return _to_directive(where) if where else None
 
@@ -132,8 +127,7 @@ def _by_langchain(store: VectorStore, where: Filter, translator: Visitor | None 
 def _langchain_translator(store: VectorStore) -> Visitor | None:
     """LangChain's translator into a store's own language, if it has one."""
     package = type(store).__module__.split(".")[0]
-    # in PostgreSQL the stores fail in the search with what they cannot ask, or find nothing
-    if not package.startswith("langchain_") or package in ("langchain_core", "langchain_postgres"):
+    if not package.startswith("langchain_") or package == "langchain_core":
         return None
     try:
         with warnings.catch_warnings():

@@ -170,12 +170,7 @@ def _relevant(raw: float | None, relevance: Callable[[float], float] | None) -> 
 
 
 class VectorSearch(VectorRetriever):
-    """As ``VectorRetriever``, with a ready vector; the query stands in the provenance alone.
-
-    Args:
-        vector: The vector to search with.
-        store_filter: A filter in the store's own language that holds beside the kit's.
-    """
+    """As ``VectorRetriever``, with a ready vector, and a filter in the store's own language beside the kit's."""
 
     _searches_by_text: ClassVar[bool] = False
 

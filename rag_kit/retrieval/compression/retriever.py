@@ -16,15 +16,17 @@ from pydantic import Field, field_validator
 from rag_kit.documents import PROVENANCE_KEY, copy_document, get_provenance, with_provenance
 from rag_kit.documents.provenance import peek_score
 from rag_kit.errors import InvalidInputError, ModelOutputError
-from rag_kit.retrieval.compression.base import (
+from rag_kit.retrieval.compression.compressors import (
     KEPT_KEY,
     Compressor,
+    EmbeddingCompressor,
+    LexicalCompressor,
+    ModelCompressor,
     Passage,
     Selection,
     identity,
     shortened,
 )
-from rag_kit.retrieval.compression.compressors import EmbeddingCompressor, LexicalCompressor, ModelCompressor
 from rag_kit.retrieval.document_compressor import DocumentCompressor
 from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.retrieval.refining import RefiningRetriever
@@ -247,10 +249,6 @@ def near_duplicates(texts: Sequence[str], threshold: float) -> list[int]:
     """For each text the position of the first one that it repeats or is a part of, or its own.
 
     ``threshold`` is the Jaccard index from which texts count as repeats. Every pair of those that stay is compared.
-
-    Example:
-        >>> near_duplicates(["A fan is loud today.", "Tea.", "a fan is loud today"], 0.9)
-        [0, 1, 0]
     """
     prints = [_Fingerprint(text) for text in texts]
     firsts: list[int] = []

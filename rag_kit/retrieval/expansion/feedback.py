@@ -54,10 +54,7 @@ def check_index(index: Any) -> Any:
 
 
 class WeightedTermsRetriever(RagKitRetriever):
-    """Search a keyword index for given terms with weights; the query only stands in the provenance.
-
-    ``note`` is added to every result.
-    """
+    """Search a keyword index for given terms with weights; the query and ``note`` only stand in the provenance."""
 
     index: KeywordIndex
     terms: Mapping[str, float]
@@ -79,16 +76,11 @@ class RelevanceFeedback(BaseModel):
     """RM3: take the terms of the best documents of a first search into the query.
 
     ``original_weight * P(w|Q) + (1 - original_weight) * P(w|R)``, where the relevance model ``P(w|R)`` is the sum over
-    these documents of ``P(w|D) * score(D)``, with ``P(w|D) = tf(w, D) / |D|``. The defaults are Anserini's. A term is
-    left out if it has fewer than 2 or more than 20 characters, or occurs in more than a tenth of the documents (of a
-    small index, in more than ``fb_docs``).
+    the ``fb_docs`` best documents of ``P(w|D) * score(D)``, with ``P(w|D) = tf(w, D) / |D|``, and its ``fb_terms`` best
+    terms are taken. The defaults are Anserini's. A term is left out if it has fewer than 2 or more than 20 characters,
+    or occurs in more than a tenth of the documents (of a small index, in more than ``fb_docs``).
 
     Papers: Lavrenko and Croft, Relevance-Based Language Models, SIGIR 2001; Abdul-Jaleel et al., UMass at TREC 2004.
-
-    Args:
-        fb_docs: Documents of the first search to learn from.
-        fb_terms: Terms of the relevance model.
-        original_weight: Share of the query itself, from 0 to 1.
     """
 
     model_config = ConfigDict(frozen=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from os import PathLike
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 from pydantic import BaseModel, Field, field_validator, model_validator
 
@@ -21,16 +22,32 @@ from rag_kit.retrieval.expansion.feedback import (
     keyword_retriever,
     reader_of,
 )
-from rag_kit.retrieval.expansion.terms import MAX_CHARS, TEMPLATES, Added, key_phrases, new_terms
 from rag_kit.retrieval.expansion.thesaurus import Entries, Thesaurus
 from rag_kit.retrieval.fusion import Search
 from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.retrieval.rewriting import Model, Rewrites, RewritingRetriever, texts_of
 from rag_kit.text import detect_language, fold
+from rag_kit.text.language import CHINESE_EVIDENCE, ENGLISH_EVIDENCE, HAN
+from rag_kit.text.segment import load_segmenter
 
 Templates = Annotated[list[Annotated[str, Field(pattern=r"\{term\}")]], Field(min_length=1)]
 
-_MOST_TERMS, _MOST_TEMPLATES = 32, 4
+_MAX_CHARS = 80
+_TEMPLATES = {
+    "en": ("What is {term}?", "How does {term} work?"),
+    "zh": ("什么是{term}？", "{term}有什么作用？"),
+}
+_RUNS = re.compile(f"[{HAN}]+|[^\\W_{HAN}]+(?:[.'’+#_\\-]*[^\\W_{HAN}]+)*[+#]*")
+_IS_HAN = re.compile(f"[{HAN}]")
+_MAX_PHRASE_WORDS = 5
+_MAX_TERMS, _MAX_TEMPLATES = 32, 4
+
+
+class Added(NamedTuple):
+    """A term that is searched for besides, and its source: ``"model"``, ``"thesaurus"`` or ``"feedback"``."""
+
+    text: str
+    source: str
 
 
 class ExpansionRetriever(RewritingRetriever):
@@ -139,9 +156,9 @@ class ExpansionRetriever(RewritingRetriever):
         matched = self.thesaurus.find(question) if self.thesaurus is not None else {}
         added += [Added(term, "thesaurus") for related in matched.values() for term in related]
         added = new_terms(added, question)
-        if len(added) > _MOST_TERMS:
-            call.note(f"expansion: {len(added)} terms, of which the first {_MOST_TERMS} were added")
-            added = added[:_MOST_TERMS]
+        if len(added) > _MAX_TERMS:
+            call.note(f"expansion: {len(added)} terms, of which the first {_MAX_TERMS} were added")
+            added = added[:_MAX_TERMS]
         if isinstance(self.retriever, KeywordRetriever):
             searches = await self._weighted(self.retriever, question, added, call)
         else:
@@ -158,7 +175,9 @@ class ExpansionRetriever(RewritingRetriever):
             return []
         answers = await self._ask([{"question": question, "count": self.n}], call)
         written = texts_of(answers, "queries")
-        terms = self._usable_texts(written, question, call, max_texts=self.n, max_chars=MAX_CHARS, latin=True)
+        terms = self._usable_texts(
+            written, question, call, max_texts=self.n, max_chars=_MAX_CHARS, latin=True
+        )
         if answers and not terms:
             call.note(f"degraded: {self.task}: the model gave no usable term")
         return [Added(term, "model") for term in terms]
@@ -214,14 +233,53 @@ class ExpansionRetriever(RewritingRetriever):
         """A search for each template with each term of the thesaurus and phrase of the question in it."""
         if not self.templates:
             return []
-        built_in = TEMPLATES[detect_language(question)]
+        built_in = _TEMPLATES[detect_language(question)]
         templates = built_in if isinstance(self.templates, bool) else self.templates
         terms = dict.fromkeys([*matched, *key_phrases(question)])
         queries = [template.replace("{term}", term) for term in terms for template in templates]
         new = [query for query in dict.fromkeys(queries) if fold(query) != fold(question)]
-        return [Search(query, "template") for query in new[:_MOST_TEMPLATES]]
+        return [Search(query, "template") for query in new[:_MAX_TEMPLATES]]
 
     def _original(self, question: str, call: QueryCall, rewritten: Sequence[Search]) -> list[Search]:
         if any(search.retriever is not None for search in rewritten):
             return []  # the question's words are part of that search
         return super()._original(question, call, rewritten)
+
+
+def new_terms(added: Sequence[Added], question: str) -> list[Added]:
+    """Each term once, without those that stand in the question."""
+    first: dict[str, Added] = {}
+    for term in added:
+        first.setdefault(fold(term.text), term)
+    padded_question = f" {fold(question)} "
+    return [term for key, term in first.items() if f" {key} " not in padded_question]
+
+
+def key_phrases(question: str) -> list[str]:
+    """What a question is about: the runs of words between function words and punctuation, each once."""
+    phrases: list[str] = []
+    begin = end = words = 0
+    for start, stop, stops in _words(question):
+        joins = words and not question[end:start].strip() and words < _MAX_PHRASE_WORDS
+        if words and (stops or not joins):
+            phrases.append(question[begin:end])
+            words = 0
+        if not stops:
+            begin = begin if words else start
+            end = stop
+            words += 1
+    if words:
+        phrases.append(question[begin:end])
+    return [phrase for phrase in dict.fromkeys(phrases) if len(phrase) > 1]
+
+
+def _words(text: str) -> Iterator[tuple[int, int, bool]]:
+    """Start, end, and whether it is a function word, of each word."""
+    for match in _RUNS.finditer(text):
+        if not _IS_HAN.match(match[0]):
+            yield match.start(), match.end(), match[0].lower().replace("’", "'") in ENGLISH_EVIDENCE
+            continue
+        at = match.start()
+        for word in load_segmenter()(match[0]):
+            yield at, at + len(word), word in CHINESE_EVIDENCE
+            at += len(word)

@@ -25,14 +25,8 @@ class Thesaurus:
 
     A term may have several words. English words match in any form ("heart attacks" is "heart attack"), but only
     as whole words; Chinese terms match wherever their characters stand, in either script. Of terms that overlap
-    in a question the longest counts.
-
-    Args:
-        entries: A dict from a term to its related terms (a string or a list of them), or a list of lists, each of
-            terms that all bring each other.
-
-    Raises:
-        InvalidInputError: An entry is not of that form, or has no word in it.
+    in a question the longest counts. The entries are a dict from a term to its related terms (a string or a list of
+    them), or a list of lists, each of terms that all bring each other.
 
     Example:
         >>> thesaurus = Thesaurus({"heart attack": ["myocardial infarction"], "电脑": "计算机"})
@@ -53,14 +47,7 @@ class Thesaurus:
 
     @classmethod
     def from_file(cls, path: str | PathLike[str]) -> Thesaurus:
-        """Read a thesaurus from a ``.json`` or ``.csv`` file in UTF-8.
-
-        The JSON holds such entries as the constructor takes; a row of the CSV a term and, in the further cells, its
-        related terms.
-
-        Raises:
-            InvalidInputError: The file is not there or not of that form; the message names it.
-        """
+        """Read the entries from a ``.json`` file, or a ``.csv`` with a term and its related terms a row; UTF-8."""
         entries = _read_entries(path)
         try:
             return cls(entries)

@@ -56,10 +56,7 @@ class Passage:
 
 
 def place_matches(view: FamilyView, documents: Sequence[Document]) -> list[Match]:
-    """Say where each document found belongs.
-
-    A child that was removed since it was found is left out; a document that is no child stands for itself.
-    """
+    """The places of found documents; a child removed meanwhile is left out, one that is no child stands for itself."""
     ids = [doc.id for doc in documents if doc.id]
     places = view.places(ids)
     alone = [key for key in ids if key not in places]

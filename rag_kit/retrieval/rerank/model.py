@@ -20,13 +20,8 @@ from rag_kit.retrieval.rerank.base import Ranking, Reranker, by_scores
 class ModelReranker(Reranker):
     """Base of the rerankers that show passages to a chat model.
 
-    Args:
-        llm: A chat model.
-        prompt: A prompt with the variables ``question`` and ``passages``, or one a language; ``None`` for the
-            kit's own in the language of the query.
-        language: ``"en"`` or ``"zh"`` for the prompt; ``"auto"`` goes by the query.
-        max_chars: Longest part of a passage that is shown to the model, in characters.
-        depth: See ``Reranker``; it caps the model calls.
+    ``prompt`` has the variables ``question`` and ``passages``, or is one a language (``{"en": ..., "zh": ...}``);
+    ``None`` for the kit's own, in ``language`` or in that of the query (``"auto"``). ``depth`` caps the model calls.
     """
 
     task: ClassVar[str]

@@ -24,14 +24,7 @@ if TYPE_CHECKING:
 
 
 class FunctionReranker(Reranker):
-    """A function as a reranker.
-
-    Args:
-        func: Takes the query and the list of documents, returns one score a document, higher is better; it may
-            be asynchronous.
-        name: Stands in the provenance; by default the function's name.
-        depth: See ``Reranker``.
-    """
+    """A function of query and documents that gives one score a document, higher is better; it may be asynchronous."""
 
     def __init__(
         self,

@@ -27,12 +27,9 @@ _LAST_YEAR = 3000  # a larger number is seconds since 1970
 
 
 class Signal(ABC):
-    """A value from 0 to 1 read from a document's metadata.
+    """A value from 0 to 1 read from a document's metadata field.
 
-    Args:
-        field: The metadata field.
-        weight: Its weight beside the score's, above 0.
-        missing: The value of a document without a usable field, 0 to 1.
+    ``weight`` is its weight beside the score's, above 0; ``missing`` the value of a document without a usable field.
     """
 
     name: str = "signal"
@@ -108,10 +105,9 @@ class Authority(Signal):
 
 
 def read_date(value: Any) -> datetime.datetime | None:
-    """Read a date, a year, seconds since 1970, or a text such as ``2024-03-05`` or ``2024年3月5日``.
+    """The first moment of a date, a year, seconds since 1970, or a text such as ``2024-03-05`` or ``2024年3月5日``.
 
-    Returns:
-        The first moment of it, with a time zone (UTC where none is given); ``None`` if it is no date.
+    It has a time zone (UTC where none is given); ``None`` if the value is no date.
 
     Example:
         >>> read_date("2024年3月").isoformat()

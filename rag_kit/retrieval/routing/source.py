@@ -134,14 +134,9 @@ class Choice:
 class Route:
     """The decision where a question goes; false if it goes nowhere.
 
-    Attributes:
-        question: The question.
-        how: What decided: ``"model"``, ``"similarity"``, ``"keywords"`` or ``"function"``.
-        outcome: ``"chosen"``; or, if nothing fits, ``"none"``, ``"fallback"`` or ``"all"``; or ``"degraded"``: the
-            router failed, and all sources are used.
-        choices: Where to go, best first.
-        scores: The scores of all sources, where there are numbers.
-        notes: What else happened, for people.
+    ``how`` names what decided: ``"model"``, ``"similarity"``, ``"keywords"`` or ``"function"``. ``outcome`` is
+    ``"chosen"``; or, if nothing fits, ``"none"``, ``"fallback"`` or ``"all"``; or ``"degraded"``: the router failed,
+    and all sources are used. ``choices`` come best first, ``scores`` are those of all sources, where there are numbers.
     """
 
     question: str

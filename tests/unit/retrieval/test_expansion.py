@@ -20,7 +20,7 @@ from rag_kit.errors import FilterError, InvalidInputError, ModelError
 from rag_kit.indexing import BM25Index
 from rag_kit.retrieval import BM25Retriever, ExpansionRetriever
 from rag_kit.retrieval.expansion.feedback import RelevanceFeedback
-from rag_kit.retrieval.expansion.terms import key_phrases
+from rag_kit.retrieval.expansion.retriever import key_phrases
 from rag_kit.retrieval.expansion.thesaurus import Thesaurus
 
 TEXTS = {

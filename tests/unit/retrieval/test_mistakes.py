@@ -21,7 +21,7 @@ from rag_kit.retrieval import (
     RerankRetriever,
     SentenceWindowRetriever,
 )
-from rag_kit.retrieval.rerank.cutting import ScoreGap
+from rag_kit.retrieval.rerank.retriever import ScoreGap
 
 
 @pytest.mark.parametrize("wrong", [["a text"], "a text", 5, None, [None], Document("x")])

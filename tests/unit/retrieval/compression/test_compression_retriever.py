@@ -24,8 +24,12 @@ from rag_kit.documents.identity import document_key
 from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError, ModelError
 from rag_kit.models import chat_model
 from rag_kit.retrieval import BM25Retriever, CompressionRetriever, EnsembleRetriever, RagKitRetriever
-from rag_kit.retrieval.compression.base import Compressor
-from rag_kit.retrieval.compression.compressors import EmbeddingCompressor, LexicalCompressor, ModelCompressor
+from rag_kit.retrieval.compression.compressors import (
+    Compressor,
+    EmbeddingCompressor,
+    LexicalCompressor,
+    ModelCompressor,
+)
 from rag_kit.retrieval.compression.retriever import near_duplicates
 
 QUESTION = "Why is the fan loud?"

@@ -28,8 +28,8 @@ from rag_kit.retrieval import (
     RerankRetriever,
 )
 from rag_kit.retrieval.rerank.base import Ranking, Reranker
-from rag_kit.retrieval.rerank.cutting import ScoreGap, lost_in_the_middle
 from rag_kit.retrieval.rerank.model import ListwiseReranker
+from rag_kit.retrieval.rerank.retriever import ScoreGap, lost_in_the_middle
 
 QUESTION = "Which fan is loud?"
 DOCS = corpus(a="fan is loud which", b="fan is loud", c="fan loud", d="fan", e="loud")

@@ -1,1 +1,0 @@
-"""Retrieval by sparse vectors of any encoder, and by character n-grams."""
