@@ -102,9 +102,6 @@ class StoredAnalyzer:
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
         """Make the analyzer that :meth:`settings` described.
 
-        Args:
-            settings: What :meth:`settings` returned, possibly after a trip through JSON.
-
         Raises:
             InvalidInputError: The settings are of a newer version, or not settings at all.
 
@@ -178,16 +175,10 @@ class Analyzer(StoredAnalyzer):
             prepare_segmenter()
 
     def __call__(self, text: str) -> list[str]:
-        """Analyse a text.
-
-        Args:
-            text: Any text.
-
-        Returns:
-            Its terms in order, repeats kept.
+        """The terms of a text in order, repeats kept.
 
         Raises:
-            InvalidInputError: Not a string.
+            InvalidInputError: It is no string.
         """
         if not isinstance(text, str):
             raise InvalidInputError(f"a text to analyse must be a str, not {type(text).__name__}.")
@@ -251,13 +242,7 @@ def content_words(text: str) -> list[str]:
     """The words of a text that carry its topic, for weighing evidence.
 
     Analysed as for the index, except that Chinese gives segmented words and that question words, pronouns and
-    auxiliaries are left out in both languages.
-
-    Args:
-        text: Any text.
-
-    Returns:
-        Stemmed, folded words in order, repeats kept.
+    auxiliaries are left out in both languages. Stemmed and folded, in order, repeats kept.
 
     Example:
         >>> content_words("Which river runs through 北京的哪个地方?")
@@ -269,11 +254,7 @@ def content_words(text: str) -> list[str]:
 def warm_up() -> None:
     """Load what the first call would read from files: stemmer and character tables, and jieba without rjieba.
 
-    Call it before an event loop starts where blocking calls are refused. Constructing an :class:`Analyzer`, or
-    anything that holds one, does the same. Later calls return at once.
-
-    Example:
-        >>> warm_up()
+    Call it before an event loop starts where blocking calls are refused; making an :class:`Analyzer` does the same.
     """
     default_analyzer()("warm")
     content_words("warm")

@@ -38,7 +38,7 @@ _ZH_COMPARES = [
     re.compile(r"(?:比较|对比|对照|区分)(?:一下|下)?\s*(?P<list>.+)$"),
     re.compile(
         r"^(?:请问|请)?(?P<list>.+?)\s*(?:之间|两者|三者)?\s*(?:的|有什么|有何|有哪些|存在什么)?(?:主要|本质)?(?:的)?"
-        r"(?:区别|差异|差别|不同|异同|优劣|相比|对比|哪一?[个种家款]).*$"
+        r"(?:区别|差异|差别|不同|异同|优劣|相比|对比|哪一?[个种家款](?:更|最|比较)).*$"
     ),
 ]
 _ZH_TOPIC = re.compile(
@@ -47,14 +47,9 @@ _ZH_TOPIC = re.compile(
 
 
 def entity_queries(question: str) -> list[tuple[str, str]]:
-    """The things that a question compares, and a search query for each alone.
+    """The 2 to 8 things that a question compares, in order, each with a search query for it alone.
 
-    Args:
-        question: Any question, in English or Chinese.
-
-    Returns:
-        ``(thing, query)`` pairs in the order of the question, 2 to 8; empty if nothing is compared, or it
-        cannot be decided by rule.
+    Empty if nothing is compared, or no rule finds what.
 
     Example:
         >>> entity_queries("Compare BM25, SPLADE and ColBERT in terms of memory use.")
@@ -77,10 +72,7 @@ def entity_queries(question: str) -> list[tuple[str, str]]:
 
 
 def _name_queries(names: list[str], chinese: bool) -> list[tuple[str, str]]:
-    """Each name and its query, which repeats what stands before the first name and behind the last one.
-
-    "price of A" and "price of B" for "price of A and B".
-    """
+    """Each name with its query: "price of A" and "price of B" for "price of A and B"."""
     head = topic = ""
     if match := (_ZH_TOPIC if chinese else _EN_TOPIC).match(names[-1]):
         names[-1], *topics = match.groups()
@@ -92,12 +84,7 @@ def _name_queries(names: list[str], chinese: bool) -> list[tuple[str, str]]:
 
 
 def missing_queries(pairs: list[tuple[str, str]], variants: list[str]) -> list[str]:
-    """The queries of those things that no variant is about alone.
-
-    Example:
-        >>> missing_queries([("cats", "cats price"), ("dogs", "dogs price")], ["what cats cost", "cats or dogs"])
-        ['dogs price']
-    """
+    """The queries of those things that no variant is about alone."""
     # Latin names must stand as words ("A" is not in "what"); Chinese text has no gaps between words.
     named = [
         [

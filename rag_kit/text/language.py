@@ -70,11 +70,7 @@ def detect_language(text: str) -> Language:
     Chinese word. So Latin letters count against Chinese only where English function words hold them together.
     Japanese (kana) and every other script give ``"en"``, the language of the prompts used for them.
 
-    Args:
-        text: Any text; the first 4,000 characters decide.
-
-    Returns:
-        ``"zh"`` or ``"en"``.
+    The first 4,000 characters decide.
 
     Example:
         >>> detect_language("GPT-4o 和 LangChain 有什么区别？"), detect_language("Who wrote 红楼梦?")
@@ -143,13 +139,7 @@ def fold(text: str) -> str:
 
     Full-width letters become plain ones, ligatures are taken apart, curly apostrophes become straight. The
     Chinese characters are mapped one by one, so the same word in either script gives the same string; folding
-    twice changes nothing.
-
-    Args:
-        text: Any text.
-
-    Returns:
-        The folded text. Its length may differ from the original's.
+    twice changes nothing. The length may change.
 
     Example:
         >>> fold("ＧＰＴ－４ 漢語 Straße")
@@ -192,18 +182,10 @@ MAX_QUESTION_CHARS = 32_000
 
 
 def check_question(question: Any, *, example: str = "'How ...?'") -> str:
-    """See that something can be asked, and return it unchanged.
-
-    Args:
-        question: What somebody gave as a question.
-        example: How to give one, for the message.
+    """See that something can be asked, and return it unchanged; `example` shows in the message how to give one.
 
     Raises:
         InvalidInputError: It is no string, holds white space only, or more than `MAX_QUESTION_CHARS` characters.
-
-    Example:
-        >>> check_question("Who?")
-        'Who?'
     """
     if not isinstance(question, str):
         raise InvalidInputError(f"question is a {type(question).__name__}; give a text, as in {example}.")

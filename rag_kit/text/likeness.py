@@ -16,9 +16,6 @@ class WordLikeness:
     A word that few candidates have counts more than one that many have; function words do not count. Chinese
     words of three or more characters count with their pairs of characters too.
 
-    Args:
-        candidates: The texts of each candidate.
-
     Example:
         >>> likeness = WordLikeness([["All about motion and force"], ["Numbers, equations, proofs"]])
         >>> [round(score, 2) for score in likeness.scores("Which force moves the moon?")]
@@ -31,16 +28,10 @@ class WordLikeness:
         content_words("warm")  # loads what is read from files now, so that no call blocks on one
 
     def scores(self, question: str, among: Sequence[int] | None = None) -> list[float]:
-        """Score candidates.
+        """Score the candidates at the places `among`, or all, from 0 (no word in common) to 1 (all in one text).
 
-        Args:
-            question: Any text.
-            among: Positions of the candidates to score; ``None`` for all. The others have no influence.
-
-        Returns:
-            One number a candidate, from 0 (no word in common) to 1 (all words of the question occur in one of
-            its texts): the mean of the weighted share of words that occur in any of its texts and of the share
-            that occurs in the best one.
+        A score is the mean of the weighted share of the question's words that occur in any of the candidate's texts and
+        of the share that occurs in the best one. Candidates that are not scored have no influence.
         """
         places = range(len(self._all)) if among is None else among
         terms = sorted(_terms(question))

@@ -26,21 +26,14 @@ class CharacterNgrams(StoredAnalyzer):
     without marks at the ends. Case, width, and traditional against simplified characters do not matter. What is
     shorter than all sizes is a term as a whole.
 
-    Args:
-        sizes: Lengths of the n-grams of spaced scripts, 2 to 8.
-        close_sizes: Lengths of those of scripts without spaces, 1 to 8.
-
-    Raises:
-        InvalidInputError: A length is not allowed.
-
     Example:
         >>> CharacterNgrams(sizes=[3], close_sizes=[2])("The cat 北京大学")
         [' th', 'the', 'he ', ' ca', 'cat', 'at ', '北京', '京大', '大学']
     """
 
     _fixed: ClassVar = {"version": 1, "kind": "characters"}
-    sizes: Iterable[int] = (3, 4)
-    close_sizes: Iterable[int] = (1, 2)
+    sizes: Iterable[int] = (3, 4)  # lengths of the n-grams of spaced scripts, 2 to 8
+    close_sizes: Iterable[int] = (1, 2)  # of scripts without spaces, 1 to 8
 
     def __post_init__(self) -> None:
         self.sizes = _check_sizes("sizes", self.sizes, 2)
@@ -48,14 +41,7 @@ class CharacterNgrams(StoredAnalyzer):
         self._grams_of: dict[str, tuple[str, ...]] = {}
 
     def __call__(self, text: str) -> list[str]:
-        """Analyse a text.
-
-        Returns:
-            Its n-grams, repeats kept.
-
-        Raises:
-            InvalidInputError: Not a string.
-        """
+        """The n-grams of a text, repeats kept."""
         if not isinstance(text, str):
             raise InvalidInputError(f"a text to analyse must be a str, not {type(text).__name__}.")
         grams: list[str] = []

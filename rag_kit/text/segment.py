@@ -13,18 +13,7 @@ from importlib.util import find_spec
 
 @cache
 def load_segmenter() -> Callable[[str], list[str]]:
-    """Load the dictionary (0.2 s with rjieba, 1 s with jieba) and return the cutting function.
-
-    Returns:
-        A function from a run of Chinese characters to its words, in order, nothing left out.
-
-    Raises:
-        ImportError: Neither package can be imported.
-
-    Example:
-        >>> load_segmenter()("北京大学")
-        ['北京大学']
-    """
+    """Load the dictionary (0.2 s with rjieba, 1 s with jieba) and return the function that cuts a run into words."""
     try:
         import rjieba
     except ImportError:

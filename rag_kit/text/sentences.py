@@ -34,15 +34,11 @@ def sentences(text: str, *, max_chars: int = 1000) -> list[Sentence]:
     decimals, list numbers, book titles (《…！》) and dots inside words do not end a sentence. What stays longer
     than ``max_chars`` is cut at a semicolon, comma or space.
 
-    Args:
-        text: Any text.
-        max_chars: Longest sentence, in characters; at least 20.
-
     Returns:
         The sentences in order, without surrounding white space; together they hold every visible character.
 
     Raises:
-        InvalidInputError: ``max_chars`` below 20.
+        InvalidInputError: ``max_chars`` is below 20.
 
     Example:
         >>> [s.text for s in sentences("Dr. Li paid $3.50. “真的吗？”他问。对。")]

@@ -39,44 +39,32 @@ _NO_STATEMENT = re.compile(
 class Citation:
     """One statement of an answer with one of the passages that it cites.
 
-    Attributes:
-        number: The number in the brackets; passages count from 1.
-        statement: The statement, without its citation marks.
-        quote: The sentence or sentences of the passage that support it best, a verbatim span of the passage;
-            None where there is no passage of that number.
-        quote_start: Offset of the quote in the passage, in characters; None without a quote.
-        quote_end: Offset of its end; ``passage[quote_start:quote_end] == quote``.
-        status: ``"supported"``, ``"unsupported"``, ``"undecided"`` (words do not tell) or
-            ``"missing_passage"``.
-        score: Share of the statement that the passage holds, in [0, 1].
-        reason: Why, in one short sentence.
+    The quote is the span of the passage that supports the statement best, ``passage[quote_start:quote_end]``; it is
+    None where there is no passage of that number.
     """
 
-    number: int
-    statement: str
+    number: int  # in the brackets; passages count from 1
+    statement: str  # without its citation marks
     quote: str | None
-    quote_start: int | None
+    quote_start: int | None  # in characters
     quote_end: int | None
-    status: CitationStatus
-    score: float
-    reason: str
+    status: CitationStatus  # "undecided": words do not tell
+    score: float  # share of the statement that the passage holds, in [0, 1]
+    reason: str  # why, in one short sentence
 
 
 @dataclass(frozen=True)
 class CitationReport:
-    """All citations of an answer.
+    """All citations of an answer, in its order.
 
-    Attributes:
-        status: ``"declined"`` (the answer says that it is not in the documents), ``"flagged"`` (a citation does
-            not hold), ``"undecided"`` (a citation could not be checked, and all others hold), ``"uncited"`` (all that
-            is cited holds, but a statement has no citation) or ``"grounded"``.
-        citations: One entry per pair of statement and cited number, in the order of the answer.
-        uncited: The statements without a citation.
+    The status is ``"declined"`` (the answer says that it is not in the documents), ``"flagged"`` (a citation does not
+    hold), ``"undecided"`` (a citation could not be checked, and all others hold), ``"uncited"`` (all that is cited
+    holds, but a statement has no citation) or ``"grounded"``.
     """
 
     status: ReportStatus
     citations: tuple[Citation, ...] = ()
-    uncited: tuple[str, ...] = ()
+    uncited: tuple[str, ...] = ()  # the statements without a citation
 
 
 def check_citations(
@@ -101,9 +89,6 @@ def check_citations(
         passages: The texts of the passages, or LangChain documents; number n is ``passages[n - 1]``.
         judged: Statement -> what a language model says of it; it decides in place of the words.
         language: Of the answer, ``"en"`` or ``"zh"``: the language that reasons are given in; None: English.
-
-    Returns:
-        The report; see :class:`CitationReport`.
 
     Raises:
         InvalidInputError: The answer is no string, or the passages are no list of strings or documents.
@@ -138,7 +123,7 @@ def check_citations(
 
 
 def _passage_texts(passages: Any) -> list[str]:
-    """The passages' texts, whether given as strings or as documents."""
+    """The texts of passages, which may be strings or documents."""
     rows = passages if isinstance(passages, Sequence) and not isinstance(passages, (str, bytes)) else [None]
     texts: list[Any] = [getattr(passage, "page_content", passage) for passage in rows]
     if not all(isinstance(text, str) for text in texts):
@@ -179,14 +164,11 @@ class Statement(NamedTuple):
 
 
 def statements(answer: str) -> list[Statement]:
-    """Cut an answer into statements with their citations.
+    """Cut the first MAX_ANSWER characters of an answer into at most MAX_STATEMENTS statements with their citations.
 
     Marks may be ``[1]``, ``[1, 2]``, ``[1-3]``, ``[1][2]``, ``【1】`` or ``［1］``, before or after the full
     stop, or on the next line. A sentence with several marks is cut at them where each part says something.
     Headings and lines that only introduce a list are no statements.
-
-    Args:
-        answer: The answer; MAX_ANSWER characters and MAX_STATEMENTS statements are looked at.
 
     Example:
         >>> statements("A cat sleeps [1]. Dogs bark loudly 【2、3】。")

@@ -158,10 +158,8 @@ def is_declined(answer: str) -> bool:
     """Whether an answer says that the documents do not hold it, and little else.
 
     Long and polite declines count too: with apologies, advice, and what the documents do contain. An answer that
-    begins with a statement, or ends in a conclusion, is an answer, even where it adds what the documents lack.
-
-    Args:
-        answer: The whole answer; one of more than 3,000 characters is no decline.
+    begins with a statement, ends in a conclusion, or has more than 3,000 characters is an answer, even where it adds
+    what the documents lack.
 
     Example:
         >>> is_declined("The answer is not in the documents."), is_declined("文档中没有答案。")

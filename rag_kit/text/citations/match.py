@@ -10,8 +10,7 @@ from functools import cached_property
 from itertools import pairwise, permutations
 from typing import Literal, NamedTuple
 
-from rag_kit.text.citations.contrast import are_alike, are_opposites, is_negation
-from rag_kit.text.citations.tokens import Token, tokens
+from rag_kit.text.citations.tokens import Token, are_alike, are_opposites, is_negation, tokens
 from rag_kit.text.language import fold, same_language
 from rag_kit.text.sentences import sentences
 
@@ -269,15 +268,10 @@ def _drop_alike(old: list[Token], new: list[Token]) -> tuple[list[Token], list[T
 def _find_replacement(
     old: list[Token], new: list[Token], surplus: Counter[str], passage: Set[str], *, small: bool, single: bool
 ) -> str:
-    """Why new words in a place say something else than the sentence's words there: a reason, or "".
+    """Why a statement's content words in a place say something else than the sentence's there: a reason, or "".
 
-    Args:
-        old: Content words of the sentence in this place that the statement has no form of.
-        new: Content words of the statement there that the sentence has no form of.
-        surplus: How many times more the sentence has a word than the statement.
-        passage: All content words of the passage.
-        small: Whether one name or thing stands for one other.
-        single: Whether nothing else is new in the statement.
+    `surplus` counts how many times more the sentence has a word than the statement; `small` is whether one name or
+    thing stands for one other, `single` whether nothing else is new in the statement.
     """
     # what the statement says more often than the sentence was brought from elsewhere, or repeated
     brought = [token for token in new if surplus[token.key] < 0]

@@ -1,9 +1,10 @@
-"""The tokens in which a statement is compared with its passage: words, names and numbers in one form."""
+"""The tokens in which a statement is compared with its passage, and how two words stand to each other."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from functools import cache
 from itertools import islice
 from typing import NamedTuple
 
@@ -125,3 +126,82 @@ def _add_up(values: list[int]) -> int:
         return values[-1] if values else 0
     place = values.index(highest)
     return (_add_up(values[:place]) or 1) * highest + _add_up(values[place + 1 :])
+
+
+_MIN_PREFIX = 4
+_NEGATION = re.compile(
+    r"not|no|never|neither|nor|none|cannot|without|nobody|nothing|hardly|\w+n't"
+    # a negation with what only carries it: 不会, 没有, 并未, 无人; not a word of its own such as 不足, 不同, 无线
+    r"|[并从绝也都尚]?[不没未无非勿莫][有能会是可要应得曾用须需人许准]?"
+)
+# The words of a class exclude one another.
+_CLASSES = (
+    "red/blue/green/yellow/black/white/brown/grey/gray/orange/purple/pink north/south/east/west "
+    "northern/southern/eastern/western first/second/third/fourth/fifth/sixth/seventh/last spring/summer/autumn/winter "
+    "january/february/march/april/may/june/july/august/september/october/november/december "
+    "monday/tuesday/wednesday/thursday/friday/saturday/sunday increase/decrease rise/fall rose/fell more/less/fewer "
+    "before/after largest/smallest biggest/smallest highest/lowest higher/lower high/low large/small win/lose won/lost "
+    "allow/forbid/prohibit true/false always/never start/end begin/end include/exclude above/below up/down left/right "
+    "oldest/youngest male/female positive/negative success/failure accept/reject best/worst better/worse early/late "
+    "longest/shortest most/least maximum/minimum enable/disable required/optional public/private minor/major "
+    "strong/weak inside/outside import/export buy/sell bought/sold open/close "
+    "增加/减少 上升/下降 提高/降低 成功/失败 允许/禁止 开始/结束 支持/反对"
+)
+# Two Chinese words that differ by these characters alone exclude one another too: 以东, 以西; 周一, 周日; 最大, 最小.
+_ZH_CLASSES = (
+    "红蓝绿黄黑白 东南西北 甲乙丙丁 春夏秋冬 一二三四五六日 男女 雄雌 大小 多少 高低 长短 前后 上下 左右 内外"
+)
+
+
+@cache
+def _classes() -> dict[str, frozenset[int]]:
+    """Word or character -> the classes that it is in; words in their stemmed form and as they are."""
+    classes: dict[str, frozenset[int]] = {}
+    members = [names.split("/") for names in _CLASSES.split()] + [
+        list(names) for names in _ZH_CLASSES.split()
+    ]
+    for number, words in enumerate(members):
+        for form in {form for word in words for form in (word, *content_words(word))}:
+            classes[form] = classes.get(form, frozenset()) | {number}
+    return classes
+
+
+def is_negation(key: str) -> bool:
+    """Whether a token negates.
+
+    Example:
+        >>> is_negation("not"), is_negation("didn't"), is_negation("并未"), is_negation("note"), is_negation("不同")
+        (True, True, True, False, False)
+    """
+    return _NEGATION.fullmatch(key) is not None
+
+
+def are_opposites(a: str, b: str) -> bool:
+    """Whether two words exclude one another: opposites, two colours, two months.
+
+    Example:
+        >>> are_opposites("increased", "decreased"), are_opposites("red", "blue"), are_opposites("red", "bridge")
+        (True, True, False)
+        >>> are_opposites("以东", "以西"), are_opposites("以东", "以前")
+        (True, False)
+    """
+    if not a.isascii() and len(a) == len(b):
+        differing = [pair for pair in zip(a, b, strict=True) if pair[0] != pair[1]]
+        a, b = differing[0] if len(differing) == 1 else (a, b)
+    classes = _classes()
+    first, second = (word if word in classes else (content_words(word) or [word])[0] for word in (a, b))
+    return first != second and not classes.get(first, frozenset()).isdisjoint(classes.get(second, ()))
+
+
+def are_alike(a: str, b: str) -> bool:
+    """Whether two words are forms of one: the same beginning, or for Chinese words one that is a part of the other.
+
+    Example:
+        >>> are_alike("invent", "inventor"), are_alike("长", "长度"), are_alike("最大", "最小")
+        (True, True, False)
+    """
+    if a == b or not (a.isascii() and b.isascii()):
+        return a in b or b in a
+    shorter = min(len(a), len(b))
+    prefix = max(_MIN_PREFIX, round(0.7 * shorter))
+    return shorter >= prefix and a[:prefix] == b[:prefix] and not a[0].isdigit()

@@ -32,12 +32,7 @@ class PassageText:
 
 
 def passage_text(number: int, text: str, metadata: Mapping[str, Any]) -> PassageText:
-    """A passage whose title is what the metadata name as title and heading.
-
-    Example:
-        >>> passage_text(1, "Text.", {"title": "Emma", "heading": "Plot", "page": 3}).title
-        'Emma\\nPlot'
-    """
+    """A passage whose title is what the metadata name as title and heading, a line each."""
     names = (metadata.get("title"), metadata.get("heading"))
     return PassageText(number, text, "\n".join(name[:_MAX_TITLE] for name in names if isinstance(name, str)))
 
@@ -101,14 +96,7 @@ class _Row(NamedTuple):
 
 
 def collect(question: Question, passages: Sequence[PassageText]) -> list[Candidate]:
-    """Every sentence of the passages with its features, in reading order.
-
-    Example:
-        >>> from rag_kit.text.evidence.questions import analyse
-        >>> matches = collect(analyse("Who wrote Emma?"), [PassageText(1, "Emma is a novel. Jane Austen wrote Emma.")])
-        >>> [sorted(candidate.matched) for candidate in matches]
-        [['emma'], ['emma', 'wrote']]
-    """
+    """Every sentence of the passages with its features, in reading order."""
     keys = question.keys
     rows, titles = _read_rows(keys, passages)
     whole = [set(title) for title in titles]
@@ -159,13 +147,6 @@ def choose(question: Question, candidates: Sequence[Candidate], count: int = 2) 
     """The best `count` distinct sentences, best first; equal scores keep reading order.
 
     After the first, a sentence gains by the terms of the question that it adds to those chosen.
-
-    Example:
-        >>> from rag_kit.text.evidence.questions import analyse
-        >>> passage = PassageText(1, "Emma is a novel. Cats sleep. Jane Austen wrote Emma.")
-        >>> question = analyse("Who wrote Emma?")
-        >>> [c.text for c in choose(question, collect(question, [passage]), 1)]
-        ['Jane Austen wrote Emma.']
     """
     distinct: dict[str, Candidate] = {}
     for candidate in sorted(candidates, key=lambda candidate: -candidate.score):

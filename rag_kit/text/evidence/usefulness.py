@@ -53,12 +53,7 @@ class Usefulness(NamedTuple):
 def usefulness(
     question: str, passages: Sequence[PassageText], cosines: Sequence[float] | None = None
 ) -> list[Usefulness]:
-    """How surely each passage helps, by its words, and by vectors where cosines are given.
-
-    Args:
-        question: The question.
-        passages: The passages that were found for it; each is seen against the others.
-        cosines: The cosine of the question's vector and each passage's.
+    """How surely each passage helps, seen against the others: by words, and by its cosine to the question where given.
 
     Example:
         >>> texts = ["Jane Austen wrote Emma in 1815.", "Emma is a town in Missouri."]
@@ -81,18 +76,17 @@ def measure(
 ) -> list[dict[str, float]]:
     """Measure each passage by itself and against the others.
 
-    Returns:
-        For each passage, by name:
+    Of each passage, by name:
 
-        - ``own``, ``near``, ``passage``, ``title``: weight of the question's terms in the best sentence; in it with
-          its neighbours and title; in the whole passage; in its title;
-        - ``score``: score of its best sentence; ``kind``: a good sentence offers what is asked for; ``open``: nothing
-          of a known kind is asked for; ``terms``: how many terms the question has, as a logarithm;
-        - ``timed``: a time is asked for; then ``edges`` and ``recent``: how its sentences fit that time, ``outside``:
-          all its dates lie outside, ``undated``: it has none;
-        - ``crowd``: how much of the question the average passage holds; ``repeated``: how much more than others it
-          says what others say too, where all are on the subject; ``lead`` and ``behind``: how far it is ahead of the
-          average of the others, or behind the best one; ``cosine``.
+    - ``own``, ``near``, ``passage``, ``title``: weight of the question's terms in the best sentence; in it with
+      its neighbours and title; in the whole passage; in its title;
+    - ``score``: score of its best sentence; ``kind``: a good sentence offers what is asked for; ``open``: nothing
+      of a known kind is asked for; ``terms``: how many terms the question has, as a logarithm;
+    - ``timed``: a time is asked for; then ``edges`` and ``recent``: how its sentences fit that time, ``outside``:
+      all its dates lie outside, ``undated``: it has none;
+    - ``crowd``: how much of the question the average passage holds; ``repeated``: how much more than others it
+      says what others say too, where all are on the subject; ``lead`` and ``behind``: how far it is ahead of the
+      average of the others, or behind the best one; ``cosine``.
     """
     asked = analyse(question)
     rows, words = [], []
