@@ -237,22 +237,13 @@ def _check_documents(retriever: Runnable[Any, Any], result: Any) -> list[Documen
     return list(result)
 
 
-@dataclass(frozen=True)
-class _Round:
-    """One search for all queries of a group; the future gets what was found for each, or ``None``."""
-
-    resource: object
-    k: int
-    filter: Filter | None
-    future: Future[Any]
-
-
 class SearchGroup:
     """Queries that one retriever is about to be asked."""
 
     def __init__(self, queries: Sequence[str]) -> None:
         self.queries = tuple(dict.fromkeys(queries))
-        self._rounds: dict[int, _Round] = {}
+        # by the id of what is searched: that itself, the request of the first call, and what is found for each query
+        self._rounds: dict[int, tuple[object, Request, Future[Any]]] = {}
         self._lock = threading.Lock()
 
     def call(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
@@ -280,12 +271,10 @@ class SearchGroup:
         if len(self.queries) < 2 or query not in self.queries:
             return None, False
         with self._lock:
-            current = self._rounds.get(id(resource))
-            if current is None:
-                current = self._rounds[id(resource)] = _Round(resource, request.k, request.filter, Future())
-                return current.future, True
-        is_same = current.k == request.k and current.filter == request.filter
-        return (current.future if is_same else None), False
+            leads = id(resource) not in self._rounds
+            _, first, future = self._rounds.setdefault(id(resource), (resource, request, Future()))
+        is_same = first.k == request.k and first.filter == request.filter
+        return (future if is_same else None), leads
 
 
 current_group: ContextVar[SearchGroup | None] = ContextVar("rag_kit_search_group", default=None)

@@ -193,15 +193,12 @@ def fuse(name: str, lists: Sequence[RankedList], normalisation: str = "min-max")
                 weights[number] *= 1 - share if number == keyword else share
     total = sum(weights)
     weights = [weight / total for weight in weights]
-    return FusedList(
-        combine([list(first) for first in firsts], tables, weights),
-        normalised=[
-            dict(zip(first, table.values, strict=True)) for first, table in zip(firsts, tables, strict=True)
-        ],
-        weights=weights,
-        extra=extra,
-        notes=notes,
-    )
+    fused = FusedList(combine([list(first) for first in firsts], tables, weights))
+    fused.normalised = [
+        dict(zip(first, table.values, strict=True)) for first, table in zip(firsts, tables, strict=True)
+    ]
+    fused.weights, fused.extra, fused.notes = weights, extra, notes
+    return fused
 
 
 def lead(table: Normalised) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -97,16 +97,12 @@ class EnsembleRetriever(BranchingRetriever):
 
     def _retrieve(self, query: str, request: Request) -> list[Document]:
         branches = self._branches(query)
-        calls = [partial(call_retriever, query=query, **self._branch_arguments(b, request)) for b in branches]
-        result = fan_out(calls, names=[b.name for b in branches], **self._fan_out_options(request))
+        result = fan_out(**self._fan_out_arguments(call_retriever, branches, request))
         return self._fuse(query, request, branches, result)
 
     async def _aretrieve(self, query: str, request: Request) -> list[Document]:
         branches = self._branches(query)
-        calls = [
-            partial(acall_retriever, query=query, **self._branch_arguments(b, request)) for b in branches
-        ]
-        result = await afan_out(calls, names=[b.name for b in branches], **self._fan_out_options(request))
+        result = await afan_out(**self._fan_out_arguments(acall_retriever, branches, request))
         return await self._afuse(query, request, branches, result)
 
     async def _afuse(self, *arguments: Any) -> list[Document]:
@@ -127,20 +123,21 @@ class EnsembleRetriever(BranchingRetriever):
             if weight > 0
         ]
 
-    def _branch_arguments(self, branch: Search, request: Request) -> dict[str, Any]:
-        return {
-            "retriever": branch.retriever,
-            "config": request.child(f"retriever_{branch.branch}"),
-            "k": self._depth(request),
-            "filter": request.filter,
-        }
-
     def _depth(self, request: Request) -> int | None:
         """How many documents each retriever is asked for; ``None`` leaves it to them."""
         return request.fetch(self.fetch_k or (0 if self.fusion == "rrf" else _DEPTH))
 
-    def _fan_out_options(self, request: Request) -> dict[str, Any]:
+    def _fan_out_arguments(
+        self, call: Callable[..., Any], branches: Sequence[Search], request: Request
+    ) -> dict[str, Any]:
+        """The branches as tasks that ``call`` each retriever, and how they are run."""
+        settings: dict[str, Any] = {"k": self._depth(request), "filter": request.filter}
         return {
+            "tasks": [
+                partial(call, b.retriever, b.query, config=request.child(f"retriever_{b.branch}"), **settings)
+                for b in branches
+            ],
+            "names": [b.name for b in branches],
             "max_concurrency": self.max_concurrency or request.config.get("max_concurrency"),
             "timeout": self.timeout,
             "on_error": self.on_error,
@@ -168,7 +165,7 @@ class EnsembleRetriever(BranchingRetriever):
             answered,
             [first_places(list_keys) for list_keys in keys],
             fused[: request.k],
-            Merged(query, self.get_name(), [*notes, *remarks, *fused.notes], fused.extra),
+            Merged(query, self.get_name(), [*notes, *remarks, *fused.notes], fused.extra or {}),
             f"fusion:{self.fusion}",
             more=partial(_details_of, fused),
         )

@@ -149,20 +149,10 @@ class FusedList(list[tuple[str, float]]):
     weights where they are not the branches' own, ``extra`` and ``notes`` what goes into the provenance of all.
     """
 
-    def __init__(
-        self,
-        pairs: Iterable[tuple[str, float]],
-        *,
-        normalised: Sequence[Mapping[str, float]] = (),
-        weights: Sequence[float] = (),
-        extra: Mapping[str, object] | None = None,
-        notes: Sequence[str] = (),
-    ) -> None:
-        super().__init__(pairs)
-        self.normalised = list(normalised)
-        self.weights = list(weights)
-        self.extra = dict(extra or {})
-        self.notes = list(notes)
+    normalised: Sequence[Mapping[str, float]] = ()
+    weights: Sequence[float] = ()
+    extra: Mapping[str, object] | None = None
+    notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -203,7 +193,6 @@ def join_documents(
     ranking: Iterable[tuple[str, float | None]],
     common: Merged,
     stage: str,
-    notes: Sequence[str] = (),
     more: Callable[[int, str], Mapping[str, Any]] | None = None,
 ) -> list[Document]:
     """One document for each key of a ranking, with the stages of all copies that several searches found.
@@ -229,7 +218,7 @@ def join_documents(
             inner += record.get("notes", ())
         if first is not None:
             fields: dict[str, Any] = {"retriever": common.name, "query": common.question, "sources": stages}
-            fields |= {"notes": [*common.notes, *notes, *inner], **common.extra}
+            fields |= {"notes": [*common.notes, *inner], **common.extra}
             results.append(with_provenance(first, score=score, rank=rank, stage=stage, **fields))
     times = Counter(doc.page_content for doc in results)
     if len(times) == len(results):

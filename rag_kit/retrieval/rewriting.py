@@ -297,14 +297,9 @@ def merge(
             fused = fuse(fusion, [RankedList(*ranked) for ranked in lists])
         ranking = [*_put_representatives_first(searches, positions, fused, represent)]
         stage = f"fusion:{fusion}"
-    return join_documents(
-        searches,
-        positions,
-        ranking[:k],
-        common,
-        stage,
-        [_nothing_found_note(s) for s in searches if not s.documents],
-    )
+    notes = [_nothing_found_note(search) for search in searches if not search.documents]
+    common = replace(common, notes=[*common.notes, *notes])
+    return join_documents(searches, positions, ranking[:k], common, stage)
 
 
 def _put_representatives_first(

@@ -86,22 +86,16 @@ class VectorRetriever(SteppedRetriever):
 
     async def _for_many(self, queries: Sequence[str], request: Request) -> dict[str, _Scored] | None:
         """Search for several queries by one request each to model and store; ``None`` where that is not possible."""
-        search, embeddings = self._many_searcher(request), self.vectorstore.embeddings
-        if search is None or embeddings is None:
+        search = many_searcher(self.vectorstore) if self._searches_by_text else None
+        (fetch, kwargs, _), *deeper_attempts = self._attempts(request)
+        embeddings = self.vectorstore.embeddings
+        if search is None or embeddings is None or deeper_attempts:
             return None
         vectors = await embed_in_one(embeddings, list(queries))
         if vectors is None:
             return None
-        return dict(zip(queries, await blocking_step("search", search, vectors), strict=True))
-
-    def _many_searcher(self, request: Request) -> Callable[[Any], list[Any]] | None:
-        """Searches with several vectors; ``None`` where the store cannot, or results have to be filtered here."""
-        search = many_searcher(self.vectorstore) if self._searches_by_text else None
-        attempts = self._attempts(request)
-        if search is None or len(attempts) > 1:
-            return None
-        ((fetch, kwargs, _),) = attempts
-        return lambda vectors: search(vectors, fetch, kwargs.get("filter"))
+        hits: list[Any] = await blocking_step("search", search, vectors, fetch, kwargs.get("filter"))
+        return dict(zip(queries, hits, strict=True))
 
     def _attempts(
         self, request: Request
