@@ -18,18 +18,19 @@ from langchain_core.structured_query import (
 )
 from langchain_core.vectorstores import VectorStore
 
-from rag_kit.documents import Filter, validate_filter
+from rag_kit.documents import Filter
+from rag_kit.documents.filters import translate
 from rag_kit.errors import FilterError
 from rag_kit.indexing.store_filters import translator_of
 
-_PLAIN = frozenset({"$eq", "$gt", "$gte", "$lt", "$lte", "$in"})
+_PORTABLE = frozenset({"$eq", "$gt", "$gte", "$lt", "$lte", "$in"})
 _GROWTH = (4, 16, 64)
 _MAX_FETCH = 10_000
 _COMPARATORS = {
-    "$eq": Comparator.EQ, "$ne": Comparator.NE, "$gt": Comparator.GT, "$gte": Comparator.GTE,
-    "$lt": Comparator.LT, "$lte": Comparator.LTE, "$in": Comparator.IN, "$nin": Comparator.NIN,
-    "$contains": Comparator.CONTAIN,
+    "$eq": Comparator.EQ, "$gt": Comparator.GT, "$gte": Comparator.GTE, "$lt": Comparator.LT, "$lte": Comparator.LTE,
+    "$in": Comparator.IN, "$contains": Comparator.CONTAIN,
 }  # fmt: skip
+_NEGATED = {"$eq": Comparator.NE, "$in": Comparator.NIN}
 
 
 def native_filter(
@@ -76,48 +77,45 @@ def native_async_scores(store: VectorStore) -> bool:
 
 
 def to_directive(where: Filter | None) -> FilterDirective | None:
-    """A filter of the kit in LangChain's form, which raises ``FilterError`` for an operator that has none there."""
-    validate_filter(where)
-    return _to_directive(where) if where else None
+    """A filter in LangChain's form; ``FilterError`` where that has no operator for it, or nothing could pass it."""
+    directive = translate(where, _to_comparison, _join)
+    if directive is False:
+        raise FilterError(
+            f"No document can pass the filter {where!r:.80}, which LangChain's form cannot say."
+        )
+    return None if directive is True else directive
 
 
-def _to_directive(where: Filter) -> FilterDirective:
-    """A filter in LangChain's language of filters."""
-    parts: list[FilterDirective] = []
-    for key, value in where.items():
-        if key in ("$and", "$or"):
-            parts.append(_joined(Operator(key[1:]), [_to_directive(part) for part in value]))
-        elif key == "$not":
-            parts.append(Operation(Operator.NOT, [_to_directive(value)]))
-        else:
-            operators = value if isinstance(value, Mapping) else {"$eq": value}
-            parts.extend(_to_comparison(key, operator, operand) for operator, operand in operators.items())
-    return _joined(Operator.AND, parts)
-
-
-def _joined(operator: Operator, parts: list[FilterDirective]) -> FilterDirective:
-    return parts[0] if len(parts) == 1 else Operation(operator, parts)
-
-
-def _to_comparison(key: str, operator: str, operand: Any) -> FilterDirective:
+def _to_comparison(key: str, operator: str, operand: Any, negated: bool) -> FilterDirective:
+    """A condition in LangChain's form; ``$exists`` is a comparison with ``None``."""
     if operator == "$exists":
-        return Comparison(Comparator.NE if operand else Comparator.EQ, key, None)
+        return Comparison(Comparator.EQ if operand is negated else Comparator.NE, key, None)
     if operator not in _COMPARATORS:
         raise FilterError(f"{operator} on {key!r} has no comparator in LangChain's language of filters.")
-    several = operator in ("$in", "$nin")
-    return Comparison(_COMPARATORS[operator], key, list(operand) if several else operand)
+    if negated and operator in _NEGATED:
+        return Comparison(_NEGATED[operator], key, operand)
+    comparison = Comparison(_COMPARATORS[operator], key, operand)
+    return Operation(Operator.NOT, [comparison]) if negated else comparison
+
+
+def _to_portable_comparison(key: str, operator: str, operand: Any, negated: bool) -> FilterDirective:
+    """As `_to_comparison`; stores differ in what they find for negations, missing keys and ``$contains``."""
+    if negated or operator not in _PORTABLE:
+        raise FilterError(f"{operator} on {key!r} means different things in different stores.")
+    return _to_comparison(key, operator, operand, negated)
+
+
+def _join(word: str, parts: list[FilterDirective]) -> FilterDirective:
+    return Operation(Operator(word), parts)
 
 
 def _by_langchain(store: VectorStore, where: Filter, translator: Visitor | None = None) -> Any | None:
-    """A filter in a store's language by LangChain's translator (or another), if there is one and it is plain.
-
-    Stores differ in what they find for ``$ne``, ``$not`` and missing keys, so these are not handed over.
-    """
-    translator = (translator or _langchain_translator(store)) if _is_portable(where) else None
-    if translator is None:
-        return None
+    """A filter in a store's language by LangChain's translator (or another), if there is one and it is portable."""
     try:
-        directive = to_directive(where)
+        directive = translate(where, _to_portable_comparison, _join)
+        translator = translator or _langchain_translator(store)
+        if translator is None or isinstance(directive, bool):
+            return None
         _, kwargs = translator.visit_structured_query(StructuredQuery(query="", filter=directive))
     except (FilterError, ValueError, NotImplementedError, TypeError, KeyError, AttributeError):
         return None  # it cannot say this
@@ -127,7 +125,8 @@ def _by_langchain(store: VectorStore, where: Filter, translator: Visitor | None 
 def _langchain_translator(store: VectorStore) -> Visitor | None:
     """LangChain's translator into a store's own language, if it has one."""
     package = type(store).__module__.split(".")[0]
-    if not package.startswith("langchain_") or package == "langchain_core":
+    # in PostgreSQL the stores fail in the search with what they cannot ask, or find nothing
+    if not package.startswith("langchain_") or package in ("langchain_core", "langchain_postgres"):
         return None
     try:
         with warnings.catch_warnings():
@@ -137,16 +136,3 @@ def _langchain_translator(store: VectorStore) -> Visitor | None:
     except (ImportError, ValueError, AttributeError):
         return None
     return translator if isinstance(translator, Visitor) else None
-
-
-def _is_portable(where: Filter) -> bool:
-    """Whether a filter holds nothing but comparisons that all stores understand alike, and, or."""
-    for key, value in where.items():
-        if key == "$not":
-            return False
-        if key in ("$and", "$or"):
-            if not all(_is_portable(part) for part in value):
-                return False
-        elif isinstance(value, Mapping) and not (value.keys() <= _PLAIN and value.get("$in") != []):
-            return False
-    return True
