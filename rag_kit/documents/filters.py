@@ -26,7 +26,6 @@ from rag_kit.errors import FilterError
 Filter = Mapping[str, Any]
 Predicate = Callable[[Mapping[str, Any]], bool]
 
-LOGICAL = ("$and", "$or", "$not")
 OPERATORS = ("$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in", "$nin", "$contains", "$startswith", "$exists")
 ORDER = {"$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
 LISTS = (list, tuple, set, frozenset)
@@ -147,7 +146,7 @@ def _translate(where: Any, negate: bool, leaf: Leaf, join: Join, depth: int = 0)
     """Check and translate one level of a filter, or its negation."""
     if not isinstance(where, Mapping):
         raise FilterError(
-            f"A filter must be a mapping such as {{'year': 2020}}, not {type(where).__name__} {_shorten(where)}."
+            f"A filter must be a mapping such as {{'year': 2020}}, not {type(where).__name__} {to_plain(where)!r:.80}."
         )
     if depth > _MAX_DEPTH:
         raise FilterError(f"The filter is nested deeper than {_MAX_DEPTH} levels. Make it flatter.")
@@ -155,7 +154,7 @@ def _translate(where: Any, negate: bool, leaf: Leaf, join: Join, depth: int = 0)
     for key, value in where.items():
         if key in ("$and", "$or"):
             if not isinstance(value, (list, tuple)) or not value:
-                raise FilterError(f"{key} needs a non-empty list of filters, not {_shorten(value)}.")
+                raise FilterError(f"{key} needs a non-empty list of filters, not {to_plain(value)!r:.80}.")
             inner = [_translate(part, negate, leaf, join, depth + 1) for part in value]
             parts.append(join_clauses("and" if (key == "$and") != negate else "or", inner, join))
         elif key == "$not":
@@ -169,8 +168,8 @@ def _conditions(key: Any, value: Any) -> list[tuple[str, Any, Any]]:
     """Key, operator and operand of each condition on a metadata key; a plain value asks for what is equal to it."""
     if not isinstance(key, str) or not key or key.startswith("$"):
         raise FilterError(
-            f"The key {_shorten(key)} is not allowed: keys must be non-empty strings, metadata keys or one of "
-            f"{', '.join(LOGICAL)}; an operator such as $gte goes inside: {{'year': {{'$gte': 2020}}}}."
+            f"The key {to_plain(key)!r:.80} is not allowed: keys must be non-empty strings, metadata keys or one of "
+            "$and, $or, $not; an operator such as $gte goes inside: {'year': {'$gte': 2020}}."
         )
     if not isinstance(value, Mapping):
         return [(key, "$eq", value)]
@@ -190,7 +189,7 @@ def _translate_condition(key: str, operator: Any, operand: Any, negate: bool, le
         )
     kind, what = _OPERANDS.get(operator, (object, ""))
     if not isinstance(operand, kind):
-        raise FilterError(f"{operator} on {key!r} needs {what}, not {_shorten(operand)}.")
+        raise FilterError(f"{operator} on {key!r} needs {what}, not {to_plain(operand)!r:.80}.")
     if operator in ORDER and isinstance(operand, bool):
         raise FilterError(f"{operator} on {key!r} needs a number or a string, not a boolean.")
     if operator in ("$in", "$nin"):
@@ -207,15 +206,9 @@ def _check_scalar(key: str, operator: str, value: Any) -> Any:
     if plain is MISSING or (isinstance(plain, float) and not math.isfinite(plain)):
         raise FilterError(
             f"{operator} on {key!r} needs a string, finite number or boolean, not {type(value).__name__} "
-            f"{_shorten(value)}. One of several values is {{'$in': [...]}}, a missing key {{'$exists': false}}."
+            f"{to_plain(value)!r:.80}. One of several values is {{'$in': [...]}}, a missing key {{'$exists': false}}."
         )
     return plain
-
-
-def _shorten(value: Any) -> str:
-    """A value as it stands in a message."""
-    text = repr(to_plain(value))
-    return text if len(text) <= 80 else text[:77] + "..."
 
 
 def join_clauses(word: str, parts: Sequence[Clause], join: Join) -> Clause:

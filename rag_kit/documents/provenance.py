@@ -31,10 +31,7 @@ def get_provenance(doc: Document) -> dict[str, Any]:
         ``{"score", "rank", "stages", "notes"}``, or ``{}`` where there is none, or something else sits under
         the key (a document may come from anywhere).
     """
-    plain = cast("dict[str, Any]", to_plain(peek_provenance(doc)))
-    if plain:
-        plain["notes"] = [str(note) for note in plain["notes"]]
-    return plain
+    return cast("dict[str, Any]", to_plain(peek_provenance(doc)))
 
 
 def peek_provenance(doc: Document) -> Mapping[str, Any]:
@@ -51,7 +48,7 @@ def peek_provenance(doc: Document) -> Mapping[str, Any]:
     return {
         **record,
         "stages": [stage for stage in stages if isinstance(stage, Mapping)],
-        "notes": list(notes),
+        "notes": list(map(str, notes)),
     }
 
 
