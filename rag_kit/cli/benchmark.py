@@ -14,7 +14,7 @@ from typing import Any
 
 from rag_kit.cli.options import add_options, pick
 from rag_kit.cli.output import STATUS, say, say_json
-from rag_kit.documents.tables import Table, tables_text
+from rag_kit.documents.display import Table, tables_text
 
 #: Options that `benchmark` takes under the same name.
 _SETTINGS = ("out", "rows_out", "limit", "depth", "chunk_size", "embeddings", "cache")

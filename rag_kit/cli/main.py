@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from rag_kit import __version__
 from rag_kit.cli import exits
 from rag_kit.cli.output import STATUS, error_line, problem
-from rag_kit.documents.clean import clean_text
+from rag_kit.documents.display import clean_text
 from rag_kit.errors import BranchError, InvalidInputError
 
 #: Each is a module beside this one, or of ``maintain``. A module has ``add_arguments(parser)``, ``run(arguments)``,

@@ -11,8 +11,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any, TextIO
 
-from rag_kit.documents.clean import UNSAFE, clean_text
-from rag_kit.documents.tables import Table, columns, cut, one_line
+from rag_kit.documents.display import UNSAFE, Table, clean_text, columns, cut, one_line
 from rag_kit.errors import RagKitError
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "yellow": "33", "cyan": "36"}

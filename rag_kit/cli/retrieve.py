@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_kit.cli.options import PIPELINE, add_options, call_arguments, open_retriever
 from rag_kit.cli.output import STATUS, hint, say, say_json
-from rag_kit.documents.tables import cut, one_line
+from rag_kit.documents.display import cut, one_line
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document

@@ -8,7 +8,7 @@ string; ``get_provenance`` reads it, ``explain`` shows it.
 from __future__ import annotations
 
 from rag_kit._redact import redact
-from rag_kit.documents.clean import clean_text
+from rag_kit.documents.display import clean_text
 from rag_kit.documents.explanation import explain
 from rag_kit.documents.filters import Filter, combine_filters, compile_filter, matches, validate_filter
 from rag_kit.documents.identity import content_hash, copy_document, document_keys

@@ -6,9 +6,9 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from rag_kit.documents.display import Table, cut, one_line, tables_html
 from rag_kit.documents.identity import document_key
 from rag_kit.documents.provenance import get_provenance
-from rag_kit.documents.tables import Table, cut, one_line, tables_html
 from rag_kit.errors import InvalidInputError
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
-from rag_kit.documents.clean import clean_text
+from rag_kit.documents.display import clean_text
 from rag_kit.documents.filters import LISTS, Filter, translate
 from rag_kit.documents.provenance import PROVENANCE_KEY
 from rag_kit.errors import InvalidInputError

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from rag_kit.documents.tables import Printed, Table, one_line
+from rag_kit.documents.display import Printed, Table, one_line
 from rag_kit.errors import InvalidInputError, MissingExtraError
 from rag_kit.evaluation import comparison_pairs as paired
 from rag_kit.evaluation.comparison_pairs import Complementarity, Pair

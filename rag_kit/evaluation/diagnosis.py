@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from rag_kit.documents.tables import Printed, Table
+from rag_kit.documents.display import Printed, Table
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.remedies import CASES, TABLE, Case, CaseName, Level, Text, case_of, text_of

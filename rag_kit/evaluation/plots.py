@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_kit.documents.tables import columns, cut, one_line
+from rag_kit.documents.display import columns, cut, one_line
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation._files import write_file
 from rag_kit.evaluation.reporting.page import say

@@ -17,7 +17,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
 
 from rag_kit.concurrency.bridge import acall_function, blocking, run_in_thread
-from rag_kit.documents.tables import Printed, Table
+from rag_kit.documents.display import Printed, Table
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation._files import find_file, read_jsonl
 from rag_kit.evaluation.cells import Cell, Summary

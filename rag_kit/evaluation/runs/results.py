@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from rag_kit._redact import redact
-from rag_kit.documents.tables import Printed, Table, cut, one_line
+from rag_kit.documents.display import Printed, Table, cut, one_line
 from rag_kit.errors import InvalidInputError, MissingExtraError
 from rag_kit.evaluation.cells import Cell, Summary
 from rag_kit.evaluation.runs.rows import PIPELINE, Row, RunFolder, read_manifest, read_rows

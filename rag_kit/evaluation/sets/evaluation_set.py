@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_kit.documents.tables import Table
+from rag_kit.documents.display import Table
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation import _files as files
 from rag_kit.evaluation.examples import Example

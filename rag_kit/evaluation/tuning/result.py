@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rag_kit.documents.tables import Printed, Table
+from rag_kit.documents.display import Printed, Table
 from rag_kit.errors import InvalidInputError, MissingExtraError
 from rag_kit.evaluation._files import write_json
 from rag_kit.evaluation.comparison import Comparison, compare

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from support.report_results import HOSTILE, hostile_results, results_of_pipelines
 
-from rag_kit.documents.tables import Table
+from rag_kit.documents.display import Table
 
 
 def test_every_metric_has_its_interval_and_its_coverage() -> None:
