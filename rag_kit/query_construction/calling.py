@@ -19,8 +19,7 @@ from rag_kit.documents import (
 )
 from rag_kit.documents.provenance import peek_provenance, peek_score
 from rag_kit.errors import FilterError, InvalidInputError
-from rag_kit.query_construction.clauses import relax_filter, show_filter
-from rag_kit.query_construction.constructed import ConstructedQuery, Sort
+from rag_kit.query_construction.clauses import ConstructedQuery, Sort, relax_filter, show_filter
 from rag_kit.query_construction.fields import Schema
 from rag_kit.retrieval.query_call import Call, QueryCall
 
@@ -28,12 +27,7 @@ _MAX_SORTED = 20_000
 
 
 class SelfQueryCall:
-    """The steps of one call.
-
-    Args:
-        owner: The `SelfQueryRetriever` that was called.
-        call: The call.
-    """
+    """The steps of one call of a `SelfQueryRetriever`, its `owner`."""
 
     def __init__(self, owner: Any, call: QueryCall) -> None:
         self.owner = owner

@@ -10,6 +10,8 @@ from rag_kit.prompts.filter_schema import UNREADABLE, FilterCondition, FilterGro
 from rag_kit.query_construction.clauses import (
     ORDER,
     Clause,
+    ConstructedQuery,
+    Sort,
     all_of,
     any_of,
     bound_filter,
@@ -17,7 +19,6 @@ from rag_kit.query_construction.clauses import (
     none_of,
     shorten_clause,
 )
-from rag_kit.query_construction.constructed import ConstructedQuery, Sort
 from rag_kit.query_construction.dates import Period, day_in_format, parse_period
 from rag_kit.query_construction.fields import MetadataField, Schema
 from rag_kit.query_construction.words import parse_number, sorted_words
@@ -63,13 +64,7 @@ def check_answer(answer: SelfQuery, question: str, schema: Schema, today: date) 
 
     Only fields of the schema get through, under operators that their type has, with values of their type. What does
     not is dropped, and an "or" with it of which it was an arm: the filter may get wider, never narrower. Every change
-    is recorded in ``repairs``.
-
-    Args:
-        answer: The model's answer.
-        question: The question.
-        schema: The fields that may be used.
-        today: What relative dates count from.
+    is recorded in ``repairs``. Relative dates count from `today`.
 
     Example:
         >>> schema = Schema.of([{"name": "year", "type": "int"}])

@@ -1,20 +1,66 @@
-"""Conditions in the kit's filter language: joined, negated, compared with dates, kept within the bounds of filters."""
+"""What a question is turned into: text, order, limit and a filter, whose conditions are joined and kept in bounds."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
+
+from langchain_core.structured_query import StructuredQuery
 
 from rag_kit.documents import Filter, validate_filter
 from rag_kit.errors import FilterError
 from rag_kit.query_construction.dates import Period, day_in_format
 from rag_kit.query_construction.fields import MetadataField
+from rag_kit.retrieval.stores import to_directive
 
 Clause = dict[str, Any]
 _MAX_CONDITIONS = 50
 _MAX_STEPS = 8
 ORDER = ("$gt", "$gte", "$lt", "$lte")
+
+
+@dataclass(frozen=True)
+class Sort:
+    """An order by a field."""
+
+    field: str
+    descending: bool = True
+
+
+@dataclass(frozen=True)
+class ConstructedQuery:
+    """A question as text and filter.
+
+    Attributes:
+        question: The question.
+        query: The text to search for; empty where the question asks for documents by their metadata alone.
+        filter: The conditions, as a filter of the kit.
+        sort: The order asked for ("the latest").
+        limit: The number of documents asked for ("the three latest").
+        constructor: ``"rules"`` or ``"model"``.
+        repairs: What was changed or dropped on the way from the model's answer.
+    """
+
+    question: str
+    query: str = ""
+    filter: dict[str, Any] | None = None
+    sort: Sort | None = None
+    limit: int | None = None
+    constructor: str = "rules"
+    repairs: tuple[str, ...] = ()
+
+    @property
+    def structured_query(self) -> StructuredQuery:
+        """The same in LangChain's form, for its translators."""
+        return StructuredQuery(query=self.query, filter=to_directive(self.filter), limit=self.limit)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain JSON, as it stands in the provenance."""
+        plain = asdict(self)
+        del plain["question"]
+        return {**plain, "repairs": list(self.repairs)}
 
 
 def all_of(parts: Sequence[Clause]) -> Clause | None:
@@ -63,10 +109,9 @@ def split_clause(part: Clause | None) -> tuple[str, str, Any]:
 
 
 def bound_filter(where: Clause | None) -> tuple[Clause | None, str | None]:
-    """A filter within the bounds of filters: what is said twice goes first, then all after the first 50 conditions.
+    """A filter within the bounds of filters, and in words what was dropped.
 
-    Returns:
-        The filter, and in words what was dropped.
+    What is said twice goes first, then all after the first 50 conditions.
 
     Example:
         >>> year = {"year": {"$gt": 2010}}
@@ -94,12 +139,9 @@ def _bounds_error(where: Clause | None) -> str | None:
 
 
 def relax_filter(where: Filter | None) -> Iterator[tuple[Clause | None, str]]:
-    """Weaker and weaker filters, at most eight: the last one drops all that may go.
+    """Weaker and weaker filters, at most eight, each with what was dropped in words; the last drops all that may go.
 
     Conditions that are ANDed at the top are dropped one by one, the last one first, never parts of them.
-
-    Yields:
-        What is left, and a text that says what was dropped.
 
     Example:
         >>> both = {"$and": [{"a": {"$eq": 1}}, {"b": {"$eq": 2}}]}

@@ -24,12 +24,9 @@ QUARTERS = {name: number for number, names in enumerate(_QUARTERS, start=1) for 
 
 @dataclass(frozen=True)
 class Period:
-    """A span of days.
+    """The days from `start` to before `end`, which is ``None`` for "until now" ("the last five years").
 
-    Attributes:
-        start: First day.
-        end: First day after it; ``None`` for "until now" ("the last five years").
-        grain: What was named: ``"day"``, ``"month"``, ``"quarter"``, ``"year"``, ``"years"`` or another ``"span"``.
+    `grain` is what was named: ``"day"``, ``"month"``, ``"quarter"``, ``"year"``, ``"years"`` or another ``"span"``.
     """
 
     start: date
@@ -51,14 +48,7 @@ class NamedPeriod(Span):
 
 
 def parse_period(text: str, today: date) -> Period | None:
-    """Read one date.
-
-    Args:
-        text: E.g. ``"2020-05-01"``, ``"May 2020"``, ``"2020年5月"``, ``"Q3 2020"``, ``"last year"``.
-        today: What relative dates count from.
-
-    Returns:
-        The days it names, or ``None`` if it is no date.
+    """The days that a text names, such as ``"2020年5月"``, ``"Q3 2020"``, ``"last year"``; ``None`` if it is no date.
 
     Example:
         >>> period = parse_period("May 2020", date(2026, 1, 1))

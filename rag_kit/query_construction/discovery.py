@@ -1,22 +1,31 @@
-"""Find out which metadata fields a collection has: their types, values and ranges."""
+"""The rows behind a retriever or store, and the metadata fields that they have: types, values and ranges."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import count, islice
 from typing import Any
 
-from langchain_core.runnables import Runnable
+from langchain_core.documents import Document
+from langchain_core.runnables import Runnable, RunnableSequence
+from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
-from rag_kit.documents import PROVENANCE_KEY, Filter, combine_filters
+from rag_kit.documents import PROVENANCE_KEY, Filter, combine_filters, compile_filter, copy_document
 from rag_kit.documents.explanation import SITUATION
 from rag_kit.documents.identity import to_plain
 from rag_kit.errors import InvalidInputError
+from rag_kit.indexing import BM25Index, DocumentIndex
+from rag_kit.indexing.store_filters import made_by
 from rag_kit.query_construction.fields import MAX_FIELDS, DateFormat, FieldType, MetadataField, Schema
-from rag_kit.query_construction.sources import source_of
-from rag_kit.retrieval.own_filter import own_filter
+from rag_kit.retrieval import BM25Retriever, VectorRetriever, index_retriever
+from rag_kit.retrieval.own_filter import inside, own_filter
+from rag_kit.retrieval.stores import native_filter
 
+_GROUP = 500
+# not the sources of a router: one of them has a part of the rows only
+_LISTED = ("index", "vectorstore", "documents", "retriever", "base_retriever", "retrievers")
 _MAX_ROWS = 20_000
 _MAX_VALUES = 10_000
 _MAX_CHARS = 200
@@ -27,24 +36,119 @@ _TIME_NAME = re.compile(r"date|time|created|updated|modified|_at$|日期|时间"
 _TYPES: dict[type, FieldType] = {str: "str", int: "int", float: "float", bool: "bool"}
 
 
-def discover_schema(source: Any, *, filter: Filter | None = None, exclude: Collection[str] = ()) -> Schema:
-    """Read the metadata of a collection and say what it may be filtered by.
+class Source:
+    """The rows of an index, a store or a list of documents."""
 
-    Args:
-        source: Documents, a ``BM25Index``, a ``DocumentIndex``, a vector store (Chroma, in-memory, PGVectorStore,
-            Qdrant), or a retriever over one of them; 20,000 rows are read.
-        filter: Only rows that pass are looked at, so that no value of another tenant is offered.
-        exclude: Names of fields to leave out.
+    def __init__(self, value: Any) -> None:
+        self._value = value
 
-    Returns:
-        The schema; at most 64 fields, those that most rows have first.
+    def documents(self, where: Filter | None, limit: int) -> list[Document]:
+        """Copies of the first `limit` documents that pass; pages are read only until there are as many."""
+        passes = compile_filter(where)
+        passing = (doc for page in self._pages(where) for doc in page if passes(doc.metadata))
+        return [copy_document(doc) for doc in islice(passing, limit)]
 
-    Raises:
-        InvalidInputError: The rows of the source cannot be listed.
-        FilterError: A retriever has a filter of its own that cannot be read.
+    def _pages(self, where: Filter | None) -> Iterable[Sequence[Document]]:
+        """The rows in the collection's order, at least those that pass a filter."""
+        value = self._value
+        if isinstance(value, (BM25Index, DocumentIndex)):
+            ids = value.ids if isinstance(value, BM25Index) else value.passage_ids()
+            return (value.get(ids[start : start + _GROUP]) for start in range(0, len(ids), _GROUP))
+        if isinstance(value, InMemoryVectorStore):
+            rows = list(value.store.values())
+            return [[Document(row["text"], id=row["id"], metadata=row["metadata"]) for row in rows]]
+        if isinstance(value, VectorStore):
+            native = native_filter(value, where) if where else None
+            return (
+                _of_qdrant(value, native) if made_by(value, "langchain_qdrant") else _of_store(value, native)
+            )
+        return [value]
+
+
+def source_of(value: Any) -> Source | None:
+    """The rows behind a store, an index, documents, or a retriever over one of them, whatever filter it has.
+
+    ``None`` where the rows cannot be listed.
 
     Example:
-        >>> from langchain_core.documents import Document
+        >>> source = source_of([Document("a", metadata={"year": 1}), Document("b", metadata={"year": 2})])
+        >>> [doc.page_content for doc in source.documents({"year": 2}, 10)]
+        ['b']
+    """
+    if isinstance(value, Source):
+        return value
+    if isinstance(value, RunnableSequence):  # its later steps may hide rows
+        return None
+    if isinstance(value, Runnable):
+        return next((source for part in inside(value, names=_LISTED) if (source := source_of(part))), None)
+    if isinstance(value, VectorStore):
+        chroma = made_by(value, "langchain_chroma") or (
+            made_by(value, "langchain_postgres") and hasattr(value, "get")
+        )
+        listed = chroma or isinstance(value, InMemoryVectorStore) or made_by(value, "langchain_qdrant")
+    elif isinstance(value, (list, tuple)):
+        listed = all(isinstance(item, Document) for item in value)
+    else:
+        listed = isinstance(value, (BM25Index, DocumentIndex))
+    return Source(value) if listed else None
+
+
+def as_retriever(value: Any) -> Runnable[str, list[Document]]:
+    """The retriever over a store, an index or documents; a retriever is itself."""
+    if isinstance(value, Runnable):
+        return value
+    if isinstance(value, BM25Index):
+        return BM25Retriever(index=value)
+    if isinstance(value, DocumentIndex):
+        return index_retriever(value)
+    if isinstance(value, VectorStore):
+        return VectorRetriever(vectorstore=value)
+    if isinstance(value, Iterable) and not isinstance(value, (str, bytes)):
+        documents = list(value)
+        if all(isinstance(item, Document) for item in documents):
+            return BM25Retriever.from_documents(documents)
+    raise InvalidInputError(
+        f"retriever is {type(value).__name__}; it must be a LangChain retriever, a vector store, a BM25Index, a "
+        "DocumentIndex, or a list of documents."
+    )
+
+
+def _of_store(store: Any, native: Any) -> Iterator[list[Document]]:
+    """The pages of a store whose ``get`` is like Chroma's."""
+    for offset in count(0, _GROUP):
+        page = store.get(where=native, limit=_GROUP, offset=offset, include=["documents", "metadatas"])
+        rows = zip(page["ids"], page["documents"], page["metadatas"], strict=True)
+        yield [
+            Document(text or "", id=str(key), metadata=dict(metadata or {})) for key, text, metadata in rows
+        ]
+        if len(page["ids"]) < _GROUP:
+            return
+
+
+def _of_qdrant(store: Any, native: Any) -> Iterator[list[Document]]:
+    """The documents of a collection of Qdrant that pass its filter, in groups."""
+    offset: Any = None
+    text, metadata = store.content_payload_key, store.metadata_payload_key
+    while True:
+        points, offset = store.client.scroll(
+            store.collection_name, scroll_filter=native, limit=_GROUP, offset=offset, with_payload=True
+        )
+        payloads = [(str(point.id), point.payload or {}) for point in points]
+        yield [
+            Document(of.get(text) or "", id=key, metadata=dict(of.get(metadata) or {}))
+            for key, of in payloads
+        ]
+        if offset is None:
+            return
+
+
+def discover_schema(source: Any, *, filter: Filter | None = None, exclude: Collection[str] = ()) -> Schema:
+    """Read the metadata of a collection and say what it may be filtered by: at most 64 fields, the most frequent first.
+
+    The source is one that `source_of` lists; 20,000 rows are read. Only those that pass the filter are looked at, so
+    that no value of another tenant is offered.
+
+    Example:
         >>> docs = [Document("a", metadata={"year": 2010, "tags": ["x"]}), Document("b", metadata={"year": 2012})]
         >>> [(field.name, field.type, field.many, field.values) for field in discover_schema(docs)]
         [('year', 'int', False, (2010, 2012)), ('tags', 'str', True, ('x',))]

@@ -1,9 +1,10 @@
-"""What may be filtered by: the metadata fields of a collection, their types and values."""
+"""What may be filtered by: the metadata fields of a collection, their types and values, and their description."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import fields as dataclass_fields
 from typing import Any, Literal
@@ -14,6 +15,8 @@ FieldType = Literal["str", "int", "float", "bool", "date"]
 DateFormat = Literal["iso", "yyyymmdd", "timestamp"]
 _TYPES: tuple[FieldType, ...] = ("str", "int", "float", "bool", "date")
 MAX_FIELDS = 64
+_MAX_VALUES = 40  # of a field that a model sees
+_MAX_LINE = 80  # characters of a name or value
 _NAMES: dict[str, FieldType] = {
     **dict.fromkeys(("str", "string", "text", "keyword", "enum", "category"), "str"),
     **dict.fromkeys(("int", "integer", "long", "year"), "int"),
@@ -101,13 +104,7 @@ class MetadataField:
 
 @dataclass(frozen=True)
 class Schema:
-    """The fields that a filter may use; nothing else can be reached by a question.
-
-    Args:
-        fields: The fields, at most 64.
-
-    Raises:
-        InvalidInputError: Two fields have one name, or there are too many.
+    """The fields that a filter may use, at most 64; nothing else can be reached by a question.
 
     Example:
         >>> schema = Schema.of([{"name": "year", "type": "integer"}, {"name": "tags", "type": "list[string]"}])
@@ -128,11 +125,7 @@ class Schema:
 
     @classmethod
     def of(cls, value: Any) -> Schema:
-        """Make a schema from fields, dicts, or LangChain's ``AttributeInfo``.
-
-        Raises:
-            InvalidInputError: Something in it is no field.
-        """
+        """Make a schema from fields, dicts, or LangChain's ``AttributeInfo``."""
         if isinstance(value, Schema):
             return value
         if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
@@ -191,3 +184,51 @@ def _field(item: Any) -> MetadataField:
             f"list of them), 'allowed', {', '.join(sorted(allowed - {'name'}))}."
         )
     return MetadataField(type=_NAMES[kind.lower()], **settings)
+
+
+# list, field with type, before a description, before what follows, range, values, between values, how many more
+_WORDS = {
+    "en": ("list of {}", "{} ({})", ": ", "; ", "from {} to {}", "values: ", ", ", " and {} more"),
+    "zh": ("{} 列表", "{}（{}）", "：", "；", "从 {} 到 {}", "取值：", "、", "，另有 {} 个"),
+}
+
+
+def describe_fields(schema: Schema, named: Mapping[str, Sequence[Any]], language: str = "en") -> str:
+    """The fields as lines for a prompt, in its language: type, meaning, range, values.
+
+    Of many values 40 are listed: those `named` by a question, by field, then the most frequent ones.
+
+    Example:
+        >>> schema = Schema.of([{"name": "year", "type": "int", "minimum": 1990, "maximum": 2020}])
+        >>> print(describe_fields(schema, {}))
+        year (int); from 1990 to 2020
+        >>> print(describe_fields(schema, {}, "zh"))
+        year（int）；从 1990 到 2020
+    """
+    return "\n".join(_line(field, named.get(field.name, []), language) for field in schema)
+
+
+def _line(field: MetadataField, named: Sequence[Any], language: str) -> str:
+    """A field as the model reads it: name, type, description, and its range or values, those named first."""
+    listed, typed, colon, semicolon, ranged, valued, comma, others = _WORDS[
+        "zh" if language == "zh" else "en"
+    ]
+    line = typed.format(cut_line(field.name), listed.format(field.type) if field.many else field.type)
+    if field.description:
+        line += colon + cut_line(field.description, 300)
+    if field.minimum is not None and field.maximum is not None:
+        return line + semicolon + ranged.format(field.minimum, field.maximum)
+    if field.values:
+        values = list(dict.fromkeys([*named, *field.values]))[:_MAX_VALUES]
+        more = len(field.values) - len(values)
+        line += semicolon + valued
+        line += comma.join(json.dumps(cut_line(str(value)), ensure_ascii=False) for value in values)
+        if more > 0 or not field.complete:
+            line += others.format(more)
+    return line
+
+
+def cut_line(text: str, max_chars: int = _MAX_LINE) -> str:
+    """The text on one line, cut."""
+    line = " ".join(text.split())
+    return line if len(line) <= max_chars else line[: max_chars - 1] + "…"

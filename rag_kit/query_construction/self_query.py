@@ -17,14 +17,12 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.models import astructured_call
 from rag_kit.models.chat import is_extractive
 from rag_kit.prompts.filter_schema import SelfQuery
-from rag_kit.query_construction.by_model import prompt_values
 from rag_kit.query_construction.calling import SelfQueryCall
 from rag_kit.query_construction.checking import check_answer
-from rag_kit.query_construction.constructed import ConstructedQuery
-from rag_kit.query_construction.discovery import discover_schema
-from rag_kit.query_construction.fields import Schema
+from rag_kit.query_construction.clauses import ConstructedQuery
+from rag_kit.query_construction.discovery import Source, as_retriever, discover_schema, source_of
+from rag_kit.query_construction.fields import Schema, cut_line, describe_fields
 from rag_kit.query_construction.rules.constructor import RuleConstructor
-from rag_kit.query_construction.sources import Source, as_retriever, source_of
 from rag_kit.retrieval import VectorRetriever
 from rag_kit.retrieval.own_filter import own_filter
 from rag_kit.retrieval.query_call import CallRetriever, LanguagePrompts, QueryCall, check_model
@@ -183,11 +181,7 @@ class SelfQueryRetriever(CallRetriever):
         return self
 
     def _visible(self, where: Filter | None, config: RunnableConfig | None = None) -> Filter | None:
-        """A filter, and that of the retriever inside: which rows may be read past it.
-
-        Raises:
-            FilterError: The retriever inside has a filter that cannot be read, so no row may be.
-        """
+        """A filter, and that of the retriever inside, which must be one that can be read: which rows may be read."""
         return combine_filters(where, own_filter(self.retriever, config, strict=True))
 
     def _schema(self, where: Filter | None) -> Schema:
@@ -229,7 +223,7 @@ class SelfQueryRetriever(CallRetriever):
         """Text and filter by the model."""
         prompt = cast("LanguagePrompts", self._prompts).choose(question)
         today = self.today or date.today()
-        values = prompt_values(prompt, question, schema, today, self.document_contents)
+        values = _prompt_values(prompt, question, schema, today, self.document_contents)
         answer = await astructured_call(
             cast("Runnable[Any, Any]", self.llm),
             prompt,
@@ -242,3 +236,16 @@ class SelfQueryRetriever(CallRetriever):
 
     async def _steps(self, call: QueryCall) -> list[Document]:
         return await SelfQueryCall(self, call).steps()
+
+
+def _prompt_values(
+    prompt: Any, question: str, schema: Schema, today: date, contents: str | None
+) -> dict[str, Any]:
+    """What a prompt is filled with: question, fields, today's date; `contents` says what the documents are."""
+    language = (getattr(prompt, "metadata", None) or {}).get("language", "en")
+    fields = describe_fields(schema, RuleConstructor.named_values(schema, question), language)
+    if contents:
+        line = "正文：{}。可用的字段：\n{}" if language == "zh" else "The text is: {}. The fields:\n{}"
+        fields = line.format(cut_line(contents, 300).rstrip(".。"), fields)
+    values = {"question": question, "fields": fields, "today": today.isoformat()}
+    return {name: value for name, value in values.items() if name in prompt.input_variables}

@@ -21,8 +21,7 @@ from rag_kit.documents import matches
 from rag_kit.documents.filter_translations import to_chroma, to_qdrant
 from rag_kit.errors import FilterError, InvalidInputError
 from rag_kit.query_construction import SelfQueryRetriever
-from rag_kit.query_construction.discovery import discover_schema
-from rag_kit.query_construction.sources import source_of
+from rag_kit.query_construction.discovery import discover_schema, source_of
 from rag_kit.retrieval import BM25Retriever, VectorRetriever
 from rag_kit.retrieval.stores import native_filter
 

@@ -46,10 +46,7 @@ _TOKEN = re.compile(
 
 
 def rewrite_statement(statement: str) -> str:
-    """The statement with names in backticks, if it is one query that only reads.
-
-    Raises:
-        StatementError: It is something else; the message says what.
+    """The statement with names in backticks, if it is one query that only reads; else `StatementError` says what it is.
 
     Example:
         >>> rewrite_statement("match (a:Person) where a.name = 'Ada' return a.born AS order;")

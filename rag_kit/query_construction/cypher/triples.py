@@ -13,7 +13,7 @@ from rag_kit.documents import Filter, compile_filter
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.representing.kinds import REPRESENTATION, split_triple
-from rag_kit.query_construction.cypher.database import check_installed
+from rag_kit.query_construction.cypher.query import check_installed
 
 _SCHEMA = (
     "CREATE NODE TABLE Entity(name STRING PRIMARY KEY)",

@@ -51,16 +51,12 @@ _KINDS = (
 
 @dataclass(frozen=True, eq=False)
 class Amount(Span):
-    """A date or number in a text, the field that it belongs to, and where the words before it begin that say so.
-
-    Attributes:
-        quarter: For a quarter of a year: the condition on the field of quarters.
-    """
+    """A date or number in a text, the field that it belongs to, and where the words before it begin that say so."""
 
     value: Any
     field: MetadataField
     name_begin: int
-    quarter: Clause | None = None
+    quarter: Clause | None = None  # for a quarter of a year: the condition on the field of quarters
 
 
 def find_amounts(

@@ -1,15 +1,26 @@
-"""One condition that a question names; those on a field that is missing, and on a quarter of a year."""
+"""The conditions that a question names, and how the words between them join them: and, or, not, lists."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise, zip_longest
 from typing import Any
 
-from rag_kit.query_construction.clauses import Clause, all_of, comparison_clause, none_of
+from rag_kit.query_construction.clauses import (
+    Clause,
+    all_of,
+    any_of,
+    comparison_clause,
+    none_of,
+    shorten_clause,
+    split_clause,
+)
 from rag_kit.query_construction.dates import QUARTERS, Period
 from rag_kit.query_construction.fields import MetadataField, Schema
+from rag_kit.query_construction.rules import cues
 from rag_kit.query_construction.words import Span, simplify
 
 _OPPOSITE = {"$eq": "$ne", "$gt": "$lte", "$gte": "$lt", "$lt": "$gte", "$lte": "$gt"}
@@ -17,22 +28,14 @@ _OPPOSITE = {"$eq": "$ne", "$gt": "$lte", "$gte": "$lt", "$lt": "$gte", "$lte": 
 
 @dataclass(frozen=True, eq=False)
 class Condition(Span):
-    """One condition, and where its words stand, cue words ("published after") included.
-
-    Attributes:
-        operator: ``$eq`` for "in 2010", ``$contains`` for a value of a list, ``$exists`` for "undated".
-        value: A value of the field, a number or a ``Period``.
-        high: The upper end of a range that begins with `value`.
-        negated: It must not hold.
-        quarter: The condition that must hold too, where a quarter of a year was named.
-    """
+    """One condition, and where its words stand, cue words ("published after") included."""
 
     field: MetadataField
-    operator: str
-    value: Any
-    high: Any = None
+    operator: str  # $eq for "in 2010", $contains for a value of a list, $exists for "undated"
+    value: Any  # of the field, a number or a Period
+    high: Any = None  # upper end of a range that begins with the value
     negated: bool = False
-    quarter: Clause | None = None
+    quarter: Clause | None = None  # must hold too, where a quarter of a year was named
 
     @property
     def measured(self) -> bool:
@@ -117,3 +120,139 @@ def quarter_of(period: Any, schema: Schema) -> Clause | None:
 def _quarter(value: Any) -> int | None:
     match = _QUARTER.fullmatch(str(value).strip())
     return QUARTERS.get(next(group for group in match.groups() if group).lower()) if match else None
+
+
+_OPENS = re.compile(r"\beither\b|\bone\s+of\b|\(", re.IGNORECASE)
+_MARKS = "\"“”'‘’「」『』"
+_ONE_WORD = re.compile(r"^\s+[A-Za-z]+\s$")  # "stroke or severe obesity"
+_AGAIN = re.compile(r"\b(?:papers?|articles?|studies|those|ones|anything)\b", re.IGNORECASE)
+_PURE = re.compile(rf"(?:[\s,、/;{_MARKS}]|\b(?:and|or|and/or|the|a)\b|或者?|和|与|及|以及)*", re.IGNORECASE)
+
+
+def join_conditions(text: str, conditions: Sequence[Condition]) -> Clause | None:
+    """Join conditions by the words between them.
+
+    Conditions on one field that stand in one list ("A, B or C") belong together most closely, then what stands
+    side by side or is joined by "and", then what is joined by "or".
+    """
+    lists: list[list[Condition]] = []
+    for condition in conditions:
+        if lists and _in_one_list(text, lists[-1][-1], condition):
+            lists[-1].append(condition)
+        else:
+            lists.append([condition])
+    alternatives: list[list[Clause]] = [[]]
+    before: list[Condition] = []
+    for members in lists:
+        clause = _join_list(text, members)
+        either = before and _connector(text[before[-1].end : members[0].begin]) == "or"
+        if either and before[0].field is not members[0].field and before[0].measured and members[0].measured:
+            # "phones rated below 3 or priced over 1000": what stands around is of both
+            alternatives[-1][-1] = any_of([alternatives[-1][-1], clause]) or clause
+        else:
+            alternatives += [[]] if either else []
+            _add_condition(alternatives[-1], clause, members[0])
+        before = members
+    return any_of([joined for parts in alternatives if (joined := all_of(parts))])
+
+
+def _add_condition(parts: list[Clause], clause: Clause, first: Condition) -> None:
+    """Add a condition; two values that one field cannot have at once are alternatives."""
+    if first.exclusive and (new_values := _values(clause)):
+        for place, part in enumerate(parts):
+            old_values = _values(part)
+            if old_values and split_clause(part)[0] == first.field.name:
+                parts[place] = {first.field.name: {"$in": list(dict.fromkeys([*old_values, *new_values]))}}
+                return
+    if clause not in parts:
+        parts.append(clause)
+
+
+def _values(part: Clause) -> list[Any]:
+    """The values of which a condition asks for one."""
+    _, operator, operand = split_clause(part)
+    return list(operand) if operator == "$in" else [operand] if operator == "$eq" else []
+
+
+def _in_one_list(text: str, first: Condition, second: Condition) -> bool:
+    """Whether neighbours on one field are joined by nothing but commas, and, or."""
+    between = text[first.end : second.begin]
+    word = _connector(between)
+    if first.field is not second.field or first.negated != second.negated or word in (None, "but"):
+        return False
+    return not (word == "and" and _OPENS.search(between))
+
+
+def carries_on(between: str) -> bool:
+    """Whether a negation goes on over what stands between two conditions: "without A or B"."""
+    word = _connector(between)
+    # "ignoring papers about A and papers about B"
+    again = word in ("nor", "or") or (word == "and" and _AGAIN.search(between) is not None)
+    return again or (word is not None and _PURE.fullmatch(between) is not None)
+
+
+def _connector(between: str) -> str | None:
+    """What joins two conditions; ``None`` if other words stand between, ``""`` for nothing at all."""
+    match = None
+    for match in cues.CONNECTOR.finditer(between):
+        if match.lastgroup != "comma":
+            break
+    if match is None:
+        return None if between.strip(" \t" + _MARKS) else ""
+    kind = (match.lastgroup or "and").removeprefix("zh_")
+    if kind == "comma":
+        return kind
+    after = _ONE_WORD.sub("", between[match.end() :]) if kind == "or" else between[match.end() :]
+    rest = re.sub(rf"[{_MARKS})）;/,、]", " ", between[: match.start()] + " " + after)
+    if not cues.ALL_LIGHT.fullmatch(rest):
+        return None
+    return "nor" if match.group().lower() == "nor" else "but" if kind == "not" else kind
+
+
+def _join_list(text: str, members: Sequence[Condition]) -> Clause:
+    """The condition of one list."""
+    if members[0].negated:
+        parts = [member.where for member in members]
+        return shorten_clause(all_of(parts) or parts[0])
+    words = [_connector(text[condition.end : following.begin]) for condition, following in pairwise(members)]
+    # a comma joins as the next "and" or "or" of its list does
+    for place in range(len(words) - 1, -1, -1):
+        if words[place] in ("comma", ""):
+            words[place] = words[place + 1] if place + 1 < len(words) else "and"
+    alternatives: list[list[Clause]] = [[members[0].where]]
+    for word, member in zip(words, members[1:], strict=True):
+        if word in ("or", "nor") or member.exclusive:
+            alternatives.append([])
+        alternatives[-1].append(member.where)
+    joined = any_of([all_of(parts) or parts[0] for parts in alternatives])
+    return shorten_clause(joined or members[0].where)
+
+
+# 或许 is a word of its own
+_OR = r"(?:\bor\b|(?<!不可)或(?![许以])者?)"
+_LIGHT = rf"(?:{cues.LIGHT}|{cues.ZH_LIGHT})*+"
+_WORD = r"(?!(?:so|else|more|less|not|even)\b)(?P<word>[^\W\d][\w.'’-]*)"
+_AFTER = re.compile(
+    rf"[\s\"”’」』)）]*(?:[,，、]\s*{_WORD.replace('<word>', '<listed>')}\s*)*[,，、]?\s*{_OR}{_LIGHT}(?:{_WORD}|$)",
+    re.IGNORECASE,
+)
+_BEFORE = re.compile(rf"{_WORD}\s*,?\s*{_OR}{_LIGHT}$", re.IGNORECASE)
+
+
+def find_unknown_alternatives(text: str, conditions: Sequence[Condition]) -> dict[Condition, str]:
+    """Values in an or-list with a word that is no known value ("Stroke or insomnia"), each with that word."""
+    unknown: dict[Condition, str] = {}
+    ends = [0, *(condition.end for condition in conditions)]
+    for condition, following, end in zip_longest(conditions, conditions[1:], ends[:-1]):
+        if condition.negated or condition.measured:
+            continue
+        right = text[condition.end : following.begin if following else len(text)]
+        after, before = _AFTER.match(right), _BEFORE.search(text[end : condition.begin])
+        # "or severe Obesity" narrows another value of the field
+        alike = following is not None and following.field is condition.field
+        word = after and (after["word"] or after["listed"])
+        if after and word and not (after["word"] and alike and not right[after.end() :].strip()):
+            unknown[condition] = word
+        elif before and not cues.ALL_LIGHT.fullmatch(before["word"]):
+            unknown[condition] = before["word"]
+    return unknown

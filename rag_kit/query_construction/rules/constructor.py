@@ -2,27 +2,47 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 from typing import Any
 
-from rag_kit.query_construction.clauses import bound_filter
-from rag_kit.query_construction.constructed import ConstructedQuery
-from rag_kit.query_construction.dates import NamedPeriod, find_periods
+from rag_kit.query_construction.clauses import ConstructedQuery, Sort, bound_filter
+from rag_kit.query_construction.dates import NUMBERS, NamedPeriod, chinese_number, find_periods
 from rag_kit.query_construction.fields import Schema
 from rag_kit.query_construction.rules import cues
 from rag_kit.query_construction.rules.amounts import Amount, find_amounts
-from rag_kit.query_construction.rules.conditions import Condition, find_missing
-from rag_kit.query_construction.rules.joining import find_unknown_alternatives, join_conditions
+from rag_kit.query_construction.rules.conditions import (
+    Condition,
+    find_missing,
+    find_unknown_alternatives,
+    join_conditions,
+)
 from rag_kit.query_construction.rules.mentions import choose_mentions, is_explicit, purpose_of, read_mentions
-from rag_kit.query_construction.rules.ordering import Order, find_order
 from rag_kit.query_construction.rules.values import NamedValue, ValueIndex
 from rag_kit.query_construction.words import Span, longest_spans, simplify
 from rag_kit.text import content_words
 
 _MAX_QUESTION = 2_000
+_N = rf"(?P<n>\d{{1,3}}|{'|'.join(NUMBERS)})"
+_H = r"(?P<n>\d{1,3}|[一二三四五六七八九十两]{1,3})[篇个条项份部款台件本]"
+_NOUN = (
+    r"(?P<noun>(?:paper|article|study|work|publication|document|abstract|report|trial|record|result|item|review)s?\b"
+    r"|studies\b)"
+)
+_ZH_NOUN = r"文章|论文|文献|研究|文档|报告"
+_TIMES = [
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"\b(?:the\s+)?(?:{_N}\s+)?(?P<word>latest|newest|most\s+recent|oldest|earliest)(?:\s+(?:first\b|{_NOUN}))?(?!\s+than)",
+        rf"\b(?:the\s+)?last\s+{_N}\s+{_NOUN}",
+        rf"(?P<word>最新|最近|最早|最旧)(?:发表|出版)?的?(?:{_H}|(?={_ZH_NOUN}))(?P<noun>{_ZH_NOUN})?",
+    )
+]
+_ASCENDING = ("oldest", "earliest", "最早", "最旧")
 
 
 class RuleConstructor:
@@ -32,10 +52,7 @@ class RuleConstructor:
     "between 2008 and 2011", "2015年以后", "the last five years"), and numbers next to the name of a numeric field.
     "not", "without", "except", "or", "either", 不, 除了, 或 are understood; "the three latest" gives order and limit.
     Where one thing of an or-list is no known value ("Stroke or insomnia"), the known ones make no condition: it would
-    hide what was asked for. ``repairs`` names it.
-
-    Args:
-        today: What relative dates count from; ``None`` for the day of the call.
+    hide what was asked for. ``repairs`` names it. Relative dates count from `today`, by default the day of the call.
 
     Example:
         >>> schema = Schema.of([
@@ -43,14 +60,8 @@ class RuleConstructor:
         ...     {"name": "mesh", "type": "list[str]", "allowed": ["Stroke", "Obesity", "Humans"]},
         ... ])
         >>> rules = RuleConstructor()
-        >>> rules.construct("Studies on stroke or obesity after 2010, but not in humans", schema).filter == {
-        ...     "$and": [
-        ...         {"$or": [{"mesh": {"$contains": "Stroke"}}, {"mesh": {"$contains": "Obesity"}}]},
-        ...         {"year": {"$gt": 2010}},
-        ...         {"$not": {"mesh": {"$contains": "Humans"}}},
-        ...     ]
-        ... }
-        True
+        >>> rules.construct("Studies after 2010, but not in humans", schema).filter
+        {'$and': [{'year': {'$gt': 2010}}, {'$not': {'mesh': {'$contains': 'Humans'}}}]}
         >>> rules.construct("2010年以后关于Stroke的研究", schema).filter
         {'$and': [{'year': {'$gt': 2010}}, {'mesh': {'$contains': 'Stroke'}}]}
     """
@@ -143,3 +154,27 @@ def _values_and_amounts(
 
 def _is_decimal(text: str, span: Span) -> bool:
     return text[span.begin : span.end].isdecimal()
+
+
+@dataclass(frozen=True, eq=False)
+class Order(Span):
+    """An order and a number that a text asks for; ``noun`` is where their noun begins."""
+
+    sort: Sort
+    limit: int | None
+    noun: int
+
+
+def find_order(text: str, schema: Schema) -> Order | None:
+    """The order that a question asks for, if a field can give it."""
+    times = [field for field in schema if field.temporal]
+    match = next((match for pattern in _TIMES if (match := pattern.search(text))), None)
+    if match is None or not times:
+        return None
+    number, noun, word = (match.groupdict().get(name) for name in ("n", "noun", "word"))
+    limit = (NUMBERS.get(number.lower()) or chinese_number(number) or None) if number else None
+    if number is None and noun and noun.isascii() and not noun.endswith("s"):
+        limit = 1  # "the latest paper"
+    field = max(times, key=lambda field: field.type == "date")
+    sort = Sort(field.name, (word or "latest").lower() not in _ASCENDING)
+    return Order(*match.span(), sort, limit, match.start("noun") if noun else match.end())

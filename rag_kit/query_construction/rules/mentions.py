@@ -10,8 +10,7 @@ from typing import Literal
 from rag_kit.query_construction.fields import Schema
 from rag_kit.query_construction.rules import cues
 from rag_kit.query_construction.rules.amounts import Amount
-from rag_kit.query_construction.rules.conditions import Condition
-from rag_kit.query_construction.rules.joining import carries_on
+from rag_kit.query_construction.rules.conditions import Condition, carries_on
 from rag_kit.query_construction.rules.values import NamedValue
 from rag_kit.query_construction.words import Span, simplify
 from rag_kit.text import content_words

@@ -28,19 +28,13 @@ _FRAME = frozenset(map(singular, _FRAME_WORDS.split()))
 
 @dataclass(frozen=True, eq=False)
 class NamedValue(Span):
-    """A value named in a text.
-
-    Attributes:
-        exact: Written as the value is, not at the beginning of the text.
-        sure: No ordinary word of a question: several words, or exact, or not generic.
-        name: Written as names are written: with capitals or figures, in the number of the value.
-    """
+    """A value named in a text."""
 
     field: MetadataField
     value: Any
-    exact: bool
-    sure: bool
-    name: bool
+    exact: bool  # written as the value is, not at the beginning of the text
+    sure: bool  # no ordinary word of a question: several words, or exact, or not generic
+    name: bool  # written as names are: with capitals or figures, in the number of the value
 
 
 class ValueIndex:

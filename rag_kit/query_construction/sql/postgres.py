@@ -1,15 +1,53 @@
-"""Run a statement on PostgreSQL: rewritten, in a transaction that only reads and has a time limit."""
+"""Run a statement on PostgreSQL: checked and rewritten, in a transaction that only reads and has a time limit.
+
+A read-only transaction stops no function: ``pg_read_file`` reads the server's files in it. So a statement is parsed
+with sqlglot, every node is looked up in a list of what is allowed, and what runs is the text written anew from that
+tree, with every name quoted. Where sqlglot and PostgreSQL would read a text differently, PostgreSQL never sees it.
+The rewritten statement is parsed and checked once more.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from typing import Any
 
-from rag_kit.errors import ConfigurationError, StatementError
-from rag_kit.query_construction.sql.checking import rewrite_statement
-from rag_kit.query_construction.statements.result import MAX_COLUMNS, Limits, QueryResult
+from rag_kit.errors import ConfigurationError, MissingExtraError, StatementError
+from rag_kit.query_construction.statements.result import (
+    MAX_COLUMNS,
+    MAX_STATEMENT,
+    Limits,
+    QueryResult,
+    RefusalError,
+)
 
-_NUMBERS = frozenset(
+_NODES = """
+    Add Alias And Any Array AtTimeZone Between Boolean Bracket CTE Case Cast Column Cube DPipe DataType DataTypeParam
+    Distinct Div EQ Escape Except Exists Fetch Filter From GT GTE Group GroupingSets Having ILike Identifier If In
+    IntDiv Intersect Interval Is JSONExtract JSONExtractScalar JSONPath JSONPathKey JSONPathRoot JSONPathSubscript Join
+    LT LTE Lateral Like Limit LimitOptions Literal Mod Mul NEQ Neg Not Null NullSafeEQ NullSafeNEQ Offset Or Order
+    Ordered Paren Pow
+    RegexpILike RegexpLike Rollup Select SimilarTo Star Sub Subquery Table TableAlias Tuple Union Values Var Where
+    Window WindowSpec With WithinGroup
+"""
+_FUNCTIONS = """
+    Abs Avg Ceil Coalesce Concat ConcatWs Corr Count CumeDist CurrentDate CurrentTime CurrentTimestamp DenseRank
+    Extract FirstValue Floor Greatest GroupConcat Grouping Initcap Lag LastValue Lead Least Left Length Ln Log
+    Localtimestamp LogicalAnd LogicalOr Lower Max Median Min Mode NthValue Ntile Nullif PercentRank PercentileCont
+    PercentileDisc Rank Replace Right Round RowNumber Sign SplitPart Sqrt Stddev StddevPop StddevSamp StrPosition
+    StrToDate Substring Sum TimeToStr TimestampTrunc Trim UnixToTime Upper Variance VariancePop
+"""
+_TYPE_NAMES = """
+    ARRAY BIGINT BOOLEAN CHAR DATE DECIMAL DOUBLE FLOAT INT INTERVAL JSON JSONB SMALLINT TEXT TIME TIMESTAMP
+    TIMESTAMPTZ UUID VARCHAR
+"""
+_ALLOWED = frozenset((_NODES + _FUNCTIONS).split())
+_TYPES = frozenset(_TYPE_NAMES.split())
+_BY_NAME = frozenset({"age", "every", "isfinite", "make_date"})  # of those that sqlglot has no class for
+_NUMBER = re.compile(r"[0-9]*\.?[0-9]*(?:[eE][+-]?[0-9]+)?")
+_WORD = re.compile(r"[A-Za-z_]+")
+_CAPITALS = str.maketrans({chr(code): chr(code + 32) for code in range(ord("A"), ord("Z") + 1)})
+_NUMERIC = frozenset(
     {16, 20, 21, 23, 26, 700, 701, 1700}
 )  # bool, int8, int2, int4, oid, float4, float8, numeric
 
@@ -29,12 +67,7 @@ class PostgresDatabase:
         rewrite_statement("SELECT 1", (), schema)  # raises where sqlglot is not installed
 
     def run(self, statement: str, limits: Limits) -> QueryResult:
-        """Run one statement.
-
-        Raises:
-            StatementError: It was refused, or it failed.
-            ConfigurationError: The database cannot be reached, or its transactions not be made read-only.
-        """
+        """Run one statement; raises ``StatementError`` where it was refused, or failed."""
         from sqlalchemy.exc import DBAPIError
 
         rewritten = rewrite_statement(statement, self._tables, self._schema)
@@ -73,9 +106,88 @@ def _fetch_rows(connection: Any, rewritten: str, limits: Limits) -> QueryResult:
         raise StatementError(f"There are {len(described)} columns; select at most {MAX_COLUMNS}.", rewritten)
     names = [f"c{number}" for number in range(len(described))]
     cells = [
-        name if column[1] in _NUMBERS else f"left(CAST({name} AS text), {limits.chars + 1})"
+        name if column[1] in _NUMERIC else f"left(CAST({name} AS text), {limits.chars + 1})"
         for name, column in zip(names, described, strict=True)
     ]
     statement = f"SELECT {', '.join(cells)} FROM {query}({', '.join(names)}) LIMIT %s"
     rows = connection.exec_driver_sql(statement, (limits.rows + 1,)).all()
     return QueryResult.from_rows(rewritten, (column[0] for column in described), rows, limits)
+
+
+def rewrite_statement(statement: str, tables: Collection[str], schema: str) -> str:
+    """The statement with quoted names, its tables with their schema, if it is one query that only reads these tables.
+
+    The tables (and views) are named as the catalogue spells them. Of another statement `StatementError` tells why.
+    """
+    try:
+        written = _qualified_select(statement, tables, schema)
+        # a name that sqlglot writes without the quotes it needs gives another statement when it is parsed again
+        if _qualified_select(written, tables, schema) != written:
+            raise RefusalError("A text that is read in two ways")
+    except RefusalError as refusal:
+        text = f"{refusal} is not allowed. Write one SELECT with common functions."
+        raise StatementError(text, statement, refused=True) from None
+    return written
+
+
+def _qualified_select(statement: str, tables: Collection[str], schema: str) -> str:
+    """The statement as one SELECT with each table in its schema; refuses everything else."""
+    try:
+        import sqlglot
+        from sqlglot import exp
+    except ImportError:
+        raise MissingExtraError("sql", "Text to SQL on PostgreSQL") from None
+    if len(statement) > 2 * MAX_STATEMENT or "\0" in statement:
+        raise RefusalError(f"A statement of {len(statement)} characters, or with a NUL,")
+    try:
+        trees = [tree for tree in sqlglot.parse(statement, dialect="postgres") if tree is not None]
+        if len(trees) != 1 or not isinstance(
+            trees[0], (exp.Select, exp.SetOperation, exp.Values, exp.Subquery)
+        ):
+            raise RefusalError("Anything but one SELECT")
+        for node in list(trees[0].walk()):
+            if wrong := _wrong(node):
+                raise RefusalError(wrong)
+            if isinstance(node, exp.Identifier) and not node.args.get("quoted"):
+                node.set("this", node.name.translate(_CAPITALS))  # as PostgreSQL folds a name without quotes
+                node.set("quoted", True)
+        _qualify(trees[0], tables, schema)
+        return str(trees[0].sql(dialect="postgres", comments=False))
+    except (sqlglot.errors.SqlglotError, RecursionError, ValueError, TypeError, AttributeError) as error:
+        raise StatementError(f"The statement cannot be parsed: {error}", statement) from error
+
+
+def _wrong(node: Any) -> str:
+    """What is not allowed about one node; empty if nothing is."""
+    kind = type(node).__name__
+    if kind == "Anonymous":
+        return "" if isinstance(node.this, str) and node.this.lower() in _BY_NAME else str(node.name)
+    if kind == "DataType" and (node.args.get("kind") or node.this.name not in _TYPES):
+        return f"The type {node.sql(dialect='postgres')}"
+    if kind == "Literal" and not node.is_string and not _NUMBER.fullmatch(node.name):
+        return f"The number {node.name}"
+    # sqlglot writes these two without quoting them
+    if (kind == "Var" and not _WORD.fullmatch(node.name)) or (
+        kind == "JSONPathKey" and "'" in str(node.this)
+    ):
+        return f"The word {node.this}"
+    return "" if kind in _ALLOWED else str(node.key)
+
+
+def _qualify(tree: Any, tables: Collection[str], schema: str) -> None:
+    """Put the schema before the tables' names. Without one, a name is that of a WITH query, or of nothing at all."""
+    from sqlglot import exp
+
+    queries = {cte.alias for cte in tree.find_all(exp.CTE)}
+    if any(name.startswith("pg_") for name in queries):
+        raise RefusalError("A WITH query whose name begins with pg_")
+    for table in tree.find_all(exp.Table):
+        named = isinstance(table.this, exp.Identifier)  # else a function, which was looked at by itself
+        if not named or (table.name in queries and not table.db and not table.catalog):
+            continue
+        if table.catalog or table.db not in ("", schema) or table.name not in tables:
+            table_names = ", ".join(f'"{name}"' for name in sorted(tables))
+            raise RefusalError(
+                f"The table {table.sql(dialect='postgres')} (there are, spelled so: {table_names})"
+            )
+        table.set("db", exp.to_identifier(schema, quoted=True))

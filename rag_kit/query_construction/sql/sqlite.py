@@ -50,12 +50,7 @@ class SqliteDatabase:
         self._tables = frozenset(map(_folded, tables))
 
     def run(self, statement: str, limits: Limits) -> QueryResult:
-        """Run one statement.
-
-        Raises:
-            StatementError: It was refused, or it failed.
-            InvalidInputError: The database cannot be opened.
-        """
+        """Run one statement; raises ``StatementError`` where it was refused, or failed."""
         refused: list[str] = []
         connection = self._open_read_only(limits.seconds)
         try:

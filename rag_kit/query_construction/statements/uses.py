@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, ClassVar, Literal, Self
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
-from langchain_core.tools import BaseTool
-from pydantic import field_validator
+from langchain_core.tools import BaseTool, StructuredTool, ToolException
+from pydantic import BaseModel, Field, field_validator
 
 from rag_kit.concurrency.bridge import blocking
-from rag_kit.errors import InvalidInputError, RagKitError
+from rag_kit.errors import InvalidInputError, RagKitError, StatementError
 from rag_kit.query_construction.statements.asking import TextToStatement
 from rag_kit.query_construction.statements.result import QueryResult
-from rag_kit.query_construction.tools import question_tool
 from rag_kit.retrieval.base import RagKitRetriever, Request
 
 
@@ -66,6 +65,38 @@ def _refuse_filter(filter: Any) -> None:
             "could pass any filter. Restrict what may be read: tables=, a view, the database's role, or the filter "
             "that a graph is built with."
         )
+
+
+class _Question(BaseModel):
+    """The arguments of the tool."""
+
+    question: str = Field(description="One question in plain words, complete in itself.")
+
+
+def question_tool(
+    answer: Callable[[str, RunnableConfig], Awaitable[tuple[str, Any]]], name: str, description: str
+) -> BaseTool:
+    """A tool that takes one question, for ``invoke`` and ``ainvoke`` alike.
+
+    `answer` gives the text for the agent's model and the artifact. What it refuses reaches the model as a tool error,
+    and it may ask again; other errors end the agent's run.
+    """
+
+    async def run_tool(question: str, config: RunnableConfig) -> tuple[str, Any]:
+        try:
+            return await answer(question, config)
+        except (StatementError, InvalidInputError) as error:
+            raise ToolException(str(error)) from error
+
+    return StructuredTool.from_function(
+        func=blocking(run_tool, "run_tool"),
+        coroutine=run_tool,
+        name=name,
+        description=description,
+        args_schema=_Question,
+        response_format="content_and_artifact",
+        handle_tool_error=True,
+    )
 
 
 def statement_tool(

@@ -28,8 +28,7 @@ from rag_kit.prompts.format import LANGUAGES
 from rag_kit.prompts.grading import Grade
 from rag_kit.prompts.library import PromptLibrary, prompt_from_text, without_wording
 from rag_kit.prompts.schemas import SCHEMAS, Query
-from rag_kit.query_construction.by_model import describe
-from rag_kit.query_construction.fields import Schema
+from rag_kit.query_construction.fields import Schema, describe_fields
 
 ALL = [(name, language) for name in PromptLibrary().names() for language in LANGUAGES]
 HAN = re.compile("[\u4e00-\u9fff\uff0c\u3002]")
@@ -200,6 +199,6 @@ def test_the_fields_of_a_filter_are_described_in_the_language_of_the_prompt() ->
         {"name": "年份", "type": "int", "minimum": 1990, "maximum": 2020, "description": "发表的年份"},
         {"name": "主题", "type": "str", "many": True, "allowed": [f"第{n}类" for n in range(60)]},
     ]
-    told = describe(Schema.of(fields), "", "zh")
+    told = describe_fields(Schema.of(fields), {}, "zh")
     assert told.startswith('年份（int）：发表的年份；从 1990 到 2020\n主题（str 列表）；取值："第0类"、')
     assert told.endswith("，另有 20 个") and not SENTENCE.search(told)

@@ -15,9 +15,9 @@ from support.rewriters import Scripted
 from rag_kit.documents import get_provenance, validate_filter
 from rag_kit.prompts.filter_schema import SelfQuery
 from rag_kit.query_construction import SelfQueryRetriever
-from rag_kit.query_construction.by_model import describe
 from rag_kit.query_construction.checking import check_answer
-from rag_kit.query_construction.fields import Schema
+from rag_kit.query_construction.fields import Schema, describe_fields
+from rag_kit.query_construction.rules.constructor import RuleConstructor
 
 TODAY = date(2026, 11, 21)
 SCHEMA = Schema.of(
@@ -225,9 +225,9 @@ def test_a_hostile_value_or_question_stays_data_in_the_prompt() -> None:
 def test_values_in_the_prompt_are_capped_and_those_named_come_first() -> None:
     """Of thousands of values those are shown that the question names, then the most frequent, 40 in all."""
     schema = Schema.of([{"name": "topic", "allowed": [f"Topic number {n}" for n in range(5000)]}])
-    line = describe(schema, "about topic number 4321")
+    line = describe_fields(schema, RuleConstructor.named_values(schema, "about topic number 4321"))
     assert line.count('"') == 80 and line.index("4321") < line.index("number 0") and "4960 more" in line
-    assert len(describe(Schema.of([{"name": "t", "allowed": ["x" * 5000]}]))) < 200
+    assert len(describe_fields(Schema.of([{"name": "t", "allowed": ["x" * 5000]}]), {})) < 200
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from rag_kit.errors import StatementError
 from rag_kit.query_construction.cypher import checking
-from rag_kit.query_construction.cypher import database as graph_module
+from rag_kit.query_construction.cypher import query as graph_module
 from rag_kit.query_construction.cypher.checking import rewrite_statement
-from rag_kit.query_construction.cypher.database import GraphDatabase
+from rag_kit.query_construction.cypher.query import GraphDatabase
 from rag_kit.query_construction.statements.result import Limits
 
 LIMITS = Limits(rows=10, chars=200, seconds=1.0)

@@ -14,8 +14,8 @@ import pytest
 from support.postgres import PostgresServer, binaries
 
 from rag_kit.errors import StatementError
-from rag_kit.query_construction.sql.checking import rewrite_statement
-from rag_kit.query_construction.sql.database import open_database
+from rag_kit.query_construction.sql.postgres import rewrite_statement
+from rag_kit.query_construction.sql.query import open_database
 from rag_kit.query_construction.statements.result import Limits
 
 LIMITS = Limits(rows=10, chars=200, seconds=1.0)
