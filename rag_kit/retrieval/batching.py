@@ -33,21 +33,21 @@ from rag_kit.retrieval.vectors import checked_vectors
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
-Many = Mapping[str, T] | None
+ByQuery = Mapping[str, T] | None
 Vectors = Sequence[Sequence[float]]
 Hits = list[tuple[Document, float]]
 SearchMany = Callable[[Vectors, int, Any], list[Hits]]
 
 # Another instruction for queries moves a vector by some hundredths, another batch by less than this.
-_SAME = 1e-3
-_alike: dict[int, tuple[weakref.ref[Embeddings], bool]] = {}
+_MAX_DISTANCE = 1e-3
+_embeds_alike: dict[int, tuple[weakref.ref[Embeddings], bool]] = {}
 
 
 async def search_together(
     resource: object,
     query: str,
     request: Request,
-    search_queries: Callable[[Sequence[str]], Logic[Many[T]]],
+    search_queries: Callable[[Sequence[str]], Logic[ByQuery[T]]],
     search_query: Callable[[], Logic[T]],
 ) -> T:
     """Search ``resource`` (a store, an index) once for all queries of the group that this call belongs to.
@@ -62,7 +62,7 @@ async def search_together(
         return await search_query()
     shared = future
     if leads:
-        results: Many[T] = None
+        results: ByQuery[T] = None
         try:
             results = await search_queries(group.queries)
         except Exception as error:  # noqa: BLE001 - each call searches for itself, and meets it if it stays
@@ -70,7 +70,7 @@ async def search_together(
             _log.warning("%s; each query is searched by itself", failure)
         finally:
             shared.set_result(results)  # also when this call is cancelled: the others go on alone
-    waiting: Step[Many[T]] = Step(
+    waiting: Step[ByQuery[T]] = Step(
         "together", lambda _: shared.result(), lambda _: asyncio.shield(asyncio.wrap_future(shared))
     )
     results = await waiting
@@ -186,21 +186,18 @@ async def search_by_vector(
     only k and filter may matter to what is found.
     """
 
-    async def found(queries: Sequence[str], vectors: Vectors) -> Mapping[str, T]:
-        answer: Mapping[str, T] = await blocking_step("search", search, queries, vectors)
-        return answer
-
-    async def many(queries: Sequence[str]) -> Mapping[str, T] | None:
+    async def search_queries(queries: Sequence[str]) -> Mapping[str, T] | None:
         vectors = await embed_in_one(embeddings, list(queries))
-        return None if vectors is None else await found(queries, vectors)
+        return None if vectors is None else await blocking_step("search", search, queries, vectors)
 
-    async def one() -> T:
+    async def search_query() -> T:
         embedding: Step[Any] = Step(
             "embedding", lambda _: embed_query(embeddings, query), lambda _: aembed_query(embeddings, query)
         )
-        return (await found([query], [await embedding]))[query]
+        results = await blocking_step("search", search, [query], [await embedding])
+        return results[query]
 
-    return await search_together(resource, query, request, many, one)
+    return await search_together(resource, query, request, search_queries, search_query)
 
 
 def blocking_step(name: str, func: Callable[..., T], *arguments: Any) -> Step[T]:
@@ -231,7 +228,7 @@ class SteppedRetriever(RagKitRetriever):
 
 def _remembered(embeddings: Embeddings) -> bool | None:
     """Whether a model embeds questions as it embeds documents; ``None`` before it was compared."""
-    entry = _alike.get(id(embeddings))
+    entry = _embeds_alike.get(id(embeddings))
     return entry[1] if entry is not None and entry[0]() is embeddings else None
 
 
@@ -241,10 +238,10 @@ def _compare(embeddings: Embeddings, as_document: Any, as_query: Any) -> bool:
 
     alone = checked_vectors([as_query], 1, embeddings)[0]
     distance = np.linalg.norm(as_document - alone) if as_document.shape == alone.shape else np.inf
-    alike = bool(distance <= _SAME * np.linalg.norm(alone))
+    alike = bool(distance <= _MAX_DISTANCE * np.linalg.norm(alone))
     key = id(embeddings)
     try:
-        _alike[key] = (weakref.ref(embeddings, lambda _: _alike.pop(key, None)), alike)
+        _embeds_alike[key] = (weakref.ref(embeddings, lambda _: _embeds_alike.pop(key, None)), alike)
     except TypeError:
         return False  # it cannot be remembered, and comparing each time would save nothing
     return alike

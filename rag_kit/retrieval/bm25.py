@@ -55,8 +55,7 @@ class BM25Retriever(MemoryIndexRetriever):
 
     A document that shares no word with the query is never returned, so there may be fewer than ``k``. The results
     are copies with provenance (stage ``"bm25"``); the index may be added to and deleted from meanwhile. Searching
-    does no I/O and takes a fraction of a millisecond, so ``ainvoke`` searches in the event loop; what is slow, the
-    dictionary and the score arrays, is prepared on construction.
+    does no I/O and takes a fraction of a millisecond, so ``ainvoke`` searches in the event loop.
 
     Args:
         index: The index to search.
@@ -139,13 +138,10 @@ class TrigramRetriever(MemoryIndexRetriever):
     """Find documents by n-grams of characters, so that misspelled words and parts of words match too.
 
     BM25 over the trigrams and 4-grams of each word, and over single characters and pairs where a script has no
-    spaces (Chinese, Japanese, Thai...): the sizes that were measured to be best (docs/benchmarks.md). It finds
-    "retreival" in "retrieval" and "graph" in "photographs", at the price of an index of up to ten times
-    the size and of weak matches after the good ones; ``min_match`` cuts those. Beside word search in an ensemble
-    it helps where people mistype.
-
-    Documents are added and deleted through ``index``, which is an ordinary ``BM25Index``. Results are copies with
-    provenance (stage ``"trigram"``).
+    spaces (Chinese, Japanese, Thai...): the sizes measured to be best (docs/benchmarks.md). "retreival" finds
+    "retrieval" and "graph" finds "photographs", at the price of an index of up to ten times the size and of weak
+    matches after the good ones; ``min_match`` cuts those. Beside word search in an ensemble it helps where people
+    mistype. ``index`` is an ordinary ``BM25Index``. Results are copies with provenance (stage ``"trigram"``).
 
     Args:
         index: An index whose analyzer is ``rag_kit.text.ngrams.CharacterNgrams``.
@@ -154,7 +150,7 @@ class TrigramRetriever(MemoryIndexRetriever):
         filter: Metadata filter for every call.
 
     Raises:
-        InvalidInputError: An argument is not allowed, or the index is one of words.
+        InvalidInputError: The index is one of words.
 
     Example:
         >>> retriever = TrigramRetriever.from_texts(["Retrieval by vectors", "Cats sleep", "北京大学"], k=1)

@@ -24,16 +24,13 @@ class ConversationalRetriever(RewritingRetriever):
     """Search for what the latest question of a conversation means.
 
     ``retriever.invoke("When did she die?", history=[...])``: a model rewrites the question so that it stands
-    alone ("When did Jane Austen die?"), and that is searched for. At the first turn, when there is no history,
-    the question is searched for as it is and no model is called. If the model fails, the question is searched
-    for as it is, and the provenance says so.
-
-    Of a history longer than ``max_history_chars`` the newest turns are used.
+    alone ("When did Jane Austen die?"), and that is searched for. Without a history the question is searched for as
+    it is and no model is called. If the model fails, it is searched for as it is, and the provenance says so.
 
     Args:
         mode: ``"condense"`` searches for the complete question, ``"answer"`` for a draft answer to it, which
             resembles the documents more than a question does (as in HyDE, with the conversation in view).
-        max_history_chars: Most characters of history in a prompt, >= 200.
+        max_history_chars: Most characters of history in a prompt, >= 200; of a longer one the newest turns are used.
         include_original: Search for the question as it was asked, too.
         prompt: As for ``RewritingRetriever``; in place of ``condense`` or ``draft_answer``. It takes ``question``,
             and ``history`` if it is to see it.

@@ -38,7 +38,7 @@ class DecompositionRetriever(RewritingRetriever):
     sub-question, answers it from the documents found, asks the next with these answers in view, and so on, until
     it has nothing more to ask or ``n`` is reached. Questions and answers stand in the provenance under ``steps``.
 
-    A question that needs no parts is searched for as it is. So it is if the model fails, and the provenance says so.
+    A question that needs no parts is searched for as it is; so it is, with a note, if the model fails.
 
     Papers: Khot et al.: Decomposed Prompting, arXiv 2210.02406; Press et al.: Measuring and Narrowing the
     Compositionality Gap in Language Models (self-ask), arXiv 2210.03350; Trivedi et al.: Interleaving Retrieval
@@ -64,6 +64,7 @@ class DecompositionRetriever(RewritingRetriever):
 
     task: ClassVar[str] = "decompose"
     answer_form: ClassVar[type[BaseModel]] = SubQuestions
+    represented_role: ClassVar[str] = ROLE
 
     mode: Literal["parallel", "serial"] = "parallel"
     n: Rewrites = 4
@@ -144,9 +145,6 @@ class DecompositionRetriever(RewritingRetriever):
         written = await self._ask([values], call, prompt=prompt, form=str, name=f"answer {number}")
         answer = " ".join(_CITATION.sub("", written[0]).split()) if written else ""
         return None if not answer or is_declined(answer) else answer[:_MAX_ANSWER]
-
-    def _merge(self, call: QueryCall, searches: Sequence[Search], represent: str = ROLE) -> list[Document]:
-        return super()._merge(call, searches, represent)
 
     def _needs_no_parts(self, answers: Sequence[Any], call: QueryCall) -> bool:
         """Say why there are no parts: none are needed, or what was written is of no use."""

@@ -99,10 +99,7 @@ class ExactVectorRetriever(SteppedRetriever):
         return reads(self.embeddings, query)
 
     def vectors_of(self, documents: Sequence[Document]) -> np.ndarray:
-        """The vectors of those documents that this retriever holds, in their order, each of length 1.
-
-        Other documents are left out, so there may be fewer vectors than documents.
-        """
+        """The unit vectors of those documents that this retriever holds, in their order; others are left out."""
         if not self._rows:
             self._rows = {_key(document): row for row, document in enumerate(self.documents)}
         rows = [self._rows[key] for document in documents if (key := _key(document)) in self._rows]
@@ -152,8 +149,8 @@ def nearest_rows(
     rows = np.arange(len(matrix)) if mask is None else np.flatnonzero(mask)
     hits = []
     for query in unit(query_matrix):
-        near, scores = best_with_ties(rows, (matrix @ query)[rows], k)
+        best, scores = best_with_ties(rows, (matrix @ query)[rows], k)
         steps = np.rint(scores.astype(np.float64) / TIE)
-        order = np.lexsort((near, -steps))[:k]
-        hits.append([(int(near[at]), round(float(steps[at]) * TIE, 6)) for at in order])
+        order = np.lexsort((best, -steps))[:k]
+        hits.append([(int(best[at]), round(float(steps[at]) * TIE, 6)) for at in order])
     return hits

@@ -31,16 +31,16 @@ class HyDERetriever(RewritingRetriever):
     """Have a model write passages that might answer the question, and search with these.
 
     A made-up passage resembles the real ones more than a question does, even where its facts are wrong. The
-    passages are written at the same time, each in another manner. The question itself takes part too. If no
-    passage comes, the plain search is made, and the provenance says so.
+    passages are written at the same time, each in another manner. The question itself takes part too; if no
+    passage comes, it is searched for alone, and the provenance says so.
 
     Paper: Gao, Ma, Lin, Callan: Precise Zero-Shot Dense Retrieval without Relevance Labels, arXiv 2212.10496.
 
     Args:
         n: Passages to write, 1 to 32; one model call each. The paper uses 8.
         mode: ``"text"`` searches for the text of each passage and fuses the lists; any retriever will do.
-            ``"vector"`` makes one search with the mean of the vectors of the passages and the question, as in
-            the paper; ``weights`` weigh that mean. It is the default if ``retriever`` is a vector store.
+            ``"vector"``, the default over a vector store, makes one search with the mean of the vectors of the
+            passages and the question, as in the paper; ``weights`` weigh that mean.
         retriever: For ``"vector"``: a LangChain vector store, ``VectorRetriever``, or what
             ``vectorstore.as_retriever()`` gives (its filter is kept).
         embeddings: Embeds the passages; by default the store's own.

@@ -23,10 +23,10 @@ _COMPARES = re.compile(
 class MultiQueryRetriever(RewritingRetriever):
     """Ask a model for other versions of the question, search for all of them at once, and fuse the lists.
 
-    Versions are written in the user's language. Those that are empty, repeat another, are written in another
-    script, or are longer than 500 characters are dropped. A question that compares several things ("compare A, B
-    and C") also gets one search for each of them that no version is about alone, without another model call. If
-    the model gives nothing usable, the question alone is searched for, and the provenance says so.
+    Versions are written in the user's language. Those that are empty, repeat another, are in another script, or are
+    longer than 500 characters are dropped. A question that compares several things ("compare A, B and C") also gets
+    one search for each of them that no version is about alone, without another model call. If the model gives
+    nothing usable, the question alone is searched for, and the provenance says so.
 
     Args:
         n: Versions to ask for, 1 to 32.

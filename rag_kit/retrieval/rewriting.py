@@ -79,6 +79,7 @@ class RewritingRetriever(WrappingRetriever):
 
     task: ClassVar[str]
     answer_form: ClassVar[type[BaseModel]]
+    represented_role: ClassVar[str] = ""  # of the searches whose best documents come first
 
     other_names: ClassVar[Mapping[str, str]] = {
         "llm_chain": "llm= and, for words of your own, prompt=; or from_llm(llm, retriever)",
@@ -247,7 +248,7 @@ class RewritingRetriever(WrappingRetriever):
             call.note(f"degraded: {self.task}: the model gave no usable {field}")
         return usable
 
-    def _merge(self, call: QueryCall, searches: Sequence[Search], represent: str = "") -> list[Document]:
+    def _merge(self, call: QueryCall, searches: Sequence[Search]) -> list[Document]:
         """The documents of all searches, fused, with what was searched for in the provenance."""
         queries = list(dict.fromkeys(search.query for search in searches))
         extra = {"technique": self.task, "queries": queries, **call.extra}
@@ -259,7 +260,7 @@ class RewritingRetriever(WrappingRetriever):
             fusion=self.fusion,
             rrf_k=self.rrf_k,
             id_key=self.id_key,
-            represent=represent,
+            represented_role=self.represented_role,
         )
 
 
@@ -272,12 +273,12 @@ def merge(
     fusion: str = "rrf",
     rrf_k: float = 60,
     id_key: str | None = None,
-    represent: str = "",
+    represented_role: str = "",
     keys: Sequence[Sequence[str]] | None = None,
 ) -> list[Document]:
     """Join the results of searches; one alone keeps its order and its scores (stage ``single``), several are fused.
 
-    ``represent`` is the role of searches whose best documents come first, in turn; ``keys`` are the identities of
+    The best documents of the searches of ``represented_role`` come first, in turn; ``keys`` are the identities of
     the documents, where these are not the usual ones.
     """
     if keys is None:
@@ -295,7 +296,7 @@ def merge(
             scores = [list(map(peek_score, search.documents)) for search in searches]
             lists = zip(keys, scores, [search.weight for search in searches], strict=True)
             fused = fuse(fusion, [RankedList(*ranked) for ranked in lists])
-        ranking = [*_put_representatives_first(searches, positions, fused, represent)]
+        ranking = [*_put_representatives_first(searches, positions, fused, represented_role)]
         stage = f"fusion:{fusion}"
     notes = [_nothing_found_note(search) for search in searches if not search.documents]
     common = replace(common, notes=[*common.notes, *notes])

@@ -245,8 +245,8 @@ class RerankRetriever(RefiningRetriever):
                 for entry in remaining
                 if entry[0] in failed or (entry[2] is not None and entry[2] >= low)
             ]
-            if left := len(documents) - len(remaining):
-                call.note(f"{left} of {len(documents)} passages below score_threshold={low:g} left out")
+            if dropped := len(documents) - len(remaining):
+                call.note(f"{dropped} of {len(documents)} passages below score_threshold={low:g} left out")
         if isinstance(self.score_gap, ScoreGap):
             scored = [(position, score) for position, _, score in remaining if score is not None]
             count = self.score_gap.cut([score for _, score in scored], call.request.k)
@@ -266,18 +266,18 @@ class RerankRetriever(RefiningRetriever):
         if (room := self.token_budget) is None:
             return documents[: call.request.k]
         chosen: list[Document] = []
-        left = 0
+        dropped = 0
         for doc in documents:
             if len(chosen) == call.request.k:
                 break
             size = (self.count_tokens or estimate_tokens)(doc.page_content)
             if size > room:
-                left += 1
+                dropped += 1
                 continue
             room -= size
             chosen.append(doc)
-        if left:
-            call.note(f"{left} passages left out that did not fit into token_budget={self.token_budget}")
+        if dropped:
+            call.note(f"{dropped} passages left out that did not fit into token_budget={self.token_budget}")
         return chosen
 
 

@@ -141,7 +141,7 @@ class RoutingRetriever(CallRetriever):
             limit = min(self.most or MAX_SOURCES, len(sources))
             try:
                 choices, scores = await self._way.decide(call, sources, limit)
-                chosen = _known(choices, sources, limit, notes)
+                chosen = _known_choices(choices, sources, limit, notes)
             except InvalidInputError:
                 raise
             except Exception as error:
@@ -234,8 +234,8 @@ class RoutingRetriever(CallRetriever):
         )
 
 
-def _known(
-    choices: Sequence[Choice], sources: Sequence[Source], most: int, notes: list[str]
+def _known_choices(
+    choices: Sequence[Choice], sources: Sequence[Source], max_choices: int, notes: list[str]
 ) -> tuple[Choice, ...]:
     """The choices that are sources, each once; the others are noted."""
     names = {_folded(source.name): source.name for source in sources}
@@ -252,9 +252,9 @@ def _known(
         if not known:
             raise ModelOutputError(f"The router named {examples}, which is no source that may be searched.")
         notes.append(f"route: {examples} left out: no source that may be searched")
-    if len(known) > most:
-        notes.append(f"route: {len(known)} sources chosen, the first {most} kept")
-    return tuple(known.values())[:most]
+    if len(known) > max_choices:
+        notes.append(f"route: {len(known)} sources chosen, the first {max_choices} kept")
+    return tuple(known.values())[:max_choices]
 
 
 def _all(sources: Sequence[Source], reason: str) -> tuple[Choice, ...]:

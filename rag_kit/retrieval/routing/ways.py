@@ -32,13 +32,13 @@ Decision = tuple[list[Choice], Mapping[str, float]]
 
 
 def choose(
-    scores: Mapping[str, float], threshold: float, most: int, reason: Callable[[str], str]
+    scores: Mapping[str, float], threshold: float, max_choices: int, reason: Callable[[str], str]
 ) -> Decision:
     """The names whose scores reach a threshold, best first, with reasons; and the scores, rounded."""
     # Rounded, so that equal texts give equal scores whatever the order of the sums.
     scores = {name: round(score, 6) for name, score in scores.items()}
     fitting = [name for name, score in scores.items() if score >= threshold and math.isfinite(score)]
-    best = sorted(fitting, key=lambda name: -scores[name])[:most]
+    best = sorted(fitting, key=lambda name: -scores[name])[:max_choices]
     return [Choice(name, scores[name], reason(name)) for name in best], scores
 
 
@@ -56,12 +56,15 @@ class KeywordWay:
         self._likeness = WordLikeness([source.texts for source in sources])
         self._places = {source.name: position for position, source in enumerate(sources)}
 
-    async def decide(self, call: QueryCall, sources: Sequence[Source], most: int) -> Decision:
+    async def decide(self, call: QueryCall, sources: Sequence[Source], max_choices: int) -> Decision:
         """Compare the words."""
         names = [source.name for source in sources]
         values = self._likeness.scores(call.query, [self._places[name] for name in names])
         return choose(
-            dict(zip(names, values, strict=True)), self._threshold, most, partial(self._reason, call.query)
+            dict(zip(names, values, strict=True)),
+            self._threshold,
+            max_choices,
+            partial(self._reason, call.query),
         )
 
     def _reason(self, question: str, name: str) -> str:
@@ -94,7 +97,7 @@ class SimilarityWay:
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _lock=threading.Lock())
 
-    async def decide(self, call: QueryCall, sources: Sequence[Source], most: int) -> Decision:
+    async def decide(self, call: QueryCall, sources: Sequence[Source], max_choices: int) -> Decision:
         """Embed and compare."""
         import numpy as np
 
@@ -120,7 +123,7 @@ class SimilarityWay:
             scores[source.name] = float(of_source.mean())
             text = " ".join(source.texts[int(np.argmax(of_source))].split())
             nearest[source.name] = f"similar to: {text[:_REASON_CHARS]}"
-        return choose(scores, self._threshold, most, nearest.__getitem__)
+        return choose(scores, self._threshold, max_choices, nearest.__getitem__)
 
     def _vectors(self) -> np.ndarray:
         """The unit vectors of all texts; whoever asks first has them made."""
@@ -140,13 +143,13 @@ class ModelWay:
         self._llm = check_model(llm)
         self._prompts = LanguagePrompts("route", prompt, ("question", "sources"), language)
 
-    async def decide(self, call: QueryCall, sources: Sequence[Source], most: int) -> Decision:
+    async def decide(self, call: QueryCall, sources: Sequence[Source], max_choices: int) -> Decision:
         """Ask the model."""
         prompt = self._prompts.choose(call.query)
         metadata = getattr(prompt, "metadata", None) or {}
         language = metadata.get("language") or detect_language(call.query)
         lines = "\n".join(source.line(language) for source in sources)
-        values = {"question": call.query, "sources": lines, "most": most}
+        values = {"question": call.query, "sources": lines, "most": max_choices}
         form = routes_among(tuple(source.name for source in sources))
         (outcome,) = await call.ask(self._llm, prompt, [values], form, ["route"], form_holds=True)
         if outcome.error is not None:
@@ -163,7 +166,7 @@ class FunctionWay:
     def __init__(self, func: Any) -> None:
         self._func = func
 
-    async def decide(self, call: QueryCall, sources: Sequence[Source], most: int) -> Decision:
+    async def decide(self, call: QueryCall, sources: Sequence[Source], max_choices: int) -> Decision:
         """Call the function."""
         func, config = self._func, call.request.child("route")
         if isinstance(func, Runnable):

@@ -97,4 +97,9 @@ def test_a_filter_in_langchains_form() -> None:
             Comparison(Comparator.EQ, "c", None),
         ],
     )
+    assert to_directive({"$not": {"a": {"$in": [1]}, "b": 2}}) == Operation(
+        Operator.OR, [Comparison(Comparator.NIN, "a", [1]), Comparison(Comparator.NE, "b", 2)]
+    )
     assert to_directive({}) is None
+    with pytest.raises(FilterError, match="No document can pass"):
+        to_directive({"a": {"$in": []}})
