@@ -209,10 +209,8 @@ def _wait(seconds: float) -> Step[None]:
 
 async def _ask_once(call: ModelCall, runnable: Runnable[Any, Any], messages: list[Any]) -> Any:
     """The reply, or the error, which the caller may retry."""
-    send, asend = (
-        partial(runnable.invoke, messages, call.config),
-        partial(acall_runnable, runnable, messages, call.config),
-    )
+    send = partial(runnable.invoke, messages, call.config)
+    asend = partial(acall_runnable, runnable, messages, call.config)
     try:
         # A client's own time-out is for each read; only a call that is given up ends on time.
         return await Step(

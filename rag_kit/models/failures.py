@@ -117,9 +117,8 @@ def _kind(error: BaseException) -> Failure | None:
     """The kind of one exception, its causes aside."""
     # the code in an error's body may say what no other form of the request mends
     body = _body(error)
-    if any(
-        code in _FINAL_CODES for code in (getattr(error, "code", None), body.get("code"), body.get("type"))
-    ):
+    codes = (getattr(error, "code", None), body.get("code"), body.get("type"))
+    if any(code in _FINAL_CODES for code in codes):
         return Failure.REFUSED_FOR_GOOD
     status = _status_of(error)
     if status is not None and not isinstance(error, core.ContextOverflowError):

@@ -27,14 +27,14 @@ class _LocalModel:
     kind: str
 
     def __init__(self, model: str, *, batch_size: int = 64, **settings: Any) -> None:
-        made_by = _classes()[self.kind]
-        if model.lower() not in {known["model"].lower() for known in made_by.list_supported_models()}:
+        model_class = _classes()[self.kind]
+        if model.lower() not in {known["model"].lower() for known in model_class.list_supported_models()}:
             raise ConfigurationError(
                 f"fastembed knows no {self.kind} named {model!r}; {self.kind}.list_supported_models() lists those it "
                 "has, and add_custom_model adds one."
             )
         self.model, self.batch_size = model, batch_size
-        self._make = partial(made_by, model, **settings)
+        self._make = partial(model_class, model, **settings)
         self._lock, self._loaded = threading.Lock(), None
 
     def _load(self) -> Any:
@@ -124,7 +124,7 @@ class _SparseModel(_LocalModel):
 
 
 def sparse_encoders(model: str, *, batch_size: int = 64, **settings: Any) -> dict[str, Callable[..., Any]]:
-    """A sparse model of fastembed as the two encoders of `SparseRetriever`; arguments as for `FastEmbedEmbeddings`.
+    """A sparse model of fastembed as the two encoders of `SparseRetriever`; `settings` are those of fastembed's class.
 
     Returns:
         ``{"encoder": ..., "query_encoder": ...}``, to be passed on as keyword arguments.
@@ -151,4 +151,4 @@ def _classes() -> dict[str, Any]:
     except ImportError as error:
         raise MissingExtraError("fastembed", "A local model by fastembed") from error
     classes = (TextEmbedding, TextCrossEncoder, SparseTextEmbedding, LateInteractionTextEmbedding)
-    return {made_by.__name__: made_by for made_by in classes}
+    return {model_class.__name__: model_class for model_class in classes}

@@ -57,19 +57,16 @@ def model_identity(model: Any, config: RunnableConfig | None = None) -> Any:
         inner = model_identity(model.bound, merge_configs(model.config, config))
         return None if inner is None else [inner, dict(model.kwargs)]
     if isinstance(model, RunnableWithFallbacks):
-        identities = [
-            model_identity(inner_model, config) for inner_model in (model.runnable, *model.fallbacks)
-        ]
+        identities = [model_identity(inner, config) for inner in (model.runnable, *model.fallbacks)]
         return None if None in identities else identities
     if not isinstance(model, BaseLanguageModel):
         return None
+    settings = {name: getattr(model, name, None) for name in _SAMPLING}
     return {
         "class": f"{type(model).__module__}.{type(model).__qualname__}",
         "name": model_name(model),
         "endpoint": plain_endpoint(base_url(model)),
-        "settings": {
-            name: getattr(model, name) for name in _SAMPLING if getattr(model, name, None) is not None
-        },
+        "settings": {name: value for name, value in settings.items() if value is not None},
         "parameters": dict(getattr(model, "_identifying_params", None) or {}),
     }
 

@@ -69,11 +69,8 @@ def parse_text(text: str, target: Target, *, lines: bool = True) -> Any:
     if is_truncated(body):
         raise UnreadableError("the JSON breaks off before its end", truncated=True)
     is_prose = str(problem) == _NOTHING and not body.lstrip("`\n ").startswith(("{", "[", "｛", "json"))
-    if (
-        is_prose
-        and (name := target.only_field) is not None
-        and (plain := _read_plain_value(body, target, name, lines))
-    ):
+    name = target.only_field
+    if is_prose and name is not None and (plain := _read_plain_value(body, target, name, lines)):
         return target.accept({name: plain})
     raise problem
 
@@ -172,11 +169,8 @@ def _read_plain_value(text: str, target: Target, name: str, lines: bool) -> Any:
         if len(filled_lines) > 1 and _is_preamble(filled_lines[0]):
             filled_lines = filled_lines[1:]
         value = _strip_quotes(_LABEL.sub("", "\n".join(filled_lines), count=1))
-        return (
-            value
-            if len(filled_lines) == 1 and len(value) <= _MAX_PLAIN and not _CHATTER.match(value)
-            else None
-        )
+        is_value = len(filled_lines) == 1 and len(value) <= _MAX_PLAIN and not _CHATTER.match(value)
+        return value if is_value else None
     return None
 
 

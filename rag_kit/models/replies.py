@@ -22,8 +22,8 @@ def estimate_tokens(text: str) -> int:
 
     Good to about 30% for common tokenizers; used only where the provider reports no usage.
     """
-    wide = 0 if text.isascii() else len(_WIDE.findall(text))
-    return wide + (len(text) - wide + 3) // 4
+    wide_chars = 0 if text.isascii() else len(_WIDE.findall(text))
+    return wide_chars + (len(text) - wide_chars + 3) // 4
 
 
 def used_tokens(value: Any, messages: Iterable[Any]) -> int:

@@ -173,9 +173,8 @@ class Target:
             try:
                 result = self.model.model_validate(value)
             except ValidationError as error:
-                problems = [
-                    (item["loc"] or (self.name,), item["msg"]) for item in error.errors()[:_MAX_PROBLEMS]
-                ]
+                errors = error.errors()[:_MAX_PROBLEMS]
+                problems = [(item["loc"] or (self.name,), item["msg"]) for item in errors]
         if problems:
             places = ((".".join(map(str, place)), text) for place, text in problems)
             raise UnreadableError("; ".join(f"{place}: {text}" if place else text for place, text in places))

@@ -40,15 +40,15 @@ def text_type(limit: int, *, empty: bool = False) -> Any:
     return Annotated[str, length, WithJsonSchema({"type": "string"})]
 
 
-def list_validator(max_items: int, min_items: int = 0) -> Any:
-    """A validator of lists: from ``min_items`` to ``max_items`` entries, whatever they are."""
+def list_validator(max_items: int) -> Any:
+    """A validator of lists of at most so many entries, whatever they are."""
 
     def check(value: Any) -> Any:
         """The list, if it has an allowed length."""
         if not isinstance(value, list):
             raise ValueError("must be a list")
-        if not min_items <= len(value) <= max_items:
-            raise ValueError(f"has {len(value)} entries; {min_items} to {max_items} are allowed")
+        if len(value) > max_items:
+            raise ValueError(f"has {len(value)} entries; at most {max_items} are allowed")
         return value
 
     return check

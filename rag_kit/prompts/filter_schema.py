@@ -69,7 +69,7 @@ class SelfQuery(Form):
 
     @model_validator(mode="before")
     @classmethod
-    def _lenient(cls, data: Any) -> Any:
+    def _accept_loose_fields(cls, data: Any) -> Any:
         """Fields may be missing or of another type; other names of the filter are read, too."""
         if not isinstance(data, Mapping):
             return data
@@ -86,7 +86,7 @@ class SelfQuery(Form):
 
     @field_validator("filter", mode="before")
     @classmethod
-    def _readable(cls, value: Any) -> Any:
+    def _accept_any_shape(cls, value: Any) -> Any:
         if isinstance(value, (FilterCondition, FilterGroup)):
             return value
         return read_filter(value)

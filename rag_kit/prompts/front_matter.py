@@ -171,8 +171,8 @@ def _report_problem(error: Any, lines: dict[str, int], first_line: int, report: 
     if error["type"] in ("missing", "extra_forbidden", "model_type"):
         message += f"; allowed keys: {', '.join(KEYS if '.' not in place else ['schema'])}"
     value = error["input"] if isinstance(error["input"], str | int | float) else reprlib.repr(error["input"])
-    given_value = "" if error["type"] == "missing" else f" is {str(value)[:60]!r}"
-    report(lines.get(above, first_line), f"{place or 'the front matter'}{given_value}: {message}")
+    value_text = "" if error["type"] == "missing" else f" is {str(value)[:60]!r}"
+    report(lines.get(above, first_line), f"{place or 'the front matter'}{value_text}: {message}")
 
 
 def _key_lines(node: Any, prefix: str, first_line: int) -> list[tuple[str, int]]:

@@ -158,15 +158,11 @@ def mismatches(prompt: PromptFile, other: PromptFile, called: str) -> list[Probl
     problems = []
     if set(prompt.inputs) != set(other.inputs):
         inputs, other_inputs = (", ".join(sorted(file.inputs)) or "none" for file in (prompt, other))
-        problems.append(
-            prompt.problem(
-                "input", f"the inputs are {inputs}, but {other_inputs} in {called}; make them equal"
-            )
-        )
+        message = f"the inputs are {inputs}, but {other_inputs} in {called}; make them equal"
+        problems.append(prompt.problem("input", message))
     if without_wording(prompt.schema) != without_wording(other.schema):
-        problems.append(
-            prompt.problem("output.schema", f"output.schema differs from {called}; make them equal")
-        )
+        message = f"output.schema differs from {called}; make them equal"
+        problems.append(prompt.problem("output.schema", message))
     return problems
 
 
@@ -237,25 +233,24 @@ def check_library(library: PromptLibrary, language: str | None = None) -> list[P
 
 def _check_name(library: PromptLibrary, name: str) -> list[Problem]:
     """Each language of one prompt by itself, then the languages against each other."""
-    all_problems: list[Problem] = []
-    good: list[PromptFile] = []
-    languages = [tongue for known, tongue in library.entries() if known == name]
-    for tongue in LANGUAGES:
-        original = library.original(name, tongue)
-        if tongue in languages:
+    problems: list[Problem] = []
+    prompts: list[PromptFile] = []
+    languages = [language for entry_name, language in library.entries() if entry_name == name]
+    for language in LANGUAGES:
+        original = library.original(name, language)
+        if language in languages:
             try:
-                good.append(library.read(name, tongue))
-                all_problems += _check_task(good[-1], original)
+                prompts.append(library.read(name, language))
+                problems += _check_task(prompts[-1], original)
             except PromptFileError as error:
-                all_problems += error.problems
+                problems += error.problems
         elif original is not None:  # a prompt of one's own may exist in one language
-            file = library.packaged / f"{name}.{tongue}{SUFFIX}"
-            all_problems.append(
-                Problem(str(file), 1, f"the file is missing; {name!r} exists in {languages[0]}")
-            )
-    if len(good) == len(LANGUAGES):
-        all_problems += _disagreements(*good)
-    return all_problems
+            file = library.packaged / f"{name}.{language}{SUFFIX}"
+            message = f"the file is missing; {name!r} exists in {languages[0]}"
+            problems.append(Problem(str(file), 1, message))
+    if len(prompts) == len(LANGUAGES):
+        problems += _disagreements(*prompts)
+    return problems
 
 
 def _check_task(prompt: PromptFile, original: PromptFile | None) -> list[Problem]:

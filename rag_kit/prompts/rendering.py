@@ -51,8 +51,8 @@ def render_history(messages: Iterable[Any], *, max_chars: int | None = None) -> 
     Args:
         messages: LangChain messages, ``(role, text)`` pairs or ``{"role": ..., "content": ...}`` dicts, oldest
             first. Only what the user and the model said is kept: system and tool messages are no part of the talk.
-        max_chars: Upper bound for the length of the result, in characters; the oldest turns are dropped
-            first, and the one that crosses the bound is cut.
+        max_chars: Most characters of the result, None for no bound: the oldest turns are dropped first, and the one
+            that crosses the bound is cut.
 
     Returns:
         ``<turn role="user">...</turn>`` or ``<turn role="assistant">...</turn>`` per line, oldest first.
@@ -191,9 +191,8 @@ def escape_tags(text: str, tags: Iterable[str] = RESERVED_TAGS) -> str:
     return _patterns(names)[0].sub(lambda match: "&lt;" if match[0] == "<" else "&amp;", text)
 
 
-def unescape_tags(text: str, tags: Iterable[str] = RESERVED_TAGS) -> str:
+def unescape_tags(text: str) -> str:
     """Undo ``escape_tags``: the text as it was before it was put into a prompt."""
-    names = frozenset(tags)
-    if not names or "&" not in text:
+    if "&" not in text:
         return str(text)
-    return _patterns(names)[1].sub(lambda match: "<" if match[0] == "&lt;" else "&", text)
+    return _patterns(RESERVED_TAGS)[1].sub(lambda match: "<" if match[0] == "&lt;" else "&", text)

@@ -25,11 +25,10 @@ MAX_KEYWORD = 120
 MAX_STATEMENT = 20_000
 MAX_SHORT = 4_000
 _Query: Any = text_type(MAX_QUERY)
-_Some: Any = texts_type(MAX_ITEMS, 1)
-_Any: Any = texts_type(MAX_LISTED)
-_Lines: Any = Annotated[
-    _Any, BeforeValidator(split_lines)
-]  # inside a list of objects, where no call reads split_lines
+_SomeTexts: Any = texts_type(MAX_ITEMS, 1)
+_Texts: Any = texts_type(MAX_LISTED)
+# Inside a list of objects, where no call splits a text into its lines.
+_Lines: Any = Annotated[_Texts, BeforeValidator(split_lines)]
 _Statement: Any = text_type(MAX_STATEMENT, empty=True)
 _Short: Any = text_type(MAX_SHORT, empty=True)
 
@@ -45,7 +44,7 @@ class Query(Form):
 class Queries(Form):
     """Several search queries, the most useful first."""
 
-    queries: _Some = ask_for(
+    queries: _SomeTexts = ask_for(
         "Questions or search queries, each complete in itself, the most useful first.",
         "若干问题或检索词，每个都能独立看懂，最有用的排在最前。",
     )
@@ -54,7 +53,7 @@ class Queries(Form):
 class SubQuestions(Form):
     """The parts of a question that are to be answered first; empty if there is nothing to ask."""
 
-    queries: _Any = ask_for(
+    queries: _Texts = ask_for(
         "Questions, each about one thing and complete in itself, in the order in which they are "
         "to be answered; an empty list if no question is needed.",
         "若干子问题，每个只问一件事、能独立看懂，按应当回答的顺序排列；不需要子问题时为空列表。",
@@ -64,7 +63,7 @@ class SubQuestions(Form):
 class Passages(Form):
     """Hypothetical passages: text as a document that answers the question might hold it."""
 
-    passages: _Some = ask_for(
+    passages: _SomeTexts = ask_for(
         "Short passages, each written as a document that answers the question might put it.",
         "若干短段落，写法如同能够回答这个问题的文档。",
     )
@@ -73,18 +72,18 @@ class Passages(Form):
 class Keywords(Form):
     """What to type into a search engine: at most three keywords; more are cut."""
 
-    keywords: Annotated[_Some, AfterValidator(lambda words: [word[:MAX_KEYWORD] for word in words[:3]])] = (
-        ask_for(
-            "One to three keywords or names, the most important first.",
-            "一到三个关键词或名称，最重要的排在最前。",
-        )
+    keywords: Annotated[
+        _SomeTexts, AfterValidator(lambda words: [word[:MAX_KEYWORD] for word in words[:3]])
+    ] = ask_for(
+        "One to three keywords or names, the most important first.",
+        "一到三个关键词或名称，最重要的排在最前。",
     )
 
 
 class UserFacts(Form):
     """What a user said about themselves; empty if nothing."""
 
-    facts: _Any = ask_for(
+    facts: _Texts = ask_for(
         "Short sentences, each one lasting fact that the user stated; an empty list if there is none.",
         "若干短句，每句一个用户说过、长期有效的事实；没有时为空列表。",
     )
@@ -93,7 +92,7 @@ class UserFacts(Form):
 class RelatedQuestions(Form):
     """Questions that the user might ask next; empty if the passages answer no other."""
 
-    queries: _Any = ask_for(
+    queries: _Texts = ask_for(
         "Questions that the passages answer, each complete in itself; an empty list if there is none.",
         "这些段落能够回答的问题，每个都能独立看懂；没有时为空列表。",
     )

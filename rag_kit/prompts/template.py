@@ -91,16 +91,14 @@ class PromptTemplate(ChatPromptTemplate):
         tags = frozenset(own_tags - RESERVED_TAGS)
         schema: Any = parsed.schema
         if isinstance(schema, str):
-            from rag_kit.prompts.schemas import (
-                SCHEMAS,
-            )  # two dozen classes, which a prompt for a text does not need
+            from rag_kit.prompts.schemas import SCHEMAS  # only here: it loads two dozen classes
 
             schema = SCHEMAS[schema]
         elif isinstance(schema, dict):  # it becomes the description of a function call, which must have one
             description = "提示词 {} 的结果。" if parsed.language == "zh" else "The result of the prompt {}."
             schema = {"title": schema["title"], "description": description.format(parsed.name), **schema}
         build: Any = cls  # the pydantic plugin does not see ChatPromptTemplate's own __init__
-        result: Self = build(
+        template: Self = build(
             [
                 _MESSAGES[section.role](prompt=_string_template(section.text, tags))
                 for section in parsed.sections
@@ -111,7 +109,7 @@ class PromptTemplate(ChatPromptTemplate):
             description=parsed.description,
             file=parsed.file,
         )
-        return result
+        return template
 
     @classmethod
     def is_lc_serializable(cls) -> bool:

@@ -85,11 +85,8 @@ def continue_answer(prompt: Prompt) -> str:
         if _NOT_WORD.sub("", sentence.text.casefold()) not in answer_sentences
         and (not answer or sentence.matched - answered)
     ]
-    return (
-        " ".join(texts[: prompt.number("count", 1)])
-        if texts and len(answer_sentences) < _MAX_SENTENCES
-        else "END"
-    )
+    is_complete = not texts or len(answer_sentences) >= _MAX_SENTENCES
+    return "END" if is_complete else " ".join(texts[: prompt.number("count", 1)])
 
 
 def continue_unaided(prompt: Prompt) -> str:

@@ -66,9 +66,8 @@ def condense(prompt: Prompt) -> dict[str, str]:
         else:
             reply = "" if is_declined(text) else _MARKS.sub("", text)[:_MAX_QUERY]
     question = prompt.request
-    return {
-        "query": question if len(question) > _MAX_QUERY else _complete(question, previous, reply)[:_MAX_QUERY]
-    }
+    query = question if len(question) > _MAX_QUERY else _complete(question, previous, reply)[:_MAX_QUERY]
+    return {"query": query}
 
 
 def summarise_history(prompt: Prompt) -> str:
@@ -151,6 +150,5 @@ def _names(text: str) -> list[str]:
         return _QUOTED_ZH.findall(text) or [part for part in parts if len(part) > 1]
     # the first word of a text counts as a name, too, if it has a capital and is no word of a question
     words = phrases(f" {text}")
-    return [phrase.text for phrase in words if phrase.named and not phrase.text[0].isdigit()] or [
-        phrase.text for phrase in words
-    ]
+    names = [phrase.text for phrase in words if phrase.named and not phrase.text[0].isdigit()]
+    return names or [phrase.text for phrase in words]

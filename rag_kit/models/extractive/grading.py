@@ -73,11 +73,9 @@ def critique_usefulness(prompt: Prompt) -> dict[str, int]:
     statement, answer = prompt.block("statement"), prompt.block("answer")
     question = analyse(prompt.question)
     title = prompt.passages[0].title if prompt.passages else ""
-    written_terms, terms_with_title = _terms(answer, statement), _terms(answer, statement, title)
-    share = 0.6 * weight_of(question, question.keys & written_terms) + 0.4 * weight_of(
-        question, question.keys & terms_with_title
-    )
-    rating = 1 + round(4 * share)
+    share_written = weight_of(question, question.keys & _terms(answer, statement))
+    share_with_title = weight_of(question, question.keys & _terms(answer, statement, title))
+    rating = 1 + round(4 * (0.6 * share_written + 0.4 * share_with_title))
     new = question.keys & (_terms(statement) - _terms(answer))
     if is_question(statement) or (answer and not new):
         rating = min(2, rating)
@@ -93,11 +91,11 @@ def grade_support(prompt: Prompt) -> dict[str, Any]:
     statements = [_MARKS.sub("", sentence.text) for sentence in sentences(answer)][:_MAX_STATEMENTS]
     missing = [statement for statement in statements if _support(statement, texts) != "full"]
     good = is_declined(answer) or (bool(statements) and not missing)
-    fine, lacks, _ = _REASONS[prompt.language]
+    supported, unsupported, _ = _REASONS[prompt.language]
     return {
         "relevant": good,
         "score": 1.0 if good else 1 - len(missing) / max(1, len(statements)),
-        "reason": fine if good else lacks.format(missing[0][:200] if missing else "?"),
+        "reason": supported if good else unsupported.format(missing[0][:200] if missing else "?"),
     }
 
 

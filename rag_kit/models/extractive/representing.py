@@ -56,11 +56,8 @@ def represent_tags(prompt: Prompt) -> dict[str, Any]:
 
 
 def _for_each_passage(prompt: Prompt, work: Callable[[str], list[str]]) -> dict[str, Any]:
-    return {
-        "passages": [
-            {"id": passage.number, "texts": work(passage.text[:_MAX_CHARS])} for passage in prompt.passages
-        ]
-    }
+    rows = [{"id": passage.number, "texts": work(passage.text[:_MAX_CHARS])} for passage in prompt.passages]
+    return {"passages": rows}
 
 
 def _summary(text: str) -> str:
