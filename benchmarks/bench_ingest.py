@@ -146,8 +146,10 @@ def alone(docs: Path, folder: Path, model: Embeddings, readers: Mapping[str, Any
     from rag_kit.indexing.ingestion.opening import list_files
     from rag_kit.indexing.ingestion.report import IngestReport, Progress
     from rag_kit.indexing.ingestion.settings import SplitSettings
+    from rag_kit.indexing.splitting.api import choose_splitter
 
-    settings = SplitSettings(CHUNK, 0)
+    cut = choose_splitter("structure", chunk_size=CHUNK, chunk_overlap=0)
+    settings = SplitSettings(cut, CHUNK, 0)
     start = time.perf_counter()
     with closing(Converter(settings, None, readers)) as converter:
         grouping = Grouping(

@@ -23,22 +23,16 @@ if TYPE_CHECKING:
 
 #: Goes up when readers or splitter give other chunks than before; then files are read again.
 READING = 6
-_DEFAULTS: dict[str, Any] = {
-    "chunk_size": 1000,
-    "chunk_overlap": 100,
-    "splitter": "structure",
-    "keep_duplicates": None,
-    "ocr": "",
-}
+_RECORDED = ("chunk_size", "chunk_overlap", "splitter", "keep_duplicates", "ocr")
 
 
 @dataclass(frozen=True)
 class SplitSettings:
-    """Settings of one ingest; those named as in `_DEFAULTS` are recorded."""
+    """Settings of one ingest, and what its index records of them."""
 
-    chunk_size: int
-    chunk_overlap: int
     cut: Callable[[Document], Iterator[Part]]
+    chunk_size: int = 1000
+    chunk_overlap: int = 100
     splitter: str = "structure"  # the name of what cuts, with its tokenizer
     keep_duplicates: bool | None = None  # copies of other files; None: those in other folders only
     ocr: str = ""  # languages of text that is recognised in pictures; empty for none
@@ -48,8 +42,10 @@ class SplitSettings:
     @property
     def values(self) -> dict[str, Any]:
         """What is recorded in the index: sizes always, the rest where it is not the default."""
-        values = {name: getattr(self, name) for name in _DEFAULTS}
-        changed = {k: v for k, v in values.items() if k.startswith("chunk_") or v != _DEFAULTS[k]}
+        values = {name: getattr(self, name) for name in _RECORDED}
+        changed = {
+            k: v for k, v in values.items() if k.startswith("chunk_") or v != getattr(SplitSettings, k)
+        }
         return {**changed, **self.represent}
 
     @property
@@ -66,9 +62,9 @@ def settings_for(
     represent: Mapping[str, Any] = MappingProxyType({}),
     **options: Any,
 ) -> SplitSettings:
-    """The settings given, else those recorded, else the defaults; ``options`` are the others of `_DEFAULTS`."""
+    """The settings given, else those recorded, else the defaults; ``options`` are the others of `_RECORDED`."""
     recorded = index.settings
-    settings_before = _DEFAULTS | dict(recorded)
+    settings_before = {name: recorded.get(name, getattr(SplitSettings, name)) for name in _RECORDED}
     if splitter is None:
         splitter, _, counted = str(settings_before["splitter"]).partition(" by ")
         known = not counted or counted.endswith(".json") or tokenizer is not None
@@ -80,7 +76,7 @@ def settings_for(
             )
         tokenizer = tokenizer if tokenizer is not None else counted or None
     values = {
-        name: settings_before[name] if options.get(name) is None else options[name] for name in _DEFAULTS
+        name: settings_before[name] if options.get(name) is None else options[name] for name in _RECORDED
     }
     sizes = {name: values[name] for name in ("chunk_size", "chunk_overlap")}
     values["ocr"] = ocr_languages(values["ocr"]) if values["ocr"] else ""

@@ -218,9 +218,8 @@ class _TreeBuilder:
             level += 1
         if not self.dry:
             removed = self.tree.nodes.keys() - {row.id for row in self.rows}
-            self.report.embedded = self.index.write(
-                Batch(rows=self.rows, removed_ids=sorted(removed))
-            ).embedded
+            batch = Batch(rows=self.rows, removed_ids=sorted(removed))
+            self.report.embedded = self.index.write(batch).embedded
 
     def _clusters_of_level(self, tree: str, level: int, ids: Sequence[str]) -> list[_Cluster]:
         """The clusters of a level: new ones of more than one text; of a tree that is kept, those there are."""

@@ -98,12 +98,6 @@ def detect(data: bytes, *, markup: bool = False) -> str:
     """The encoding of a text file without a byte order mark, as a Python codec name.
 
     With ``markup``, a declaration in the first 4 KB (HTML ``meta``, XML) is believed.
-
-    Example:
-        >>> detect("检索增强生成把检索与生成结合在一起。".encode("gb18030"))
-        'gb18030'
-        >>> detect("café au lait, déjà vu".encode("cp1252"))
-        'cp1252'
     """
     if _decode_nearly(data, "utf-8") is not None:
         return "utf-8"

@@ -15,11 +15,12 @@ from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable
 _FROM = re.compile(rb"(?:\A|\n\r?\n)From [^\n]*\n")
 _QUOTED_FROM = re.compile(rb"^>(>*From )", re.M)
 _HEADERS = ("From", "To", "Cc", "Date")
+_PARSER = BytesParser(EmailMessage, policy=policy.default)
 
 
 def read_eml(data: bytes, context: Context) -> Iterator[Part]:
     """One part: subject, sender, receivers, date, text, and the names of what is attached."""
-    message = BytesParser(EmailMessage, policy=policy.default).parsebytes(data)
+    message = _PARSER.parsebytes(data)
     if not any(message.get(name) for name in (*_HEADERS, "Subject")):
         raise Unreadable("it has none of the headers of a letter")
     yield _letter_part(message)
@@ -31,9 +32,7 @@ def read_mbox(data: bytes, context: Context) -> Iterator[Part]:
     if preamble or not messages:
         raise Unreadable("it does not begin with a message ('From ...')")
     for number, lines in enumerate(messages, 1):
-        part = _letter_part(
-            BytesParser(EmailMessage, policy=policy.default).parsebytes(_QUOTED_FROM.sub(rb"\1", lines))
-        )
+        part = _letter_part(_PARSER.parsebytes(_QUOTED_FROM.sub(rb"\1", lines)))
         part.metadata["record"] = number
         yield part
 

@@ -26,7 +26,7 @@ _DATA = (
 )
 _DPI = 300
 _PAGE_PIXELS = 40_000_000  # an A2 page at 300 dpi; larger pages are rendered less finely
-_LONGEST = 32_000  # pixels of a side; tesseract's own bound is 32,767
+_MAX_SIDE = 32_000  # pixels; tesseract's own bound is 32,767
 _CJK = "\u2e80-\u303f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef"
 _WRAP = "\x1f"  # where a line was wrapped
 _WRAPPED = 0.7  # a line shorter than this share of its block's longest is the last of a paragraph
@@ -50,9 +50,8 @@ def _data_folder(languages: str) -> str:
     """The folder with tesseract's data for all of these languages; raises ConfigurationError if there is none."""
     prefix = os.environ.get("TESSDATA_PREFIX")
     names = languages.split("+")
-    for folder in (
-        [prefix] if prefix else [folder for pattern in _DATA for folder in sorted(glob.glob(pattern))]
-    ):
+    folders = [prefix] if prefix else [path for pattern in _DATA for path in sorted(glob.glob(pattern))]
+    for folder in folders:
         if all(os.path.exists(f"{folder}/{name}.traineddata") for name in names):
             return folder
     packages = " ".join(f"tesseract-ocr-{name.replace('_', '-')}" for name in names)
@@ -84,7 +83,7 @@ def read_picture(data: bytes, context: Context) -> Iterator[Part]:
 def recognise_page(page: Any, context: Context) -> str:
     """The text in the picture of a PDF page."""
     width, height = page.get_size()
-    scale = min(_DPI / 72, (_PAGE_PIXELS / max(width * height, 1)) ** 0.5, _LONGEST / max(width, height, 1))
+    scale = min(_DPI / 72, (_PAGE_PIXELS / max(width * height, 1)) ** 0.5, _MAX_SIDE / max(width, height, 1))
     return _recognise_text(page.render(scale=scale, grayscale=True).to_pil(), context.ocr)
 
 
@@ -101,9 +100,8 @@ def _recognise_text(image: Any, languages: str) -> str:
     engine = _engine(languages)
     try:
         engine.SetImage(image)
-        engine.SetSourceResolution(
-            _DPI
-        )  # that in a picture's metadata is often wrong, and lines would break up
+        # that in a picture's metadata is often wrong, and lines would break up
+        engine.SetSourceResolution(_DPI)
         text = str(engine.GetUTF8Text()).strip()
     finally:
         engine.Clear()

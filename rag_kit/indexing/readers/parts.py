@@ -57,5 +57,5 @@ class Context:
 
     def check(self, count: int, what: str, limit: str) -> None:
         """Raise `Unreadable` for a file with more of something (``"pages"``) than a cap (``"max_pages"``) allows."""
-        if count > (most := getattr(self.limits, limit)):
-            raise over_limit(f"it has over {most} {what}", limit, most)
+        if count > (cap := getattr(self.limits, limit)):
+            raise over_limit(f"it has over {cap} {what}", limit, cap)

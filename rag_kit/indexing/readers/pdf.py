@@ -136,10 +136,9 @@ def _without_running_lines(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
 
 def _running_key(line: Line) -> str:
     """What a running line has in common with those of other pages; empty where a line cannot be one."""
-    at_edge = not 0.09 <= line.place <= 0.91
-    return (
-        " ".join(re.sub(r"\d+", "0", line.text).split()) if at_edge and len(line.text) <= _MAX_RUNNING else ""
-    )
+    if 0.09 <= line.place <= 0.91 or len(line.text) > _MAX_RUNNING:
+        return ""
+    return " ".join(re.sub(r"\d+", "0", line.text).split())
 
 
 def _letterhead_first(lines: Sequence[Line]) -> list[Line]:

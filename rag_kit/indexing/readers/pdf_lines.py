@@ -25,8 +25,8 @@ _PRIVATE = re.compile("[\ue000-\uf8ff\x80-\x9f]")
 _CONTROL = re.compile("[\x01\x03-\x1f\x80-\x9f\ue000-\uf8ff]")
 _LIGATURE_OR_RADICAL = re.compile("[\u2e80-\u2fdf\ufb00-\ufb06]")
 _TYPED = (4, 5, 6)  # PDFium's numbers of fields with a choice, a list or a text
-_MOST_TYPED = 200_000  # bytes of a field
-_MOST_RULES = 2_000  # of a page; more are a drawing
+_MAX_TYPED = 200_000  # bytes of a field
+_MAX_RULES = 2_000  # of a page; more are a drawing
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ def _field_values(page: Any, form: Any) -> Iterator[tuple[str, Any]]:
         field, box = raw.FPDFPage_GetAnnot(page, index), raw.FS_RECTF()
         try:
             size = raw.FPDFAnnot_GetFormFieldValue(form, field, None, 0)
-            if raw.FPDFAnnot_GetFormFieldType(form, field) not in _TYPED or not 2 < size < _MOST_TYPED:
+            if raw.FPDFAnnot_GetFormFieldType(form, field) not in _TYPED or not 2 < size < _MAX_TYPED:
                 continue
             buffer = (ctypes.c_ushort * (size // 2))()
             raw.FPDFAnnot_GetFormFieldValue(form, field, buffer, size)
@@ -207,7 +207,7 @@ def page_rules(page: Any) -> list[Rule]:
             rules += [Rule(True, x, bottom, top) for x in {left, right if right - left > 3 else left}]
         if right - left > 5:
             rules += [Rule(False, y, left, right) for y in {bottom, top if top - bottom > 3 else bottom}]
-        if len(rules) > _MOST_RULES:
+        if len(rules) > _MAX_RULES:
             return []
     return rules
 

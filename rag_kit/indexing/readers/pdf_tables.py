@@ -15,7 +15,7 @@ from rag_kit.indexing.readers.tables import markdown_table
 _COLUMN = 12  # sizes of the font; what stands that much higher begins another column
 _MAX_CELL = 60  # characters of a cell; longer ones are prose
 _WORDS = 4  # mean words of its cells
-_MOST_CELLS = 5_000  # of a ruled table; more are a drawing
+_MAX_CELLS = 5_000  # of a ruled table; more are a drawing
 _CHINESE = re.compile("[\u2e80-\u9fff\uff00-\uffef]")
 _FEW_ROWS = 3
 
@@ -111,7 +111,7 @@ def _find_grids(rules: Sequence[Rule]) -> list[_Grid]:
             left = [other for other in left if not rule.touches(other)]
         xs = _distinct_places([rule.at for rule in group if rule.upright])
         ys = _distinct_places([rule.at for rule in group if not rule.upright])[::-1]
-        if len(xs) > 2 and len(ys) > 2 and len(xs) * len(ys) < _MOST_CELLS:
+        if len(xs) > 2 and len(ys) > 2 and len(xs) * len(ys) < _MAX_CELLS:
             grids.append(_Grid(xs, ys, group))
     return grids
 

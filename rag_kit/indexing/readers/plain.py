@@ -1,27 +1,31 @@
-"""Markdown, plain text and notebooks."""
+"""Files of plain text: Markdown, notes, notebooks, CSV, JSON and JSON lines."""
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
 
 from rag_kit.indexing.readers.encodings import decode
-from rag_kit.indexing.readers.parts import Context, Part, Unreadable
-from rag_kit.indexing.readers.records import load_json
+from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable
+from rag_kit.indexing.readers.tables import markdown_table, table_groups
 
 _DATA_URI = re.compile(r"data:[a-zA-Z0-9.+/-]+;base64,[A-Za-z0-9+/=\s]{40,}")
 _FRONT_TITLE = re.compile(r"\A---\n(?:.*\n){0,60}?title:[ \t]*(.+)\n(?:.*\n){0,200}?---\n")
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.+?)[ \t]*#*$|^(?=\S)(.+)\n={3,}[ \t]*$", re.M)
 _FENCE = re.compile(r"^(```|~~~).*?^\1", re.M | re.S)
-_OUTPUT_CHARACTERS = 2_000
+_OUTPUT_CHARACTERS = 2_000  # of a cell of a notebook
+_TITLE_KEYS = ("title", "name", "heading", "标题")
 
 
-def markdown_title(text: str) -> str:
+def _markdown_title(text: str) -> str:
     """Title of a markdown text: that of its front matter, else its first heading.
 
     Example:
-        >>> markdown_title("Intro\\n\\n# The lake #\\n")
+        >>> _markdown_title("Intro\\n\\n# The lake #\\n")
         'The lake'
     """
     front = _FRONT_TITLE.match(text)
@@ -34,7 +38,7 @@ def markdown_title(text: str) -> str:
 def read_md(data: bytes, context: Context) -> Iterator[Part]:
     """One part: the text as it stands, without images written into it as base64."""
     text = _DATA_URI.sub("", decode(data))
-    yield Part(text, {"title": markdown_title(text)})
+    yield Part(text, {"title": _markdown_title(text)})
 
 
 def read_txt(data: bytes, context: Context) -> Iterator[Part]:
@@ -44,7 +48,7 @@ def read_txt(data: bytes, context: Context) -> Iterator[Part]:
 
 def read_ipynb(data: bytes, context: Context) -> Iterator[Part]:
     """One part: markdown cells, code cells in fences, the text of outputs (cut at 2,000 characters a cell)."""
-    notebook = load_json(decode(data), "it")
+    notebook = _load_json(decode(data), "it")
     if not isinstance(notebook, dict) or not isinstance(notebook.get("cells"), list):
         raise Unreadable("it has no list of cells", "Upgrade it with: jupyter nbconvert --to notebook")
     cells = notebook["cells"]
@@ -62,7 +66,7 @@ def read_ipynb(data: bytes, context: Context) -> Iterator[Part]:
         elif source.strip():
             blocks.append(_DATA_URI.sub("", source))
     text = "\n\n".join(blocks)
-    yield Part(text, {"title": markdown_title(text)})
+    yield Part(text, {"title": _markdown_title(text)})
 
 
 def _field(value: Any, *names: str) -> Any:
@@ -86,3 +90,93 @@ def _output_text(outputs: Any) -> str:
         texts.append(_join_source(_field(output, "text") if stream else _field(output, "data", "text/plain")))
     text = _DATA_URI.sub("", "\n".join(text.strip("\n") for text in texts if text.strip()))
     return text[:_OUTPUT_CHARACTERS].replace("```", "'''")
+
+
+def read_csv(data: bytes, context: Context) -> Iterator[Part]:
+    """Groups of rows, each a markdown table that repeats the header; ``row_start`` and ``row_end`` count from 1."""
+    text = decode(data)
+    csv.field_size_limit(2**27)
+    rows = csv.reader(io.StringIO(text), delimiter=_find_delimiter(text), strict=False)
+    filled = (row for row in rows if any(cell.strip() for cell in row))
+    try:
+        header = next(filled, None)
+        if header is None:
+            return
+        last = 0
+        for table, first, last in table_groups(header, filled):
+            yield Part(table, {"row_start": first, "row_end": last})
+        if not last:
+            yield Part(markdown_table([header]))
+    except csv.Error as error:
+        raise Unreadable(f"its rows cannot be separated ({error})", "Save it as UTF-8 CSV") from error
+
+
+def _find_delimiter(text: str) -> str:
+    """The separator that cuts most of the first lines into the same number of cells."""
+    lines = [line for line in text[:20_000].split("\n")[:20] if line.strip()]
+
+    def score(candidate: str) -> int:
+        counts = [len(row) for row in csv.reader(lines, delimiter=candidate)]
+        return max((counts.count(count) for count in counts if count > 1), default=0)
+
+    return max(",\t;|", key=score)
+
+
+def read_json(data: bytes, context: Context) -> Iterator[Part]:
+    """A list, or the only value of an object (``{"data": [...]}``): one part a record; anything else: one part."""
+    value = _load_json(decode(data), "it")
+    records = next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else value
+    if isinstance(records, list) and records and all(isinstance(item, dict | list) for item in records):
+        for number, record in enumerate(records, 1):
+            yield _record_part(record, number)
+    else:
+        yield _record_part(value, None)
+
+
+def read_jsonl(data: bytes, context: Context) -> Iterator[Part]:
+    """One part a line, with its number as ``record``; blank lines are passed over but counted."""
+    for number, line in enumerate(decode(data).split("\n"), 1):
+        if line.strip():
+            yield _record_part(_load_json(line, f"line {number}"), number)
+
+
+def _load_json(text: str, place: str) -> Any:
+    """Parse a JSON text; raises `Unreadable`, whose message calls it by ``place``."""
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise Unreadable(f"{place} is nested too deeply", "Flatten it") from error
+    except ValueError as error:
+        raise Unreadable(f"{place} is not valid JSON ({error})", "Correct it at that place") from error
+
+
+def _record_part(value: Any, number: int | None) -> Part:
+    metadata: dict[str, Scalar] = {} if number is None else {"record": number}
+    titles = [value.get(key) for key in _TITLE_KEYS] if isinstance(value, dict) else []
+    title = next((title for title in titles if isinstance(title, str)), "")
+    metadata["title"] = " ".join(title.split())[:300]
+    return Part("\n".join(_value_lines(value, "")), metadata)
+
+
+def _value_lines(value: Any, indent: str) -> Iterator[str]:
+    """A JSON value as indented ``key: value`` lines, which read like text."""
+    if not isinstance(value, dict | list):
+        yield indent + _scalar_text(value)
+        return
+    items = value.items() if isinstance(value, dict) else (("-", item) for item in value)
+    for key, item in items:
+        mark = f"{indent}{key}:" if isinstance(value, dict) else f"{indent}-"
+        if isinstance(item, list) and not any(isinstance(inner, dict | list) for inner in item):
+            item = ", ".join(map(_scalar_text, item))
+        if isinstance(item, dict | list) and item:
+            nested = _value_lines(item, indent + "  ")
+            yield mark if isinstance(value, dict) else f"{mark} {next(nested).lstrip()}"
+            yield from nested
+        else:
+            yield f"{mark} {_scalar_text(item)}"
+
+
+def _scalar_text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return "" if value is None or value == {} else json.dumps(value, ensure_ascii=False)

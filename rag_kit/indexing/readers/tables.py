@@ -19,14 +19,7 @@ def row_line(cells: Sequence[str]) -> str:
 
 
 def markdown_table(rows: Sequence[Sequence[str]]) -> str:
-    """A grid as a markdown table; the first row is the header, short rows are filled up.
-
-    Example:
-        >>> print(markdown_table([["x", "y"], ["1"]]))
-        | x | y |
-        | --- | --- |
-        | 1 |  |
-    """
+    """A grid as a markdown table; the first row is the header, short rows are filled up."""
     width = max((len(row) for row in rows), default=0)
     full = [[*row, *[""] * (width - len(row))] for row in rows]
     return "\n".join([*_head(full[0]), *map(row_line, full[1:])]) if width else ""

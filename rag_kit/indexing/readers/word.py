@@ -13,14 +13,11 @@ from rag_kit.indexing.readers.parts import Context, Part, Unreadable
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 _SHAPES = {
-    f"{_M}{name}": shape
-    for name, shape in {
-        "f": "num/den",
-        "sSup": "e^sup",
-        "sSub": "e_sub",
-        "sSubSup": "e_sub^sup",
-        "rad": "√e",
-    }.items()
+    f"{_M}f": "num/den",
+    f"{_M}sSup": "e^sup",
+    f"{_M}sSub": "e_sub",
+    f"{_M}sSubSup": "e_sub^sup",
+    f"{_M}rad": "√e",
 }
 _DOCUMENT = "word/document.xml"
 _STYLES = "word/styles.xml"

@@ -133,19 +133,10 @@ def split_triple(text: str) -> tuple[str, str, str] | None:
 
 
 def kinds_of(represent: Sequence[str] | str) -> tuple[Kind, ...]:
-    """Read names of representations.
+    """Read names of representations; a name alone takes its usual value.
 
-    Args:
-        represent: ``"children:SIZE"``, ``"summary"``, ``"questions:COUNT"``, ``"keywords:COUNT"``, ``"qa:COUNT"``,
-            ``"tags:NAME+NAME"``, ``"translation:LANGUAGE"``, ``"triples:COUNT"``, ``"situation"``; a name alone takes
-            its usual value.
-
-    Raises:
-        InvalidInputError: One is unknown, its argument is not allowed, or it is named twice.
-
-    Example:
-        >>> [(kind.name, kind.count) for kind in kinds_of(["summary", "children:200"])]
-        [('summary', 1), ('children', 200)]
+    They are ``"children:SIZE"``, ``"summary"``, ``"questions:COUNT"``, ``"keywords:COUNT"``, ``"qa:COUNT"``,
+    ``"tags:NAME+NAME"``, ``"translation:LANGUAGE"``, ``"triples:COUNT"`` and ``"situation"``.
     """
     if isinstance(represent, str):
         represent = [part for part in represent.split(",") if part.strip()]

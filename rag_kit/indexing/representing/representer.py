@@ -11,9 +11,9 @@ from rag_kit.documents import copy_document
 from rag_kit.documents.explanation import SITUATION
 from rag_kit.errors import ConfigurationError
 from rag_kit.indexing.document_index.families import Child, Family
-from rag_kit.indexing.parents.hierarchy import split_family
 from rag_kit.indexing.representing.asking import Asker, ModelCost, PassageRequest
 from rag_kit.indexing.representing.kinds import REPRESENTATION, TAG_PREFIX, Kind, kinds_of
+from rag_kit.indexing.splitting.hierarchy import split_family
 from rag_kit.models import chat_model
 from rag_kit.models.chat import is_extractive
 from rag_kit.models.redact import host_of

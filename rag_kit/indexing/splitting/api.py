@@ -6,7 +6,7 @@ import copy
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from langchain_core.documents import Document
 
@@ -146,14 +146,7 @@ def _split_by(splitter: Splitter, document: Document) -> Iterator[Part]:
 
 
 def spans_of(document: Document, splitter: Any, start: int = 0, end: int | None = None) -> list[Part]:
-    """Cut a document, or the span of it from ``start`` to ``end``, with any splitter, which gets a copy.
-
-    Example:
-        >>> def lines(documents):
-        ...     return [Document(line) for doc in documents for line in doc.page_content.splitlines()]
-        >>> [(part.text, part.start) for part in spans_of(Document("one\\ntwo"), lines)]
-        [('one', 0), ('two', 4)]
-    """
+    """Cut a document, or the span of it from ``start`` to ``end``, with any splitter, which gets a copy."""
     text = document.page_content[start:end]
     chunks: Any = check_splitter(splitter)([Document(text, metadata=dict(document.metadata))])
     pieces = list(chunks) if isinstance(chunks, Iterable) and not isinstance(chunks, Document) else [chunks]
@@ -182,14 +175,13 @@ def spans_of(document: Document, splitter: Any, start: int = 0, end: int | None 
 
 def check_splitter(splitter: Any) -> Callable[[Sequence[Document]], Sequence[Document]]:
     """The function of a splitter, from documents to documents; raises InvalidInputError where there is none."""
-    cut: Any = getattr(splitter, "split_documents", splitter)
+    cut = getattr(splitter, "split_documents", splitter)
     if not callable(cut):
         raise InvalidInputError(
             f"A splitter must be a LangChain text splitter or a function from documents to documents, not "
             f"{type(splitter).__name__}."
         )
-    cut_documents: Callable[[Sequence[Document]], Sequence[Document]] = cut
-    return cut_documents
+    return cast("Callable[[Sequence[Document]], Sequence[Document]]", cut)
 
 
 def _find_place(text: str, piece: Document, last: int, placed_to: int) -> int:

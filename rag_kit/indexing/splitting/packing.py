@@ -81,9 +81,8 @@ class _SectionPacker:
 
     def spans(self) -> Iterator[Span]:
         """The spans of a section, each as long as fits and cut at the best break, with the overlap."""
-        position = packed_to = (
-            self.section.start
-        )  # where the next span begins, and where the one before ended
+        # where the next span begins, and where the one before ended
+        position = packed_to = self.section.start
         end = position + len(self.text[position : self.section.end].rstrip())
         while packed_to < end:
             position = self._first_visible(position, end)

@@ -19,8 +19,8 @@ from rag_kit.errors import DocumentIndexError, InvalidInputError, ModelUnreachab
 from rag_kit.indexing import DocumentIndex
 from rag_kit.indexing.document_index import writing
 from rag_kit.indexing.document_index.families import Ancestor, Child, Family
-from rag_kit.indexing.parents.hierarchy import check_levels, sentence_family, split_family
 from rag_kit.indexing.splitting.api import spans_of
+from rag_kit.indexing.splitting.hierarchy import check_levels, sentence_family, split_family
 
 pytestmark = pytest.mark.usefixtures("backend")
 

@@ -1,14 +1,17 @@
-"""HTML pages without what surrounds their content: menus, link lists, cookie banners, the page's footer."""
+"""HTML pages without what surrounds their content (menus, link lists, cookie banners, footers), and EPUB books."""
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any
+from urllib.parse import unquote
 
 from rag_kit.indexing.readers.encodings import decode
 from rag_kit.indexing.readers.markup import html_title, parse_html, to_markdown
-from rag_kit.indexing.readers.parts import Context, Part
+from rag_kit.indexing.readers.package import Package
+from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable
 
 _CONTENT = ("main", "article")
 _QUOTING = ("article", "blockquote", "figure", "main", "section")  # a footer in these is a part of them
@@ -26,23 +29,49 @@ _REST = 200  # a page of which less would be left is all content
 def read_html(data: bytes, context: Context) -> Iterator[Part]:
     """One part: the page's visible text as markdown, without its menus."""
     tree = parse_html(decode(data, markup=True))
-    hide_menus(tree)
+    _hide_menus(tree)
     yield Part(to_markdown(tree), {"title": html_title(tree)})
 
 
-def hide_menus(tree: Any) -> None:
+def read_epub(data: bytes, context: Context) -> Iterator[Part]:
+    """Each document of the spine as markdown, with its number and heading; one that is repeated counts once."""
+    package = Package(data, context.limits)
+    root = package.xml("META-INF/container.xml")
+    paths = root.xpath("//*[local-name()='rootfile']/@full-path")
+    if not paths:
+        raise Unreadable(
+            "its container names no book", "Check it with an EPUB validator, or convert it again"
+        )
+    opf_path = str(paths[0])
+    opf = package.xml(opf_path)
+    folder = posixpath.dirname(opf_path)
+    items = {
+        item.get("id"): posixpath.normpath(posixpath.join(folder, unquote(item.get("href") or "")))
+        for item in opf.xpath("//*[local-name()='manifest']/*[local-name()='item']")
+    }
+    spine = [ref.get("idref") for ref in opf.xpath("//*[local-name()='spine']/*[local-name()='itemref']")]
+    context.check(len(spine), "chapters", "max_pages")
+    titles = [" ".join(text.split()) for text in opf.xpath("//*[local-name()='title']/text()")]
+    title = titles[0] if titles else ""
+    names_read: set[str] = set()
+    for number, reference in enumerate(spine, 1):
+        name = items.get(reference)
+        # The format allows each part once. A book that repeats a long one would hold the reader for its time cap.
+        if name is None or name not in package or name in names_read:
+            continue
+        names_read.add(name)
+        tree = parse_html(decode(package.read(name), markup=True))
+        metadata: dict[str, Scalar] = {"title": title, "chapter": number, "chapter_title": html_title(tree)}
+        yield Part(to_markdown(tree), metadata)
+
+
+def _hide_menus(tree: Any) -> None:
     """Mark what surrounds the content of a page as hidden.
 
     These are elements that say that they are navigation, cookie banners, footers of the page, asides that are mostly
     links or beside the page's ``main``, and lists of links that are named as a menu or stand outside of ``main``. What
     holds a top heading, the ``main`` part or an article stays, and so does what is mostly prose. A page of which
     hardly anything would be left stays whole.
-
-    Example:
-        >>> page = parse_html("<nav><a href='/'>Home</a></nav><p>" + "The lake is deep. " * 20 + "</p>")
-        >>> hide_menus(page)
-        >>> to_markdown(page)[:17]
-        'The lake is deep.'
     """
     has_main = any(True for _ in tree.iter(*_CONTENT))
     menus: list[Any] = []

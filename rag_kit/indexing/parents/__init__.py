@@ -1,1 +1,0 @@
-"""Cutting documents into the parts that are searched in their place."""
