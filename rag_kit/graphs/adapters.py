@@ -16,8 +16,8 @@ from rag_kit.documents import clean_text
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.context import RagContext
 from rag_kit.graphs.running import run_context
-from rag_kit.graphs.state import MAX_TURNS, Turn
-from rag_kit.graphs.wiring import InputChannel, uncompiled
+from rag_kit.graphs.state import MAX_TURNS, InputChannel, Turn
+from rag_kit.graphs.wiring import uncompiled
 from rag_kit.query_construction.statements.uses import question_tool
 from rag_kit.text import check_question
 

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Unpack
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
 from langgraph.graph import END
-from langgraph.graph.state import CompiledStateGraph
 
 from rag_kit.graphs.context import PlainRagContext
 from rag_kit.graphs.nodes import RagNodes
-from rag_kit.graphs.state import QuestionInput, RagState
-from rag_kit.graphs.wiring import READY, GraphOptions, RagGraph
-
-PlainRag = CompiledStateGraph[RagState, Any, QuestionInput, Any]
+from rag_kit.graphs.state import RagState
+from rag_kit.graphs.wiring import READY, CompiledRag, GraphOptions, RagGraph
 
 
 def build_plain_rag(
     retriever: BaseRetriever,
     llm: BaseChatModel,
     **options: Unpack[GraphOptions],
-) -> PlainRag:
+) -> CompiledRag[RagState]:
     """Build plain RAG: retrieve, answer from the passages, check each citation.
 
     What comes back is `RagOutput`: the answer, its citations with verbatim quotes, a status, the documents, notes and

@@ -180,9 +180,6 @@ def remaining_caps(used: Mapping[str, Any] | None, context: RagContext) -> dict[
 
     What was used is kept in the state and not in a context variable, so that the caps hold across nodes, threads and
     a resume from a checkpoint; time spent waiting between nodes (an interrupt, a restart) is not counted.
-
-    Raises:
-        BudgetExceededError: The deadline has passed.
     """
     usage = {"calls": 0, "tokens": 0, "seconds": 0.0, **(used or {})}
     calls, tokens, deadline = context.max_calls, context.max_tokens, context.deadline

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Annotated, Any, Literal, Required, cast, get_args, get_origin, get_type_hints
 
 from langchain_core.documents import Document
+from langgraph.channels import EphemeralValue
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.types import Overwrite
 from pydantic import TypeAdapter, ValidationError
@@ -67,12 +68,12 @@ AnswerStatus = Literal[
 ]
 
 
-def _validate(kind: TypeAdapter[Any], value: Any, name: str) -> Any:
+def _validate(kind: TypeAdapter[Any], value: Any, expected: str) -> Any:
     """What a node or somebody who edits a thread gives for a key of the state, if it is of its type."""
     try:
         return kind.validate_python(value)
     except ValidationError:
-        raise InvalidInputError(f"the state is given {value!r:.80}; give {name}.") from None
+        raise InvalidInputError(f"the state is given {value!r:.80}; give {expected}.") from None
 
 
 def keep_last_turns(old: Sequence[Turn], new: Sequence[Turn]) -> list[Turn]:
@@ -95,12 +96,7 @@ def add_items(old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
 
 
 def as_documents(old: Sequence[Document], new: Sequence[Any]) -> list[Document]:
-    """Take the new passages; those that come as plain JSON (a state edited in Studio or over HTTP) become Documents.
-
-    Example:
-        >>> as_documents([], [{"page_content": "Text.", "metadata": {"file": "a.md"}}])[0].metadata
-        {'file': 'a.md'}
-    """
+    """Take the new passages; those that come as plain JSON (a state edited in Studio or over HTTP) become Documents."""
     return list(_validate(_DOCUMENTS, new, "Documents, or dicts with page_content and metadata"))
 
 
@@ -114,6 +110,25 @@ class QuestionInput(TypedDict):
     """What a caller gives: the question."""
 
     question: Required[str]
+
+
+class InputChannel(EphemeralValue[Any]):
+    """The input of a run. Settings in it are refused, since LangGraph drops unknown keys in silence.
+
+    Without its ``filter`` a run would show a tenant the passages of others. The input's schema, and so the form that
+    Studio shows, is that of the question alone.
+    """
+
+    def update(self, values: Sequence[Any]) -> bool:
+        """Take the input; called once a run, before the first checkpoint."""
+        for name in ("filter", "k"):
+            if any(isinstance(value, Mapping) and value.get(name) is not None for value in values):
+                raise InvalidInputError(
+                    f"{name} was given in the input of a graph, where it has no effect; it belongs in the context: "
+                    f'graph.invoke({{"question": ...}}, context={{"{name}": ...}}). If the graph is a node of another '
+                    "graph whose state has that key, call it inside a node, with such a context."
+                )
+        return super().update(values)
 
 
 class RagState(QuestionInput, total=False):

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import copy
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, get_args, get_type_hints
 
-from langgraph.channels import EphemeralValue
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -24,10 +23,13 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.context import RagContext
 from rag_kit.graphs.guards import Guards
 from rag_kit.graphs.running import RETRY, Body, Node, call_within_deadline
-from rag_kit.graphs.state import QuestionInput, RagOutput, Update, Usage, add_usage
+from rag_kit.graphs.state import InputChannel, QuestionInput, RagOutput, Update, Usage, add_usage
 
 #: What ``invoke`` gives back: `RagOutput`, or the whole state.
 Output = Literal["answer", "full"]
+
+#: What a builder gives: a graph that takes a question.
+CompiledRag = CompiledStateGraph[StateT, Any, QuestionInput, Any]
 
 #: What a graph's first node leads to, where it has guards of questions and where it has none.
 READY, REFUSED = "ready", "refused"
@@ -84,8 +86,8 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         output = options.get("output", "answer")
         if output not in get_args(Output):
             raise InvalidInputError(f"output is {output!r}; allowed: 'answer', 'full'.")
-        gives: Any = state if output == "full" else RagOutput
-        super().__init__(state, context_schema=context, input_schema=QuestionInput, output_schema=gives)
+        result: Any = state if output == "full" else RagOutput
+        super().__init__(state, context_schema=context, input_schema=QuestionInput, output_schema=result)
         self._name, self._steps, self._options = name, steps, options
         self._settings = context
         self._kit_nodes: Mapping[str, Any] | None = None  # the nodes as the builder made them
@@ -102,13 +104,8 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
     ) -> None:
         """Add a node of the kit; `caps` are `first`, `capped` and `on_cap` of `Node`.
 
-        Args:
-            name: The node's name.
-            body: The node, written once for ``invoke`` and ``ainvoke``.
-            to: The one node that follows; or those that its ``Command`` names, each with the label of the edge.
-            fetches: Whether it fetches from elsewhere, and is tried again.
-            defer: Whether it waits for all branches.
-            **caps: How the run's caps hold; the `first` node is where the run begins.
+        `to` is the one node that follows, or those that its ``Command`` names, each with the label of the edge. A node
+        that `fetches` is tried again; one that is to `defer` waits for all branches.
         """
         wrapped = Node(body, self._settings, **caps)
         ends = dict(to) if isinstance(to, Mapping) else None
@@ -125,7 +122,7 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
             name: The node that goes.
             action: An ordinary LangGraph node. Where the old one chose the way by ``Command``, yours does too (annotate
                 it: ``-> Command[Literal["refine"]]``), or gets an edge by ``add_edge``.
-            **options: Those of ``add_node``.
+            **options: As for ``add_node``.
 
         Raises:
             InvalidInputError: There is no node of that name.
@@ -136,13 +133,7 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         self.nodes = {node: self.nodes[node] for node in order}
 
     def insert_node(self, name: str, action: Any, *, after: str, **options: Any) -> None:
-        """Put a node of yours between a node and what follows it.
-
-        Args:
-            name: The new node's name.
-            action: An ordinary LangGraph node.
-            after: The node that comes before it.
-            **options: Those of ``add_node``.
+        """Put a node of yours, an ordinary LangGraph node, between a node and what follows it.
 
         Raises:
             InvalidInputError: There is no such node, or it chooses the way by ``Command``; or the new name is taken.
@@ -163,9 +154,6 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
     def remove_node(self, *names: str) -> None:
         """Take nodes away, with their edges.
 
-        Args:
-            *names: The nodes.
-
         Raises:
             InvalidInputError: There is no node of that name.
         """
@@ -176,7 +164,7 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
 
     def compile(
         self, checkpointer: Any = None, *, name: str | None = None, **options: Any
-    ) -> CompiledStateGraph[StateT, Any, QuestionInput, Any]:
+    ) -> CompiledRag[StateT]:
         """Compile, with the graph's name and recursion limit; the arguments are LangGraph's.
 
         Raises:
@@ -196,7 +184,7 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         compiled.channels[START] = InputChannel(self.input_schema)
         return compiled if self._steps is None else compiled.with_config(recursion_limit=self._steps)
 
-    def built(self) -> CompiledStateGraph[StateT, Any, QuestionInput, Any]:
+    def built(self) -> CompiledRag[StateT]:
         """Compile with the checkpointer and the store that the builder was given."""
         return self.compile(self._options.get("checkpointer"), store=self._options.get("store"))
 
@@ -229,25 +217,6 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
             return update
 
         self.nodes[name] = replace(spec, runnable=Node(body, self._settings), input_schema=seen)
-
-
-class InputChannel(EphemeralValue[Any]):
-    """The input of a run. Settings in it are refused, since LangGraph drops unknown keys in silence.
-
-    Without its ``filter`` a run would show a tenant the passages of others. The input's schema, and so the form that
-    Studio shows, is that of the question alone.
-    """
-
-    def update(self, values: Sequence[Any]) -> bool:
-        """Take the input; called once a run, before the first checkpoint."""
-        for name in ("filter", "k"):
-            if any(isinstance(value, Mapping) and value.get(name) is not None for value in values):
-                raise InvalidInputError(
-                    f"{name} was given in the input of a graph, where it has no effect; it belongs in the context: "
-                    f'graph.invoke({{"question": ...}}, context={{"{name}": ...}}). If the graph is a node of another '
-                    "graph whose state has that key, call it inside a node, with such a context."
-                )
-        return super().update(values)
 
 
 class _Used(TypedDict, total=False):

@@ -179,13 +179,15 @@ def test_context_of_an_assistant_is_used(client: Any) -> None:
 
 @every_graph
 def test_a_bad_input_gives_a_clear_error(client: Any, graph: str) -> None:
-    """An empty question and a setting out of range fail the run with our message (the server drops unknown ones)."""
+    """An empty question, and a setting out of range or in the input, fail the run (the server drops unknown ones)."""
     parts = list(client.runs.stream(None, graph, input={"question": " "}, stream_mode="values"))
     assert any(part.event == "error" and "question" in json.dumps(part.data) for part in parts)
     parts = list(
         client.runs.stream(None, graph, input={"question": "What?"}, context={"k": 0}, stream_mode="values")
     )
     assert any(part.event == "error" and "greater than" in json.dumps(part.data) for part in parts), parts
+    parts = list(client.runs.stream(None, graph, input={"question": "What?", "k": 1}, stream_mode="values"))
+    assert any(part.event == "error" and "k was given" in json.dumps(part.data) for part in parts), parts
 
 
 def test_interrupt_and_resume(client: Any) -> None:

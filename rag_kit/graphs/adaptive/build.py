@@ -18,10 +18,8 @@ from rag_kit.graphs.adaptive.nodes import AdaptiveNodes
 from rag_kit.graphs.adaptive.state import MAX_CLARIFICATIONS, MAX_HOPS, AdaptiveContext, AdaptiveState
 from rag_kit.graphs.crag.build import build_crag
 from rag_kit.graphs.running import name_caps, remaining_caps, run_context
-from rag_kit.graphs.state import QuestionInput, Update, empty_values
-from rag_kit.graphs.wiring import READY, REFUSED, GraphOptions, RagGraph
-
-AdaptiveRag = CompiledStateGraph[AdaptiveState, Any, QuestionInput, Any]
+from rag_kit.graphs.state import Update, empty_values
+from rag_kit.graphs.wiring import READY, REFUSED, CompiledRag, GraphOptions, RagGraph
 
 #: Steps of the longest run: each clarification takes three, each hop three; and the rest, with room for CRAG's own.
 STEPS = 3 * MAX_CLARIFICATIONS + 3 * MAX_HOPS + 20
@@ -37,7 +35,7 @@ def build_adaptive_rag(
     evaluator: Any = None,
     web_search: Any = None,
     **options: Unpack[GraphOptions],
-) -> AdaptiveRag:
+) -> CompiledRag[AdaptiveState]:
     """Build Adaptive-RAG: a classifier judges what a question needs, and it is answered in that way.
 
     - ``direct``: talk is answered without looking anything up (status ``unsourced``).

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Unpack
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
 from langgraph.graph import END
-from langgraph.graph.state import CompiledStateGraph
 
 from rag_kit.graphs.conversational.nodes import ConversationalNodes, note_when_capped
 from rag_kit.graphs.conversational.state import ConversationalContext, ConversationalState
-from rag_kit.graphs.state import QuestionInput
-from rag_kit.graphs.wiring import READY, GraphOptions, RagGraph
+from rag_kit.graphs.wiring import READY, CompiledRag, GraphOptions, RagGraph
 from rag_kit.retrieval.base import check_count
-
-ConversationalRag = CompiledStateGraph[ConversationalState, Any, QuestionInput, Any]
 
 
 def build_conversational_rag(
@@ -25,7 +21,7 @@ def build_conversational_rag(
     remember: bool = False,
     max_facts: int = 50,
     **options: Unpack[GraphOptions],
-) -> ConversationalRag:
+) -> CompiledRag[ConversationalState]:
     """Build plain RAG for conversations: threads of any length, facts about a user, questions to ask next.
 
     As in `build_plain_rag`, and besides:

@@ -7,16 +7,12 @@ from typing import Any, Unpack
 from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
 from langgraph.graph import END
-from langgraph.graph.state import CompiledStateGraph
 
 from rag_kit.graphs.crag.nodes import CragNodes, next_edges
 from rag_kit.graphs.crag.state import CragContext, CragState
 from rag_kit.graphs.crag.web import WebSearch
 from rag_kit.graphs.evaluators.function import grader_of
-from rag_kit.graphs.state import QuestionInput
-from rag_kit.graphs.wiring import READY, GraphOptions, RagGraph
-
-Crag = CompiledStateGraph[CragState, Any, QuestionInput, Any]
+from rag_kit.graphs.wiring import READY, CompiledRag, GraphOptions, RagGraph
 
 #: Nodes on the longest path, with room for a user's own.
 STEPS = 25
@@ -29,7 +25,7 @@ def build_crag(
     evaluator: Any = None,
     web_search: Any = None,
     **options: Unpack[GraphOptions],
-) -> Crag:
+) -> CompiledRag[CragState]:
     """Build Corrective RAG: an evaluator judges what was retrieved, and one of three actions follows.
 
     *Correct*: the passages are cut into strips, and those that help are kept. *Incorrect*: they are put aside, the
@@ -43,8 +39,9 @@ def build_crag(
     Args:
         retriever: Any LangChain retriever; the paper retrieves about ten passages.
         llm: Any LangChain chat model: it answers, and writes the keywords.
-        evaluator: An `Evaluator`, or what ``as_evaluator`` makes one of; None: ``llm`` itself grades, several passages
-            in a call (``LLMEvaluator``), and beside ``extractive``, which is no language model, ``LexicalEvaluator``.
+        evaluator: An `Evaluator`, a chat model, a LangChain cross-encoder, an embedding model (evidence of words and
+            vectors), or a function or chain (`FunctionEvaluator`). None: ``llm`` itself grades, several passages in a
+            call (``LLMEvaluator``), and beside ``extractive``, which is no language model, ``LexicalEvaluator``.
         web_search: Any LangChain tool or retriever. None: nothing ever leaves; the run says that it could not look
             outside, and answers from what it has (ambiguous) or declines (incorrect).
         **options: Those of all graphs: prompts, guards, output, checkpointer and others; see `GraphOptions`.

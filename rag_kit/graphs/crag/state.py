@@ -62,11 +62,7 @@ class CragState(RagState, total=False):
 
 
 class CragContext(RagContext):
-    """Settings of one run of the CRAG graph; each has a default.
-
-    Raises:
-        InvalidInputError: A setting is unknown or out of range, or `lower` is above `upper`.
-    """
+    """Settings of one run of the CRAG graph; each has a default."""
 
     common_nodes = nodes_of_settings(
         language="begin", retrieve="retrieve", asks=("begin", "grade", "refine", "rewrite_query", "generate")

@@ -23,17 +23,12 @@ Action = Literal["correct", "incorrect", "ambiguous"]
 
 @dataclass(frozen=True)
 class Thresholds:
-    """Where an evaluator's confidence is enough, and where it is too little.
+    """Where an evaluator's confidence is too little (all below `lower`), and where it is enough (any above `upper`).
 
     They belong to one evaluator's scale; ``fit_thresholds`` finds them on labelled pairs.
 
-    Args:
-        lower: All confidences below it: what was found is of no use.
-        upper: Any confidence above it: what was found is enough.
-
     Raises:
         InvalidInputError: Not ``-1 <= lower <= upper <= 1``.
-
     Example:
         >>> Thresholds(-0.5, 0.5).action([-0.9, 0.7])
         'correct'
@@ -51,12 +46,7 @@ class Thresholds:
             )
 
     def action(self, scores: Sequence[float]) -> Action:
-        """What the confidences of all passages call for (section 4.3 of the CRAG paper).
-
-        Returns:
-            ``"correct"`` if any is above ``upper``; ``"incorrect"`` if all are below ``lower``, or there are none;
-            else ``"ambiguous"``.
-        """
+        """What the confidences of all passages call for (section 4.3 of the CRAG paper); without any, "incorrect"."""
         if any(score > self.upper for score in scores):
             return "correct"
         return "incorrect" if all(score < self.lower for score in scores) else "ambiguous"
@@ -95,20 +85,15 @@ class Evaluator(ABC):
     def grade(self, question: str, passages: Sequence[Document], language: str) -> Logic[list[Grading]]:
         """Judge passages: a coroutine that awaits steps, or a plain function where it calls nothing.
 
-        Args:
-            question: The question, complete in itself.
-            passages: What was found, best first; not to be changed.
-            language: ``"en"`` or ``"zh"``: the language of the prompts.
-
-        Returns:
-            One grading a passage, in order. A passage that could not be judged gets one too (``ungraded``).
+        The question is complete in itself, the passages are in the retriever's order and not to be changed, `language`
+        (``"en"`` or ``"zh"``) is that of the prompts. Each passage gets one grading, in order, also one that could not
+        be judged (``ungraded``).
         """
 
     def ungraded(self, error: BaseException | str) -> Grading:
         """The grading of a passage that could not be judged: ambiguous, so that nothing is decided by it.
 
-        Raises:
-            BudgetExceededError: That is why it failed; then the whole run ends.
+        Where a cap or an interrupt of the run is why, that is raised.
         """
         if isinstance(error, (BudgetExceededError, GraphBubbleUp)):
             raise error

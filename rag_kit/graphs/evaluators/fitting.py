@@ -55,8 +55,7 @@ def fit_thresholds(
     so well that the two would cross, both lie at the cut of best accuracy between them.
 
     Args:
-        scores: Confidences from -1 to 1; or an evaluator (or what ``as_evaluator`` makes one of), which judges the
-            pairs.
+        scores: Confidences from -1 to 1; or an evaluator (or what `build_crag` takes as one), which judges the pairs.
         labels: Whether each is relevant; or pairs ``(question, passage, relevant)``. Pairs of one question that
             follow each other are judged together, in the order given, as a graph would.
         precision: What "correct" and "incorrect" must be worth, above 0.5 and below 1.

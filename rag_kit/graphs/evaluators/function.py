@@ -128,12 +128,7 @@ class FunctionEvaluator(Evaluator):
 
 
 def read_grade(value: Any, scale: Scale) -> Grading:
-    """The grading that a grader's return value for one passage says.
-
-    Raises:
-        TypeError: It is no grade.
-        ValueError: It is no finite number.
-    """
+    """The grading that a grader's return value for one passage says; a TypeError or ValueError says why it is none."""
     if isinstance(value, Grading):
         return value
     score, reason, relevant = value, "", None
@@ -201,19 +196,7 @@ def _second_argument(func: Any, name: str) -> Literal["passages", "passage", "te
 
 
 def as_evaluator(value: Any = None) -> Evaluator:
-    """Make an evaluator from a model, a cross-encoder, embeddings, a function or a chain.
-
-    Args:
-        value: An ``Evaluator``; an embedding model (evidence of words and vectors); a LangChain cross-encoder; a
-            chat model; a function or a chain (see ``FunctionEvaluator``); or ``None``: evidence of words alone.
-
-    Raises:
-        InvalidInputError: It is something else.
-
-    Example:
-        >>> as_evaluator().name, as_evaluator(lambda question, passages: [0.0] * len(passages)).name
-        ('lexical', 'function')
-    """
+    """Make an evaluator of a chat model, a cross-encoder, embeddings, a function or a chain; None: words alone."""
     if value is None:
         return LexicalEvaluator()
     if isinstance(value, Evaluator):

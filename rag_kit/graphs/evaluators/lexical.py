@@ -45,9 +45,7 @@ class LexicalEvaluator(Evaluator):
             more.
 
     Raises:
-        InvalidInputError: ``embeddings`` is no embedding model.
-
-    Example:
+        InvalidInputError: ``embeddings`` is no embedding model.    Example:
         >>> from rag_kit.concurrency.steps import run
         >>> found = [Document("Jane Austen wrote Emma in 1815."), Document("Emma is a town in Missouri.")]
         >>> [one.score > 0 for one in run(LexicalEvaluator().grade("Who wrote Emma?", found, "en"), {})]

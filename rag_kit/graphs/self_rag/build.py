@@ -7,18 +7,14 @@ from typing import Any, Literal, Unpack
 from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
 from langgraph.graph import END
-from langgraph.graph.state import CompiledStateGraph
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.evaluators.function import grader_of
 from rag_kit.graphs.self_rag.paper import Paper, ScoringChoice
 from rag_kit.graphs.self_rag.reflect import Reflect
 from rag_kit.graphs.self_rag.state import SelfRagContext, SelfRagState
-from rag_kit.graphs.state import QuestionInput
-from rag_kit.graphs.wiring import READY, GraphOptions, RagGraph
+from rag_kit.graphs.wiring import READY, CompiledRag, GraphOptions, RagGraph
 from rag_kit.models.chat import is_extractive
-
-SelfRag = CompiledStateGraph[SelfRagState, Any, QuestionInput, Any]
 
 # more steps than the widest settings need (10 rounds of 24 nodes, 20 segments of 4): the loops are bounded by
 # counters in the state, never by this
@@ -54,7 +50,7 @@ def build_self_rag(
     scoring: ScoringChoice = "auto",
     evaluator: Any = None,
     **options: Unpack[GraphOptions],
-) -> SelfRag:
+) -> CompiledRag[SelfRagState]:
     """Build Self-RAG (Asai et al., arXiv 2310.11511) with any chat model in place of the trained one.
 
     ``mode="paper"``: the answer is written in segments. For each one the model decides whether documents are looked
