@@ -31,47 +31,33 @@ def instructions_field(prompt: str, *nodes: str) -> Any:
 
 def max_calls_field(default: int) -> Any:
     """Setting: a cap on model calls."""
-    return Field(default=default, ge=0, description="Model calls that one run may make.")
+    return setting(default, "Model calls that one run may make.", ge=0)
 
 
 class RagContext(BaseModel):
     """The settings that every graph has; what is unknown or out of range is refused in this kit's own words.
 
     LangGraph makes the object of the dict that ``invoke(..., context=...)`` was given, so the check stands here.
-
-    Attributes:
-        common_nodes: At which nodes of a graph these settings are shown in Studio.
-
-    Raises:
-        InvalidInputError: A setting is unknown, of another type or out of range.
+    ``common_nodes`` are the nodes of a graph at which Studio shows these settings.
     """
 
     model_config = ConfigDict(extra="forbid")
 
     common_nodes: ClassVar[dict[str, tuple[str, ...]]] = {}
 
-    language: Literal["auto", "en", "zh"] = Field(
-        default="auto", description="Language of the prompts; 'auto' follows the question."
+    language: Literal["auto", "en", "zh"] = setting(
+        "auto", "Language of the prompts; 'auto' follows the question."
     )
-    k: int | None = Field(
-        default=None,
-        ge=1,
-        le=100,
-        description="How many passages to retrieve; empty: what the retriever was made with.",
-    )
-    filter: dict[str, Any] | None = Field(
-        default=None, description='Only passages whose metadata match, e.g. {"year": {"$gte": 2020}}.'
+    k: int | None = setting(None, "Passages to retrieve; empty: the retriever's own number.", ge=1, le=100)
+    filter: dict[str, Any] | None = setting(
+        None, 'Only passages whose metadata match, e.g. {"year": {"$gte": 2020}}.'
     )
     max_calls: int | None = max_calls_field(8)
-    max_tokens: int | None = Field(
-        default=None, ge=1, description="Tokens, in and out, that one run may use."
-    )
-    deadline: float | None = Field(
-        default=300.0, gt=0, le=MAX_SECONDS, description="Seconds that one run may take."
-    )
-    citation_check: Literal["words", "model"] = Field(
-        default="words",
-        description="What checks the citations: 'words', or 'model', the graph's language model in one call more.",
+    max_tokens: int | None = setting(None, "Tokens, in and out, that one run may use.", ge=1)
+    deadline: float | None = setting(300.0, "Seconds that one run may take.", gt=0, le=MAX_SECONDS)
+    citation_check: Literal["words", "model"] = setting(
+        "words",
+        "What checks the citations: 'words', or 'model', the graph's language model in one call more.",
     )
 
     def __init__(self, **values: Any) -> None:
@@ -88,16 +74,13 @@ class RagContext(BaseModel):
         name is an error, since a filter or a cap that is left out would be worse.
         """
         names = cls.model_fields
-        values = (
-            parent if isinstance(parent, Mapping) else {name: getattr(parent, name, None) for name in names}
-        )
-        own_fields = {
-            name: value
-            for name, value in values.items()
-            if name in names and value is not None and not callable(value)
+        is_mapping = isinstance(parent, Mapping)
+        values = {name: parent.get(name) if is_mapping else getattr(parent, name, None) for name in names}
+        settings = {
+            name: value for name, value in values.items() if value is not None and not callable(value)
         }
         try:
-            return cls(**own_fields)
+            return cls(**settings)
         except InvalidInputError as error:
             raise InvalidInputError(
                 f"{error} These are values of the parent graph's context ({type(parent).__name__}); rename them there, "

@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs.running import user_function
+from rag_kit.graphs.running import call_user_function
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Guards:
         """The passages that the guards leave."""
         for guard in self.passages:
             name = _name(guard)
-            documents = await user_function(name, guard, list(documents), with_config=True)
+            documents = await call_user_function(name, guard, list(documents), with_config=True)
             if not isinstance(documents, Sequence) or not all(
                 isinstance(item, Document) for item in documents
             ):
@@ -97,7 +97,7 @@ async def _run_text_guards(guards: Sequence[TextGuard], text: str) -> str | Refu
     """The text as the last guard leaves it, or the first refusal."""
     for guard in guards:
         name = _name(guard)
-        verdict = await user_function(name, guard, text, with_config=True)
+        verdict = await call_user_function(name, guard, text, with_config=True)
         if isinstance(verdict, Refusal):
             return verdict
         if verdict is not None and not isinstance(verdict, str):

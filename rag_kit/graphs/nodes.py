@@ -20,7 +20,7 @@ from rag_kit.graphs.citing import check_answer_by_model
 from rag_kit.graphs.context import RagContext
 from rag_kit.graphs.guards import Guards, Refusal
 from rag_kit.graphs.running import ask, call_within_deadline, report, write
-from rag_kit.graphs.state import AnswerStatus, RagState, Turn, Update, check_answer, empty_values, storable
+from rag_kit.graphs.state import AnswerStatus, RagState, Turn, Update, as_storable, check_answer, empty_values
 from rag_kit.graphs.wiring import GraphOptions
 from rag_kit.models.chat import is_extractive
 from rag_kit.prompts import PromptTemplate, load_prompt, render_passages
@@ -60,7 +60,7 @@ class RagNodes:
         warm_up()
 
     @property
-    def refusing(self) -> dict[str, str]:
+    def refusal_edge(self) -> dict[str, str]:
         """The edge to the end of a node that asks the guards of questions, if there are any."""
         return {END: "refused"} if self.guards.question else {}
 
@@ -99,10 +99,7 @@ class RagNodes:
         return empty_values(self.state)
 
     async def first_update(self, state: Mapping[str, Any], context: RagContext) -> Update | Command[Any]:
-        """The update of a first node: the guards have seen the question, and nothing of an earlier turn is left.
-
-        Or the command that ends a refused run.
-        """
+        """The update of a first node, with nothing of an earlier turn; or the command that ends a refused run."""
         question = check_question(state.get("question"), example="{'question': 'How ...?'}")
         language = detect_language(question) if context.language == "auto" else context.language
         if self.guards.question:
@@ -139,9 +136,7 @@ class RagNodes:
             note = "condense: the model gave no usable rewriting; searched for the question as asked"
             return {"notes": [note]}
         question = query.query
-        if (
-            question != state["asked"]
-        ):  # words of the conversation and of the question may be harmful together
+        if question != state["asked"]:  # it and the words of the conversation may be harmful together
             verdict = await self.guards.check_question(question)
             if isinstance(verdict, Refusal):
                 return self.refuse_question(verdict, language=state["language"])
@@ -168,7 +163,7 @@ class RagNodes:
         """The passages that the guards leave, as a checkpointer takes them."""
         if self.guards.passages:
             documents = await self.guards.check_passages(documents)
-        return [storable(document) for document in documents]
+        return [as_storable(document) for document in documents]
 
     async def retrieve(self, state: Any, context: Any) -> Any:
         """Fetch the passages that this user may see."""
@@ -190,10 +185,7 @@ class RagNodes:
         stream: bool = True,
         **more: Any,
     ) -> Update:
-        """Answer from the passages, by the prompt `name`; with none the model is not asked and the answer declines.
-
-        ``notes`` say where passages were left out; `more` are further values that the prompt takes.
-        """
+        """Answer from the passages, by the prompt `name` with `more` values; without passages the answer declines."""
         if not documents:
             return {"answer": DECLINED[state["language"]]}
         values = {"question": question, "passages": self.render_fitting_passages(documents), **more}
@@ -231,22 +223,15 @@ class RagNodes:
         checked["status"] = self.final_status(state, checked["status"])
         report("cited", status=checked["status"])
         notes += checked.pop("notes", [])
-        return {
-            **checked,
-            "answer": answer,
-            "notes": notes,
-            "history": [Turn(question=question, answer=answer)],
-        }
+        turn = Turn(question=question, answer=answer)
+        return {**checked, "answer": answer, "notes": notes, "history": [turn]}
 
     def final_status(self, state: Any, status: AnswerStatus) -> AnswerStatus:
         """The status of the run, by that of its citations."""
         return status
 
     def refusal_update(self, refusal: Refusal, question: str) -> Update:
-        """The state of a run that a guard ended: its message is the answer, nothing that was found leaves.
-
-        Search query and notes of the run so far may hold what the guard refuses, so they go too.
-        """
+        """The state of a run that a guard ended: its message is the answer, all that was searched and found is gone."""
         report("refused", reason=refusal.reason)
         return {
             **self.empty_update(),

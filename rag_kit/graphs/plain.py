@@ -48,8 +48,8 @@ def build_plain_rag(
     """
     nodes = RagNodes(retriever, llm, options)
     graph = RagGraph(RagState, PlainRagContext, "plain_rag", options)
-    graph.add_step("condense", nodes.begin, {"retrieve": READY, **nodes.refusing}, first=True)
+    graph.add_step("condense", nodes.begin, {"retrieve": READY, **nodes.refusal_edge}, first=True)
     graph.add_step("retrieve", nodes.retrieve, "answer", fetches=True)
     graph.add_step("answer", nodes.answer, "cite")
     graph.add_step("cite", nodes.cite, END)
-    return graph.built()
+    return graph.compile_with_options()

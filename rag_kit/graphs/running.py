@@ -228,10 +228,7 @@ def write(
 def call_within_deadline(
     name: str, sync: Callable[..., Any], native: Callable[..., Any], *, timeout: float | None = None
 ) -> Step[Any]:
-    """A step that is abandoned at its time-out or the run's deadline: for code of others, which may hang.
-
-    `sync` and `native` are called with ``config=``.
-    """
+    """A step of others' code (called with ``config=``), abandoned at its time-out or the run's deadline."""
     return Step(
         name,
         lambda config: call_in_time(partial(sync, config=config), timeout),
@@ -239,7 +236,7 @@ def call_within_deadline(
     )
 
 
-def user_function(
+def call_user_function(
     name: str, func: Callable[..., Any], *arguments: Any, with_config: bool = False
 ) -> Step[Any]:
     """Call a user's function, which may be asynchronous, until the run's deadline; under ``ainvoke`` on a thread."""

@@ -120,7 +120,7 @@ class InputChannel(EphemeralValue[Any]):
     """
 
     def update(self, values: Sequence[Any]) -> bool:
-        """Take the input; called once a run, before the first checkpoint."""
+        """Take the input of a run, before its first checkpoint."""
         for name in ("filter", "k"):
             if any(isinstance(value, Mapping) and value.get(name) is not None for value in values):
                 raise InvalidInputError(
@@ -165,7 +165,7 @@ class RagOutput(TypedDict, total=False):
     usage: Annotated[Usage, add_usage]
 
 
-def storable(document: Document) -> Document:
+def as_storable(document: Document) -> Document:
     """The document, or a copy with texts in place of the metadata that LangGraph's serializer refuses.
 
     Stores give back objects of their own (identifiers, numbers beyond 64 bits); with a checkpointer one of them would
@@ -205,13 +205,10 @@ def check_answer(
     report = check_citations(answer, [d.page_content for d in documents], language=language, judged=judged)
     citations: list[Any] = []
     for item in report.citations:
-        is_passage = 1 <= item.number <= len(documents)
-        metadata = documents[item.number - 1].metadata if is_passage else {}
+        metadata = documents[item.number - 1].metadata if 1 <= item.number <= len(documents) else {}
         names = ("number", "statement", "quote", "status", "reason", "score")
         place = {key: metadata.get(key) for key in ("file", "title", "heading", "source")}
-        citations.append(
-            {**{name: getattr(item, name) for name in names}, **place, "page": page_of(metadata)}
-        )
+        citations.append({name: getattr(item, name) for name in names} | place | {"page": page_of(metadata)})
     return {"citations": citations, "uncited": list(report.uncited), "status": report.status}
 
 

@@ -184,7 +184,7 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         compiled.channels[START] = InputChannel(self.input_schema)
         return compiled if self._steps is None else compiled.with_config(recursion_limit=self._steps)
 
-    def built(self) -> CompiledRag[StateT]:
+    def compile_with_options(self) -> CompiledRag[StateT]:
         """Compile with the checkpointer and the store that the builder was given."""
         return self.compile(self._options.get("checkpointer"), store=self._options.get("store"))
 

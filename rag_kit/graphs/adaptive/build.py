@@ -79,9 +79,8 @@ def build_adaptive_rag(
         raise InvalidInputError(
             f"classifier is {classifier!r}; give 'model', 'rule' or a function of a question and earlier ones."
         )
-    judge: Any = (
-        {"model": None, "rule": RuleClassifier()}[classifier] if isinstance(classifier, str) else classifier
-    )
+    by_name = {"model": None, "rule": RuleClassifier()}
+    judge: Any = by_name[classifier] if isinstance(classifier, str) else classifier
     nodes = AdaptiveNodes(retriever, llm, options, classifier=judge)
     inner: GraphOptions = {**options, "output": "full", "checkpointer": None, "store": None}
     crag = build_crag(retriever, llm, evaluator=evaluator, web_search=web_search, **inner)
@@ -89,19 +88,21 @@ def build_adaptive_rag(
     graph = RagGraph(AdaptiveState, AdaptiveContext, "adaptive_rag", options, STEPS)
     withheld = {END: REFUSED} if nodes.guards.answer else {}
     ways = {"direct": "talk", "single": "one step", "next_hop": "several steps", "ask_back": "unclear"}
-    graph.add_step("begin", nodes.begin, {"classify": READY, **nodes.refusing}, first=True)
+    graph.add_step("begin", nodes.begin, {"classify": READY, **nodes.refusal_edge}, first=True)
     graph.add_step("classify", nodes.classify, ways)
     graph.add_step("direct", nodes.direct, {"single": "cannot", "finish": "answered"})
     graph.add_node("single", single_node(crag))
     graph.add_step("ask_back", nodes.ask_back, {"clarify": "can wait", "finish": "cannot wait", **withheld})
-    graph.add_step("clarify", nodes.clarify, {"classify": "reply", "single": "no reply", **nodes.refusing})
+    graph.add_step(
+        "clarify", nodes.clarify, {"classify": "reply", "single": "no reply", **nodes.refusal_edge}
+    )
     graph.add_step("next_hop", nodes.next_hop, {"search_hop": "goes on", "conclude": "enough, or max_hops"})
     graph.add_step("search_hop", nodes.search_hop, "answer_hop", fetches=True)
     graph.add_step("answer_hop", nodes.answer_hop, "next_hop")
     graph.add_step("conclude", nodes.conclude, "finish")
     graph.add_step("finish", nodes.finish, END)
     graph.add_edge("single", "finish")
-    return graph.built()
+    return graph.compile_with_options()
 
 
 def single_node(graph: CompiledStateGraph[Any, Any, Any, Any]) -> RunnableLambda[Any, Any]:

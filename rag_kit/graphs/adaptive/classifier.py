@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.adaptive.state import Route
-from rag_kit.graphs.running import user_function
+from rag_kit.graphs.running import call_user_function
 from rag_kit.prompts.schemas import Classification
 from rag_kit.text.complexity import question_kind
 
@@ -18,15 +18,12 @@ Classifier = Callable[[str, Sequence[str]], "Classification | str | Awaitable[Cl
 class RuleClassifier:
     """Classify by wording, without a model: greetings and talk, comparisons, bridging relations, empty references.
 
-    It is fast, the same each time, and errs to one side: what does not show in the words (a yes/no question with
-    hidden steps) counts as one search. Figures: ``docs/benchmarks.md``.
+    It is the same each time, and errs to one side: what does not show in the words (a yes/no question with hidden
+    steps) counts as one search.
 
     Example:
-        >>> classify = RuleClassifier()
-        >>> [classify(q, ()).complexity for q in ("Thank you!", "Who wrote Emma?", "Is Emma older than Ulysses?")]
+        >>> [RuleClassifier()(text).complexity for text in ("Thank you!", "Who wrote Emma?", "Is Emma older than Ada?")]
         ['none', 'single', 'multi']
-        >>> classify("它什么时候启动？", ()).intent
-        'unclear'
     """
 
     def __call__(self, question: str, earlier: Sequence[str] = ()) -> Classification:
@@ -48,7 +45,7 @@ def route_of(classification: Classification) -> Route | None:
 
 async def call_classifier(classifier: Classifier, question: str, earlier: Sequence[str]) -> Classification:
     """Call a classifier; a route that it names becomes a classification."""
-    verdict: Any = await user_function("classify", classifier, question, earlier)
+    verdict: Any = await call_user_function("classify", classifier, question, earlier)
     if isinstance(verdict, Classification):
         return verdict
     if isinstance(verdict, str):

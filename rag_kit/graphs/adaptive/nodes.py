@@ -28,12 +28,8 @@ MAX_NOTED = 500
 MAX_REPLY = 2_000
 #: Calls of a step (ask for it, answer it) and of the last answer.
 _CALLS_LEFT = 3
-_FIRST: dict[Route, str] = {
-    "direct": "direct",
-    "single": "single",
-    "multi": "next_hop",
-    "clarify": "ask_back",
-}
+#: Routes whose first node has another name.
+_FIRST = {"multi": "next_hop", "clarify": "ask_back"}
 _USUAL = {
     "en": "What exactly do you mean? Please name what your question is about.",
     "zh": "请问您具体指的是什么？请写出名称。",
@@ -203,7 +199,7 @@ def _go_to(route: Route, classified: Update, why: str = "") -> Command[Any]:
     """Send the event with the route, and go to its first node."""
     report("classified", route=route, reason=classified.get("reason", ""))
     notes = [f"classify: {why}"] if why else []
-    return Command(update={**classified, "route": route, "notes": notes}, goto=_FIRST[route])
+    return Command(update={**classified, "route": route, "notes": notes}, goto=_FIRST.get(route, route))
 
 
 def _conclude(*notes: str) -> Command[Any]:

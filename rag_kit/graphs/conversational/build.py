@@ -62,9 +62,9 @@ def build_conversational_rag(
     nodes = ConversationalNodes(retriever, llm, options, max_facts=max_facts)
     graph = RagGraph(ConversationalState, ConversationalContext, "conversational_rag", options)
     descriptions = {"summarise": "over a cap", "condense": "history or facts", "retrieve": "first question"}
-    graph.add_step("begin", nodes.begin, {**descriptions, **nodes.refusing}, first=True)
+    graph.add_step("begin", nodes.begin, {**descriptions, **nodes.refusal_edge}, first=True)
     graph.add_step("summarise", nodes.summarise, "condense")
-    graph.add_step("condense", nodes.condense, {"retrieve": READY, **nodes.refusing})
+    graph.add_step("condense", nodes.condense, {"retrieve": READY, **nodes.refusal_edge})
     graph.add_step("retrieve", nodes.retrieve, "answer", fetches=True)
     graph.add_step("answer", nodes.answer, "cite")
     remembering = {"remember": "user_id"} if remember else {}
@@ -72,4 +72,4 @@ def build_conversational_rag(
     if remember:
         graph.add_step("remember", nodes.remember, END, on_cap=note_when_capped("remember"))
     graph.add_step("suggest", nodes.suggest, END, on_cap=note_when_capped("related questions"))
-    return graph.built()
+    return graph.compile_with_options()

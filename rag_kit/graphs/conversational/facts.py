@@ -36,10 +36,7 @@ def namespace(user_id: str) -> tuple[str, str, str]:
 
 
 def check_signed_in(user_id: str) -> None:
-    """Refuse another user's id where the server knows who asks.
-
-    LangGraph's server puts the identity that its authentication found into the run's configuration.
-    """
+    """Refuse another user's id where the server knows who asks, and says so in the run's configuration."""
     signed_in = get_config()["configurable"].get("langgraph_auth_user_id")
     if signed_in is not None and signed_in != user_id:
         raise InvalidInputError(
@@ -48,11 +45,8 @@ def check_signed_in(user_id: str) -> None:
 
 
 async def read(store: BaseStore, user_id: str) -> list[str]:
-    """The facts about a user, as far as what is stored there is facts.
-
-    One item is fetched by its exact name: a search by prefix would also match the names of other users that begin
-    alike.
-    """
+    """The facts about a user, as far as what is stored there is facts."""
+    # by its exact name: a search by prefix would also match the names of other users that begin alike
     item: Item | None = await _on_store(store, GetOp(namespace(user_id), KEY))
     stored = item.value.get("facts") if item is not None else None
     texts = stored if isinstance(stored, list) else []

@@ -62,30 +62,22 @@ def build_crag(
         >>> result["answer"], result["status"]
         ('The index is written to the folder named by --index.[1]', 'grounded')
     """
-    nodes = CragNodes(
-        retriever,
-        llm,
-        options,
-        evaluator=grader_of(evaluator, llm, options.get("prompts")),
-        web=None if web_search is None else WebSearch(web_search),
-    )
+    judge = grader_of(evaluator, llm, options.get("prompts"))
+    web = None if web_search is None else WebSearch(web_search)
+    nodes = CragNodes(retriever, llm, options, evaluator=judge, web=web)
     graph = RagGraph(CragState, CragContext, "crag", options, STEPS)
-    graph.add_step("begin", nodes.begin, {"retrieve": READY, **nodes.refusing}, first=True)
+    graph.add_step("begin", nodes.begin, {"retrieve": READY, **nodes.refusal_edge}, first=True)
     graph.add_step("retrieve", nodes.retrieve, "grade", fetches=True)
     graph.add_step("grade", nodes.grade)
-    graph.add_conditional_edges(
-        "grade", next_edges, {"correct, ambiguous": "refine", "incorrect, ambiguous": "rewrite_query"}
-    )
+    by_action: Any = {"correct, ambiguous": "refine", "incorrect, ambiguous": "rewrite_query"}
+    graph.add_conditional_edges("grade", next_edges, by_action)
     graph.add_step("refine", nodes.refine, "generate")
-    graph.add_step(
-        "rewrite_query",
-        nodes.rewrite_query,
-        {"approve": "approve_web", "web_search": "keywords", "generate": "no web search"},
-    )
+    after_rewriting = {"approve": "approve_web", "web_search": "keywords", "generate": "no web search"}
+    graph.add_step("rewrite_query", nodes.rewrite_query, after_rewriting)
     graph.add_step("approve", nodes.approve, {"web_search": "approved", "generate": "refused"})
     graph.add_step("web_search", nodes.web_search, "select_external")
     graph.add_step("select_external", nodes.select_external, "generate")
     # defer: with two branches of unequal length it would run twice
     graph.add_step("generate", nodes.generate, "cite", defer=True)
     graph.add_step("cite", nodes.cite, END)
-    return graph.built()
+    return graph.compile_with_options()

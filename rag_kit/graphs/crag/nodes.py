@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
-from langchain_core.documents import Document
 from langgraph.types import Command, Overwrite, interrupt
 
 from rag_kit.errors import InvalidInputError
@@ -50,60 +49,47 @@ class CragNodes(RagNodes):
     async def grade(self, state: CragState, context: CragContext) -> Update:
         """Judge all passages at once, and choose the paper's action by the thresholds."""
         passages = state["retrieved"]
+        question, instructions = state["search_query"], context.grade_instructions
         gradings = await judge_passages(
-            self.evaluator,
-            state["search_query"],
-            passages,
-            state["language"],
-            instructions=context.grade_instructions,
+            self.evaluator, question, passages, state["language"], instructions=instructions
         )
         limits = self._thresholds(context)
         scores = [grading.score for grading in gradings]
         action = limits.action(scores)
         report("graded", action=action, scores=scores, evaluator=self.evaluator.name)
         reason = _REASONS[action].format(lower=limits.lower, upper=limits.upper)
+        if not gradings:
+            reason = "incorrect: the retriever found nothing"
         records = [
             PassageGrading(
                 score=grading.score, reason=grading.reason, file=metadata.get("file"), page=page_of(metadata)
             )
             for grading, metadata in zip(gradings, (passage.metadata for passage in passages), strict=True)
         ]
-        return {
-            "gradings": records,
-            "action": action,
-            "notes": [
-                f"grade: {reason if gradings else 'incorrect: the retriever found nothing'}",
-                *note_ungraded("grade", gradings),
-            ],
-        }
+        notes = [f"grade: {reason}", *note_ungraded("grade", gradings)]
+        return {"gradings": records, "action": action, "notes": notes}
 
     async def refine(self, state: CragState, context: CragContext) -> Update:
         """Keep the strips of the passages that help, in the order of the passages."""
-        return await self._select_strips(state, context, "retrieved", state["retrieved"])
+        return await self._select_strips(state, context, inside=True)
 
     async def select_external(self, state: CragState, context: CragContext) -> Update:
         """Keep the strips of the web's results that help; the same evaluator and thresholds as for passages."""
-        return await self._select_strips(state, context, "web", state["web_documents"])
+        return await self._select_strips(state, context, inside=False)
 
-    async def _select_strips(
-        self,
-        state: CragState,
-        context: CragContext,
-        origin: Literal["retrieved", "web"],
-        passages: list[Document],
-    ) -> Update:
-        """Grade strips of passages by the run's settings, and say how many are kept."""
-        inside = origin == "retrieved"
-        drops = self.evaluator.selective or not inside
+    async def _select_strips(self, state: CragState, context: CragContext, *, inside: bool) -> Update:
+        """Grade strips of passages, those of the index or of the web, by the run's settings; say how many are kept."""
+        passages = state["retrieved"] if inside else state["web_documents"]
+        may_drop = self.evaluator.selective or not inside
         gradings = [Grading(item["score"], item["reason"]) for item in state["gradings"]]
         selection = await select_strips(
             self.evaluator,
             state["search_query"],
             passages,
             state["language"],
-            origin=origin,
+            origin="retrieved" if inside else "web",
             size=context.strip_sentences,
-            max_strips=context.max_strips or (DEFAULT_STRIPS if drops else MAX_JUDGED),
+            max_strips=context.max_strips or (DEFAULT_STRIPS if may_drop else MAX_JUDGED),
             threshold=self._min_confidence(context, inside=inside),
             known_gradings=gradings if inside else None,
             keep_one=inside,
@@ -142,12 +128,10 @@ class CragNodes(RagNodes):
         query = state["web_query"]
         if not can_wait():
             # a run that cannot wait would end here without an answer, and nobody could let it go on
-            return _skip_search(
-                "a person's approval was asked for, and without a checkpointer nobody can be waited for"
-            )
-        edited, why = read_approval(
-            interrupt({"query": query, "reason": _WHY_WEB[state["action"] or "ambiguous"]})
-        )
+            why = "a person's approval was asked for, and without a checkpointer nobody can be waited for"
+            return _skip_search(why)
+        reply = interrupt({"query": query, "reason": _WHY_WEB[state["action"] or "ambiguous"]})
+        edited, why = read_approval(reply)
         if edited is None:
             return _skip_search(why)
         if edited:
@@ -195,10 +179,7 @@ class CragNodes(RagNodes):
         return {**update, **answer, "internal": internal, "documents": documents}
 
     def _thresholds(self, context: CragContext) -> Thresholds:
-        """The thresholds of the run's context, the evaluator's own for those that it does not set.
-
-        If the context sets one of them, and it lies beyond the evaluator's other one, both have the value that was set.
-        """
+        """The run's thresholds, by default the evaluator's; one that is set beyond the other takes it along."""
         fitted = self.evaluator.thresholds
         lower = fitted.lower if context.lower is None else context.lower
         upper = fitted.upper if context.upper is None else context.upper
@@ -207,12 +188,10 @@ class CragNodes(RagNodes):
         return Thresholds(lower, upper)
 
     def _min_confidence(self, context: CragContext, *, inside: bool) -> float:
-        """The least confidence of a strip that is kept; by default the lower threshold of passages.
-
-        All strips of what was retrieved stay where the evaluator's confidence is too weak to drop some.
-        """
+        """The least confidence of a strip that is kept; by default the lower threshold of passages."""
         if context.strip_threshold is not None:
             return context.strip_threshold
+        # -1 keeps all strips of the index, where the evaluator's confidence is too weak to drop some
         return -1.0 if inside and not self.evaluator.selective else self._thresholds(context).lower
 
 

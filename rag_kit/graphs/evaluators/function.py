@@ -19,7 +19,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.evaluators.base import UNGRADED, Evaluator, Grading, Thresholds
 from rag_kit.graphs.evaluators.lexical import LexicalEvaluator
 from rag_kit.graphs.evaluators.models import CrossEncoderEvaluator, LLMEvaluator
-from rag_kit.graphs.running import attempt, run_side_by_side, user_function, without_tokens
+from rag_kit.graphs.running import attempt, call_user_function, run_side_by_side, without_tokens
 from rag_kit.models.chat import bare_model, is_extractive
 from rag_kit.models.runnables import acall_runnable
 from rag_kit.retrieval.answers import grade_score
@@ -84,7 +84,7 @@ class FunctionEvaluator(Evaluator):
         """Judge passages; see ``Evaluator.grade``."""
         copies = [passage.model_copy(deep=True) for passage in passages]
         if self.takes == "passages":
-            values = await attempt(user_function(self.name, self.func, question, copies), Exception)
+            values = await attempt(call_user_function(self.name, self.func, question, copies), Exception)
             values = _one_for_each(values, len(copies))
         else:
             fan = await run_side_by_side([self._call(question, passage) for passage in copies])
@@ -104,7 +104,9 @@ class FunctionEvaluator(Evaluator):
         """Ask about one passage."""
         text = passage.page_content
         if not self.is_chain:
-            return user_function(self.name, self.func, question, text if self.takes == "text" else passage)
+            return call_user_function(
+                self.name, self.func, question, text if self.takes == "text" else passage
+            )
         values = {"question": question, "passage": text, "document": text, "context": text}
         return Step(
             self.name,

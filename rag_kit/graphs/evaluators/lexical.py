@@ -84,7 +84,7 @@ class LexicalEvaluator(Evaluator):
         model: Any = self.embeddings
         query = Step("query", lambda _: embed_query(model, question), lambda _: aembed_query(model, question))
         texts_step = Step(
-            "rest", lambda _: embed_documents(model, texts), lambda _: aembed_documents(model, texts)
+            "texts", lambda _: embed_documents(model, texts), lambda _: aembed_documents(model, texts)
         )
         vector, text_vectors = await values_side_by_side([query, texts_step])
         vectors = unit(checked_vectors([vector, *text_vectors], len(texts) + 1, model))

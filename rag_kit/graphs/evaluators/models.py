@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.evaluators.base import Evaluator, Grading, Thresholds
-from rag_kit.graphs.running import ask, run_side_by_side, user_function
+from rag_kit.graphs.running import ask, call_user_function, run_side_by_side
 from rag_kit.prompts import load_prompt, render_passages
 from rag_kit.retrieval.answers import grade_score, read_numbers
 from rag_kit.retrieval.base import check_count
@@ -173,7 +173,7 @@ class CrossEncoderEvaluator(Evaluator):
         """Judge passages; see ``Evaluator.grade``."""
         pairs = [(question, passage.page_content) for passage in passages]
         try:
-            scores = check_scores(await user_function(self.name, self.model.score, pairs), len(passages))
+            scores = check_scores(await call_user_function(self.name, self.model.score, pairs), len(passages))
         except Exception as error:  # noqa: BLE001 - any model; `ungraded` raises what ends the run
             return [self.ungraded(error) for _ in passages]
         return [self._grading(score) for score in scores]

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
-from rag_kit.graphs.self_rag.state import Beam, Candidate, Segment
+from rag_kit.graphs.self_rag.shared import Beam, Candidate, Segment
 from rag_kit.text import detect_language, sentences
 from rag_kit.text.citations.check import renumber
 
@@ -136,10 +136,8 @@ def _select_competitors(
     scored = [candidate for candidate in judged if candidate["f"] is not None]
     scored.sort(key=lambda candidate: -(candidate["score"] or 0.0))  # stable: equal ones keep their order
     for candidate in scored:
-        path = (
-            *(without_punctuation(part["text"]) for part in beams[candidate["beam"] - 1]["segments"]),
-            without_punctuation(candidate["text"]),
-        )
+        texts = [part["text"] for part in beams[candidate["beam"] - 1]["segments"]]
+        path = tuple(map(without_punctuation, [*texts, candidate["text"]]))
         if drop_unsupported and candidate["labels"].get("relevance") == "irrelevant":
             candidate["reason"] = "the passage is irrelevant (hard constraint)"
         elif drop_unsupported and candidate["labels"].get("support") == "none":

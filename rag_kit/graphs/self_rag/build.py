@@ -12,7 +12,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.evaluators.function import grader_of
 from rag_kit.graphs.self_rag.paper import Paper, ScoringChoice
 from rag_kit.graphs.self_rag.reflect import Reflect
-from rag_kit.graphs.self_rag.state import SelfRagContext, SelfRagState
+from rag_kit.graphs.self_rag.shared import SelfRagContext, SelfRagState
 from rag_kit.graphs.wiring import READY, CompiledRag, GraphOptions, RagGraph
 from rag_kit.models.chat import is_extractive
 
@@ -114,10 +114,10 @@ def build_self_rag(
     # two names, since a server takes them for the names of its tools
     name = "self_rag" if mode == "paper" else "self_rag_reflect"
     graph = RagGraph(SelfRagState, SelfRagContext, name, options, _MAX_STEPS)
-    graph.add_step("begin", nodes.begin, {nodes.after_begin: READY, **nodes.refusing}, first=True)
+    graph.add_step("begin", nodes.begin, {nodes.after_begin: READY, **nodes.refusal_edge}, first=True)
     for step, to in ways.items():
         caps: Any = {"capped": False} if step == "rank_segments" else {"on_cap": nodes.at_cap}
         graph.add_step(step, getattr(nodes, step), to, fetches=step == "retrieve", **caps)
     graph.add_step("finish", nodes.finish, "cite", capped=False)
     graph.add_step("cite", nodes.cite, END, capped=False)
-    return graph.built()
+    return graph.compile_with_options()

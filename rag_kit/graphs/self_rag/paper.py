@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from functools import partial
+from operator import itemgetter
 from typing import Any, Literal, NamedTuple
 
 from langchain_core.documents import Document
@@ -19,6 +20,7 @@ from rag_kit.errors import (
     ModelUnreachableError,
 )
 from rag_kit.graphs.running import ask, branch, report, run_side_by_side, values_side_by_side, write
+from rag_kit.graphs.self_rag import logprobs
 from rag_kit.graphs.self_rag.beams import (
     CRITIQUES,
     FAILED,
@@ -34,15 +36,17 @@ from rag_kit.graphs.self_rag.beams import (
     used_passages,
     without_punctuation,
 )
-from rag_kit.graphs.self_rag.logprobs import (
-    Token,
-    TokenCatcher,
-    label_probabilities,
-    may_have_logprobs,
-    with_logprobs,
+from rag_kit.graphs.self_rag.shared import (
+    Beam,
+    Candidate,
+    SelfRagContext,
+    SelfRagNodes,
+    SelfRagState,
+    cap_of,
+    has_answer,
+    none_if_unreadable,
+    source_of,
 )
-from rag_kit.graphs.self_rag.nodes import SelfRagNodes, cap_of, has_answer, none_if_unreadable, source_of
-from rag_kit.graphs.self_rag.state import Beam, Candidate, SelfRagContext, SelfRagState
 from rag_kit.graphs.state import Update
 from rag_kit.prompts import render_passages
 from rag_kit.text import sentences
@@ -60,7 +64,7 @@ class Reply(NamedTuple):
     """The value of a model call, and the tokens of its last answer; no tokens without log-probabilities."""
 
     value: Any
-    tokens: list[Token]
+    tokens: list[logprobs.Token]
 
 
 class Paper(SelfRagNodes):
@@ -74,7 +78,7 @@ class Paper(SelfRagNodes):
 
     def __init__(self, retriever: Any, llm: Any, options: Any, *, scoring: ScoringChoice) -> None:
         super().__init__(retriever, llm, options)
-        self.tries_logprobs = scoring == "logprobs" or (scoring == "auto" and may_have_logprobs(llm))
+        self.tries_logprobs = scoring == "logprobs" or (scoring == "auto" and logprobs.may_have_logprobs(llm))
 
     def fitting_passages(self, documents: Sequence[Document]) -> list[Document]:
         """All that the answer rests on: they are few, and each was shown."""
@@ -84,8 +88,8 @@ class Paper(SelfRagNodes):
         self, name: str, state: SelfRagState, context: SelfRagContext, values: Any, **asking: Any
     ) -> Reply:
         """Ask by a prompt, for an object where there is a fallback; with log-probabilities if the run has them."""
-        catcher, prompt = TokenCatcher(), self.prompt(name, state, context)
-        llm = with_logprobs(self.llm, catcher) if state["scoring"] == "logprobs" else self.llm
+        catcher, prompt = logprobs.TokenCatcher(), self.prompt(name, state, context)
+        llm = logprobs.with_logprobs(self.llm, catcher) if state["scoring"] == "logprobs" else self.llm
         step = ask(llm, prompt, values, **asking) if asking else write(llm, prompt, values, stream=False)
         return Reply(await step, catcher.tokens)
 
@@ -135,21 +139,15 @@ class Paper(SelfRagNodes):
         lists = await values_side_by_side([self.fetch(query, context) for query in queries])
         by_query: dict[str, dict[str, Document]] = {}
         for query, documents in zip(queries, lists, strict=True):
-            by_query[query] = {
-                document_key(document): document for document in await self.visible_passages(documents)
-            }
+            visible = await self.visible_passages(documents)
+            by_query[query] = {document_key(document): document for document in visible}
             passages |= {key: document for key, document in by_query[query].items() if key not in passages}
         place = {key: index for index, key in enumerate(passages)}
         for beam in to_search:
             beam["found"] = [place[key] for key in by_query[beam["query"]]]
         report("retrieved", segment=state["segment"], passages=sum(map(len, by_query.values())))
-        all_passages = list(passages.values())
-        update = {
-            "beams": beams,
-            "passages": all_passages,
-            "documents": all_passages,
-            "search_query": queries[-1],
-        }
+        documents = list(passages.values())
+        update = {"beams": beams, "passages": documents, "documents": documents, "search_query": queries[-1]}
         return Command(update=update, goto="generate_segments")
 
     async def generate_segments(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
@@ -166,17 +164,14 @@ class Paper(SelfRagNodes):
             # cut here and not where the calls happen to run out, so that a run can be repeated
             room = max(0, context.max_calls - state["usage"]["calls"]) // _CALLS_EACH
         if is_cut := len(jobs) > room:
-            notes.append(
-                f"{label} max_calls={context.max_calls} leaves room for {room} of {len(jobs)} candidates"
-            )
+            cap = f"max_calls={context.max_calls}"
+            notes.append(f"{label} {cap} leaves room for {room} of {len(jobs)} candidates")
             if not room and not has_answer(state):
                 raise BudgetExceededError("calls", context.max_calls or 0)
             jobs = jobs[:room]
+        write_candidate = partial(self._write, state, context)
         branches = [
-            branch(
-                f"beam {beam['number']}, passage {passage}",
-                partial(self._write, state, context, beam, passage),
-            )
+            branch(f"beam {beam['number']}, passage {passage}", partial(write_candidate, beam, passage))
             for beam, passage in jobs
         ]
         outcomes = (await run_side_by_side(branches)).outcomes if branches else []
@@ -248,12 +243,9 @@ class Paper(SelfRagNodes):
             note = "finish: no passage gave a part of an answer"
             return {"answer": DECLINED[state["language"]], "documents": passages, "notes": [note]}
         self._send([best], state["streamed"], len(segments))
-        won_places = [
-            (at, entry["beam"], entry["text"], entry["passage"]) for at, entry in enumerate(segments, start=1)
-        ]
-        for entry in (trace := [{**entry} for entry in state["trace"]]):
-            place = (entry["segment"], entry["beam"], entry["text"], entry["passage"])
-            entry["won"] = entry["kept"] and place in won_places
+        place = itemgetter("segment", "beam", "text", "passage")
+        won = [place({"segment": at, **part}) for at, part in enumerate(segments, start=1)]
+        trace = [{**entry, "won": entry["kept"] and place(entry) in won} for entry in state["trace"]]
         return {
             "answer": "".join(cite_segments(segments)),
             "documents": [passages[index] for index in used_passages(segments)],
@@ -291,7 +283,9 @@ def _judge(candidate: Candidate, verdict: Reply, critiques: Sequence[str]) -> No
 def _probabilities(verdict: Reply, name: str, label: str) -> dict[str, float]:
     """The probabilities of a field's labels: the model's own where its tokens show them, else 1 on the label."""
     labels = WORTH[name]
-    by_label = None if verdict.value is None else label_probabilities(verdict.tokens, name, label, labels)
+    by_label = (
+        None if verdict.value is None else logprobs.label_probabilities(verdict.tokens, name, label, labels)
+    )
     return by_label or {option: float(option == label) for option in labels}
 
 

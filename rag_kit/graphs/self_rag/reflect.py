@@ -8,8 +8,14 @@ from langgraph.types import Command
 
 from rag_kit.graphs.evaluators.base import Evaluator, judge_passages, note_ungraded
 from rag_kit.graphs.running import report
-from rag_kit.graphs.self_rag.nodes import SelfRagNodes, none_if_unreadable, source_of
-from rag_kit.graphs.self_rag.state import Draft, SelfRagContext, SelfRagState
+from rag_kit.graphs.self_rag.shared import (
+    Draft,
+    SelfRagContext,
+    SelfRagNodes,
+    SelfRagState,
+    none_if_unreadable,
+    source_of,
+)
 from rag_kit.graphs.state import Update, check_answer
 from rag_kit.text import fold
 from rag_kit.text.citations.decline import DECLINED, is_declined
@@ -48,21 +54,16 @@ class Reflect(SelfRagNodes):
         useless = judge.thresholds.action([grading.score for grading in gradings]) == "incorrect"
         good = [not useless and grading.score >= enough for grading in gradings]
         relevant_documents = [document for document, relevant in zip(passages, good, strict=True) if relevant]
+        places = [{"passage": at, "source": source_of(document)} for at, document in enumerate(passages)]
         trace = [
-            _trace_entry(
-                state, "relevance", good[at], gradings[at].reason, passage=at, source=source_of(document)
-            )
-            for at, document in enumerate(passages)
+            _trace_entry(state, "relevance", relevant, grading.reason, **place)
+            for relevant, grading, place in zip(good, gradings, places, strict=True)
         ]
         report("graded", round=state["round"], relevant=len(relevant_documents), passages=len(passages))
-        update = {
-            "documents": relevant_documents,
-            "trace": trace,
-            "notes": note_ungraded("grade_documents", gradings),
-        }
-        return Command(
-            update=update, goto="generate" if relevant_documents else self._next_try(state, context)
-        )
+        notes = note_ungraded("grade_documents", gradings)
+        update = {"documents": relevant_documents, "trace": trace, "notes": notes}
+        follows = "generate" if relevant_documents else self._next_try(state, context)
+        return Command(update=update, goto=follows)
 
     async def rewrite_query(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
         """Write another query for the same question; the question itself stays."""
@@ -105,9 +106,8 @@ class Reflect(SelfRagNodes):
             notes = ["grade_support: no usable verdict; the check of the citations decided"]
         else:
             good, reason = grade.relevant, grade.reason
-        again = (
-            "generate" if state["generations"] < context.max_generations else self._next_try(state, context)
-        )
+        may_repeat = state["generations"] < context.max_generations
+        again = "generate" if may_repeat else self._next_try(state, context)
         report("graded_support", round=state["round"], supported=good)
         update = {**_grade_update(state, "support", good, reason, supported=good), "notes": notes}
         return Command(update=update, goto="grade_usefulness" if good else again)
@@ -127,18 +127,12 @@ class Reflect(SelfRagNodes):
         """Hand over the best answer that was written; what has no support is flagged, or dropped when hard."""
         best = max(state["drafts"], key=_draft_rank, default=None)  # the first of the best
         if best is None or (best["supported"] is False and context.constraint == "hard"):
-            why = (
-                "no answer was supported by the passages (hard constraint)"
-                if best
-                else "no passage was relevant"
-            )
-            documents = state["documents"] or state["passages"]
-            return {
-                "answer": DECLINED[state["language"]],
-                "documents": documents,
-                "notes": [f"finish: {why}"],
-            }
-        notes: list[str] = []
+            why = "no passage was relevant"
+            if best:
+                why = "no answer was supported by the passages (hard constraint)"
+            documents, notes = state["documents"] or state["passages"], [f"finish: {why}"]
+            return {"answer": DECLINED[state["language"]], "documents": documents, "notes": notes}
+        notes = []
         if best["supported"] is False:
             notes = [f"finish: the best answer is not supported: {best['reason']}"]
         elif best["supported"] is None:

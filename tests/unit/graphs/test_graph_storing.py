@@ -17,7 +17,7 @@ from rag_kit.graphs import (
     build_plain_rag,
     build_self_rag,
 )
-from rag_kit.graphs.state import storable
+from rag_kit.graphs.state import as_storable
 from rag_kit.models import chat_model
 from rag_kit.retrieval import BM25Retriever
 
@@ -64,11 +64,11 @@ async def test_odd_metadata_do_not_end_a_run(build: Any, odd: Any) -> None:
 
 def test_what_can_be_kept_stays_as_it_is() -> None:
     """Objects become their text; what was plain, and a document without fault, are left alone."""
-    odd = storable(Document("Text.", metadata={"id": Identifier(), "page": 2, "tags": ["a"]}, id="7"))
+    odd = as_storable(Document("Text.", metadata={"id": Identifier(), "page": 2, "tags": ["a"]}, id="7"))
     assert odd.metadata == {"id": "65a1", "page": 2, "tags": ["a"]}
     assert (odd.page_content, odd.id) == ("Text.", "7")
     plain = Document("Half \ud800.", metadata={"page": 2, "at": 0.5, "none": None})
-    assert storable(plain) is plain
+    assert as_storable(plain) is plain
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from rag_kit.graphs.self_rag.beams import (
     rank,
     used_passages,
 )
-from rag_kit.graphs.self_rag.state import Beam, Candidate
+from rag_kit.graphs.self_rag.shared import Beam, Candidate
 
 
 def candidate(
