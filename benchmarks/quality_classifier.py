@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from rag_kit.graphs.adaptive.classifier import RuleClassifier, route_of
+from rag_kit.graphs.adaptive.nodes import classify_by_rule, route_of
 from rag_kit.graphs.adaptive.state import Route
 
 DATA = Path(os.environ.get("RAG_KIT_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
@@ -31,8 +31,7 @@ def rows(file: Path) -> list[dict[str, object]]:
 
 def table_row(name: str, questions: Sequence[str]) -> str:
     """One line in Markdown: the share of each way, in percent."""
-    classify = RuleClassifier()
-    counts = Counter(route_of(classify(question)) for question in questions)
+    counts = Counter(route_of(classify_by_rule(question)) for question in questions)
     shares = " | ".join(f"{100 * counts[route] / len(questions):.1f}" for route in ROUTES)
     return f"| {name} | {len(questions)} | {shares} |"
 

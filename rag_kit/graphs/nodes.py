@@ -31,6 +31,9 @@ from rag_kit.text import check_question, detect_language
 from rag_kit.text.analysis import warm_up
 from rag_kit.text.citations.decline import DECLINED
 
+#: A state, or what is put into a prompt.
+Values = Mapping[str, Any]
+
 
 class RagNodes:
     """Base of the nodes of a graph. Prompt files and dictionaries are read here, so that no node blocks on a file.
@@ -64,7 +67,7 @@ class RagNodes:
         """The edge to the end of a node that asks the guards of questions, if there are any."""
         return {END: "refused"} if self.guards.question else {}
 
-    def prompt(self, name: str, state: Mapping[str, Any], context: RagContext) -> PromptTemplate:
+    def prompt(self, name: str, state: Values, context: RagContext) -> PromptTemplate:
         """A prompt in the run's language, with the run's own instructions if it has any."""
         language = "zh" if state["language"] == "zh" else "en"
         instructions: str = getattr(context, f"{name}_instructions", None) or ""
@@ -72,23 +75,13 @@ class RagNodes:
         return prompt.with_instructions(instructions) if instructions.strip() else prompt
 
     def ask(
-        self,
-        name: str,
-        state: Mapping[str, Any],
-        context: RagContext,
-        values: Mapping[str, Any],
-        fallback: Any = None,
+        self, name: str, state: Values, context: RagContext, values: Values, fallback: Any = None
     ) -> Step[Any]:
         """Ask the model by a prompt for an object; answered by the fallback where it gives nothing usable."""
         return ask(self.llm, self.prompt(name, state, context), values, fallback=fallback)
 
     def write(
-        self,
-        name: str,
-        state: Mapping[str, Any],
-        context: RagContext,
-        values: Mapping[str, Any],
-        stream: bool = False,
+        self, name: str, state: Values, context: RagContext, values: Values, stream: bool = False
     ) -> Step[Any]:
         """Ask the model by a prompt for text; no token is streamed where a guard must see the answer first."""
         prompt = self.prompt(name, state, context)
@@ -98,7 +91,7 @@ class RagNodes:
         """The graph's keys as a run begins, and as a refused one ends."""
         return empty_values(self.state)
 
-    async def first_update(self, state: Mapping[str, Any], context: RagContext) -> Update | Command[Any]:
+    async def first_update(self, state: Values, context: RagContext) -> Update | Command[Any]:
         """The update of a first node, with nothing of an earlier turn; or the command that ends a refused run."""
         question = check_question(state.get("question"), example="{'question': 'How ...?'}")
         language = detect_language(question) if context.language == "auto" else context.language
@@ -122,12 +115,7 @@ class RagNodes:
         return Command(update=update, goto=self.after_begin)
 
     async def complete_question(
-        self,
-        state: Mapping[str, Any],
-        context: RagContext,
-        history: Markup,
-        name: str = "condense",
-        **more: Any,
+        self, state: Values, context: RagContext, history: Markup, name: str = "condense", **more: Any
     ) -> Update | Command[Any]:
         """Make the question stand alone, by the prompt `name`; a command where the guards refuse what it becomes."""
         values = {"question": state["asked"], "history": history, **more}
@@ -178,7 +166,7 @@ class RagNodes:
         self,
         question: str,
         documents: Sequence[Document],
-        state: Mapping[str, Any],
+        state: Values,
         context: RagContext,
         *,
         name: str = "answer",

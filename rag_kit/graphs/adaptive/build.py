@@ -13,8 +13,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Overwrite
 
 from rag_kit.errors import BudgetExceededError, InvalidInputError
-from rag_kit.graphs.adaptive.classifier import Classifier, RuleClassifier
-from rag_kit.graphs.adaptive.nodes import AdaptiveNodes
+from rag_kit.graphs.adaptive.nodes import AdaptiveNodes, Classifier, classify_by_rule
 from rag_kit.graphs.adaptive.state import MAX_CLARIFICATIONS, MAX_HOPS, AdaptiveContext, AdaptiveState
 from rag_kit.graphs.crag.build import build_crag
 from rag_kit.graphs.running import name_caps, remaining_caps, run_context
@@ -51,7 +50,7 @@ def build_adaptive_rag(
     Args:
         retriever: Any LangChain retriever.
         llm: Any LangChain chat model.
-        classifier: ``"model"``, ``"rule"`` (`RuleClassifier`), or a function of the question and the user's earlier
+        classifier: ``"model"``, ``"rule"`` (`classify_by_rule`), or a function of the question and the user's earlier
             questions that gives a ``Classification`` or the name of a route; a coroutine function too.
         evaluator: CRAG's evaluator of passages; see `build_crag`.
         web_search: CRAG's web search; None: nothing ever leaves.
@@ -79,7 +78,7 @@ def build_adaptive_rag(
         raise InvalidInputError(
             f"classifier is {classifier!r}; give 'model', 'rule' or a function of a question and earlier ones."
         )
-    by_name = {"model": None, "rule": RuleClassifier()}
+    by_name = {"model": None, "rule": classify_by_rule}
     judge: Any = by_name[classifier] if isinstance(classifier, str) else classifier
     nodes = AdaptiveNodes(retriever, llm, options, classifier=judge)
     inner: GraphOptions = {**options, "output": "full", "checkpointer": None, "store": None}

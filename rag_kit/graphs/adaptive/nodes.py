@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import chain, zip_longest
-from typing import Any
+from typing import Any, get_args
 
 from langchain_core.documents import Document
 from langgraph.graph import END
 from langgraph.types import Command, interrupt
 
 from rag_kit.documents.identity import document_key
-from rag_kit.graphs.adaptive.classifier import Classifier, call_classifier, route_of
+from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.adaptive.state import AdaptiveContext, AdaptiveState, Clarification, Hop, Route
 from rag_kit.graphs.guards import Refusal
 from rag_kit.graphs.nodes import RagNodes, render_turns
-from rag_kit.graphs.running import can_wait, report
+from rag_kit.graphs.running import call_user_function, can_wait, report
 from rag_kit.graphs.state import AnswerStatus, Turn, Update
 from rag_kit.models.chat import is_extractive
 from rag_kit.prompts.rendering import Markup, render_history
+from rag_kit.prompts.schemas import Classification
 from rag_kit.text import fold
 from rag_kit.text.citations.check import renumber
 from rag_kit.text.citations.decline import DECLINED, is_declined
+from rag_kit.text.complexity import question_kind
 from rag_kit.text.language import MAX_QUESTION_CHARS
+
+#: Of a question and the earlier questions of the thread: a `Classification`, or the name of a route.
+Classifier = Callable[[str, Sequence[str]], "Classification | str | Awaitable[Classification | str]"]
 
 MAX_HISTORY = 8_000
 MAX_NOTED = 500
@@ -193,6 +199,41 @@ class AdaptiveNodes(RagNodes):
     def end_refused(self, state: AdaptiveState, refusal: Refusal) -> Command[Any]:
         """End the run by a guard's refusal."""
         return Command(update=self.refusal_update(refusal, state["asked"]), goto=END)
+
+
+def classify_by_rule(question: str, earlier: Sequence[str] = ()) -> Classification:
+    """Classify by wording, without a model: greetings and talk, comparisons, bridging relations, empty references.
+
+    It errs to one side: what does not show in the words (a yes/no question with hidden steps) counts as one search.
+
+    Example:
+        >>> [classify_by_rule(text).complexity for text in ("Thanks!", "Who wrote Emma?", "Is Emma older than Ada?")]
+        ['none', 'single', 'multi']
+    """
+    return Classification(**question_kind(question, has_history=bool(earlier))._asdict())
+
+
+async def call_classifier(classifier: Classifier, question: str, earlier: Sequence[str]) -> Classification:
+    """Call a classifier; a route that it names becomes a classification."""
+    verdict: Any = await call_user_function("classify", classifier, question, earlier)
+    if isinstance(verdict, Classification):
+        return verdict
+    if isinstance(verdict, str):
+        intent = "unclear" if verdict == "clarify" else "question"
+        return Classification(intent=intent, complexity="none" if verdict == "direct" else verdict, reason="")
+    raise InvalidInputError(
+        f"the classifier gave {type(verdict).__name__}; it must give a Classification, or one of "
+        f"{', '.join(get_args(Route))}."
+    )
+
+
+def route_of(classification: Classification) -> Route | None:
+    """The route of a classification; None where it names nothing that is known."""
+    by_intent: dict[str, Route] = {"unclear": "clarify", "chat": "direct"}
+    by_complexity: dict[str, Route] = {"none": "direct", "single": "single", "multi": "multi"}
+    if classification.intent == "question":
+        return by_complexity.get(classification.complexity)
+    return by_intent.get(classification.intent)
 
 
 def _go_to(route: Route, classified: Update, why: str = "") -> Command[Any]:

@@ -19,7 +19,7 @@ from typing_extensions import TypedDict
 
 from rag_kit.errors import BudgetExceededError, InvalidInputError
 from rag_kit.graphs import Guards, build_adaptive_rag
-from rag_kit.graphs.adaptive.classifier import RuleClassifier
+from rag_kit.graphs.adaptive.nodes import classify_by_rule
 from rag_kit.graphs.evaluators.lexical import LexicalEvaluator
 from rag_kit.graphs.guards import Refusal
 from rag_kit.models import chat_model
@@ -137,7 +137,7 @@ async def test_classifiers_are_exchangeable() -> None:
     assert (await both(rule, question))["route"] == "single"
     assert (
         await both(
-            build_adaptive_rag(fixed(TEXTS[1]), model, classifier=RuleClassifier(), output="full"), "Hi!"
+            build_adaptive_rag(fixed(TEXTS[1]), model, classifier=classify_by_rule, output="full"), "Hi!"
         )
     )["route"] == "direct"
     assert "classify_question" not in model.tasks()
