@@ -20,24 +20,24 @@ class AnswersAsJson:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, and what comes back of ``/mcp`` through `rewritten`."""
+        """Pass the request on, and what comes back of ``/mcp`` through `rewrite_body`."""
         if scope["type"] != "http" or not scope["path"].rstrip("/").endswith("/mcp"):
             await self.app(scope, receive, send)
             return
-        sent: list[Message] = []
+        messages: list[Message] = []
 
-        async def keep(message: Message) -> None:
-            sent.append(message)
+        async def collect(message: Message) -> None:
+            messages.append(message)
 
-        await self.app(scope, receive, keep)
-        start = next(message for message in sent if message["type"] == "http.response.start")
-        body = rewritten(b"".join(message.get("body", b"") for message in sent))
+        await self.app(scope, receive, collect)
+        start = next(message for message in messages if message["type"] == "http.response.start")
+        body = rewrite_body(b"".join(message.get("body", b"") for message in messages))
         headers = [(name, value) for name, value in start["headers"] if name.lower() != b"content-length"]
         await send({**start, "headers": [*headers, (b"content-length", str(len(body)).encode())]})
         await send({"type": "http.response.body", "body": body})
 
 
-def rewritten(body: bytes) -> bytes:
+def rewrite_body(body: bytes) -> bytes:
     """The answer to a tool call with the run's answer in place of its state; any other body as it is."""
     try:
         message = json.loads(body)

@@ -25,33 +25,33 @@ from graphs.parts import llm, retriever
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs import build_conversational_rag
 
-LONGEST = 100_000  # bytes of a request
+MAX_REQUEST = 100_000  # bytes
 
 
 def main() -> None:
     """Make the tables of threads and facts, or serve until the process is ended."""
-    what, url = sys.argv[1:]
-    asked = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}  # by LangGraph's classes
-    with ConnectionPool(url, kwargs=asked, min_size=1, max_size=10) as pool:
+    command, url = sys.argv[1:]
+    needed = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}  # by LangGraph's classes
+    with ConnectionPool(url, kwargs=needed, min_size=1, max_size=10) as pool:
         saver, store = PostgresSaver(pool), PostgresStore(pool)
-        if what == "setup":
+        if command == "setup":
             saver.setup()
             store.setup()
             return
         graph = build_conversational_rag(retriever(), llm(), remember=True, checkpointer=saver, store=store)
-        with ThreadingHTTPServer(("127.0.0.1", int(what)), handler(graph)) as server:
+        with ThreadingHTTPServer(("127.0.0.1", int(command)), make_handler(graph)) as server:
             print(f"http://127.0.0.1:{server.server_port}", flush=True)
             server.serve_forever()
 
 
-def handler(graph: Any) -> type[BaseHTTPRequestHandler]:
+def make_handler(graph: Any) -> type[BaseHTTPRequestHandler]:
     """The class whose objects answer the requests, each on a thread of its own."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             """Answer with question, answer, status and citations, or with what is wrong."""
             try:
-                code, reply = 200, answer(graph, self.headers["X-User"], self.body())
+                code, reply = 200, answer(graph, self.headers["X-User"], self.read_body())
             except (InvalidInputError, EmptyInputError) as error:
                 code, reply = 400, {"error": str(error)}
             except Exception as error:  # noqa: BLE001 - one failed run ends no server
@@ -64,17 +64,17 @@ def handler(graph: Any) -> type[BaseHTTPRequestHandler]:
             self.end_headers()
             self.wfile.write(data)
 
-        def body(self) -> dict[str, Any]:
+        def read_body(self) -> dict[str, Any]:
             """The object in the request."""
             size = self.headers.get("Content-Length", "")
-            if size.isdecimal() and int(size) <= LONGEST:
+            if size.isdecimal() and int(size) <= MAX_REQUEST:
                 try:
                     body = json.loads(self.rfile.read(int(size)))
                 except ValueError:
                     body = None
                 if isinstance(body, dict):
                     return body
-            raise InvalidInputError(f"Send a JSON object of at most {LONGEST:,} bytes.")
+            raise InvalidInputError(f"Send a JSON object of at most {MAX_REQUEST:,} bytes.")
 
     return Handler
 
@@ -87,10 +87,9 @@ def answer(graph: Any, user: str | None, body: dict[str, Any]) -> dict[str, Any]
     if not isinstance(thread, str) or not 0 < len(thread) <= 128:
         raise InvalidInputError("thread must be a text of 1 to 128 characters.")
     config: RunnableConfig = {"configurable": {"thread_id": json.dumps([user, thread])}}
-    found = graph.invoke(
-        None if question is None else {"question": question}, config, context={"user_id": user}
-    )
-    return {key: found.get(key) for key in ("question", "answer", "status", "citations")}
+    asked = None if question is None else {"question": question}
+    result = graph.invoke(asked, config, context={"user_id": user})
+    return {key: result.get(key) for key in ("question", "answer", "status", "citations")}
 
 
 if __name__ == "__main__":

@@ -21,8 +21,6 @@ from rag_kit.graphs.wiring import uncompiled
 from rag_kit.query_construction.statements.uses import question_tool
 from rag_kit.text import check_question
 
-Chat = CompiledStateGraph[MessagesState, Any, Any, Any]
-
 _MAX_QUOTE = 300
 _STATUS = {
     "flagged": "A citation of this answer does not hold; do not rely on it without a check.",
@@ -113,7 +111,9 @@ def _place(citation: Mapping[str, Any]) -> str:
     return clean_text(text if supported else f"{text} (does not support the statement)")
 
 
-def as_chat(graph: CompiledStateGraph[Any, Any, Any, Any]) -> Chat:
+def as_chat(
+    graph: CompiledStateGraph[Any, Any, Any, Any],
+) -> CompiledStateGraph[MessagesState, Any, Any, Any]:
     """Wrap a graph of this kit in one over ``MessagesState``, as chat front ends and other graphs expect it.
 
     The last human message is the question. The answer is appended as an ``AIMessage`` whose ``additional_kwargs`` hold

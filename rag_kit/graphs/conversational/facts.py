@@ -92,7 +92,7 @@ def merge_facts(stored_facts: Sequence[str], new: Iterable[str], message: str, m
     facts = [fact for fact in map(clean_fact, stored_facts) if fact]
     words = set(content_words(message))
     for fact in map(clean_fact, new):
-        if fact and words & set(content_words(fact)) and _same(fact) not in map(_same, facts):
+        if fact and words & set(content_words(fact)) and _comparable(fact) not in map(_comparable, facts):
             facts.append(fact)
     return facts[-max_facts:]
 
@@ -108,7 +108,7 @@ def render_facts(facts: Sequence[str]) -> str:
     return "\n".join(f"- {fact}" for fact in facts)
 
 
-def _same(fact: str) -> str:
+def _comparable(fact: str) -> str:
     return fold(fact).rstrip(" .。!！")
 
 

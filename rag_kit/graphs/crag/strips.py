@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from langchain_core.documents import Document
 
@@ -22,14 +21,13 @@ DEFAULT_STRIPS = 5
 MAX_JUDGED = 200
 
 
-@dataclass(frozen=True)
-class Selection:
+class Selection(NamedTuple):
     """What selection left: `left_out` strips were not judged; `rescued`: the best one is kept below the threshold."""
 
-    documents: list[Document] = field(default_factory=list)
-    strips: list[Strip] = field(default_factory=list)
-    left_out: int = 0
-    rescued: bool = False
+    documents: list[Document]
+    strips: list[Strip]
+    left_out: int
+    rescued: bool
 
 
 def cut(text: str, size: int = 3) -> list[tuple[int, int]]:
@@ -59,8 +57,8 @@ async def select_strips(
 ) -> Selection:
     """Cut passages into strips, grade these, and join those that are good enough, in the order of the passages.
 
-    By `known`, the gradings of whole passages, one that is a single strip is not judged twice. With `keep_one` the best
-    strip is kept where none reaches the threshold.
+    By `known_gradings`, those of whole passages, one that is a single strip is not judged twice. With `keep_one` the
+    best strip is kept where none reaches the threshold.
     """
     strips = [
         Strip(origin=origin, passage=number, start=start, end=end, text=passage.page_content[start:end],
@@ -94,10 +92,7 @@ async def select_strips(
 
 
 def _cut_span(passage: Document, start: int, end: int) -> Document:
-    """A span of a passage as a document of its own, with title, heading and page of the whole.
-
-    The offsets of a chunk in its file (metadata ``start`` and ``end``) become those of the span.
-    """
+    """A span of a passage as a document with the metadata of the whole, its offsets in the file (if any) adjusted."""
     part = copy_document(passage)
     whole = part.page_content
     part.page_content = whole[start:end]

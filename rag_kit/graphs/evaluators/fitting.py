@@ -152,7 +152,7 @@ def roc_auc(scores: np.ndarray, truth: np.ndarray) -> float:
     return float(below.mean() / 2 / negatives.size)
 
 
-def _cuts(scores: np.ndarray, truth: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _candidate_cuts(scores: np.ndarray, truth: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Thresholds between neighbouring confidences and at each end; pairs above each, and the relevant of them."""
     distinct = np.unique(scores)
     cuts = np.concatenate([[-1.0], (distinct[:-1] + distinct[1:]) / 2, [1.0]])
@@ -163,7 +163,7 @@ def _cuts(scores: np.ndarray, truth: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 def _best_cut(scores: np.ndarray, truth: np.ndarray) -> float:
     """The threshold with the most pairs on their right side; of equal ones the middle one."""
-    cuts, above, relevant = _cuts(scores, truth)
+    cuts, above, relevant = _candidate_cuts(scores, truth)
     right = 2 * relevant - above  # pairs rightly above, less those wrongly above
     best = (right == right.max()).nonzero()[0]
     return float(cuts[best[len(best) // 2]])
@@ -171,6 +171,6 @@ def _best_cut(scores: np.ndarray, truth: np.ndarray) -> float:
 
 def _lowest_upper(scores: np.ndarray, truth: np.ndarray, precision: float) -> float | None:
     """The lowest threshold above which at least that share is relevant; None where there is none."""
-    cuts, above, relevant = _cuts(scores, truth)
+    cuts, above, relevant = _candidate_cuts(scores, truth)
     fine = ((above > 0) & (relevant >= precision * above)).nonzero()[0]
     return float(cuts[fine[0]]) if fine.size else None

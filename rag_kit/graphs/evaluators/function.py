@@ -85,7 +85,7 @@ class FunctionEvaluator(Evaluator):
         copies = [passage.model_copy(deep=True) for passage in passages]
         if self.takes == "passages":
             values = await attempt(call_user_function(self.name, self.func, question, copies), Exception)
-            values = _one_for_each(values, len(copies))
+            values = _list_values(values, len(copies))
         else:
             fan = await run_side_by_side([self._call(question, passage) for passage in copies])
             values = [outcome.value if outcome.ok else outcome.error for outcome in fan.outcomes]
@@ -136,9 +136,9 @@ def read_grade(value: Any, scale: Scale) -> Grading:
     score, reason, relevant = value, "", None
     if not hasattr(type(value), "__float__"):
         score, reason = field_of(value, "score"), " ".join(str(field_of(value, "reason") or "").split())[:200]
-        verdicts = (_truth(field_of(value, name)) for name in ("relevant", "binary_score"))
+        verdicts = (_read_truth(field_of(value, name)) for name in ("relevant", "binary_score"))
         relevant = next((verdict for verdict in verdicts if verdict is not None), None)
-    truth = relevant if score is None else _truth(score)
+    truth = relevant if score is None else _read_truth(score)
     if truth is not None:
         return Grading(1.0 if truth else -1.0, reason)
     wrong = f"it returned {value!r:.60} ({type(value).__name__})"
@@ -155,7 +155,7 @@ def read_grade(value: Any, scale: Scale) -> Grading:
     return Grading(2 * number - 1 if scale == "share" else number, reason)
 
 
-def _one_for_each(values: Any, count: int) -> list[Any]:
+def _list_values(values: Any, count: int) -> list[Any]:
     """One value a passage of what a grader of all passages returned; what is wrong with it, where there is not."""
     if isinstance(values, Exception):
         return [values] * count
@@ -167,7 +167,7 @@ def _one_for_each(values: Any, count: int) -> list[Any]:
     return list(values)
 
 
-def _truth(value: Any) -> bool | None:
+def _read_truth(value: Any) -> bool | None:
     """The truth value that a verdict is, if it is one."""
     if isinstance(value, str):
         return _WORDS.get(value.strip().casefold())

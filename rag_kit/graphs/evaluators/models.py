@@ -78,7 +78,7 @@ class LLMEvaluator(Evaluator):
         """Judge passages; see ``Evaluator.grade``. ``instructions`` go in place of the prompt file's own."""
         prompt = self._prompts["zh" if language == "zh" else "en"]
         prompt = prompt.with_instructions(instructions) if instructions and instructions.strip() else prompt
-        batches = self._batches([_cut(passage, self.max_chars) for passage in passages])
+        batches = self._batches([_shorten(passage, self.max_chars) for passage in passages])
         calls = []
         for batch in batches:
             values = {"question": question, "passages": render_passages(batch), "count": len(batch)}
@@ -128,7 +128,7 @@ class LLMEvaluator(Evaluator):
         return [self._grading(grades[place]) if place in grades else missing for place in range(count)]
 
 
-def _cut(passage: Document, limit: int) -> Document:
+def _shorten(passage: Document, limit: int) -> Document:
     text = passage.page_content
     return passage if len(text) <= limit else Document(f"{text[: limit - 1]}…", metadata=passage.metadata)
 
