@@ -16,10 +16,11 @@ class RagKitError(RuntimeError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle also the classes that are made from other arguments than their message."""
-        return _restored, (type(self), self.args, self.__dict__)
+        return _unpickle, (type(self), self.args, self.__dict__)
 
 
-def _restored(kind: type[RagKitError], args: tuple[Any, ...], fields: dict[str, Any]) -> RagKitError:
+def _unpickle(kind: type[RagKitError], args: tuple[Any, ...], fields: dict[str, Any]) -> RagKitError:
+    """Make the exception again without calling its class."""
     error = kind.__new__(kind, *args)
     error.__dict__.update(fields)
     return error
@@ -34,12 +35,7 @@ class FilterError(InvalidInputError):
 
 
 class MissingExtraError(RagKitError, ImportError):
-    """An optional dependency is not installed.
-
-    Args:
-        extra: Name of the extra, as in ``pip install 'rag-kit[extra]'``.
-        needed_for: What the caller was about to do, for the message.
-    """
+    """An optional dependency is not installed; made from the name of the extra and what needs it, for the message."""
 
     def __init__(self, extra: str, needed_for: str) -> None:
         self.extra = extra

@@ -45,9 +45,6 @@ class Step(Generic[T]):
 def run(logic: Logic[T], context: Any = None) -> T:
     """Carry out the logic, blocking; each step is given the context, such as a config or a budget.
 
-    Raises:
-        InvalidInputError: The logic awaits something that is no step.
-
     Example:
         >>> async def logic():
         ...     answer = await Step("ask", lambda name: f"question to {name}", None)

@@ -51,9 +51,6 @@ class MetadataColumns:
     def __reduce__(self) -> Any:
         return MetadataColumns, (self._rows,)
 
-    def __len__(self) -> int:
-        return len(self._rows)
-
     def mask(self, where: Filter | None) -> Mask:
         """Which rows pass a filter, one boolean a row, in an array that the caller may change."""
         import numpy as np

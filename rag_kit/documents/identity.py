@@ -85,7 +85,7 @@ def document_keys(rankings: Sequence[Sequence[Document]], id_key: str | None = N
 
 def _ids_of_same_chunks(rankings: Sequence[Sequence[Document]]) -> dict[str, str]:
     """For ids that several stores made up for one chunk: id of a later list -> id of the first."""
-    repeated: set[str] = set()  # texts of which one list has several documents
+    repeated: set[str] = set()  # texts that one list has under several ids
     for ranking in rankings:
         texts = Counter(text for text, _ in {(doc.page_content, doc.id) for doc in ranking})
         repeated.update(text for text, count in texts.items() if count > 1)
@@ -95,8 +95,8 @@ def _ids_of_same_chunks(rankings: Sequence[Sequence[Document]]) -> dict[str, str
         other = first_of_text.setdefault(doc.page_content, doc)
         if doc.id == other.id or doc.page_content in repeated or not doc.id or not other.id:
             continue
-        shared = doc.metadata.keys() & other.metadata.keys() - {"rag_kit"}
-        agree = all(doc.metadata[key] == other.metadata[key] for key in shared)
+        shared_keys = doc.metadata.keys() & other.metadata.keys() - {"rag_kit"}
+        agree = all(doc.metadata[key] == other.metadata[key] for key in shared_keys)
         if agree and _UUID.fullmatch(doc.id) and _UUID.fullmatch(other.id):
             first_id[doc.id] = other.id
     return first_id
