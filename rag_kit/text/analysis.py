@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
+from importlib.util import find_spec
 from typing import Any, ClassVar, Literal, Self
 
 from rag_kit.errors import InvalidInputError
@@ -21,7 +22,7 @@ from rag_kit.text.language import (
     fold,
     unicode_runs,
 )
-from rag_kit.text.segment import load_segmenter, prepare_segmenter
+from rag_kit.text.segment import load_segmenter
 
 _LANGUAGES = ("auto", "en", "zh")
 _CACHE_LIMIT = 200_000  # distinct words remembered per analyzer, about 40 MB at most
@@ -171,8 +172,8 @@ class Analyzer(StoredAnalyzer):
             self._own_stops = frozenset(map(fold, self.stop_words))
         english = self.stop_words is True and self.language != "zh"
         self._terms = _Terms(self.language, self.stem, ENGLISH_STOPS if english else self._own_stops)
-        if self.language != "en":
-            prepare_segmenter()
+        if self.language != "en" and find_spec("rjieba") is None:
+            load_segmenter()  # jieba's dictionary is a file, and a call on an event loop must not wait for one
 
     def __call__(self, text: str) -> list[str]:
         """The terms of a text in order, repeats kept.

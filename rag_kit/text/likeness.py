@@ -15,11 +15,6 @@ class WordLikeness:
 
     A word that few candidates have counts more than one that many have; function words do not count. Chinese
     words of three or more characters count with their pairs of characters too.
-
-    Example:
-        >>> likeness = WordLikeness([["All about motion and force"], ["Numbers, equations, proofs"]])
-        >>> [round(score, 2) for score in likeness.scores("Which force moves the moon?")]
-        [0.33, 0.0]
     """
 
     def __init__(self, candidates: Sequence[Sequence[str]]) -> None:

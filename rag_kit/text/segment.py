@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from functools import cache
-from importlib.util import find_spec
 
 
 @cache
@@ -43,9 +42,3 @@ def tag_words(run: str) -> list[tuple[str, str]]:
 
         return [(pair.word, pair.flag) for pair in jieba.posseg.lcut(run, HMM=False)]
     return list(rjieba.tag(run, False))
-
-
-def prepare_segmenter() -> None:
-    """Load the dictionary now if it is a file, as jieba's is: a call on an event loop must not wait for one."""
-    if find_spec("rjieba") is None:
-        load_segmenter()

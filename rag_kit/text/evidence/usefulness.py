@@ -53,14 +53,7 @@ class Usefulness(NamedTuple):
 def usefulness(
     question: str, passages: Sequence[PassageText], cosines: Sequence[float] | None = None
 ) -> list[Usefulness]:
-    """How surely each passage helps, seen against the others: by words, and by its cosine to the question where given.
-
-    Example:
-        >>> texts = ["Jane Austen wrote Emma in 1815.", "Emma is a town in Missouri."]
-        >>> high, low = usefulness("Who wrote Emma?", [PassageText(n, t) for n, t in enumerate(texts, 1)])
-        >>> high.value > 0.5 > low.value
-        True
-    """
+    """How surely each passage helps, seen against the others: by words, and by cosines to the question if given."""
     setting = (len(passages) > 1) + 2 * (cosines is not None)
     grades = []
     for measures in measure(question, passages, cosines):
