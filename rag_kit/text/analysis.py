@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
 from importlib.util import find_spec
@@ -22,7 +23,6 @@ from rag_kit.text.language import (
     fold,
     unicode_runs,
 )
-from rag_kit.text.segment import load_segmenter
 
 _LANGUAGES = ("auto", "en", "zh")
 _CACHE_LIMIT = 200_000  # distinct words remembered per analyzer, about 40 MB at most
@@ -30,6 +30,43 @@ _MAX_TERM = 128  # longer runs (encoded blobs) are cut: nobody types them whole
 _PARTS = re.compile(r"[.\-_]+")
 _DECIMAL = re.compile(r"[0-9]+\.[0-9]+")
 _HAN = re.compile(f"[{HAN}]")
+
+
+@cache
+def load_segmenter() -> Callable[[str], list[str]]:
+    """Load the Chinese dictionary (0.2 s with rjieba, 1 s with jieba); gives the function that cuts a run into words.
+
+    The two packages share dictionary and algorithm, so an index built with one can be searched with the other.
+    """
+    try:
+        import rjieba
+    except ImportError:
+        import jieba
+
+        jieba.setLogLevel(logging.ERROR)
+        jieba.initialize()
+        return jieba.lcut  # type: ignore[no-any-return]
+    rjieba.cut("预热")  # the first call loads the dictionary
+    return rjieba.cut
+
+
+def tag_words(run: str) -> list[tuple[str, str]]:
+    """The words of a run of Chinese characters with their part of speech, in jieba's letters.
+
+    What is in no dictionary, as most names, comes character by character: words then depend little on what stands
+    beside them, so that two texts can be aligned.
+
+    Example:
+        >>> tag_words("在北京大学")
+        [('在', 'p'), ('北京大学', 'nt')]
+    """
+    try:
+        import rjieba
+    except ImportError:
+        import jieba.posseg
+
+        return [(pair.word, pair.flag) for pair in jieba.posseg.lcut(run, HMM=False)]
+    return list(rjieba.tag(run, False))
 
 
 class _Terms(dict[str, tuple[str, ...]]):

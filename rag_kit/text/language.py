@@ -30,16 +30,17 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _WINDOW = 4000
 
 
-def _words(text: str) -> frozenset[str]:
+def word_set(text: str) -> frozenset[str]:
+    """The words of a text that holds nothing but words."""
     return frozenset(text.split())
 
 
 # Lucene's 33 English stop words: .676/.687 nDCG@10 on scifact was measured with these.
-ENGLISH_STOPS = _words(
+ENGLISH_STOPS = word_set(
     "a an and are as at be but by for if in into is it no not of on or such that the their then there these "
     "they this to was will with"
 )
-ENGLISH_EVIDENCE = ENGLISH_STOPS | _words(
+ENGLISH_EVIDENCE = ENGLISH_STOPS | word_set(
     "i me my we us our you your he him his she her its them what which who whom whose when where why how do "
     "does did done doing have has had having can could should would may might must shall am were been being "
     "from about than so because while during before after above below over under again further once here "
@@ -48,7 +49,7 @@ ENGLISH_EVIDENCE = ENGLISH_STOPS | _words(
 )
 """English words that carry no topic."""
 # One-character words come from the segmenter as words of their own, so 的 inside 目的 is not touched.
-CHINESE_EVIDENCE = _words(
+CHINESE_EVIDENCE = word_set(
     "的 了 是 在 和 与 及 或 而 也 都 就 还 又 把 被 让 给 对 从 向 于 以 之 其 这 那 此 该 吗 呢 吧 啊 呀 嘛 着 过 "
     "地 得 很 将 并 且 但 因 为 则 所 由 等 个 们 它 他 她 我 你 您 "
     "什么 怎么 怎样 怎么样 如何 为什么 为何 哪 哪些 哪个 哪里 哪儿 哪位 哪一 谁 "

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.text.language import HAN
+from rag_kit.text.language import HAN, word_set
 
 _CLOSERS = "\"'”’»)\\]）】」』》〉｣］"
 _STOP = re.compile(
@@ -99,25 +99,21 @@ def _trim(text: str, start: int, end: int) -> tuple[int, int]:
     return start, start + len(inner)
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
 _HAN = re.compile(f"[{HAN}]")
 _OPEN_TITLE = 60  # how far back an opening 《 is looked for
 _MIN_WRAPPED = 40  # columns of a line that was broken by the width of a page
 
-_NEVER_LAST = _words(
+_NEVER_LAST = word_set(
     "mr mrs ms mx dr prof st mt ft gen col lt sgt capt maj rep sen gov pres rev hon fr messrs mme mlle "
     "fig figs eq eqs eqn sec secs ch chap vol vols pp ref refs tab art cf viz vs e.g i.e eg ie ca approx resp"
 )
 # Last in a sentence only where the next word begins one.
-_RARELY_LAST = _words(
+_RARELY_LAST = word_set(
     "etc inc ltd co corp bros jr sr al nos op eds dept univ assn ave blvd rd est ext avg et ph.d sc.d b.sc m.sc "
     "jan feb mar apr jun jul aug sep sept oct nov dec"
 )
-_BEFORE_NUMBER = _words("no nos p op art tab ed vol ch sec fig eq")
-_FIRST_WORDS = _words(
+_BEFORE_NUMBER = word_set("no nos p op art tab ed vol ch sec fig eq")
+_FIRST_WORDS = word_set(
     "the a an this that these those it he she we they i you in on at by for from with as if when while where "
     "there here however but and so also then thus our my his her its their what who why how after before "
     "although because since during both each many most some such to no not yet one two"

@@ -196,8 +196,7 @@ def main() -> None:
     import support.embedding  # noqa: F401
     from rag_kit.indexing.readers.api import Reader  # noqa: F401
     from rag_kit.indexing.splitting.api import split  # noqa: F401
-    from rag_kit.text.analysis import warm_up
-    from rag_kit.text.segment import load_segmenter
+    from rag_kit.text.analysis import load_segmenter, warm_up
 
     warm_up()
     load_segmenter()

@@ -13,8 +13,8 @@ from rag_kit.errors import InvalidInputError, MissingExtraError
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.metric import Metric, Source, Stage
 from rag_kit.text import fold
+from rag_kit.text.analysis import load_segmenter
 from rag_kit.text.language import HAN, SPECIAL, unicode_runs
-from rag_kit.text.segment import load_segmenter
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.examples import Example

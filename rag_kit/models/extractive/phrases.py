@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from rag_kit.text.analysis import load_segmenter
 from rag_kit.text.evidence.questions import question_terms, terms
-from rag_kit.text.segment import load_segmenter
 
 _MAX_WORDS = 5
 _FRAMES = 0.3  # terms of this salience and less only frame a question

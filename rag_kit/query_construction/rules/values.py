@@ -11,7 +11,7 @@ from typing import Any
 from rag_kit.query_construction.fields import MetadataField, Schema
 from rag_kit.query_construction.words import HAN, Span, longest_spans, simplify, singular
 from rag_kit.text import content_words
-from rag_kit.text.segment import load_segmenter
+from rag_kit.text.analysis import load_segmenter
 
 # the s of "Crohn's disease" is no word: the value is "Crohn Disease"
 _WORD = re.compile(r"(?!(?<=['’])s\b)[^\W_]+")

@@ -27,8 +27,8 @@ from rag_kit.retrieval.fusion import Search
 from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.retrieval.rewriting import Model, Rewrites, RewritingRetriever, texts_of
 from rag_kit.text import detect_language, fold
+from rag_kit.text.analysis import load_segmenter
 from rag_kit.text.language import CHINESE_EVIDENCE, ENGLISH_EVIDENCE, HAN
-from rag_kit.text.segment import load_segmenter
 
 Templates = Annotated[list[Annotated[str, Field(pattern=r"\{term\}")]], Field(min_length=1)]
 

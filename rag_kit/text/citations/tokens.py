@@ -8,9 +8,8 @@ from functools import cache
 from itertools import islice
 from typing import NamedTuple
 
-from rag_kit.text.analysis import content_words
+from rag_kit.text.analysis import content_words, tag_words
 from rag_kit.text.language import fold
-from rag_kit.text.segment import tag_words
 
 _MAX_TOKENS = 1200
 _MAX_NUMERAL = 30

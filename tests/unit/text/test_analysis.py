@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.text import Analyzer, content_words, default_analyzer, fold, segment
+from rag_kit.text import Analyzer, analysis, content_words, default_analyzer, fold
 from rag_kit.text.analysis import warm_up
 
 
@@ -148,13 +148,13 @@ def test_content_words_keep_the_topic() -> None:
 def test_jieba_stands_in_for_rjieba(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without rjieba, jieba cuts the same words, and their parts of speech, and logs nothing."""
     text = "小明硕士毕业于中国科学院计算所"
-    words, tagged = segment.load_segmenter()(text), segment.tag_words(text)
+    words, tagged = analysis.load_segmenter()(text), analysis.tag_words(text)
     monkeypatch.setitem(sys.modules, "rjieba", None)
-    segment.load_segmenter.cache_clear()
-    assert segment.load_segmenter().__module__ == "jieba"
-    assert (segment.load_segmenter()(text), segment.tag_words(text)) == (words, tagged)
+    analysis.load_segmenter.cache_clear()
+    assert analysis.load_segmenter().__module__ == "jieba"
+    assert (analysis.load_segmenter()(text), analysis.tag_words(text)) == (words, tagged)
     assert logging.getLogger("jieba").getEffectiveLevel() >= logging.ERROR
-    segment.load_segmenter.cache_clear()
+    analysis.load_segmenter.cache_clear()
 
 
 def test_import_loads_no_dictionary() -> None:
