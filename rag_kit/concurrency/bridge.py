@@ -115,15 +115,7 @@ def run_coroutine(awaitable: Awaitable[T]) -> T:
 
 
 def blocking(function: Callable[P, Coroutine[Any, Any, T]], name: str) -> Callable[P, T]:
-    """The blocking form of a coroutine function, under another name: same arguments, same documentation.
-
-    Example:
-        >>> async def adouble(x):
-        ...     return 2 * x
-        >>> double = blocking(adouble, "double")
-        >>> double(2), double.__name__
-        (4, 'double')
-    """
+    """The blocking form of a coroutine function, under another name: same arguments, same documentation."""
 
     @wraps(function)
     def call(*args: P.args, **settings: P.kwargs) -> T:

@@ -73,8 +73,9 @@ class MetadataColumns:
 
 
 class _Column:
-    """The values of one key: the distinct ones (numbers in their order, strings in theirs, the others), and for each
-    row the place of its value among them (``codes``).
+    """The distinct values of one key, and for each row the place of its value among them.
+
+    Numbers come first, in their order, then strings in theirs, then everything else.
     """
 
     def __init__(self, cells: Sequence[Any]) -> None:

@@ -22,7 +22,7 @@ CORRECTED = "corrected_by_hand"
 
 
 class Explanation:
-    """Where documents came from: ``str()`` gives text, Jupyter shows a table; what a document holds is inert there."""
+    """Where documents came from: as text by ``str()``, as a table in Jupyter."""
 
     def __init__(self, documents: Sequence[Document], width: int) -> None:
         records = [get_provenance(doc) for doc in documents]
@@ -58,15 +58,13 @@ class Explanation:
 
 
 def explain(documents: Sequence[Document], *, width: int = 100) -> Explanation:
-    """Show which stages, queries, ranks and scores brought documents here.
+    """Show which stages, queries, ranks and scores brought documents here: ``print`` it, or end a Jupyter cell with it.
+
+    HTML and characters that steer or hide are shown as escapes.
 
     Args:
         documents: Results of any retriever; those without provenance are listed by position.
         width: Widest line of the text, in columns of a terminal; at least 40.
-
-    Returns:
-        An explanation: ``print`` it, or leave it as the last expression of a Jupyter cell. In both, HTML and characters
-        that steer or hide are shown as escapes.
 
     Example:
         >>> from langchain_core.documents import Document

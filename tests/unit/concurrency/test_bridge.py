@@ -20,6 +20,7 @@ from rag_kit.concurrency import fan_out
 from rag_kit.concurrency.bridge import (
     BridgeLoop,
     acall_function,
+    blocking,
     call_client,
     call_function,
     run_coroutine,
@@ -166,6 +167,18 @@ async def test_blocking_calls_nest_and_run_side_by_side() -> None:
 
     assert fan_out([partial(run_coroutine, nested(n)) for n in range(20)]).values == list(range(1, 21))
     assert run_coroutine(nested(1)) == 2
+
+
+def test_a_blocking_form_has_a_name_of_its_own() -> None:
+    """Arguments and documentation are those of the coroutine function."""
+
+    async def adouble(number: int) -> int:
+        """Twice the number."""
+        return 2 * number
+
+    double = blocking(adouble, "double")
+    assert double(number=2) == 4
+    assert (double.__name__, double.__doc__) == ("double", "Twice the number.")
 
 
 def test_a_function_may_be_of_either_kind() -> None:
