@@ -17,17 +17,7 @@ _FENCE = re.compile(r"(?:```|~~~)[ \t]*+([\w+-]*+)[ \t]*+\n?+(.*?)(?:```|~~~)", 
 _START = re.compile(r"[{｛](?=\s*[\"'“”‘＂}｝])|[\[［](?=\s*(?:[\"'“”‘＂\[{［｛\]］\d-]|true|false|null))")
 
 _OPEN = {"{": "}", "[": "]"}
-_PUNCTUATION = {
-    "，": ",",
-    "：": ":",
-    "｛": "{",
-    "｝": "}",
-    "［": "[",
-    "］": "]",
-    "【": "[",
-    "】": "]",
-    "、": ",",
-}
+_PUNCTUATION = dict(zip("，：｛｝［］【】、", ",:{}[][],", strict=True))
 _QUOTES = {'"': '"', "“": '”"“', "”": '”"', "'": "'", "‘": "’'", "＂": '＂"'}
 # A quote closes its string only if what follows is punctuation of JSON, or nothing.
 _STRINGS = {

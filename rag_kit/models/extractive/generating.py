@@ -105,7 +105,7 @@ def _questions(passage: PassageText) -> Iterator[dict[str, Any]]:
         when = (
             f"{what}{match['verb']}于什么时候？" if chinese else f"When {match['be']} {what} {match['verb']}?"
         )
-        yield _item(when, match["a"], text)
+        yield _question_row(when, match["a"], text)
     yield from gaps
 
 
@@ -122,10 +122,10 @@ def _with_gap(text: str, chinese: bool) -> list[dict[str, Any]]:
         return []
     gapped = f"{text[: match.start('a')]}____{text[match.end('a') :]}".replace('"', "'")
     question = f"“{gapped}”，空缺处是什么？" if chinese else f'What belongs in the gap: "{gapped}"?'
-    return [_item(question, match["a"], text)]
+    return [_question_row(question, match["a"], text)]
 
 
-def _item(question: str, answer: str, text: str) -> dict[str, Any]:
+def _question_row(question: str, answer: str, text: str) -> dict[str, Any]:
     return {"question": question, "answers": [answer.strip()], "reference": text, "quotes": [text]}
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from rag_kit.models.extractive.blocks import Prompt
-from rag_kit.models.extractive.condense import topic_of
+from rag_kit.models.extractive.conversation import topic_of
 from rag_kit.models.extractive.phrases import phrases
 from rag_kit.text import content_words, detect_language, fold
 from rag_kit.text.citations.decline import is_declined

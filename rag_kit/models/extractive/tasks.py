@@ -26,13 +26,12 @@ _MODULES = {
         "answer", "answer_or_doubt", "answer_from_hops", "direct_answer", "retrieve_needed",
         "continue_answer", "continue_unaided",
     ),
-    "condense": ("condense", "summarise_history"),
+    "conversation": ("condense", "summarise_history", "remember_facts", "related_questions"),
     "generating": ("generate_check", "generate_multi_hop", "generate_single_hop"),
     "grading": (
         "grade_passage", "grade_passages", "rank", "compress", "critique", "critique_usefulness", "grade_support",
         "grade_usefulness",
     ),
-    "history": ("remember_facts", "related_questions"),
     "queries": (
         "classify_question", "clarify_question", "decompose", "next_hop", "rewrite_query", "route", "web_query",
     ),

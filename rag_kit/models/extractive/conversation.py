@@ -1,15 +1,17 @@
-"""Tasks on a conversation: a follow-up question made complete by rule, and its summary."""
+"""Tasks on a conversation: follow-up questions made complete, summaries, facts about the user, what to ask next."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
+from rag_kit.models.extractive.answering import extract_answer
 from rag_kit.models.extractive.blocks import Prompt
 from rag_kit.models.extractive.phrases import phrases
-from rag_kit.text import detect_language, sentences
+from rag_kit.text import detect_language, fold, sentences
 from rag_kit.text.citations.decline import is_declined
 from rag_kit.text.complexity import EMPTY_IT
-from rag_kit.text.evidence.questions import question_terms
+from rag_kit.text.evidence.questions import question_terms, terms
 
 _MAX_TURNS = 20
 _MAX_QUERY = 1000
@@ -42,6 +44,34 @@ _QUOTED_ZH = re.compile(r"[《「『“][^》」』”]{1,40}[》」』”]")
 _BETWEEN_ZH = re.compile(
     r"的|是|有|在|叫|位于|什么|哪|谁|多少|几|如何|怎么|怎样|为何|为什么|何时|请问|吗|呢|了|由|被|能|可以|会|属于|于|[，。？！、,?!；：\s]"
 )
+_MAX_FACTS, _MAX_FACT_CHARS, _MAX_TRIED = 8, 200, 12
+_CLAUSE = re.compile(r"[^.!?;,\n。！？；，]+[?？]?")
+_SAID = re.compile(
+    r"\b(?:my name is|call me|i live in|i(?: a|')m (?:from|an?|based in)\b|i come from|i work (?:at|for|as|in|on)"
+    r"|i (?:own|drive|speak|prefer|usually use|always use)\b|remember that i\b"
+    r"|my (?:name|role|job|company|team|department|city|country|language|model|device|printer|machine) is)"
+    r"|我叫|我是|我住在|我来自|我(?:家)?在.{1,20}(?:工作|上班|上学)|我(?:平时|一直|通常)?用的是|我更?(?:喜欢|习惯)"
+    r"|我的(?:名字|职务|公司|部门|城市|型号|设备|语言)是",
+    re.IGNORECASE,
+)
+_ASKS = re.compile(r"[?？]|吗|呢$|是不是|谁|什么|哪|\b(?:what|who|how|why|whether|if)\b", re.IGNORECASE)
+_SECRET = re.compile(
+    r"password|passphrase|\bpin\b|\btoken\b|api[ _-]?key|secret|credit card|account number"
+    r"|密码|口令|密钥|卡号|账号|身份证",
+    re.IGNORECASE,
+)
+_SUBJECT = {
+    "en": re.compile(
+        r"^(?!(?:it|he|she|they|this|that|these|those|there|here|we|you|i|who|what|which|its?|one|if|when|in|on|at)\b)"
+        r"(?:(?:the|an?|each|every) )?(?P<name>[a-z][\w-]*(?: [\w-]+){0,3}?)"
+        r" (?:is|are|was|were|has|have|can|must|starts?|stops?|uses?|needs?|takes?)\b",
+        re.IGNORECASE,
+    ),
+    "zh": re.compile(
+        r"^(?![它他她这那其该此])(?P<name>[\u3400-\u9fffA-Za-z0-9]{2,12}?)(?:是|位于|有|为|的|在|由|会|可以|应)"
+    ),
+}
+_ABOUT = {"en": "What is {}?", "zh": "{}是什么？"}
 
 
 def condense(prompt: Prompt) -> dict[str, str]:
@@ -91,6 +121,41 @@ def summarise_history(prompt: Prompt) -> str:
     while len(lines) > 1 and sum(len(line) + 1 for line in lines) > room:
         del lines[0]
     return "\n".join(lines)[:room]
+
+
+def remember_facts(prompt: Prompt) -> dict[str, list[str]]:
+    """The clauses in which the writer names their place, role, devices or wishes, as they stand.
+
+    Example:
+        >>> remember_facts(Prompt("remember_facts", "I live in Bonn, where can I register my car?"))
+        {'facts': ['I live in Bonn']}
+    """
+    stored = {fold(line.strip(" -")) for line in prompt.block("facts").splitlines()}
+    facts: dict[str, str] = {}
+    for match in _CLAUSE.finditer(prompt.request):
+        clause = " ".join(match.group().split())
+        match_of_fact = _SAID.search(clause)
+        if match_of_fact and not _ASKS.search(clause) and not _SECRET.search(clause):
+            fact = clause[match_of_fact.start() :][:_MAX_FACT_CHARS]
+            facts.setdefault(fold(fact), fact)
+    return {"facts": [fact for key, fact in facts.items() if key not in stored][:_MAX_FACTS]}
+
+
+def related_questions(prompt: Prompt) -> dict[str, list[str]]:
+    """Questions about subjects of the passages that were not asked for; only those that are answered."""
+    earlier = [text for role, text in prompt.turns if role == "user"]
+    covered = set(terms("\n".join([prompt.question, prompt.block("answer"), *earlier])))
+    room = prompt.number("count", 3)
+    questions: list[str] = []
+    for tried, name in enumerate(_subjects(prompt)):
+        if tried >= _MAX_TRIED or len(questions) >= room:
+            break
+        keys = set(terms(name))
+        question = _ABOUT[prompt.language].format(name)
+        if keys - covered and extract_answer(question, prompt.passages):
+            covered |= keys
+            questions.append(question)
+    return {"queries": questions}
 
 
 def topic_of(previous: str, reply: str, *, person: bool) -> str:
@@ -152,3 +217,13 @@ def _names(text: str) -> list[str]:
     words = phrases(f" {text}")
     names = [phrase.text for phrase in words if phrase.named and not phrase.text[0].isdigit()]
     return names or [phrase.text for phrase in words]
+
+
+def _subjects(prompt: Prompt) -> Iterator[str]:
+    """Things that the passages speak of, in the language of the question."""
+    for passage in prompt.passages:
+        for sentence in sentences(passage.text)[:20]:
+            text = sentence.text.strip()
+            match = _SUBJECT[prompt.language].search(text)
+            if match and detect_language(text) == prompt.language:
+                yield match["name"]
