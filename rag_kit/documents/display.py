@@ -99,17 +99,17 @@ class Table:
         return f"<tr>{''.join(elements)}</tr>"
 
 
-class Printed:
+class TabularResult:
     """Base of results that ``print`` and Jupyter show as a title, tables and notes."""
 
-    def _printed(self) -> tuple[str, list[Table], list[str]]:
+    def _contents(self) -> tuple[str, list[Table], list[str]]:
         raise NotImplementedError
 
     def __str__(self) -> str:
-        return tables_text(*self._printed())
+        return tables_text(*self._contents())
 
     def _repr_html_(self) -> str:
-        return tables_html(*self._printed())
+        return tables_html(*self._contents())
 
 
 def tables_text(title: str, tables: Iterable[Table], notes: Iterable[str] = ()) -> str:

@@ -130,7 +130,7 @@ def strip_provenance(doc: Document) -> Document:
     return result
 
 
-def first_stage(
+def add_first_stage(
     hits: Iterable[tuple[Document, float]], stage: str, name: str, query: str, **extra: Any
 ) -> list[Document]:
     """Put the first stage into documents with scores, best first, which are changed: the retriever's own copies.

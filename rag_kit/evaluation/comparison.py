@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from rag_kit.documents.display import Printed, Table, one_line
+from rag_kit.documents.display import Table, TabularResult, one_line
 from rag_kit.errors import InvalidInputError, MissingExtraError
 from rag_kit.evaluation import comparison_pairs as paired
 from rag_kit.evaluation.comparison_pairs import Complementarity, Pair
@@ -36,7 +36,7 @@ _TOGETHER = ("metric", "pipeline", "got", "only", "place", "gain", "share_with_i
 
 
 @dataclass(repr=False, eq=False)
-class Comparison(Printed):
+class Comparison(TabularResult):
     """What `compare` found. ``print`` it, leave it as the last expression of a Jupyter cell, or read its tables.
 
     Attributes:
@@ -126,7 +126,7 @@ class Comparison(Printed):
         header = ["by", "part", "metric", "pipeline", "mean", self._interval, "n / total"]
         return Table(header, rows, "Slices", right=[4, 6], limit=60)
 
-    def _printed(self) -> tuple[str, list[Table], list[str]]:
+    def _contents(self) -> tuple[str, list[Table], list[str]]:
         by = ", ".join(self.sliced_by)
         below = [f'By {by}: .slices or to_pandas("slices"); rag-kit compare --slice TAG.'] if by else []
         return self._title, self._tables(), ["", *self._explanations(), *below]

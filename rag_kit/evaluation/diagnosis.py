@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from rag_kit.documents.display import Printed, Table
+from rag_kit.documents.display import Table, TabularResult
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.remedies import CASES, TABLE, Case, CaseName, Level, Text, case_of, text_of
@@ -48,7 +48,7 @@ class Finding:
 
 
 @dataclass(repr=False, eq=False)
-class Diagnosis(Printed):
+class Diagnosis(TabularResult):
     """What `diagnose` found. ``print`` it, or leave it as the last expression of a Jupyter cell.
 
     ``rows`` has a finding for each question; ``thresholds`` and ``metrics`` go by ``answer``, ``recall`` and
@@ -124,7 +124,7 @@ class Diagnosis(Printed):
     def _join(self, texts: tuple[Text, ...]) -> str:
         return "; ".join(map(self._text, texts))
 
-    def _printed(self) -> tuple[str, list[Table], list[str]]:
+    def _contents(self) -> tuple[str, list[Table], list[str]]:
         name, total = " ".join(self.name.split()), len(self.rows)
         title = self._text("title", name, total - self.unknown, total)
         limits = (f"{metric} {self.thresholds[role]:g}" for role, metric in self.metrics.items())

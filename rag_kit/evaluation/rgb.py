@@ -17,7 +17,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
 
 from rag_kit.concurrency.bridge import acall_function, blocking, run_in_thread
-from rag_kit.documents.display import Printed, Table
+from rag_kit.documents.display import Table, TabularResult
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation._files import find_file, read_jsonl
 from rag_kit.evaluation.cells import Cell, Summary
@@ -91,7 +91,7 @@ class AbilityMetric(Metric):
 
 
 @dataclass(frozen=True)
-class AbilityReport(Printed):
+class AbilityReport(TabularResult):
     """What `abilities` measured: ``results``, also loaded from a folder, and the scores made of them."""
 
     results: Results
@@ -120,7 +120,7 @@ class AbilityReport(Printed):
         about = {key: self.results.manifest[key] for key in ("dataset", "stopped_by")}
         return {"name": self.results.name, **about, "scores": scores}
 
-    def _printed(self) -> tuple[str, list[Table], list[str]]:
+    def _contents(self) -> tuple[str, list[Table], list[str]]:
         rows = []
         for (*names, noise), score in self.scores.items():
             failed = f", {score.errors} failed" if score.errors else ""

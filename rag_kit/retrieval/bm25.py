@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 from pydantic import Field, field_validator
 
 from rag_kit.concurrency.bridge import run_in_thread
-from rag_kit.documents.provenance import first_stage
+from rag_kit.documents.provenance import add_first_stage
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25.index import BM25Index
 from rag_kit.indexing.bm25.parameters import DEFAULT_B, DEFAULT_K1, documents_of_texts
@@ -111,7 +111,7 @@ class BM25Retriever(MemoryIndexRetriever):
 
     def _retrieve(self, query: str, request: Request) -> list[Document]:
         hits = self.index.search(query, request.k, request.filter)
-        return first_stage(hits, "bm25", self.get_name(), query, max_score=self.index.maximum(query))
+        return add_first_stage(hits, "bm25", self.get_name(), query, max_score=self.index.maximum(query))
 
 
 def _settings(
@@ -194,4 +194,4 @@ class TrigramRetriever(MemoryIndexRetriever):
         highest = self.index.maximum(query)
         hits = self.index.search(query, request.k, request.filter)
         good = [hit for hit in hits if hit[1] >= self.min_match * highest]
-        return first_stage(good, "trigram", self.get_name(), query, max_score=highest)
+        return add_first_stage(good, "trigram", self.get_name(), query, max_score=highest)

@@ -12,7 +12,7 @@ from pydantic import Field, PrivateAttr
 
 from rag_kit.documents import Filter, copy_document
 from rag_kit.documents.columns import MetadataColumns
-from rag_kit.documents.provenance import first_stage
+from rag_kit.documents.provenance import add_first_stage
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.vectors import TIE, best_with_ties
 from rag_kit.models.clients import check_embeddings, embed_documents
@@ -127,7 +127,7 @@ class ExactVectorRetriever(SteppedRetriever):
 
     def _documents(self, query: str, hits: _Hits, name: str | None = None) -> list[Document]:
         scored = [(copy_document(self.documents[row]), score) for row, score in hits]
-        return first_stage(scored, "dense", name or self.name or "dense", query)
+        return add_first_stage(scored, "dense", name or self.name or "dense", query)
 
 
 def _key(document: Document) -> str:

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from rag_kit.concurrency.steps import Step
 from rag_kit.documents import add_note
-from rag_kit.documents.provenance import first_stage
+from rag_kit.documents.provenance import add_first_stage
 from rag_kit.errors import InvalidInputError, ModelError
 from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.models.clients import aembed_query, embed_query
@@ -35,7 +35,7 @@ class KeywordIndexRetriever(RagKitRetriever):
         # On a thread when called asynchronously: both calls read the store.
         hits = self.index.search_keyword(query, request.k, request.filter)
         highest = self.index.keyword_view().maximum(query) if hits else 0.0
-        documents = first_stage(hits, "bm25", self.get_name(), query, max_score=highest)
+        documents = add_first_stage(hits, "bm25", self.get_name(), query, max_score=highest)
         return documents if self.note is None else [add_note(document, self.note) for document in documents]
 
 
@@ -57,7 +57,7 @@ class DenseIndexRetriever(SteppedRetriever):
         self, query: str, vector: Sequence[float], k: int, filter: Mapping[str, Any] | None
     ) -> list[Document]:
         """The documents nearest to a vector, with their cosines in the provenance."""
-        return first_stage(self.index.search_dense(vector, k, filter), "dense", "feedback", query)
+        return add_first_stage(self.index.search_dense(vector, k, filter), "dense", "feedback", query)
 
     async def _search_in_steps(self, query: str, request: Request) -> list[Document]:
         """Search by the query's vector, made before (`embed_first`) or now."""
@@ -72,7 +72,7 @@ class DenseIndexRetriever(SteppedRetriever):
                 hits = await search_by_vector(self.index, model, query, request, find)
             else:
                 hits = (await blocking_step("search", find, [query], [cached]))[query]
-        return first_stage(hits, "dense", self.get_name(), query)
+        return add_first_stage(hits, "dense", self.get_name(), query)
 
     def _nearest(
         self, queries: Sequence[str], vectors: Sequence[Sequence[float]], request: Request

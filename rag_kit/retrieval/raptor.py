@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 from pydantic import PrivateAttr
 
 from rag_kit.documents import add_note, combine_filters, copy_document
-from rag_kit.documents.provenance import first_stage
+from rag_kit.documents.provenance import add_first_stage
 from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.document_index.vectors import Vectors, best_ids, unit
 from rag_kit.indexing.raptor.tree import RaptorTree
@@ -91,7 +91,7 @@ class RaptorRetriever(SteppedRetriever):
         for query, vector in zip(queries, vectors, strict=True):
             query_vector = unit(np.asarray(vector, np.float32))
             hits = self._hits(query_vector, loaded, allowed, request)
-            documents = first_stage(hits, RAPTOR, self.get_name(), query)
+            documents = add_first_stage(hits, RAPTOR, self.get_name(), query)
             results[query] = [add_note(doc, loaded.note) for doc in documents] if loaded.note else documents
         return results
 

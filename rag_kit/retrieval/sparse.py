@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from langchain_core.documents import Document
 
-from rag_kit.documents.provenance import first_stage
+from rag_kit.documents.provenance import add_first_stage
 from rag_kit.indexing.sparse.index import SparseEncoder, SparseIndex, Weights
 from rag_kit.retrieval.base import Request
 from rag_kit.retrieval.bm25 import MemoryIndexRetriever
@@ -70,4 +70,4 @@ class SparseRetriever(MemoryIndexRetriever):
 
     def _find(self, query: str, vector: Weights, request: Request) -> list[Document]:
         hits = self.index.search_vector(vector, request.k, request.filter)
-        return first_stage(hits, "sparse", self.get_name(), query, max_score=self.index.maximum(vector))
+        return add_first_stage(hits, "sparse", self.get_name(), query, max_score=self.index.maximum(vector))

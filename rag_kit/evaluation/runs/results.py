@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from rag_kit._redact import redact
-from rag_kit.documents.display import Printed, Table, cut, one_line
+from rag_kit.documents.display import Table, TabularResult, cut, one_line
 from rag_kit.errors import InvalidInputError, MissingExtraError
 from rag_kit.evaluation.cells import Cell, Summary
 from rag_kit.evaluation.runs.rows import PIPELINE, Row, RunFolder, read_manifest, read_rows
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(repr=False)
-class Results(Printed):
+class Results(TabularResult):
     """The rows of a run, one for each example that the pipeline was asked, with their scores.
 
     Args:
@@ -166,7 +166,7 @@ class Results(Printed):
         total = manifest.get("examples")
         return cls(manifest.get("name") or path.name, read_rows(path), metrics, manifest, total)
 
-    def _printed(self) -> tuple[str, list[Table], list[str]]:
+    def _contents(self) -> tuple[str, list[Table], list[str]]:
         """Mean, interval and coverage of every metric; what the run took, and which cap ended it."""
         kinds = ("undefined", "errors", "not_applicable", "missing")
         header = ["metric", "mean", "95% interval", "n / total", *(kind.replace("_", " ") for kind in kinds)]

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rag_kit.documents.display import Printed, Table
+from rag_kit.documents.display import Table, TabularResult
 from rag_kit.errors import InvalidInputError, MissingExtraError
 from rag_kit.evaluation._files import write_json
 from rag_kit.evaluation.comparison import Comparison, compare
@@ -56,7 +56,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class TuningResult(Printed):
+class TuningResult(TabularResult):
     """The result of a search.
 
     Args:
@@ -202,7 +202,7 @@ class TuningResult(Printed):
         write_json(Path(path), self.to_json())
         return Path(path)
 
-    def _printed(self) -> tuple[str, list[Table], list[str]]:
+    def _contents(self) -> tuple[str, list[Table], list[str]]:
         took = f"{self.usage['calls']} model calls, {self.usage['seconds']:.0f} s"
         ending = f"ended: {self.stopped}; {len(self.trials)} settings; {took}"
         return self.verdict, [self._trials_table()], [ending, *self.notes]

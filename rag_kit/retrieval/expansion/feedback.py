@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 from pydantic import BaseModel, ConfigDict, Field
 
 from rag_kit.documents import add_note
-from rag_kit.documents.provenance import first_stage
+from rag_kit.documents.provenance import add_first_stage
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25.index import BM25Index
 from rag_kit.indexing.document_index.index import DocumentIndex
@@ -63,7 +63,7 @@ class WeightedTermsRetriever(RagKitRetriever):
     def _retrieve(self, query: str, request: Request) -> list[Document]:
         index = reader_of(self.index)
         hits = index.search_weighted(self.terms, request.k, request.filter)
-        documents = first_stage(hits, "bm25", self.get_name(), query, max_score=index.maximum(self.terms))
+        documents = add_first_stage(hits, "bm25", self.get_name(), query, max_score=index.maximum(self.terms))
         return documents if self.note is None else [add_note(document, self.note) for document in documents]
 
     async def _aretrieve(self, query: str, request: Request) -> list[Document]:
