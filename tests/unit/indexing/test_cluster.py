@@ -148,6 +148,7 @@ def test_a_worker_that_is_killed_changes_nothing(client: Any, docs: Path, tmp_pa
     assert dump(tmp_path / "one") == dump(tmp_path / "two")
 
 
+@pytest.mark.slow
 def test_a_file_that_kills_its_worker_three_times_is_left_out_alone(
     client: Any, docs: Path, tmp_path: Path
 ) -> None:
