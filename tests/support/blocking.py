@@ -13,7 +13,6 @@ from blockbuster import blockbuster_ctx as watched
 @contextmanager
 def blockbuster_ctx(*modules: Any) -> Iterator[Any]:
     """As blockbuster's own, but what other tests left to the garbage collector is not swept up meanwhile."""
-    gc.collect()
     gc.disable()
     try:
         with watched(*modules) as found:
