@@ -28,7 +28,7 @@ TEXTS = 64  # of one request
 
 def run(quick: bool = False) -> list[Row]:
     """Reading and splitting, embedding, overhead."""
-    from rag_kit.indexing.cluster.connecting import connected
+    from rag_kit.indexing.cluster.connecting import cluster_client
 
     base, rounds = Path(tempfile.mkdtemp()), 1 if quick else 3
     load = os.getloadavg()[0]
@@ -37,7 +37,7 @@ def run(quick: bool = False) -> list[Row]:
         pages(heavy, 40 if quick else 120)
         notes(tiny, 300 if quick else 1_000)
         seconds: dict[str, float] = {}
-        with connected(1, None) as one, connected(2, None) as two:
+        with cluster_client(1, None) as one, cluster_client(2, None) as two:
             places = {"one process": None, "one worker": one, "two workers": two}
             for name, client in places.items():
                 read(heavy, base, client)  # starts readers, imports what they need

@@ -166,7 +166,7 @@ def correct(
     A chunk with the text that was corrected gets the correction's. Where the file is cut otherwise, the text is
     replaced in each chunk that has all of it. Each chunk gets the id of what was read.
     """
-    ids = [row.id for row in document_rows(chunks, given_source=source)]
+    ids = [row.id for row in document_rows(chunks, sources=source)]
     exact = {correction.id: correction for correction in corrections if correction.id in ids}
     others = [correction for correction in corrections if correction.id not in exact]
     corrected, placed = list[Document](), set[str]()

@@ -60,14 +60,6 @@ def iter_files(paths: Iterable[str | Path], *, exclude: Sequence[str | Path] = (
     only if it leads to a file inside the same folder that is not listed already; one that leaves the folder, goes in a
     circle or leads nowhere is a problem, and so are pipes, sockets, devices and what may not be read. Nothing is
     opened. A file's root is the folder it lies in, unless a folder that was named too holds it.
-
-    Example:
-        >>> import tempfile
-        >>> folder = Path(tempfile.mkdtemp())
-        >>> _ = (folder / "b.md").write_text("b"), (folder / "a.md").write_text("a"), (folder / ".c").write_text("c")
-        >>> files, problems = iter_files([folder])
-        >>> [source.file for source in files], problems
-        (['a.md', 'b.md'], [])
     """
     roots = sorted(
         Path(os.path.abspath(path)) for path in ([paths] if isinstance(paths, str | Path) else paths)

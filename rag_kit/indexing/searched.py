@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from rag_kit.documents import Filter
+from rag_kit.documents import Filter, validate_filter
 from rag_kit.documents.explanation import SITUATION
 
 #: Metadata key of a row that was made of passages, such as a summary, and says of what kind it is.
@@ -62,21 +62,24 @@ def embedded_row(text: str, metadata: str) -> str:
     return embedded_text(text, fields) if isinstance(fields, dict) else text
 
 
-def passages(where: Filter | None) -> Filter:
-    """A filter that also leaves out what was made of passages, unless it names the field `representation` itself.
+def passage_filter(where: Filter | None, derived: bool) -> Filter | None:
+    """A user's filter that also leaves out what was made of passages, unless it names `representation` itself.
 
-    The summaries of a tree stay out in any case.
+    The summaries of a tree stay out in any case. `derived` says whether the index may have any such row.
 
     Example:
-        >>> passages({"year": 2020})
+        >>> passage_filter({"year": 2020}, derived=True)
         {'year': 2020, 'representation': {'$exists': False}}
-        >>> passages({"representation": "summary"})["$and"][0]
+        >>> passage_filter({"representation": "summary"}, derived=True)["$and"][0]
         {'representation': 'summary'}
     """
+    validate_filter(where)
     where = where or {}
-    return (
-        {"$and": [where, _NO_TREE]} if _names_field(where) else {**where, REPRESENTATION: {"$exists": False}}
-    )
+    if not derived:
+        return where or None
+    if _names_field(where):
+        return {"$and": [where, _NO_TREE]}
+    return {**where, REPRESENTATION: {"$exists": False}}
 
 
 def _names_field(where: Filter) -> bool:

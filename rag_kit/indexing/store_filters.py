@@ -17,11 +17,6 @@ def made_by(store: VectorStore, package: str) -> bool:
     return any(base.__module__.split(".")[0] == package for base in type(store).__mro__)
 
 
-def is_chroma(store: VectorStore) -> bool:
-    """Whether a store is LangChain's Chroma, or a class made from it; imports nothing to tell."""
-    return made_by(store, "langchain_chroma")
-
-
 def translator_of(store: VectorStore) -> Callable[[Filter], Any] | None:
     """The kit's own translation of filters for a store; ``None`` for a store that is not known.
 
@@ -32,7 +27,7 @@ def translator_of(store: VectorStore) -> Callable[[Filter], Any] | None:
 
     if isinstance(store, InMemoryVectorStore):
         return _predicate
-    if is_chroma(store):
+    if made_by(store, "langchain_chroma"):
         return to_chroma
     if made_by(store, "langchain_qdrant"):
         key = str(getattr(store, "metadata_payload_key", "metadata"))

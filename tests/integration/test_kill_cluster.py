@@ -14,7 +14,7 @@ import pytest
 from support.embedding import WordEmbeddings
 
 from rag_kit.indexing import DocumentIndex, ingest
-from rag_kit.indexing.cluster.connecting import connected
+from rag_kit.indexing.cluster.connecting import cluster_client
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_800)]
 
@@ -55,7 +55,7 @@ def test_twenty_kills_change_nothing(tmp_path: Path) -> None:
     options: dict[str, Any] = {"readers": READERS, "chunk_size": 200, "chunk_overlap": 0}
     ingest(docs, tmp_path / "one", embeddings=WordEmbeddings(), **options)
     expected, hits = dump(tmp_path / "one"), 0
-    with connected(2, None) as client:
+    with cluster_client(2, None) as client:
         for turn in range(20):
             ended = threading.Event()
 

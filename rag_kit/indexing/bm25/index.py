@@ -107,14 +107,13 @@ class BM25Index(InvertedIndex):
     def search_weighted(self, terms: Mapping[str, float], k: int = 4, filter: Filter | None = None) -> Hits:
         """As :meth:`search`, for terms of which each has a weight: what it adds to a score is multiplied by it.
 
+        With the weight 1 for each term of a query, the result is that of :meth:`search`.
+
         Args:
             terms: Weight of each term, a finite number of 0 or more. Terms are those that the ``analyzer``
                 makes (``index.analyzer("running") == ["run"]``); one that no document holds adds nothing.
             k: How many at most; 1 or more.
             filter: Condition on the metadata.
-
-        Returns:
-            As for :meth:`search`. With the weight 1 for each term of a query, the same.
 
         Raises:
             InvalidInputError: ``k`` below 1, or ``terms`` is no dict of such weights.
@@ -162,7 +161,7 @@ class BM25Index(InvertedIndex):
             graph = self._graph
             places = view.place_of
             weights = {places[key]: weight for key, weight in seeds.items() if key in places}
-        visits = graph.visits(weights, k, damping, view.passing(filter) if filter else None)
+        visits = graph.visits(weights, k, damping, view.mask(filter) if filter else None)
         documents = view.documents(place for place, _, _ in visits)
         return [(doc, mass, terms) for doc, (_, mass, terms) in zip(documents, visits, strict=True)]
 
@@ -183,13 +182,10 @@ class BM25Index(InvertedIndex):
         return self.current().scores(self._terms(query))
 
     def maximum(self, query: str | Mapping[str, float]) -> float:
-        """What no document's score for the query can exceed: each of its terms at full weight.
+        """What no document's score for a query, or for weighted terms, can exceed: each of its terms at full weight.
 
         A term that no document holds counts as rarest, so that the best score divided by this tells how much
         of the question the index can match. 0 for a query without terms.
-
-        Args:
-            query: A query, or weighted terms as for :meth:`search_weighted`.
         """
         terms = check.check_weights(query) if isinstance(query, Mapping) else self._terms(query)
         return (self._view or self.current()).maximum(terms)

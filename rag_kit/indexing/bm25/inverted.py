@@ -68,11 +68,7 @@ class InvertedIndex(ABC):
     def from_documents(
         cls, documents: Iterable[Document], *, ids: Iterable[str] | None = None, **settings: Any
     ) -> Self:
-        """Build an index of documents; ``ids`` as for :meth:`add`, ``settings`` as for the constructor.
-
-        Raises:
-            InvalidInputError: Something else was given, or as for :meth:`add`.
-        """
+        """Build an index of documents; ``ids`` as for :meth:`add`, ``settings`` as for the constructor."""
         index = cls(**settings)
         index.add(documents, ids)
         index.prepare()
@@ -118,11 +114,7 @@ class InvertedIndex(ABC):
         return (row.metadata for row in self.current().rows)
 
     def get(self, ids: Iterable[str]) -> list[Document]:
-        """Copies of the documents with these ids, in that order; an id that is not there is passed over.
-
-        Raises:
-            InvalidInputError: ``ids`` is not a list of strings.
-        """
+        """Copies of the documents with these ids, in that order; an id that is not there is passed over."""
         with self._lock:
             rows = [self._rows[key] for key in check_ids(ids) if key in self._rows]
         return documents_of_rows(rows)
@@ -165,9 +157,6 @@ class InvertedIndex(ABC):
     def delete(self, ids: Iterable[str]) -> int:
         """Remove documents by id, and return how many there were; an id that is not there is passed over.
 
-        Raises:
-            InvalidInputError: ``ids`` is not a list of strings.
-
         Example:
             >>> from rag_kit.indexing import BM25Index
             >>> index = BM25Index.from_texts(["a cat", "a dog"], ids=["1", "2"])
@@ -189,10 +178,10 @@ class InvertedIndex(ABC):
             return view
         with self._lock:
             if self._view is None:
-                self._view = self._merged()
+                self._view = self._merge()
             return self._view
 
-    def _merged(self) -> View:
+    def _merge(self) -> View:
         """Drop deleted documents, merge the postings of the last writes, and make a view of it. Holds the lock.
 
         This mostly copies arrays: the scores of a term are computed when it is first searched for.

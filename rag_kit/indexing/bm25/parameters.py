@@ -22,10 +22,7 @@ _MAX_WEIGHT = 1e30  # a weight times a score stays a finite float32
 
 def formula_of(k1: Any, b: Any, variant: Any) -> Formula:
     """The parameters of BM25, each in its range."""
-    for name, value, low, high, default in (
-        ("k1", k1, 0, math.inf, DEFAULT_K1),
-        ("b", b, 0, 1, DEFAULT_B),
-    ):
+    for name, value, low, high, default in (("k1", k1, 0, math.inf, DEFAULT_K1), ("b", b, 0, 1, DEFAULT_B)):
         if not _is_number(value) or not low <= value <= high or math.isinf(value):
             raise InvalidInputError(
                 f"{name}={value!r} is not allowed; give a number from {low} to {high:g} ({default} is the default)."

@@ -92,7 +92,7 @@ class View:
         number = self._vocabulary.get(term, self._known_terms)
         return self._pointers[number + 1] - self._pointers[number] if number < self._known_terms else 0
 
-    def passing(self, where: Filter) -> NDArray[np.bool_]:
+    def mask(self, where: Filter) -> NDArray[np.bool_]:
         """Which documents meet a filter."""
         if self._fields is None:
             self._fields = MetadataColumns([row.metadata for row in self.rows])

@@ -40,7 +40,7 @@ def is_clustered(workers: int | None, scheduler: Any) -> bool:
 
 
 @contextlib.contextmanager
-def connected(workers: int | None, scheduler: Any) -> Iterator[Any]:
+def cluster_client(workers: int | None, scheduler: Any) -> Iterator[Any]:
     """A ``distributed.Client``, closed afterwards unless it was given.
 
     It is of so many processes on this machine, or of a scheduler by its address.

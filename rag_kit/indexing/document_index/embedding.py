@@ -152,7 +152,7 @@ def fill_vectors(
     embedded = done = 0
     with store.write_lock:
         while lacking := _begin_or_finish(store, name, written=done > 0):
-            total, last = done + lacking, -1
+            total, last = done + lacking, -1  # the last row number, below all at first
             while rows := _lacking_rows(store, name, last, size):
                 count, filled = _embed_rows(store, name, rows, embeddings, max_concurrency)
                 embedded, done, last = embedded + count, done + filled, rows[-1][0]

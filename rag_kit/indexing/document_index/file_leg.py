@@ -9,7 +9,7 @@ from typing import ClassVar, Generic, TypeVar
 
 from rag_kit.errors import IndexFormatError, IndexMissingError
 from rag_kit.indexing.document_index.folder import remove_parts, repair_advice
-from rag_kit.indexing.document_index.state import Connection, IndexReport, State
+from rag_kit.indexing.document_index.state import NO_GENERATION, Connection, IndexReport, State
 
 T = TypeVar("T")
 _ROWS_PER_CHANGE = 100  # a file is left as it is while at most one row in so many has changed since
@@ -56,12 +56,12 @@ class FileLeg(ABC):
         return sorted(((n, path) for n, path in path_of.items() if n <= state.generation), reverse=True)
 
     def _saved_generation(self, state: State) -> int:
-        """The generation of the newest file from which the store can be followed; -1 without one."""
-        return next((generation for generation, _ in self.readable(state) if generation >= state.floor), -1)
+        """The generation of the newest file from which the store can be followed."""
+        return next((saved for saved, _ in self.readable(state) if saved >= state.floor), NO_GENERATION)
 
     def _is_recent(self, connection: Connection, state: State) -> bool:
         """Whether there is a file, from which a reader follows the store with little work."""
-        if (saved := self._saved_generation(state)) < 0:
+        if (saved := self._saved_generation(state)) == NO_GENERATION:
             return False
         queries = (f"SELECT count(*) FROM {table} WHERE generation > ?" for table in self.tables)
         changes = sum(connection.execute(query, (saved,)).fetchone()[0] for query in queries)
@@ -113,7 +113,7 @@ class LoadedLeg(FileLeg, Generic[T]):
 
     def _forget(self) -> None:
         self._loaded: T | None = None
-        self._loaded_as = "", -1  # for which prefix of files, and as of which generation
+        self._loaded_as = "", NO_GENERATION  # for which prefix of files, and as of which generation
 
     @abstractmethod
     def _read(self, path: Path) -> T:
@@ -158,10 +158,8 @@ class LoadedLeg(FileLeg, Generic[T]):
             if self._loaded is None or self._loaded_as != wanted_state:
                 self.load(state)
                 loaded, since = self._loaded, self._loaded_as[1]
-                self._loaded, self._loaded_as = (
-                    None,
-                    ("", -1),
-                )  # where this fails half-way, from the file again
+                # where this fails half-way, from the file again
+                self._loaded, self._loaded_as = None, ("", NO_GENERATION)
                 loaded = self._empty(state) if loaded is None else loaded
                 self._loaded = self._follow(loaded, connection, since, state)
                 self._loaded_as = wanted_state

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_kit.documents import Filter, compile_filter, validate_filter
+from rag_kit.documents import Filter, compile_filter
 from rag_kit.errors import IndexFormatError
 from rag_kit.indexing.bm25.index import BM25Index
 from rag_kit.indexing.bm25.parameters import check_k, check_query, check_weights
 from rag_kit.indexing.bm25.view import Query
 from rag_kit.indexing.document_index.file_leg import LoadedLeg
 from rag_kit.indexing.document_index.rows import read_changed_documents, text_hash
-from rag_kit.indexing.document_index.state import Connection, IndexReport, State
+from rag_kit.indexing.document_index.state import NO_GENERATION, Connection, IndexReport, State
 from rag_kit.indexing.document_index.vectors import TIE
-from rag_kit.indexing.searched import passages, searched_text
+from rag_kit.indexing.searched import passage_filter, searched_text
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -42,7 +42,10 @@ class KeywordLeg(LoadedLeg[BM25Index]):
 
     def _forget(self) -> None:
         super()._forget()
-        self._placed = -1, np.empty(0, np.int64)  # positions in the index by row number, of a generation
+        self._placed = (
+            NO_GENERATION,
+            np.empty(0, np.int64),
+        )  # positions in the index by row number, of a generation
         self._masks: dict[str, tuple[int, Mask]] = {}  # of recent filters, with their generations
 
     def _prefix(self, state: State) -> str:
@@ -68,7 +71,7 @@ class KeywordLeg(LoadedLeg[BM25Index]):
         """Whether the row of each number passes a filter, by number; arbitrary where there is no row."""
         key = json.dumps(where, sort_keys=True, default=repr)
         with self._lock:
-            since, mask = self._masks.pop(key, (-1, None))
+            since, mask = self._masks.pop(key, (NO_GENERATION, None))
             if mask is None or since > state.generation:  # new, or an older store was put in its place
                 mask = self._new_mask(connection, state, where)
             elif since < state.generation:
@@ -92,7 +95,7 @@ class KeywordLeg(LoadedLeg[BM25Index]):
             places = np.full(max(numbers.values(), default=0) + 1, len(view), np.int64)
             places[list(numbers.values())] = [view.place_of.get(key, -1) for key in numbers]
             self._placed = state.generation, places
-        return np.append(view.passing(where), False)[self._placed[1]]
+        return np.append(view.mask(where), False)[self._placed[1]]
 
     def _save(self, connection: Connection, state: State, path: Path) -> None:
         self.current(connection, state).save(path)
@@ -150,7 +153,7 @@ class KeywordView:
     ) -> list[tuple[Document, float]]:
         """The best documents for a query, or for weighted terms, ties by id; see ``DocumentIndex.search_keyword``."""
         check_k(k)
-        return self._best(self._terms(query), k, self._passages_of(filter))
+        return self._best(self._terms(query), k, passage_filter(filter, self._derived))
 
     def search_weighted(
         self, terms: Mapping[str, float], k: int = 4, filter: Filter | None = None
@@ -172,7 +175,8 @@ class KeywordView:
         max_df: int = 100,
     ) -> list[tuple[Document, float, list[str]]]:
         """The documents that share rare terms with some documents (see ``BM25Index.spread``)."""
-        return self._index.spread(seeds, k, self._passages_of(filter), damping=damping, max_df=max_df)
+        where = passage_filter(filter, self._derived)
+        return self._index.spread(seeds, k, where, damping=damping, max_df=max_df)
 
     def maximum(self, query: str | Mapping[str, float]) -> float:
         """What no score for the query, or for weighted terms, can exceed."""
@@ -199,7 +203,3 @@ class KeywordView:
 
     def _terms(self, query: str | Mapping[str, float]) -> Query:
         return check_weights(query) if isinstance(query, Mapping) else self.analyzer(check_query(query))
-
-    def _passages_of(self, where: Filter | None) -> Filter | None:
-        validate_filter(where)
-        return passages(where) if self._derived else where or None

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.concurrency.bridge import run_in_thread
-from rag_kit.documents import Filter, validate_filter
+from rag_kit.documents import Filter
 from rag_kit.errors import IndexMismatchError, InvalidInputError
 from rag_kit.indexing.bm25.parameters import check_k
 from rag_kit.indexing.document_index import verifying
@@ -20,7 +20,7 @@ from rag_kit.indexing.document_index.rows import documents
 from rag_kit.indexing.document_index.state import Connection, IndexReport, State, select_in
 from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.document_index.vectors import decode_vectors
-from rag_kit.indexing.searched import REPRESENTATION, passages
+from rag_kit.indexing.searched import REPRESENTATION, passage_filter
 from rag_kit.models.clients import aembed_query, embed_query
 
 if TYPE_CHECKING:
@@ -72,7 +72,8 @@ class ReadableIndex:
 
     def metadata_rows(self) -> Iterator[dict[str, Any]]:
         """The metadata of all documents, read in pages."""
-        query, last = "SELECT n, metadata FROM chunks WHERE n > ? ORDER BY n LIMIT 1000", -1
+        query = "SELECT n, metadata FROM chunks WHERE n > ? ORDER BY n LIMIT 1000"
+        last = -1  # the last row number, below all at first
         while True:
             with self._store.reading() as connection:
                 page = connection.execute(query, (last,)).fetchall()
@@ -207,10 +208,9 @@ class ReadableIndex:
 
     def _nearest(self, query: Sequence[float], k: int, where: Filter | None) -> list[tuple[Document, float]]:
         """The k nearest to a vector by cosine."""
-        validate_filter(where)
         with self._store.reading() as connection:
             state = self._store.state(connection)
-            where = passages(where) if state.derived else where or None
+            where = passage_filter(where, state.derived)
             near = query_vector(query, state.dimension)
             hits = self._store.vectors.search(connection, state, near, k, where)
             rows = documents(connection, [key for key, _ in hits])

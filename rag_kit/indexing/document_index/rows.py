@@ -84,7 +84,7 @@ def merge_equal(documents: Iterable[tuple[Row, list[Row]]]) -> list[tuple[Row, l
 def document_rows(
     documents: Sequence[Document],
     ids: Sequence[str] | None = None,
-    given_source: str | Sequence[str] | None = None,
+    sources: str | Sequence[str] | None = None,
 ) -> list[Row]:
     """As `make_rows`, with one row for each document, so that an id may occur twice; or a source for each."""
     documents = documents_of(documents)
@@ -95,10 +95,10 @@ def document_rows(
     position: Counter[str] = Counter()
     for number, with_provenance in enumerate(documents):
         document = strip_provenance(with_provenance)
-        if given_source is None:
+        if sources is None:
             source = str(document.metadata.get("source") or "")
         else:
-            source = given_source if isinstance(given_source, str) else given_source[number]
+            source = sources if isinstance(sources, str) else sources[number]
         text = document.page_content
         key = ids[number] if ids is not None else document.id
         if key is None:

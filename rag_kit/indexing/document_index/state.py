@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from rag_kit.errors import IndexFormatError, IndexMissingError
 
 _MAX_PLACEHOLDERS = 500  # placeholders in one statement
+NO_GENERATION = -1  # below all generations: what has changed since is everything
 
 
 class Connection(Protocol):

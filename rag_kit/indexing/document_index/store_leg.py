@@ -24,7 +24,7 @@ from rag_kit.errors import DocumentIndexError, InvalidInputError
 from rag_kit.indexing.document_index.file_leg import FileLeg
 from rag_kit.indexing.document_index.folder import remove_parts
 from rag_kit.indexing.document_index.keyword import KeywordLeg, Mask
-from rag_kit.indexing.document_index.state import Connection, IndexReport, State, in_groups
+from rag_kit.indexing.document_index.state import NO_GENERATION, Connection, IndexReport, State, in_groups
 from rag_kit.indexing.document_index.vector_leg import (
     best_by_id,
     prefix_of_vectors,
@@ -174,31 +174,31 @@ class StoreLeg(FileLeg):
         mask = None if where is None else self._keyword.mask(connection, state, where)
         since = self._usable_generation(connection, state, store)
         numbers = read_changed_numbers(connection, since, "vectors")  # all, where the store cannot be asked
-        if since >= 0:
+        if since != NO_GENERATION:
             # the store gets no filter, and knows nothing of ties
             count = k + _EXTRA if mask is None else 4 * k + _EXTRA_FILTERED
             numbers = np.append(numbers, store.nearest(state, query, count))
         rows, scores = _score_candidates(connection, state, query, numbers, mask)
         # too few of what it gave pass the filter, or a writer changes it
-        if since >= 0 and (len(rows) < k or not self._file(state, since).exists()):
-            numbers = read_changed_numbers(connection, -1, "vectors")
+        if since != NO_GENERATION and (len(rows) < k or not self._file(state, since).exists()):
+            numbers = read_changed_numbers(connection, NO_GENERATION, "vectors")
             rows, scores = _score_candidates(connection, state, query, numbers, mask)
         return best_by_id(connection, *best_with_ties(rows, scores, k), k)
 
     def _usable_generation(self, connection: Connection, state: State, store: ConnectedStore) -> int:
-        """The generation as of which the store can be asked; -1 where it cannot."""
-        if (since := self._saved_generation(state)) < 0:
-            return -1
+        """The generation as of which the store can be asked; NO_GENERATION where it cannot."""
+        if (since := self._saved_generation(state)) == NO_GENERATION:
+            return since
         file = self._file(state, since)
         if self._trusted != file:
             self._trusted, self._holds = file, _holds_sample(connection, state, store, since)
-        return since if self._holds else -1
+        return since if self._holds else NO_GENERATION
 
     def apply(self, connection: Connection, state: State) -> int:
         """Hand over what has changed; where the store was not given, the next writer that has it does."""
         if self._store is None and state.embedding is not None:
             return self._saved_generation(state)
-        if self._store is not None and self._usable_generation(connection, state, self._store) < 0:
+        if self._store and self._usable_generation(connection, state, self._store) == NO_GENERATION:
             self._remove_files(state)
         return super().apply(connection, state)
 
@@ -241,9 +241,9 @@ class StoreLeg(FileLeg):
         self, connection: Connection, state: State, store: ConnectedStore, report: IndexReport
     ) -> None:
         """Report how many rows are not among the nearest to their own vectors."""
-        if (since := self._saved_generation(state)) < 0:
+        if (since := self._saved_generation(state)) == NO_GENERATION:
             return
-        alive, dimension = read_changed_numbers(connection, -1, "vectors"), state.dimension or 0
+        alive, dimension = read_changed_numbers(connection, NO_GENERATION, "vectors"), state.dimension or 0
         numbers = np.setdiff1d(alive, read_changed_numbers(connection, since, "vectors"))
         equal = Counter(
             hash(row.tobytes()) for _, rows in read_blocks(connection, alive, dimension) for row in rows

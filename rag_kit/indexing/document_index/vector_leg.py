@@ -15,7 +15,7 @@ from rag_kit.errors import IndexFormatError
 from rag_kit.indexing.document_index.file_leg import LoadedLeg
 from rag_kit.indexing.document_index.folder import repair_advice
 from rag_kit.indexing.document_index.keyword import KeywordLeg, Mask
-from rag_kit.indexing.document_index.state import Connection, IndexReport, State, select_in
+from rag_kit.indexing.document_index.state import NO_GENERATION, Connection, IndexReport, State, select_in
 from rag_kit.indexing.document_index.vectors import (
     Numbers,
     Segment,
@@ -72,7 +72,7 @@ class VectorLeg(LoadedLeg[View]):
         except IndexFormatError as error:
             self._refuse(error)
             with self._lock:
-                self._loaded = self._follow(self._empty(state), connection, -1, state)
+                self._loaded = self._follow(self._empty(state), connection, NO_GENERATION, state)
                 numbers, scores = _nearest(self._loaded, query, k, mask)
         return best_by_id(connection, numbers, scores, k)
 
@@ -98,7 +98,7 @@ class VectorLeg(LoadedLeg[View]):
         logger.warning("%s Vectors are searched in memory instead. %s", error, repair_advice(self._folder))
 
     def _save(self, connection: Connection, state: State, path: Path) -> None:
-        numbers, dimension = read_changed_numbers(connection, -1, "vectors"), state.dimension or 0
+        numbers, dimension = read_changed_numbers(connection, NO_GENERATION, "vectors"), state.dimension or 0
         write_file(path, read_blocks(connection, numbers, dimension), dimension)
         self._loaded, self._loaded_as = self._read(path), (self._prefix(state), state.generation)
 

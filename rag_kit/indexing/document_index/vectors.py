@@ -39,12 +39,7 @@ def unit(vectors: Vectors) -> Vectors:
 
 
 def best_ids(scores: Vectors, ids: list[str], k: int) -> list[tuple[str, float]]:
-    """The k best, by score and then by id.
-
-    Example:
-        >>> best_ids(np.array([0.5, 0.9, 0.9], np.float32), ["c", "b", "a"], 2)
-        [('a', 0.9), ('b', 0.9)]
-    """
+    """The k best, by score in steps of `TIE`, and then by id."""
     if k <= 0 or not len(scores):
         return []
     places, near = best_with_ties(np.arange(len(scores)), scores, k)

@@ -144,7 +144,7 @@ def open_converter(
         with contextlib.closing(Converter(settings, limits, readers)) as converter:
             yield converter
         return
-    from rag_kit.indexing.cluster.connecting import connected
+    from rag_kit.indexing.cluster.connecting import cluster_client
     from rag_kit.indexing.cluster.work import ClusterConverter, ClusterEmbeddings, on_cluster
     from rag_kit.indexing.cluster.worker import Parts
     from rag_kit.models.runnables import connections_of
@@ -152,7 +152,7 @@ def open_converter(
     # a model behind an endpoint only waits, which this process does as well
     model = None if connections_of(index.embeddings) else index.embeddings
     parts = Parts(settings, limits, all_readers(readers or {}), model)
-    with connected(workers, scheduler) as client, on_cluster(client, parts) as cluster:
+    with cluster_client(workers, scheduler) as client, on_cluster(client, parts) as cluster:
         if model is not None:
             index.embeddings = ClusterEmbeddings(model, cluster)
         with contextlib.closing(ClusterConverter(cluster)) as clustered:

@@ -21,8 +21,10 @@ from rag_kit.indexing.bm25.term_graph import TermGraph
 from rag_kit.indexing.bm25.view import Query, term_weights
 from rag_kit.indexing.document_index.keyword import KeywordView
 from rag_kit.indexing.document_index.rows import documents
+from rag_kit.indexing.document_index.state import NO_GENERATION
 from rag_kit.indexing.document_index.vectors import TIE
 from rag_kit.indexing.postgres.connection import filter_rows
+from rag_kit.indexing.searched import passage_filter
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -56,7 +58,7 @@ class Counts(NamedTuple):
 
     documents: int = 0
     tokens: int = 0  # terms of all, repeats counted
-    generation: int = -1  # of the store, that the postings are up to date with; -1 before the first
+    generation: int = NO_GENERATION  # of the store, that the postings are up to date with
 
 
 def read_counts(native: Connection[Any]) -> Counts:
@@ -202,7 +204,7 @@ class PostgresKeywordView(KeywordView):
         The walk has two rounds: to documents that share a term with the seeds, and to those that share one with these.
         Only they are read, and numbered by their place in the sorted array of their row numbers.
         """
-        k, where = check_k(k), self._passages_of(filter)
+        k, where = check_k(k), passage_filter(filter, self._derived)
         with self._store.reading() as connection:
             native = connection.native
             query = "SELECT n, id FROM chunks WHERE id = ANY(%b::text[])"

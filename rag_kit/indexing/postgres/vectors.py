@@ -13,6 +13,7 @@ import psycopg
 from psycopg import sql
 
 from rag_kit.errors import InvalidInputError
+from rag_kit.indexing.document_index.state import NO_GENERATION
 from rag_kit.indexing.document_index.vectors import Vectors, best_ids, decode_vectors, unit
 from rag_kit.indexing.postgres.connection import filter_rows
 
@@ -22,20 +23,14 @@ if TYPE_CHECKING:
 
 #: Up to so many vectors of a tenant, each search reads all; above, it asks HNSW (benchmarks/bench_postgres_vectors.py).
 EXACT_ROWS = 20_000
-_MAX_DIMENSION, _MAX_INDEXED_DIMENSION = (
-    16_000,
-    4_000,
-)  # numbers of a vector that halfvec holds, and that HNSW takes
+_MAX_DIMENSION = 16_000  # numbers of a vector that halfvec holds
+_MAX_INDEXED_DIMENSION = 4_000  # and that HNSW takes
 _EF_SEARCH = 200  # candidates that HNSW keeps while it searches
-_MIN_CANDIDATES, _PER_HIT = (
-    30,
-    3,
-)  # candidates that are taken of it: at least, and for each hit that is asked for
+_MIN_CANDIDATES, _PER_HIT = 30, 3  # that are taken of these: at least, and for each hit that is asked for
 #: So many rows HNSW gives at most, for the filter to choose from; then all are read.
 SCANNED = 5000
-_VISITS_PER_ROW = (
-    20  # more than HNSW visits for each row that it gives; where it stops early, it gives worse ones
-)
+# more than HNSW visits for each row that it gives; where it stops early, it gives worse ones
+_VISITS_PER_ROW = 20
 _MARGIN = 0.0025  # above what half precision changes in the difference of two cosines
 _FIRST_PAGE, _PAGE = 100, 5000  # rows that are read together
 # of the vectors written after a generation: those that `nearest` lacks, or has of another model or generation
@@ -79,7 +74,7 @@ class PostgresVectorLeg:
         if state.dimension is None:
             return
         query = f"SELECT count(*) FILTER (WHERE l.n IS NULL), count(*) {_LACKING} AND length(v.vector) = %s"
-        values = (_model_key(state), -1, 4 * state.dimension)
+        values = (_model_key(state), NO_GENERATION, 4 * state.dimension)
         [(missing, lacking)] = connection.native.execute(query, values).fetchall()
         for count, what in ((missing, "missing from"), (lacking - missing, "not what was written in")):
             if count:
@@ -90,7 +85,7 @@ class PostgresVectorLeg:
         """Replace what is not as of the store's generations; the HNSW index follows, or is made."""
         if state.dimension is None:
             return ""
-        self._copy_vectors(connection.native, state, -1)
+        self._copy_vectors(connection.native, state, NO_GENERATION)
         return "replaced what differed in the table of vectors that is searched"
 
     def _copy_vectors(self, native: psycopg.Connection[Any], state: State, since: int) -> None:
@@ -102,7 +97,7 @@ class PostgresVectorLeg:
                 "embedding model with shorter ones, or an index in a folder."
             )
         if native.execute("SELECT 1 FROM nearest WHERE model = %s LIMIT 1", (model,)).fetchone() is None:
-            since = -1  # all are by another model than before
+            since = NO_GENERATION  # all are by another model than before
         with native.cursor() as writer, native.cursor("rag_kit_vectors") as reader:
             query = f"SELECT v.n, v.vector, v.generation {_LACKING} ORDER BY v.n"
             reader.execute(query, (model, since), binary=True)

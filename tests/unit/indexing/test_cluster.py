@@ -33,9 +33,9 @@ pytest.importorskip("distributed")
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
     """A client of two workers of one thread each."""
-    from rag_kit.indexing.cluster.connecting import connected
+    from rag_kit.indexing.cluster.connecting import cluster_client
 
-    with connected(2, None) as client:
+    with cluster_client(2, None) as client:
         yield client
 
 
