@@ -104,9 +104,10 @@ def weighted_terms(vectors: Sequence[Mapping[str, float]], vocabulary: Vocabular
 def merge(
     base: Postings, added: Sequence[Run], terms: int, new_numbers: NDArray[np.int32] | None = None
 ) -> Postings:
-    """Put the postings of added documents behind the old ones, for so many terms.
+    """Put the postings of added documents behind the old ones, term by term.
 
-    New numbers are by the old number of a document, shape (documents,); below 0 it is dropped.
+    `terms` is how many there are now; `new_numbers` holds the new number of each document, below 0 where it is
+    dropped, shape (documents,).
     """
     if not added and new_numbers is None and base.terms == terms:
         return base

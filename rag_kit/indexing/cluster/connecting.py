@@ -43,7 +43,7 @@ def is_clustered(workers: int | None, scheduler: Any) -> bool:
 def cluster_client(workers: int | None, scheduler: Any) -> Iterator[Any]:
     """A ``distributed.Client``, closed afterwards unless it was given.
 
-    It is of so many processes on this machine, or of a scheduler by its address.
+    It is one of a new cluster of `workers` processes on this machine, or `scheduler`: an address, or a client.
     """
     from distributed import Client
 

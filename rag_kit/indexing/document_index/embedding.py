@@ -142,7 +142,7 @@ def fill_vectors(
     progress: Callable[[int, int], None] | None = None,
     max_concurrency: int | None = None,
 ) -> int:
-    """Embed the chunks that have no vector by a model; what a kill leaves, the next call uses. Counts embedded texts.
+    """Embed the chunks that have no vector by a model, and count their texts; what a kill leaves, the next call uses.
 
     Vectors of another model than the index has are collected beside the old ones, which serve searches until
     one transaction puts the new ones in their place. Other processes may write meanwhile, so it looks again until

@@ -13,9 +13,9 @@ from rag_kit.indexing.document_index.rows import (
     Row,
     chunk_id,
     document_rows,
-    documents,
     make_row,
     merge_equal,
+    read_documents,
 )
 from rag_kit.indexing.document_index.state import Connection, select_in
 
@@ -147,7 +147,7 @@ class FamilyView:
 
     def parents(self, ids: Sequence[str]) -> dict[str, Document]:
         """Parents by id; what is not there is left out."""
-        return documents(self._connection, ids, "parents")
+        return read_documents(self._connection, ids, "parents")
 
     def metadata(self, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
         """Metadata of parents by id, without their texts."""
@@ -160,9 +160,8 @@ class FamilyView:
             "SELECT ordinal, place, metadata FROM chunks WHERE parent != '' AND parent = ? "
             "AND ordinal BETWEEN ? AND ? ORDER BY ordinal"
         )
-        rows = self._connection.execute(query, (parent, first, last))
-        places = ((ordinal, json.loads(place), metadata) for ordinal, place, metadata in rows)
-        return [
-            Sibling(ordinal, start, end, json.loads(metadata))
-            for ordinal, (start, end, _), metadata in places
-        ]
+        siblings = list[Sibling]()
+        for ordinal, place, metadata in self._connection.execute(query, (parent, first, last)):
+            start, end, _ = json.loads(place)
+            siblings.append(Sibling(ordinal, start, end, json.loads(metadata)))
+        return siblings

@@ -50,6 +50,7 @@ class FileLeg(ABC):
 
     def readable(self, state: State) -> list[tuple[int, Path]]:
         """The files of this index with their generations, newest first, but for those ahead of the store."""
+        # one is ahead where a log was lost with the power, or an older store put back
         start = self._prefix(state)
         paths = self._folder.glob(f"{start}*.index")
         path_of = {int(name): path for path in paths if (name := path.stem.removeprefix(start)).isdecimal()}

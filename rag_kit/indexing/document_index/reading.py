@@ -16,7 +16,7 @@ from rag_kit.indexing.document_index import verifying
 from rag_kit.indexing.document_index.embedding import name_of, query_vector
 from rag_kit.indexing.document_index.families import FamilyView
 from rag_kit.indexing.document_index.keyword import KeywordView
-from rag_kit.indexing.document_index.rows import documents
+from rag_kit.indexing.document_index.rows import read_documents
 from rag_kit.indexing.document_index.state import Connection, IndexReport, State, select_in
 from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.document_index.vectors import decode_vectors
@@ -45,9 +45,9 @@ class ReadableIndex:
         if isinstance(ids, str):
             raise InvalidInputError(f"ids must be a list of ids, not the text {ids!r}.")
         with self._store.reading() as connection:
-            rows = documents(connection, list(dict.fromkeys(ids)))
+            rows = read_documents(connection, list(dict.fromkeys(ids)))
             lacking = [key for key in dict.fromkeys(ids) if key not in rows]
-            rows.update(documents(connection, lacking, "parents"))
+            rows.update(read_documents(connection, lacking, "parents"))
         return [rows[key] for key in ids if key in rows]
 
     def ids(self, source: str | None = None) -> list[str]:
@@ -213,7 +213,7 @@ class ReadableIndex:
             where = passage_filter(where, state.derived)
             near = query_vector(query, state.dimension)
             hits = self._store.vectors.search(connection, state, near, k, where)
-            rows = documents(connection, [key for key, _ in hits])
+            rows = read_documents(connection, [key for key, _ in hits])
         return [(rows[key], score) for key, score in hits if key in rows]
 
     def _check_dense_search(self, query: str | Sequence[float], k: int) -> None:

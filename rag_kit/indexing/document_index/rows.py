@@ -122,7 +122,7 @@ def document(key: str, text: str, metadata: str) -> Document:
     return Document(id=key, page_content=text, metadata=json.loads(metadata))
 
 
-def documents(connection: Connection, ids: Sequence[str], table: str = "chunks") -> dict[str, Document]:
+def read_documents(connection: Connection, ids: Sequence[str], table: str = "chunks") -> dict[str, Document]:
     """Documents of a table by id; what is not there is left out."""
     query = f"SELECT id, text, metadata FROM {table} WHERE id IN ({{}})"
     return {row[0]: document(*row) for row in select_in(connection, query, ids)}

@@ -100,7 +100,7 @@ _READ_ROWS = 4096  # rows that are read and written together
 
 @dataclass(frozen=True)
 class Segment:
-    """Vectors by row number of the store, in memory or in a file, which alone has the last three fields."""
+    """Vectors by row number of the store, in memory, or in a file, which has all fields."""
 
     numbers: Numbers  # rising, shape (n,)
     rows: Vectors  # of length 1, shape (n, d)

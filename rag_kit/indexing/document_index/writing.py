@@ -82,9 +82,9 @@ def vectors_by_hash(
 
 
 def apply_batch(store: Store, batch: Batch, vectors: Mapping[bytes, bytes]) -> WriteReport:
-    """Do it all in one transaction; where nothing changes, the generation stays.
+    """Do what a batch says in one transaction; where nothing changes, the generation stays.
 
-    Vectors are by the hash of what is embedded, those of all rows; empty for an index without vectors.
+    `vectors` are those of all rows, by the hash of what is embedded; empty for an index without vectors.
     """
     report = WriteReport()
     with store.writing() as connection:

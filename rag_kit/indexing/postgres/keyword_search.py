@@ -20,7 +20,7 @@ from rag_kit.indexing.bm25.postings import Postings, inverse_frequencies
 from rag_kit.indexing.bm25.term_graph import TermGraph
 from rag_kit.indexing.bm25.view import Query, term_weights
 from rag_kit.indexing.document_index.keyword import KeywordView
-from rag_kit.indexing.document_index.rows import documents
+from rag_kit.indexing.document_index.rows import read_documents
 from rag_kit.indexing.document_index.state import NO_GENERATION
 from rag_kit.indexing.document_index.vectors import TIE
 from rag_kit.indexing.postgres.connection import filter_rows
@@ -172,7 +172,7 @@ class PostgresKeywordView(KeywordView):
 
     def __contains__(self, key: object) -> bool:
         with self._store.reading() as connection:
-            return isinstance(key, str) and bool(documents(connection, [key]))
+            return isinstance(key, str) and bool(read_documents(connection, [key]))
 
     def analyzer(self, text: str) -> list[str]:
         """See ``KeywordView``."""
@@ -181,7 +181,7 @@ class PostgresKeywordView(KeywordView):
     def _best(self, terms: Query, k: int, where: Filter | None) -> list[tuple[Document, float]]:
         with self._store.reading() as connection:
             hits = best_hits(connection.native, *score_all(connection.native, terms), k, where)
-            rows = documents(connection, [key for key, _, _ in hits])
+            rows = read_documents(connection, [key for key, _, _ in hits])
         return [(rows[key], score) for key, _, score in hits]
 
     def document_frequencies(self, terms: Iterable[str]) -> dict[str, int]:
@@ -226,7 +226,7 @@ class PostgresKeywordView(KeywordView):
             weight_at = {int(np.searchsorted(places, n)): weights[n] for n in starts.tolist()}
             visits = graph.visits(weight_at, k, damping, allowed)
             keys = [ids[int(places[visit.document])] for visit in visits]
-            rows = documents(connection, keys)
+            rows = read_documents(connection, keys)
         return [(rows[key], visit.mass, visit.terms) for key, visit in zip(keys, visits, strict=True)]
 
     def maximum(self, query: str | Mapping[str, float]) -> float:

@@ -35,7 +35,7 @@ _MAX_WEIGHT = 1e18  # products and sums of such weights stay finite in float32
 
 
 def encode(encoder: SparseEncoder, texts: Sequence[str], batch_size: int) -> list[Vector]:
-    """Encode texts, so many at a time; an async encoder runs in an event loop of its own."""
+    """Encode texts in batches; an async encoder runs in an event loop of its own."""
     vectors: list[Vector] = []
     for start in range(0, len(texts), batch_size):
         batch = list(texts[start : start + batch_size])
