@@ -112,13 +112,11 @@ class ConnectedStore:
             return any(made_by(store, package) for package in _REPLACING)
 
     def nearest(self, state: State, vector: Vectors, k: int) -> Numbers:
-        """Numbers of the rows nearest to a vector, -1 for what is not of this index."""
+        """Numbers of the rows of this index among the k nearest to a vector."""
         with self._open_store() as store:
             hits = store.similarity_search_by_vector(vector.tolist(), k=k)
         keys = (str(document.metadata.get(_ROW)).replace("-", "") for document in hits)
-        return np.array(
-            [int(key[16:], 16) if key.startswith(state.uid[:16]) else -1 for key in keys], np.int64
-        )
+        return np.array([int(key[16:], 16) for key in keys if key.startswith(state.uid[:16])], np.int64)
 
     def delete(self, state: State, numbers: Numbers) -> None:
         """Delete rows, whether they are there or not."""
@@ -278,7 +276,7 @@ def _score_candidates(
     connection: Connection, state: State, query: Vectors, numbers: Numbers, mask: Mask | None
 ) -> tuple[Numbers, Vectors]:
     """Rows that are in the index and pass, and their cosines: in double precision, so that equal ones tie."""
-    numbers = np.unique(numbers[numbers >= 0])
+    numbers = np.unique(numbers)
     if mask is not None:
         numbers = numbers[np.take(mask, numbers, mode="clip")]
     blocks = list(read_blocks(connection, numbers, state.dimension or 0))
