@@ -124,15 +124,8 @@ def _script(text: str) -> str:
 
 
 _DROPPED = "\u00ad\u200b\u200c\u200d\u2060\ufeff"  # soft hyphen, zero-width marks: invisible, yet split words
-_AFTER_NFKC = {
-    **{ord(old): new for old, new in zip(TRADITIONAL, SIMPLIFIED, strict=True)},
-    **{ord(mark): "" for mark in _DROPPED},
-    0x2019: "'",
-    0x2018: "'",
-    0x02BC: "'",
-    0x2010: "-",
-    0x2011: "-",
-}
+_APOSTROPHES_HYPHENS = "\u2019\u2018\u02bc\u2010\u2011"
+_AFTER_NFKC = str.maketrans(TRADITIONAL + _APOSTROPHES_HYPHENS, SIMPLIFIED + "'''--", _DROPPED)
 
 
 def fold(text: str) -> str:
@@ -183,6 +176,10 @@ def check_question(question: Any, *, example: str = "'How ...?'") -> str:
 
     Raises:
         InvalidInputError: It is no string, holds white space only, or more than `MAX_QUESTION_CHARS` characters.
+
+    Example:
+        >>> check_question("Who?")
+        'Who?'
     """
     if not isinstance(question, str):
         raise InvalidInputError(f"question is a {type(question).__name__}; give a text, as in {example}.")

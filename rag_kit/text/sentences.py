@@ -32,7 +32,7 @@ def sentences(text: str, *, max_chars: int = 1000) -> list[Sentence]:
     Ends are English and Chinese stops with the quotes, brackets and citation marks that follow them; blank
     lines, headings, list items and table rows stand alone; a hard-wrapped line runs on. Abbreviations, initials,
     decimals, list numbers, book titles (《…！》) and dots inside words do not end a sentence. What stays longer
-    than ``max_chars`` is cut at a semicolon, comma or space.
+    than ``max_chars`` characters, 20 or more, is cut at a semicolon, comma or space.
 
     Returns:
         The sentences in order, without surrounding white space; together they hold every visible character.

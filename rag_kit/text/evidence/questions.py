@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from rag_kit.text.analysis import content_words
 from rag_kit.text.evidence.times import Span, time_spans
-from rag_kit.text.language import detect_language, fold
+from rag_kit.text.language import detect_language, fold, word_set
 
 _HAN = re.compile(r"([\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+)")
 _LATIN = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]*")
@@ -28,13 +28,12 @@ _DATE = re.compile(
     re.IGNORECASE,
 )
 # frequent English words that carry little of a question's topic, so that rarer ones decide
-_FRAME = (
+FRAME_WORDS = word_set(
     "name names named call called type types kind kinds sort many much year years date time times person people "
     "thing things term terms word words happen happened happens according following given mean means meant "
     "main long often number amount percentage example examples reason reasons way ways describe list "
     "considered known refer refers referred"
 )
-FRAME_WORDS = frozenset(_FRAME.split())
 """English words that frame a question: "What kind of ...", "Name the ..."."""
 # one form of each that several questions of the labelled sets have
 _COMMON = (
