@@ -28,9 +28,9 @@ from rag_kit.models.runnables import callbacks_below, has_listeners, silent_mana
 from rag_kit.retrieval.arguments import as_invalid_input, translate_arguments, unknown_arguments
 from rag_kit.retrieval.own_filter import are_documents, check_fields, known_already
 
-_COPIED = ("tags", "metadata", "configurable")
-_OF_ONE_RUN = ("run_name", "run_id")
-ALL = sys.maxsize
+_COPIED = ("tags", "metadata", "configurable")  # of a config, so that no child writes to the caller's
+_OF_ONE_RUN = ("run_name", "run_id")  # of a config, not for a child
+ALL = sys.maxsize  # the k of a call for whatever is found
 _LANGCHAIN_ARGUMENTS = frozenset({"verbose", "run_id"})
 
 

@@ -16,8 +16,8 @@ from rag_kit.retrieval.fusion import Search
 from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.retrieval.rewriting import RewritingRetriever, folded, texts_of
 
-_MAX_QUESTION = 1_000
-_MAX_DRAFT = 2_000
+_MAX_QUESTION = 1_000  # characters of a completed question
+_MAX_DRAFT = 2_000  # characters of a draft answer
 
 
 class ConversationalRetriever(RewritingRetriever):

@@ -18,11 +18,9 @@ from rag_kit.retrieval.rewriting import Rewrites, RewritingRetriever, folded, te
 from rag_kit.text import detect_language
 from rag_kit.text.citations.decline import DECLINED, is_declined
 
-_MAX_CHARS = 500
 ROLE = "sub_question"
-_MAX_ANSWER = 500
-_MAX_PASSAGES = 6_000
-_MAX_HISTORY = 8_000
+_MAX_CHARS, _MAX_ANSWER = 500, 500  # characters of a sub-question, and of its answer
+_MAX_PASSAGES, _MAX_HISTORY = 6_000, 8_000  # characters in a prompt
 _Step = dict[str, str | None]
 _CITATION = re.compile(r"\s*\[\d{1,3}\]")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -38,7 +37,7 @@ from rag_kit.retrieval.fusion import (
 )
 
 _log = logging.getLogger(__name__)
-_DEPTH = 100
+_DEPTH = 100  # results of each retriever; fusions of scores need to see how these fall off
 Retriever = Runnable[str, list[Document]]
 
 
@@ -112,14 +111,13 @@ class EnsembleRetriever(BranchingRetriever):
         """A search for each retriever whose weight is above 0, with a name that no other has."""
         weights = self.weights or [1.0] * len(self.retrievers)
         names = [retriever.get_name() for retriever in self.retrievers]
-        repeated = {name for name, count in Counter(names).items() if count > 1}
+        unique = [
+            f"{name} #{at}" if names.count(name) > 1 else name for at, name in enumerate(names, start=1)
+        ]
+        rows = zip(unique, self.retrievers, weights, strict=True)
         return [
-            Search(
-                query, None, retriever, weight, (), f"{name} #{number}" if name in repeated else name, number
-            )
-            for number, (name, retriever, weight) in enumerate(
-                zip(names, self.retrievers, weights, strict=True), start=1
-            )
+            Search(query, None, retriever, weight, name=name, branch=number)
+            for number, (name, retriever, weight) in enumerate(rows, start=1)
             if weight > 0
         ]
 
@@ -201,9 +199,9 @@ def _max_score(documents: Sequence[Document]) -> float | None:
 
 def _details_of(details: FusedList, number: int, key: str) -> dict[str, float]:
     """What one list's normalised score and weight were for a document."""
-    share = {}
+    fields = {}
     if details.weights:
-        share["weight"] = details.weights[number]
+        fields["weight"] = details.weights[number]
     if details.normalised:
-        share["normalised"] = details.normalised[number][key]
-    return share
+        fields["normalised"] = details.normalised[number][key]
+    return fields

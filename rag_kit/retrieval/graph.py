@@ -19,7 +19,7 @@ from rag_kit.retrieval.own_filter import own_filter
 from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.retrieval.refining import RefiningRetriever
 
-_SEEDS = 20
+_SEEDS = 20  # first results that the walk begins at
 _FALL = 2.0  # ranks over which the weight of a first result falls to 1/e
 
 

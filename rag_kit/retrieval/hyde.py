@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MAX_PASSAGE_CHARS = 4_000
-_MAX_APPENDED_CHARS = 2_000
+_MAX_APPENDED_CHARS = 2_000  # of a passage behind the question
 
 
 class HyDERetriever(RewritingRetriever):
@@ -113,15 +113,11 @@ class HyDERetriever(RewritingRetriever):
     def _by_vector(self, vector: Sequence[float]) -> VectorSearch:
         """A retriever that searches the store with a ready vector, under the filters of the one given."""
         inner: Any = self.retriever
-        own_filter = inner.filter if isinstance(inner, VectorRetriever) else None
-        static = None if isinstance(inner, VectorRetriever) else inner.search_kwargs.get("filter")
-        return VectorSearch(
-            vectorstore=inner.vectorstore,
-            vector=vector,
-            filter=own_filter,
-            store_filter=static,
-            name=inner.get_name(),
-        )
+        if isinstance(inner, VectorRetriever):
+            filters = {"filter": inner.filter}
+        else:
+            filters = {"store_filter": inner.search_kwargs.get("filter")}
+        return VectorSearch(vectorstore=inner.vectorstore, vector=vector, name=inner.get_name(), **filters)
 
     def _embeddings(self) -> Embeddings | None:
         return self.embeddings or self.retriever.vectorstore.embeddings  # type: ignore[attr-defined]

@@ -13,7 +13,7 @@ from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.retrieval.rewriting import Rewrites, RewritingRetriever
 from rag_kit.text.comparisons import entity_queries, missing_queries
 
-_MAX_CHARS = 500
+_MAX_CHARS = 500  # of a version
 # without one of these nothing is compared
 _COMPARES = re.compile(
     r"compar|contrast|differ|distinct|similar|trade-?off|\b(?:vs|versus|or)\b|[比对区差异优哪]", re.I

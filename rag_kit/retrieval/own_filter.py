@@ -21,9 +21,9 @@ from rag_kit.indexing.store_filters import made_by
 
 _log = logging.getLogger(__name__)
 _known: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
-_PAGE = 1_000
-_MAX_ROWS = 20_000  # rows of a foreign store that are read to find a field; with more it is not known
-_MAX_DEPTH = 16
+_PAGE = 1_000  # rows of a foreign store that are read at a time
+_MAX_ROWS = 20_000  # of a foreign store, read to find a field; of a larger one the fields are not known
+_MAX_DEPTH = 16  # retrievers inside one another; one that holds itself has no end
 _RETRIEVERS = ("retriever", "base_retriever", "retrievers", "sources")
 _SEARCHED = ("index", "vectorstore", "documents", *_RETRIEVERS)
 
@@ -53,19 +53,14 @@ def are_documents(value: Any) -> bool:
 
 
 def own_filter(
-    retriever: Any, config: RunnableConfig | None = None, *, strict: bool = False
+    retriever: Any, config: RunnableConfig | None = None, *, strict: bool = False, _depth: int = 0
 ) -> Filter | None:
     """The filter that all documents of a retriever pass because of how it was made, with what is inside.
 
     What is fetched past the retriever, by id or by place, has to keep to it too. A filter that cannot be read is
     passed over, or raises ``FilterError`` with ``strict``.
     """
-    return _filter_inside(retriever, config, strict, 0)
-
-
-def _filter_inside(retriever: Any, config: RunnableConfig | None, strict: bool, depth: int) -> Filter | None:
-    """As `own_filter`, at a depth: the filter of a retriever AND that of what is inside."""
-    if depth > _MAX_DEPTH:
+    if _depth > _MAX_DEPTH:
         _refuse_unreadable(retriever, "it is nested too deep", strict)
         return None
     if isinstance(retriever, RunnableBindingBase):
@@ -79,7 +74,7 @@ def _filter_inside(retriever: Any, config: RunnableConfig | None, strict: bool, 
     else:
         return None
     parts = inside(retriever, config, _RETRIEVERS)
-    inner = _any_of([_filter_inside(part, config, strict, depth + 1) for part in parts])
+    inner = _any_of([own_filter(part, config, strict=strict, _depth=_depth + 1) for part in parts])
     if outer is None or outer == {}:
         return inner
     if not isinstance(outer, Mapping):

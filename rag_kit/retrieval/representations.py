@@ -28,10 +28,9 @@ from rag_kit.retrieval.parents.parent_document import ParentDocumentRetriever
 from rag_kit.retrieval.parents.writing import FamilyWriter
 
 _log = logging.getLogger(__name__)
-_DEPTH = 30
-_DERIVED_WEIGHT = (
-    0.25  # weight of what says other words than the document; benchmarks/quality_representations.py
-)
+_DEPTH = 30  # documents that each representation gives to the fusion
+# weight of what says other words than the document; benchmarks/quality_representations.py
+_DERIVED_WEIGHT = 0.25
 _DOCUMENT_WORDS = (TEXT, "children")  # these consist of the document's own words
 _SETTING = "represent"
 

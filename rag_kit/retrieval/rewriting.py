@@ -35,7 +35,7 @@ from rag_kit.retrieval.fusion import (
 from rag_kit.retrieval.query_call import LanguagePrompts, QueryCall, WrappingRetriever, check_model, field_of
 from rag_kit.text import detect_language, fold
 
-_MAX_IN_LINE = 2_000  # characters; a longer text is a passage, whose lines stay
+_MAX_QUERY_CHARS = 2_000  # of a text made one line; what may be longer is a passage, whose lines stay
 
 Rewrites = Annotated[Count, Field(le=32)]
 """A field for a number of rewrites, 1 to 32."""
@@ -166,14 +166,16 @@ class RewritingRetriever(WrappingRetriever):
                 call.note(f"degraded: {describe_failure(outcome.name, outcome.error)}")
         return [outcome.value for outcome in outcomes if outcome.ok]
 
-    async def _search(self, searches: Sequence[Search], call: QueryCall, previous: int = 0) -> list[Search]:
-        """Make searches, after others; those that failed, or have weight 0, are left out."""
-        weights = self._weights(previous + len(searches))[previous:]
+    async def _search(
+        self, searches: Sequence[Search], call: QueryCall, previous_count: int = 0
+    ) -> list[Search]:
+        """Make searches, after ``previous_count`` others; those that failed, or have weight 0, are left out."""
+        weights = self._weights(previous_count + len(searches))[previous_count:]
         weighted = [
             replace(search, weight=weight) for search, weight in zip(searches, weights, strict=True) if weight
         ]
         k = call.request.fetch(self.fetch_k)
-        return await call.search_all(self.retriever, weighted, k, first=previous + 1)
+        return await call.search_all(self.retriever, weighted, k, first=previous_count + 1)
 
     def _weights(self, count: int) -> list[float]:
         """The weights of that many searches, the question's first if it is among them."""
@@ -208,7 +210,7 @@ class RewritingRetriever(WrappingRetriever):
         usable: dict[str, str] = {}
         dropped: Counter[str] = Counter()
         for text in texts:
-            text = " ".join(text.split()) if max_chars <= _MAX_IN_LINE else text.strip()
+            text = " ".join(text.split()) if max_chars <= _MAX_QUERY_CHARS else text.strip()
             key = folded(text)
             if not key:
                 dropped["empty"] += 1

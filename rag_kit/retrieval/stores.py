@@ -24,8 +24,8 @@ from rag_kit.errors import FilterError
 from rag_kit.indexing.store_filters import translator_of
 
 _PORTABLE = frozenset({"$eq", "$gt", "$gte", "$lt", "$lte", "$in"})
-_GROWTH = (4, 16, 64)
-_MAX_FETCH = 10_000
+_GROWTH = (4, 16, 64)  # times k, one search after the other
+_MAX_FETCH = 10_000  # documents of one search
 _COMPARATORS = {
     "$eq": Comparator.EQ, "$gt": Comparator.GT, "$gte": Comparator.GTE, "$lt": Comparator.LT, "$lte": Comparator.LTE,
     "$in": Comparator.IN, "$contains": Comparator.CONTAIN,

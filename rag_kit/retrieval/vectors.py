@@ -36,10 +36,8 @@ async def embed(
         ]
     )
     query_answer, text_answers = (call.value_or_raise(outcome) for outcome in result.outcomes)
-    vector, vectors = (
-        checked_vectors([query_answer], 1, embeddings)[0],
-        checked_vectors(text_answers, len(texts), embeddings),
-    )
+    vector = checked_vectors([query_answer], 1, embeddings)[0]
+    vectors = checked_vectors(text_answers, len(texts), embeddings)
     if len(texts) and vectors.shape[1] != vector.size:
         raise ModelOutputError(
             f"The embedding model gave vectors of {vectors.shape[1]} numbers for texts and of {vector.size} for the "

@@ -32,12 +32,12 @@ from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.retrieval.refining import RefiningRetriever
 from rag_kit.text import fold
 
-_SHOWN_IDS = 5
+_SHOWN_IDS = 5  # in a note
 _KEYS = ("source", "file", KEPT_KEY)
 _TOKEN = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]|[^\W_]+")
 _NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*|[一二三四五六七八九十百千万亿两零]+")
 _NEGATION = re.compile(r"\b(?:not?|never|none|nor|without|cannot|\w+n['’]t)\b|[不没未无非否]")
-_SHINGLE = 3
+_SHINGLE = 3  # words that follow one another
 
 
 class CompressionRetriever(RefiningRetriever):

@@ -26,7 +26,7 @@ from rag_kit.retrieval.indexed import rows_retriever
 from rag_kit.retrieval.own_filter import own_filter
 from rag_kit.retrieval.parents.writing import FamilyWriter
 
-_GROWTH = 4
+_GROWTH = 4  # times as many children in the next round
 Passes = Callable[[dict[str, Any]], bool]
 
 

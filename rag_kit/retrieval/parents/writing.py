@@ -100,8 +100,9 @@ class FamilyWriter(RagKitRetriever):
             DocumentIndexError: The index was opened for reading, or no room is left; nothing was changed.
         """
         documents = documents_of(documents)
-        families = self._families(documents)
-        return self.index.upsert(families, self._ids(documents, ids)).parents
+        if ids is None and self.id_key is not None:
+            ids = [document_key(document, self.id_key) for document in documents]
+        return self.index.upsert(self._families(documents), ids).parents
 
     async def aupsert(self, documents: Sequence[Document], ids: Sequence[str] | None = None) -> Changes:
         """As ``upsert``, on a thread."""
@@ -125,11 +126,6 @@ class FamilyWriter(RagKitRetriever):
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _ids(self, documents: Sequence[Document], ids: Sequence[str] | None) -> Sequence[str] | None:
-        if ids is not None or self.id_key is None:
-            return ids
-        return [document_key(document, self.id_key) for document in documents]
 
 
 def _open_or_create(folder: Any, embeddings: Embeddings | None) -> DocumentIndex:

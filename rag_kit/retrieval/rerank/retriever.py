@@ -23,7 +23,7 @@ from rag_kit.retrieval.rerank.model import ListwiseReranker, PointwiseReranker
 from rag_kit.retrieval.rerank.scorers import as_rerankers
 
 T = TypeVar("T")
-_FETCH_FACTOR, _LEAST_FETCHED, _MOST_FETCHED = 5, 20, 100
+_FETCH_FACTOR, _MIN_FETCH, _MAX_FETCH = 5, 20, 100  # candidates: times k, and at least, at most
 _TIE = 1e-9  # of the range of the scores; drops that differ less are equal
 
 
@@ -164,7 +164,7 @@ class RerankRetriever(RefiningRetriever):
         return self
 
     def _fetch_size(self, k: int) -> int:
-        return min(max(_LEAST_FETCHED, _FETCH_FACTOR * k), _MOST_FETCHED)
+        return min(max(_MIN_FETCH, _FETCH_FACTOR * k), _MAX_FETCH)
 
     async def _refine(self, documents: list[Document], call: QueryCall) -> list[Document]:
         """Rerank by each reranker in turn, cut by score, fit the budget, and order for the model."""

@@ -19,7 +19,7 @@ from rag_kit.retrieval.routing.retriever import RoutingRetriever
 from rag_kit.retrieval.routing.source import Route, Source
 from rag_kit.text import detect_language
 
-_MAX_DESCRIPTION = 4_000
+_MAX_DESCRIPTION = 4_000  # characters that a question is compared with
 
 
 class PromptRouter(RunnableLambda[Any, PromptValue]):

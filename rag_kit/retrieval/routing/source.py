@@ -13,8 +13,8 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.prompts.format import LANGUAGES
 
 MAX_SOURCES = 100
-_MAX_NAME = 64
-_PROMPT_EXAMPLES = 5
+_MAX_NAME = 64  # characters
+_PROMPT_EXAMPLES = 5  # of a source, in a prompt
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 # Measured with MiniLM on four collections: docs/benchmarks.md, "Routing by similarity".
 SIMILARITY_THRESHOLD = 0.1
-_ANY_WORD = 1e-6
-_REASON_WORDS, _REASON_CHARS = 6, 80
+_ANY_WORD = 1e-6  # just above the score of a source that shares no word
+_REASON_WORDS, _REASON_CHARS = 6, 80  # in the reason of a choice
 Decision = tuple[list[Choice], Mapping[str, float]]
 
 
