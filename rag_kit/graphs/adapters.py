@@ -93,13 +93,13 @@ def _tool_reply(state: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     if status in _STATUS:
         parts.append(f"Note: {_STATUS[status]}")
     if citations:
-        lines = dict.fromkeys(f"[{citation['number']}] {_place(citation)}" for citation in citations)
+        lines = dict.fromkeys(f"[{citation['number']}] {_describe_place(citation)}" for citation in citations)
         parts.append("Sources:\n" + "\n".join(lines))
     artifact = {"status": status, "citations": citations, "notes": list(state.get("notes") or [])}
     return "\n\n".join(parts), artifact
 
 
-def _place(citation: Mapping[str, Any]) -> str:
+def _describe_place(citation: Mapping[str, Any]) -> str:
     """File, page, heading and quote on one line; control characters are made visible."""
     page = citation["page"]
     where = [citation["file"] or citation["title"], page and f"page {page}", citation["heading"]]
@@ -147,10 +147,10 @@ def as_chat(
     schema: Any = inner.context_schema
 
     def sync(state: MessagesState, config: RunnableConfig) -> Any:
-        return _reply(rag.invoke(_input_of(state["messages"]), config, context=_settings(schema)))
+        return _reply(rag.invoke(_input_of(state["messages"]), config, context=_chat_settings(schema)))
 
     async def native(state: MessagesState, config: RunnableConfig) -> Any:
-        return _reply(await rag.ainvoke(_input_of(state["messages"]), config, context=_settings(schema)))
+        return _reply(await rag.ainvoke(_input_of(state["messages"]), config, context=_chat_settings(schema)))
 
     chat = StateGraph(MessagesState, context_schema=schema)
     chat.add_node("rag", RunnableLambda(sync, native))
@@ -161,7 +161,7 @@ def as_chat(
     return compiled  # type: ignore[no-any-return]
 
 
-def _settings(schema: type[RagContext]) -> RagContext:
+def _chat_settings(schema: type[RagContext]) -> RagContext:
     """The settings of the run, with ``clarify`` off unless given: a chat gets a message instead of an interrupt."""
     context = run_context(schema)
     asks_back = "clarify" in schema.model_fields and "clarify" not in context.model_fields_set

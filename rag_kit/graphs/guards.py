@@ -82,7 +82,7 @@ class Guards:
     async def check_passages(self, documents: Sequence[Document]) -> Sequence[Document]:
         """The passages that the guards leave."""
         for guard in self.passages:
-            name = _name(guard)
+            name = _name_of(guard)
             documents = await call_user_function(name, guard, list(documents), with_config=True)
             if not isinstance(documents, Sequence) or not all(
                 isinstance(item, Document) for item in documents
@@ -96,7 +96,7 @@ class Guards:
 async def _run_text_guards(guards: Sequence[TextGuard], text: str) -> str | Refusal:
     """The text as the last guard leaves it, or the first refusal."""
     for guard in guards:
-        name = _name(guard)
+        name = _name_of(guard)
         verdict = await call_user_function(name, guard, text, with_config=True)
         if isinstance(verdict, Refusal):
             return verdict
@@ -109,5 +109,5 @@ async def _run_text_guards(guards: Sequence[TextGuard], text: str) -> str | Refu
     return text
 
 
-def _name(guard: Any) -> str:
+def _name_of(guard: Any) -> str:
     return str(getattr(guard, "__name__", type(guard).__name__))

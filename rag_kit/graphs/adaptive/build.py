@@ -112,7 +112,7 @@ def single_node(graph: CompiledStateGraph[Any, Any, Any, Any]) -> RunnableLambda
     """
 
     def call_arguments(state: AdaptiveState) -> dict[str, Any]:
-        return {"input": {"question": state["search_query"]}, "context": _settings(graph, state)}
+        return {"input": {"question": state["search_query"]}, "context": _inner_settings(graph, state)}
 
     def sync(state: AdaptiveState, config: RunnableConfig) -> Update:
         with name_caps(run_context(AdaptiveContext)):
@@ -125,7 +125,7 @@ def single_node(graph: CompiledStateGraph[Any, Any, Any, Any]) -> RunnableLambda
     return RunnableLambda(sync, native)
 
 
-def _settings(graph: CompiledStateGraph[Any, Any, Any, Any], state: Mapping[str, Any]) -> Any:
+def _inner_settings(graph: CompiledStateGraph[Any, Any, Any, Any], state: Mapping[str, Any]) -> Any:
     """The inner run's settings: the common ones, those given for it, and what is left of the caps."""
     context = run_context(AdaptiveContext)
     left = remaining_caps(state.get("usage"), context)

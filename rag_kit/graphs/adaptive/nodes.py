@@ -36,7 +36,7 @@ MAX_REPLY = 2_000
 _CALLS_LEFT = 3
 #: Routes whose first node has another name.
 _FIRST = {"multi": "next_hop", "clarify": "ask_back"}
-_USUAL = {
+_GENERAL_QUESTION = {
     "en": "What exactly do you mean? Please name what your question is about.",
     "zh": "请问您具体指的是什么？请写出名称。",
 }
@@ -104,7 +104,8 @@ class AdaptiveNodes(RagNodes):
         values = {"question": state["search_query"], "reason": state["reason"]}
         written = await self.ask("clarify_question", state, context, values)
         notes = [] if written else ["clarify: the model gave nothing usable; a general question was asked"]
-        back = await self.guards.check_answer(written.query if written else _USUAL[state["language"]])
+        question = written.query if written else _GENERAL_QUESTION[state["language"]]
+        back = await self.guards.check_answer(question)
         if isinstance(back, Refusal):
             return self.end_refused(state, back)
         if can_wait() and context.clarify:
@@ -142,7 +143,7 @@ class AdaptiveNodes(RagNodes):
         if hops and max_calls is not None and max_calls - state["usage"]["calls"] < _CALLS_LEFT:
             return _conclude(f"hops: stopped, so that max_calls={max_calls} leaves one for the answer")
         left = context.max_hops - len(hops)
-        values = {"question": question, "history": _history(state), "count": left}
+        values = {"question": question, "history": _render_hops(state), "count": left}
         hop = await self.ask("next_hop", state, context, values)
         query, notes = "" if hop is None or hop.done else hop.query, []
         if hop is None:
@@ -173,7 +174,7 @@ class AdaptiveNodes(RagNodes):
     async def conclude(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
         """Answer from the passages of all steps; what was noted on the way is no source."""
         documents = interleave(state["hop_documents"])
-        more: Any = {"name": "answer_from_hops", "history": _history(state)}
+        more: Any = {"name": "answer_from_hops", "history": _render_hops(state)}
         update = await self.answer_from(state["search_query"], documents, state, context, **more)
         return {**update, "documents": documents, "hop_documents": []}
 
@@ -253,7 +254,7 @@ def _join_reply(question: str, reply: str, language: str) -> str:
     return whole[:MAX_QUESTION_CHARS]
 
 
-def _history(state: AdaptiveState) -> Markup:
+def _render_hops(state: AdaptiveState) -> Markup:
     """Sub-questions and their answers, rendered as a conversation for a prompt."""
     none = DECLINED[state["language"]]
     turns = [Turn(question=hop["question"], answer=hop["answer"] or none) for hop in state["hops"]]

@@ -47,7 +47,7 @@ def check_signed_in(user_id: str) -> None:
 async def read(store: BaseStore, user_id: str) -> list[str]:
     """The facts about a user, as far as what is stored there is facts."""
     # by its exact name: a search by prefix would also match the names of other users that begin alike
-    item: Item | None = await _on_store(store, GetOp(namespace(user_id), KEY))
+    item: Item | None = await _store_step(store, GetOp(namespace(user_id), KEY))
     stored = item.value.get("facts") if item is not None else None
     texts = stored if isinstance(stored, list) else []
     return [fact for text in texts if isinstance(text, str) and (fact := clean_fact(text))]
@@ -55,7 +55,7 @@ async def read(store: BaseStore, user_id: str) -> list[str]:
 
 def write(store: BaseStore, user_id: str, facts: Sequence[str]) -> Step[Any]:
     """Put the facts about a user in place of those before."""
-    return _on_store(store, PutOp(namespace(user_id), KEY, {"facts": list(facts)}, index=False))
+    return _store_step(store, PutOp(namespace(user_id), KEY, {"facts": list(facts)}, index=False))
 
 
 def forget_facts(store: BaseStore, user_id: str) -> None:
@@ -81,7 +81,7 @@ def _delete_step(store: Any, user_id: str) -> Step[Any]:
         raise InvalidInputError(
             f"store is a {type(store).__name__}; give the LangGraph store that the graph was built with."
         )
-    return _on_store(store, PutOp(namespace(user_id), KEY, None))
+    return _store_step(store, PutOp(namespace(user_id), KEY, None))
 
 
 def merge_facts(stored_facts: Sequence[str], new: Iterable[str], message: str, max_facts: int) -> list[str]:
@@ -112,7 +112,7 @@ def _comparable(fact: str) -> str:
     return fold(fact).rstrip(" .。!！")
 
 
-def _on_store(store: BaseStore, operation: Any) -> Step[Any]:
+def _store_step(store: BaseStore, operation: Any) -> Step[Any]:
     """One operation on the store."""
 
     async def native(config: Any) -> Any:

@@ -11,7 +11,7 @@ from langgraph.runtime import get_runtime
 from langgraph.types import Command, Overwrite
 
 from rag_kit.errors import BudgetExceededError, ModelError
-from rag_kit.graphs.conversational import facts as store_of
+from rag_kit.graphs.conversational import facts as user_facts
 from rag_kit.graphs.conversational.state import ConversationalContext, ConversationalState
 from rag_kit.graphs.guards import Refusal
 from rag_kit.graphs.nodes import RagNodes, render_turns
@@ -60,10 +60,10 @@ class ConversationalNodes(RagNodes):
         store = get_runtime().store
         if not self.max_facts:
             return [], ["memory: this graph was built without remember=True; user_id is not used"]
-        store_of.check_signed_in(user_id)
+        user_facts.check_signed_in(user_id)
         if store is None:
             return [], ["memory: the graph has no store; nothing is known or remembered about the user"]
-        facts = await attempt(store_of.read(store, user_id), Exception)
+        facts = await attempt(user_facts.read(store, user_id), Exception)
         if isinstance(facts, Exception):
             return [], [f"memory: the facts about the user could not be read ({type(facts).__name__})"]
         report("recalled", facts=len(facts))
@@ -90,14 +90,14 @@ class ConversationalNodes(RagNodes):
         history, summary = state.get("history") or [], state.get("summary") or ""
         name = "condense_for_user" if state["facts"] else "condense"
         conversation = render_conversation(history, summary, context.max_history_chars)
-        update = await self.complete_question(state, context, conversation, name, **_facts(state))
+        update = await self.complete_question(state, context, conversation, name, **_prompt_facts(state))
         return update if isinstance(update, Command) else Command(update=update, goto="retrieve")
 
     async def answer(self, state: ConversationalState, context: ConversationalContext) -> Update:
         """Answer from the passages alone; what is known about the user only says what matters to them."""
         name = "answer_for_user" if state["facts"] else "answer"
         question, documents = state["search_query"], state["documents"]
-        return await self.answer_from(question, documents, state, context, name=name, **_facts(state))
+        return await self.answer_from(question, documents, state, context, name=name, **_prompt_facts(state))
 
     async def cite(self, state: ConversationalState, context: ConversationalContext) -> Command[Any]:
         """Check every citation; then, side by side, remember and offer questions, where that is wanted."""
@@ -115,7 +115,7 @@ class ConversationalNodes(RagNodes):
         store, user_id = get_runtime().store, context.user_id
         if store is None or not user_id:
             return {}
-        values = {"question": state["asked"], "facts": store_of.render_facts(state["facts"])}
+        values = {"question": state["asked"], "facts": user_facts.render_facts(state["facts"])}
         reply = await attempt(self.ask("remember_facts", state, context, values, RAISE))
         if isinstance(reply, Exception):
             return _note_unusable("remember", reply)
@@ -129,10 +129,10 @@ class ConversationalNodes(RagNodes):
     async def _merge_facts(self, store: Any, user_id: str, new: Sequence[str], message: str) -> list[str]:
         """The facts about a user with the new ones, stored where they changed."""
         # read again, since another run of the same user may have written meanwhile
-        stored = await store_of.read(store, user_id)
-        facts = store_of.merge_facts(stored, new, message, self.max_facts)
+        stored = await user_facts.read(store, user_id)
+        facts = user_facts.merge_facts(stored, new, message, self.max_facts)
         if facts != stored:
-            await store_of.write(store, user_id, facts)
+            await user_facts.write(store, user_id, facts)
             report("remembered", facts=len([fact for fact in facts if fact not in stored]))
         return facts
 
@@ -168,7 +168,7 @@ def note_when_capped(left_out: str) -> OnCap:
 
 def is_long(history: Sequence[Turn], summary: str, max_turns: int, max_chars: int) -> bool:
     """Whether a history has outgrown one of its caps."""
-    return len(history) > max_turns or _length(history) + len(summary) > max_chars
+    return len(history) > max_turns or _count_chars(history) + len(summary) > max_chars
 
 
 def split_history(history: Sequence[Turn], max_turns: int, max_chars: int) -> tuple[list[Turn], list[Turn]]:
@@ -179,7 +179,7 @@ def split_history(history: Sequence[Turn], max_turns: int, max_chars: int) -> tu
     """
     first = len(history)
     while first and len(history) - first + 1 <= max(1, max_turns // 2):
-        length = _length(history[first - 1 :])
+        length = _count_chars(history[first - 1 :])
         if length > max_chars // 2 and (len(history) - first or length > max_chars):
             break
         first -= 1
@@ -193,12 +193,12 @@ def render_conversation(history: Sequence[Turn], summary: str, max_chars: int = 
     return Markup("\n".join([turn, written])) if summary else written
 
 
-def _length(history: Sequence[Turn]) -> int:
+def _count_chars(history: Sequence[Turn]) -> int:
     return sum(len(turn["question"]) + len(turn["answer"]) for turn in history)
 
 
-def _facts(state: ConversationalState) -> dict[str, Any]:
-    return {"facts": store_of.render_facts(state["facts"])} if state["facts"] else {}
+def _prompt_facts(state: ConversationalState) -> dict[str, Any]:
+    return {"facts": user_facts.render_facts(state["facts"])} if state["facts"] else {}
 
 
 def _note_unusable(part: str, error: Exception) -> Update:

@@ -60,7 +60,7 @@ class WebSearch:
             )
         self.search, tool = search, bare_model(search)
         self.tool = tool if isinstance(tool, BaseTool) else None
-        self.argument = None if self.tool is None else _argument(self.tool)
+        self.argument = None if self.tool is None else _query_argument(self.tool)
         self.name = clean_text(str(search.get_name() if self.tool is None else self.tool.name))[:100]
 
     async def find(
@@ -111,7 +111,7 @@ class WebSearch:
         return {"type": "tool_call", "id": uuid.uuid4().hex, "name": self.tool.name, "args": arguments}
 
 
-def _argument(tool: BaseTool) -> str:
+def _query_argument(tool: BaseTool) -> str:
     """Which argument of a tool the query is: the one that it needs, else one of a usual name, else the first."""
     shape = convert_to_openai_tool(tool)["function"].get("parameters", {})
     names: list[str] = list(shape.get("properties", {}))
@@ -141,7 +141,7 @@ def web_documents(value: Any, *, max_results: int, max_chars: int, query: str, t
         if not text or text in by_text:
             continue
         marked = copy_document(document)
-        link = _link(marked.metadata)
+        link = _web_address(marked.metadata)
         marked.page_content = text
         marked.metadata.pop("url", None)
         marked.metadata.update({"url": link} if link else {}, origin="web", source=link or "web")
@@ -198,7 +198,7 @@ def _first_text(item: Mapping[Any, Any], names: Sequence[str]) -> str:
     return next((text for text in texts if isinstance(text, str) and text.strip()), "")
 
 
-def _link(metadata: Mapping[str, Any]) -> str:
+def _web_address(metadata: Mapping[str, Any]) -> str:
     """The address of a page; others than of the web (``javascript:`` and the like) are dropped."""
     for value in (metadata.get(name) for name in _LINKS):
         link = clean_text(value).strip()[:_MAX_LINK] if isinstance(value, str) else ""

@@ -77,7 +77,7 @@ class LexicalEvaluator(Evaluator):
             except Exception as error:  # noqa: BLE001 - any client; `ungraded` raises what ends the run
                 trouble = f"; without vectors: {self.ungraded(error).reason.removeprefix(UNGRADED)}"
         grades = await compute(lambda: usefulness(question, texts, cosines))
-        return [Grading(2 * grade.value - 1, f"{_reason(grade)}{trouble}") for grade in grades]
+        return [Grading(2 * grade.value - 1, f"{_explain(grade)}{trouble}") for grade in grades]
 
     async def _cosines(self, question: str, texts: list[str]) -> list[float]:
         """The cosine of the question and each passage; 0 beside a zero vector."""
@@ -91,7 +91,7 @@ class LexicalEvaluator(Evaluator):
         return [float(cosine) for cosine in vectors[1:] @ vectors[0]]
 
 
-def _reason(grade: Usefulness) -> str:
+def _explain(grade: Usefulness) -> str:
     """What decided, in one line."""
     measures = grade.measures
     parts = [f"{measures['own']:.0%} of the question's terms in its best sentence"]

@@ -169,7 +169,7 @@ class Paper(SelfRagNodes):
             if not room and not has_answer(state):
                 raise BudgetExceededError("calls", context.max_calls or 0)
             jobs = jobs[:room]
-        write_candidate = partial(self._write, state, context)
+        write_candidate = partial(self._write_candidate, state, context)
         branches = [
             branch(f"beam {beam['number']}, passage {passage}", partial(write_candidate, beam, passage))
             for beam, passage in jobs
@@ -196,7 +196,7 @@ class Paper(SelfRagNodes):
 
     generate_direct = generate_segments  # the node's name where no way to go on needs passages
 
-    async def _write(
+    async def _write_candidate(
         self, state: SelfRagState, context: SelfRagContext, beam: Beam, passage: int | None
     ) -> Candidate:
         """Write one continuation and judge it; a text that ends or repeats the answer is not judged."""
@@ -219,14 +219,14 @@ class Paper(SelfRagNodes):
             values["statement"] = text
             verdict = await self._ask_scored(critique, state, context, values, fallback=none_if_unreadable)
             candidate["parts"]["p"] = sequence_probability([token.logprob for token in written.tokens])
-            _judge(candidate, verdict, critiques)
+            _put_verdict(candidate, verdict, critiques)
         return candidate
 
     async def rank_segments(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
         """Score the candidates, keep the best beams, send what is decided, go on or finish."""
         options: Any = {"width": context.beam_width, "hard": context.constraint == "hard"}
         beams, judged = rank(state["beams"], state["candidates"], weights=context.weights, **options)
-        streamed = self._send(beams, state["streamed"], count_shared_segments(beams))
+        streamed = self._send_decided(beams, state["streamed"], count_shared_segments(beams))
         update: Update = {"beams": beams, "candidates": [], "trace": judged, "streamed": streamed}
         report("ranked", segment=state["segment"], scores=[round(beam["score"], 4) for beam in beams])
         if state["capped"] and not all(beam["ended"] for beam in beams):
@@ -242,7 +242,7 @@ class Paper(SelfRagNodes):
         if not segments:
             note = "finish: no passage gave a part of an answer"
             return {"answer": DECLINED[state["language"]], "documents": passages, "notes": [note]}
-        self._send([best], state["streamed"], len(segments))
+        self._send_decided([best], state["streamed"], len(segments))
         place = itemgetter("segment", "beam", "text", "passage")
         won = [place({"segment": at, **part}) for at, part in enumerate(segments, start=1)]
         trace = [{**entry, "won": entry["kept"] and place(entry) in won} for entry in state["trace"]]
@@ -252,7 +252,7 @@ class Paper(SelfRagNodes):
             "trace": Overwrite(trace),
         }
 
-    def _send(self, beams: Sequence[Beam], streamed: int, decided: int) -> int:
+    def _send_decided(self, beams: Sequence[Beam], streamed: int, decided: int) -> int:
         """Send the text that is decided; with an answer guard nothing is sent, for it is not yet allowed."""
         if decided > streamed and not self.guards.answer:
             for piece in cite_segments(beams[0]["segments"])[streamed:decided]:
@@ -268,7 +268,7 @@ def _new_candidate(state: SelfRagState, beam: Beam, passage: int | None, reason:
     )  # fmt: skip
 
 
-def _judge(candidate: Candidate, verdict: Reply, critiques: Sequence[str]) -> None:
+def _put_verdict(candidate: Candidate, verdict: Reply, critiques: Sequence[str]) -> None:
     """Put the labels of a verdict into a candidate, their probabilities and scores; the lowest without a verdict."""
     for name in critiques:
         label = _WORST[name] if verdict.value is None else str(getattr(verdict.value, name))

@@ -125,7 +125,9 @@ class Reflect(SelfRagNodes):
 
     async def finish(self, state: SelfRagState, context: SelfRagContext) -> Update:
         """Hand over the best answer that was written; what has no support is flagged, or dropped when hard."""
-        best = max(state["drafts"], key=_draft_rank, default=None)  # the first of the best
+        rank = {True: 0, None: 1, False: 2}  # None: not graded
+        drafts = sorted(state["drafts"], key=lambda draft: (rank[draft["supported"]], rank[draft["useful"]]))
+        best = drafts[0] if drafts else None
         if best is None or (best["supported"] is False and context.constraint == "hard"):
             why = "no passage was relevant"
             if best:
@@ -146,12 +148,6 @@ class Reflect(SelfRagNodes):
 
     def _next_try(self, state: SelfRagState, context: SelfRagContext) -> str:
         return "rewrite_query" if state["round"] < context.max_rounds else "finish"
-
-
-def _draft_rank(draft: Draft) -> tuple[int, int]:
-    """Supported and useful, supported, not graded, not supported."""
-    support = {True: 2, None: 1, False: 0}[draft["supported"]]
-    return support, {True: 2, None: 1, False: 0}[draft["useful"]]
 
 
 def _grade_update(state: SelfRagState, of: str, good: bool, reason: str, **verdict: bool) -> Update:
