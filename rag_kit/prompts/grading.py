@@ -11,6 +11,8 @@ MAX_NUMBERS = 1_000
 MAX_LABELS = 100
 _SUPPORT = "'full' if the passages say all of {}, 'partial' for a part of it, else 'none'."
 _SUPPORT_ZH = "段落说出了整条论断为 'full'，只说出一部分为 'partial'，否则为 'none'。"
+# The wordings of Self-RAG's paper, and of models, for what no passage supports.
+_NO_SUPPORT = ("no", "no support", "none", "unsupported", "contradictory", "no support / contradictory")
 _Grades: Any = rows_type(MAX_NUMBERS, id="integer", relevant="boolean", score="number", reason="string")
 _PassageTexts: Any = rows_type(
     MAX_NUMBERS, id="integer", texts={"type": "array", "items": {"type": "string"}}
@@ -27,12 +29,9 @@ def _word(value: Any) -> Any:
 def _support(value: Any) -> Any:
     """A validator: the wordings of the paper are read too."""
     word = _word(value)
-    if word in _NONE:
+    if word in _NO_SUPPORT:
         return "none"
     return next((label for label in ("full", "partial") if str(word).startswith(label)), word)
-
-
-_NONE = ("no", "no support", "none", "unsupported", "contradictory", "no support / contradictory")
 
 
 # The labels of one field begin with different letters, so that the first token of the one that a model wrote, and of

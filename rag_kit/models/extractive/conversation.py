@@ -46,7 +46,7 @@ _BETWEEN_ZH = re.compile(
 )
 _MAX_FACTS, _MAX_FACT_CHARS, _MAX_TRIED = 8, 200, 12
 _CLAUSE = re.compile(r"[^.!?;,\n。！？；，]+[?？]?")
-_SAID = re.compile(
+_FACT = re.compile(
     r"\b(?:my name is|call me|i live in|i(?: a|')m (?:from|an?|based in)\b|i come from|i work (?:at|for|as|in|on)"
     r"|i (?:own|drive|speak|prefer|usually use|always use)\b|remember that i\b"
     r"|my (?:name|role|job|company|team|department|city|country|language|model|device|printer|machine) is)"
@@ -71,7 +71,7 @@ _SUBJECT = {
         r"^(?![它他她这那其该此])(?P<name>[\u3400-\u9fffA-Za-z0-9]{2,12}?)(?:是|位于|有|为|的|在|由|会|可以|应)"
     ),
 }
-_ABOUT = {"en": "What is {}?", "zh": "{}是什么？"}
+_WHAT_IS = {"en": "What is {}?", "zh": "{}是什么？"}
 
 
 def condense(prompt: Prompt) -> dict[str, str]:
@@ -134,9 +134,9 @@ def remember_facts(prompt: Prompt) -> dict[str, list[str]]:
     facts: dict[str, str] = {}
     for match in _CLAUSE.finditer(prompt.request):
         clause = " ".join(match.group().split())
-        match_of_fact = _SAID.search(clause)
-        if match_of_fact and not _ASKS.search(clause) and not _SECRET.search(clause):
-            fact = clause[match_of_fact.start() :][:_MAX_FACT_CHARS]
+        fact_match = _FACT.search(clause)
+        if fact_match and not _ASKS.search(clause) and not _SECRET.search(clause):
+            fact = clause[fact_match.start() :][:_MAX_FACT_CHARS]
             facts.setdefault(fold(fact), fact)
     return {"facts": [fact for key, fact in facts.items() if key not in stored][:_MAX_FACTS]}
 
@@ -151,7 +151,7 @@ def related_questions(prompt: Prompt) -> dict[str, list[str]]:
         if tried >= _MAX_TRIED or len(questions) >= room:
             break
         keys = set(terms(name))
-        question = _ABOUT[prompt.language].format(name)
+        question = _WHAT_IS[prompt.language].format(name)
         if keys - covered and extract_answer(question, prompt.passages):
             covered |= keys
             questions.append(question)

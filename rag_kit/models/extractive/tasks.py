@@ -37,9 +37,9 @@ _MODULES = {
     ),
     "representing": ("represent_keywords", "represent_summary", "represent_tags"),
 }  # fmt: skip
-_WHERE = {name: module for module, names in _MODULES.items() for name in names}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 #: Tasks that the function of another name answers.
-_SAME = {
+_ALIASES = {
     "answer_again": "answer",
     "answer_for_user": "answer",
     "condense_for_user": "condense",
@@ -53,12 +53,12 @@ def perform(prompt: Prompt) -> str:
 
     Never raises on account of what the prompt says.
     """
-    name = _SAME.get(prompt.task, prompt.task)
+    name = _ALIASES.get(prompt.task, prompt.task)
     if not name and prompt.question and prompt.passages:
         name = "answer"
     reply: str | dict[str, Any]
-    if name in _WHERE:
-        module = import_module(f"rag_kit.models.extractive.{_WHERE[name]}")
+    if name in _MODULE_OF:
+        module = import_module(f"rag_kit.models.extractive.{_MODULE_OF[name]}")
         reply = getattr(module, name)(prompt)
     else:
         reply = ABOUT[prompt.language] if prompt.schema is None else _guess_fields(prompt)

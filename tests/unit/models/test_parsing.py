@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from rag_kit.models.json_text import is_truncated, json_values
 from rag_kit.models.parsing import parse_text
-from rag_kit.models.replies import without_thinking
+from rag_kit.models.replies import estimate_tokens, without_thinking
 from rag_kit.models.schema import Target, UnreadableError
 from rag_kit.prompts.grading import Grade
 from rag_kit.prompts.schemas import Passages, Queries, Query
@@ -244,3 +244,8 @@ def test_true_is_not_one(word: str) -> None:
     for text, allowed in (('{"a": true}', 1), ('{"a": 1}', True), ('{"a": false}', 0), ('{"a": 0.0}', False)):
         with pytest.raises(UnreadableError):
             read(text, allowed)
+
+
+def test_tokens_are_estimated_by_script() -> None:
+    """A token per Chinese character, else one per four characters."""
+    assert (estimate_tokens("retrieval-augmented"), estimate_tokens("检索增强")) == (5, 4)
