@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rag_kit.indexing.files import SourceFile
     from rag_kit.indexing.readers.formats import UserReader
 
-_TRIES = 3
+_TRIES = 3  # of a file that is written to while it is read
 _BLANK_IN_CHINESE = re.compile(r"(?<=[\u3000-\u9fff\uff00-\uffef]) | (?=[\u3000-\u9fff\uff00-\uffef])")
 
 

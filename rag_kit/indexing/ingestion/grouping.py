@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rag_kit.indexing.ingestion.converting import Converter
     from rag_kit.indexing.ingestion.report import IngestReport, Progress
 
-_MAX_FILES = 500
+_MAX_FILES = 500  # of a group
 # A file that was written this shortly before it was looked at may be written again within one tick of the
 # clock of its file system, and keep its time; so its bytes are compared.
 _TICK_NS = 2_000_000_000

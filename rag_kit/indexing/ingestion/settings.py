@@ -78,9 +78,10 @@ def settings_for(
     values = {
         name: settings_before[name] if options.get(name) is None else options[name] for name in _RECORDED
     }
-    sizes = {name: values[name] for name in ("chunk_size", "chunk_overlap")}
     values["ocr"] = ocr_languages(values["ocr"]) if values["ocr"] else ""
-    cut = choose_splitter(splitter, **sizes, embeddings=index.embeddings, tokenizer=tokenizer)
+    cut = choose_splitter(
+        splitter, values["chunk_size"], values["chunk_overlap"], index.embeddings, tokenizer
+    )
     values["splitter"] = " by ".join(_name_of(part) for part in (splitter, tokenizer) if part is not None)
     changed = [
         f"{name} changed from {settings_before[name]!r} to {value!r}"

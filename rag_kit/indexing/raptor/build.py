@@ -38,24 +38,16 @@ _PLACES = ("chunk", "start", "end", "page", "parent_id")  # where a passage stan
 
 @dataclass
 class RaptorReport(ModelCost):
-    """What building a tree did and cost; of a dry run, what it would.
-
-    Attributes:
-        passages: How many there are.
-        summaries: How many of each level, from the lowest.
-        changed: Passages that are others than those that the clusters were made of.
-        rebuilt: Trees (one for each value of ``partition``) whose clusters were made anew.
-        failed: Clusters that the model gave no usable reply for: the beginnings of their texts stand for the summary
-            until the next run, which asks again.
-        embedded: How many texts went through the embedding model.
-    """
+    """What building a tree did and cost; of a dry run, what it would."""
 
     passages: int = 0
-    summaries: list[int] = field(default_factory=list)
-    changed: int = 0
-    rebuilt: int = 0
+    summaries: list[int] = field(default_factory=list)  # of each level, from the lowest
+    changed: int = 0  # passages that are others than those that the clusters were made of
+    rebuilt: int = 0  # trees (one for each value of ``partition``) whose clusters were made anew
+    # clusters without a usable reply of the model: the beginnings of their texts stand for the summary until the
+    # next run, which asks again
     failed: int = 0
-    embedded: int = 0
+    embedded: int = 0  # texts that went through the embedding model
 
 
 def build_raptor(

@@ -14,7 +14,7 @@ from rag_kit.errors import MissingExtraError
 if TYPE_CHECKING:
     from rag_kit.indexing.document_index.vectors import Vectors
 
-_DIMENSIONS = 10
+_DIMENSIONS = 10  # that vectors are reduced to
 _COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 50)  # components that are tried
 _MEMBER = 0.1  # probability from which a vector belongs to a cluster
 _OVERLAP = 1.5  # clusters in which a vector is on average at most

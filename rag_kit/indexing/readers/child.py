@@ -23,7 +23,7 @@ from rag_kit.indexing.readers.guard import follow_parent, forbid_network, limit_
 from rag_kit.indexing.readers.limits import ReadLimits
 from rag_kit.indexing.readers.parts import SAVE_AGAIN, Context, Part, Unreadable, over_limit
 
-_RECURSION = 5_000
+_RECURSION = 5_000  # calls within each other; parsers of nested files need more than Python's 1,000
 _MAX_ALARM = 1e6  # seconds
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")

@@ -30,7 +30,7 @@ _ALIASES = {  # declared name -> the larger encoding that its files are really i
     "shift_jis x-sjis shift-jis": "cp932",
 }
 _CANDIDATES = ("gb18030", "big5hkscs", "cp949", "cp932", "euc_jp")
-_SAMPLE = 200_000
+_SAMPLE = 200_000  # characters that are scored
 _CHARACTERS_PER_DAMAGE = 50
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 

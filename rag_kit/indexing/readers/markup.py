@@ -52,12 +52,7 @@ def html_title(tree: Any) -> str:
 
 
 def to_markdown(tree: Any) -> str:
-    """Markdown of an HTML tree; of links their text alone.
-
-    Example:
-        >>> to_markdown(parse_html("<h1>A</h1><p>b <b>c</b></p><ul><li>d</ul>"))
-        '# A\\n\\nb c\\n\\n- d'
-    """
+    """Markdown of an HTML tree; of links their text alone."""
     return "\n\n".join(_blocks_inside(tree))
 
 

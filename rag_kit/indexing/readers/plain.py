@@ -22,12 +22,7 @@ _TITLE_KEYS = ("title", "name", "heading", "标题")
 
 
 def _markdown_title(text: str) -> str:
-    """Title of a markdown text: that of its front matter, else its first heading.
-
-    Example:
-        >>> _markdown_title("Intro\\n\\n# The lake #\\n")
-        'The lake'
-    """
+    """Title of a markdown text: that of its front matter, else its first heading."""
     front = _FRONT_TITLE.match(text)
     if front:
         return front.group(1).strip().strip("\"'")[:300]

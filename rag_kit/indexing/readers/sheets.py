@@ -14,7 +14,7 @@ from rag_kit.indexing.readers.parts import Context, Part, Unreadable
 from rag_kit.indexing.readers.tables import table_groups
 
 _NO_VALUE = re.compile(rb"(?:</f>|<f[^>]*/>)\s*(?:<v\s*/>|<v></v>)?\s*</c>")
-_MAX_MERGE = 10_000
+_MAX_MERGE = 10_000  # cells of a merged range whose text is repeated
 
 Rows = dict[int, dict[int, str]]
 

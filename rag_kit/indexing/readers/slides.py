@@ -14,7 +14,7 @@ from rag_kit.indexing.readers.tables import fill_spans, markdown_table
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _DGM = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}"
 _R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
-_GROUP_DEPTH = 20
+_GROUP_DEPTH = 20  # groups of shapes within each other
 
 
 def read_pptx(data: bytes, context: Context) -> Iterator[Part]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 _GROUP_CHARACTERS = 900  # below the splitter's default chunk_size, so that a group stays one chunk
-_MAX_SPAN = 1000
+_MAX_SPAN = 1000  # columns or rows of a merged cell
 
 
 def row_line(cells: Sequence[str]) -> str:

@@ -22,7 +22,7 @@ _SHAPES = {
 _DOCUMENT = "word/document.xml"
 _STYLES = "word/styles.xml"
 _HEADING_NAME = re.compile(r"(?:heading|标题|見出し|제목)\s*([1-6])", re.I)
-_BASED_ON_STEPS = 10
+_BASED_ON_STEPS = 10  # styles that a style builds on, one on the other
 
 
 def read_docx(data: bytes, context: Context) -> Iterator[Part]:

@@ -23,10 +23,10 @@ from rag_kit.prompts.format import LANGUAGES
 from rag_kit.prompts.grading import PassageTexts
 from rag_kit.text import detect_language
 
-_PASSAGES = 8
-_CHARACTERS = 8_000
+_PASSAGES = 8  # of a call
+_CHARACTERS = 8_000  # of a call's passages
 _HEADINGS = ("title", "heading")  # what a passage is about often stands above it alone
-_ENTRIES = 5_000_000
+_ENTRIES = 5_000_000  # of the cache of replies
 
 
 class PassageRequest(NamedTuple):

@@ -82,26 +82,23 @@ def split(
         >>> [(chunk.page_content, chunk.metadata["heading"]) for chunk in chunks]
         [('# 湖\\n\\n湖水很深。', '湖'), ('湖水很冷，没有人敢在冬天游泳。', '湖')]
     """
-    cut = choose_splitter(
-        splitter,
-        chunk_size=chunk_size,
-        chunk_overlap=chunk_overlap,
-        embeddings=embeddings,
-        tokenizer=tokenizer,
-    )
+    cut = choose_splitter(splitter, chunk_size, chunk_overlap, embeddings, tokenizer)
     return list(iter_chunks(documents, cut))
 
 
 def choose_splitter(
-    splitter: Splitter | str, *, chunk_size: int, chunk_overlap: int, **settings: Any
+    splitter: Splitter | str,
+    chunk_size: int,
+    chunk_overlap: int,
+    embeddings: Embeddings | None = None,
+    tokenizer: Tokenizer | None = None,
 ) -> Callable[[Document], Iterator[Part]]:
     """The function that cuts a document into parts, for a splitter that was named or given; arguments as in `split`."""
     check_sizes(chunk_size, chunk_overlap)
-    sizes: dict[str, Any] = {"chunk_size": chunk_size, "chunk_overlap": chunk_overlap}
-    if splitter == "structure" and settings.get("tokenizer") is None:
-        return partial(_split_by_structure, **sizes)
+    if splitter == "structure" and tokenizer is None:
+        return partial(_split_by_structure, chunk_size=chunk_size, chunk_overlap=chunk_overlap)
     if isinstance(splitter, str):
-        splitter = named_splitter(splitter, **sizes, **settings)
+        splitter = named_splitter(splitter, chunk_size, chunk_overlap, embeddings, tokenizer)
     return partial(_split_by, check_splitter(splitter))
 
 

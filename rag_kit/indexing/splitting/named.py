@@ -11,11 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from langchain_core.documents import Document
 
 from rag_kit.errors import ConfigurationError, InvalidInputError
-from rag_kit.indexing.splitting.packing import (
-    check_sizes,
-    pack_sentences,
-    split_spans,
-)
+from rag_kit.indexing.splitting.packing import check_sizes, pack_sentences, split_spans
 from rag_kit.text import sentences
 
 if TYPE_CHECKING:
@@ -37,7 +33,6 @@ _BREAKS = 90  # percentile of the distances between neighbours at which a text i
 
 def named_splitter(
     name: str,
-    *,
     chunk_size: int = 1000,
     chunk_overlap: int = 100,
     embeddings: Embeddings | None = None,

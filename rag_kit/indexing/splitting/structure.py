@@ -53,10 +53,6 @@ def sections(text: str, *, heading: str = "", markdown: bool = True) -> Iterator
 
     ``heading`` is the path of headings above its beginning (``"A > B"``), from the page before. Without ``markdown``
     only blank lines mean something. A heading counts with its first 200 characters.
-
-    Example:
-        >>> [(s.heading, s.start, s.end) for s in sections("# A\\n\\none\\n\\n## B\\n\\ntwo")]
-        [('A', 0, 10), ('A > B', 10, 19)]
     """
     path = [(level, title) for level, title in enumerate(heading.split(" > "), 1) if title]
     current, bare = Section(0, len(text), heading), True  # only headings so far in this section
@@ -97,13 +93,9 @@ def is_markdown(document: Document) -> bool:
 
 
 def heading_lookup(document: Document) -> Callable[[int | None], dict[str, str]]:
-    """A function from a place in a document to the field ``heading`` of what begins there, if headings are above it.
+    """A function from a place in a document to the field ``{"heading": "A > B"}`` of what begins there.
 
-    Example:
-        >>> from langchain_core.documents import Document
-        >>> heading_at = heading_lookup(Document("# Lake\\n\\nIt is deep.\\n\\n## Fish\\n\\nTrout."))
-        >>> heading_at(10), heading_at(35), heading_at(None)
-        ({'heading': 'Lake'}, {'heading': 'Lake > Fish'}, {})
+    It is ``{}`` for ``None``, and where no heading is above.
     """
     above = document.metadata.get("heading")
     parts = sections(
