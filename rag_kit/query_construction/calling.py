@@ -10,13 +10,7 @@ from langchain_core.documents import Document
 
 from rag_kit.concurrency.branches import describe_failure
 from rag_kit.concurrency.bridge import blocking
-from rag_kit.documents import (
-    Filter,
-    combine_filters,
-    compile_filter,
-    document_keys,
-    with_provenance,
-)
+from rag_kit.documents import Filter, combine_filters, compile_filter, document_keys, with_provenance
 from rag_kit.documents.provenance import peek_provenance, peek_score
 from rag_kit.errors import FilterError, InvalidInputError
 from rag_kit.query_construction.clauses import ConstructedQuery, Sort, relax_filter, show_filter

@@ -239,11 +239,9 @@ class _Checker:
             raise UnfitError(f"{_cut_repr(value)} is {_WHY[field.type]}")
         if not isinstance(fitted, Period) and (type(fitted) is not type(value) or fitted != value):
             self.repair(f"{field.name}: {_cut_repr(value)} was read as {_cut_repr(fitted)}")
-        return (
-            day_in_format(fitted.start, field.date_format)
-            if isinstance(fitted, Period) and field.many
-            else fitted
-        )
+        if isinstance(fitted, Period) and field.many:
+            return day_in_format(fitted.start, field.date_format)
+        return fitted
 
     def _to_time(self, field: MetadataField, value: Any) -> Any:
         """The year or period that a value says, or seconds where a field stores these."""

@@ -178,10 +178,9 @@ def comparison_clause(field: MetadataField, operator: str, value: Any, high: Any
         return _range_clause(field.name, operator, min(value, high), max(value, high), ("$lte", "$gt"))
     value = value if high is None else value.through(high)
     if not field.is_year:
+        start = day_in_format(value.start, field.date_format)
         end = value.end and day_in_format(value.end, field.date_format)
-        return _range_clause(
-            field.name, operator, day_in_format(value.start, field.date_format), end, ("$lt", "$gte")
-        )
+        return _range_clause(field.name, operator, start, end, ("$lt", "$gte"))
     first = value.start.year
     if value.end is None:
         return _range_clause(field.name, operator, first, None, ("$lte", "$gt"))

@@ -61,10 +61,8 @@ def parse_period(text: str, today: date) -> Period | None:
     for named in find_periods(text, today):
         if named.begin == 0 and named.end == len(text):
             return named.period
-    try:
-        day = datetime.fromisoformat(
-            text
-        ).date()  # forms that are not looked for in questions, such as 20200501
+    try:  # forms that are not looked for in questions, such as 20200501
+        day = datetime.fromisoformat(text).date()
     except ValueError:
         return None
     return Period(day, day + timedelta(days=1), "day") if day < date.max else None

@@ -59,9 +59,8 @@ class Source:
             return [[Document(row["text"], id=row["id"], metadata=row["metadata"]) for row in rows]]
         if isinstance(value, VectorStore):
             native = native_filter(value, where) if where else None
-            return (
-                _of_qdrant(value, native) if made_by(value, "langchain_qdrant") else _of_store(value, native)
-            )
+            read_pages = _of_qdrant if made_by(value, "langchain_qdrant") else _of_store
+            return read_pages(value, native)
         return [value]
 
 
@@ -82,10 +81,9 @@ def source_of(value: Any) -> Source | None:
     if isinstance(value, Runnable):
         return next((source for part in inside(value, names=_LISTED) if (source := source_of(part))), None)
     if isinstance(value, VectorStore):
-        chroma = made_by(value, "langchain_chroma") or (
-            made_by(value, "langchain_postgres") and hasattr(value, "get")
-        )
-        listed = chroma or isinstance(value, InMemoryVectorStore) or made_by(value, "langchain_qdrant")
+        paged = made_by(value, "langchain_chroma") or made_by(value, "langchain_qdrant")
+        paged = paged or (made_by(value, "langchain_postgres") and hasattr(value, "get"))
+        listed = paged or isinstance(value, InMemoryVectorStore)
     elif isinstance(value, (list, tuple)):
         listed = all(isinstance(item, Document) for item in value)
     else:
@@ -118,28 +116,26 @@ def _of_store(store: Any, native: Any) -> Iterator[list[Document]]:
     for offset in count(0, _GROUP):
         page = store.get(where=native, limit=_GROUP, offset=offset, include=["documents", "metadatas"])
         rows = zip(page["ids"], page["documents"], page["metadatas"], strict=True)
-        yield [
-            Document(text or "", id=str(key), metadata=dict(metadata or {})) for key, text, metadata in rows
-        ]
+        yield [_row_document(*row) for row in rows]
         if len(page["ids"]) < _GROUP:
             return
 
 
 def _of_qdrant(store: Any, native: Any) -> Iterator[list[Document]]:
-    """The documents of a collection of Qdrant that pass its filter, in groups."""
+    """The pages of a collection of Qdrant."""
     offset: Any = None
-    text, metadata = store.content_payload_key, store.metadata_payload_key
+    keys = store.content_payload_key, store.metadata_payload_key
     while True:
         points, offset = store.client.scroll(
             store.collection_name, scroll_filter=native, limit=_GROUP, offset=offset, with_payload=True
         )
-        payloads = [(str(point.id), point.payload or {}) for point in points]
-        yield [
-            Document(of.get(text) or "", id=key, metadata=dict(of.get(metadata) or {}))
-            for key, of in payloads
-        ]
+        yield [_row_document(point.id, *map((point.payload or {}).get, keys)) for point in points]
         if offset is None:
             return
+
+
+def _row_document(key: Any, text: str | None, metadata: Any) -> Document:
+    return Document(text or "", id=str(key), metadata=dict(metadata or {}))
 
 
 def discover_schema(source: Any, *, filter: Filter | None = None, exclude: Collection[str] = ()) -> Schema:
@@ -183,9 +179,8 @@ def _field(name: str, column: list[Any], cut: bool) -> MetadataField | None:
         return None
     numbers = kinds.keys() <= {int, float}
     of = (float if float in kinds else int) if numbers else max(_TYPES, key=lambda kind: kinds[kind])
-    counted: Counter[Any] = Counter(
-        item for item in items if type(item) is of or (of is float and type(item) is int)
-    )
+    same_type = (int, float) if of is float else (of,)
+    counted: Counter[Any] = Counter(item for item in items if type(item) in same_type)
     values = sorted(counted, key=lambda value: (-counted[value], str(value)))
     short = tuple(value for value in values[:_MAX_VALUES] if of is not str or len(value) <= _MAX_CHARS)
     format_ = _date_format(name, of, short)

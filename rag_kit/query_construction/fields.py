@@ -210,9 +210,7 @@ def describe_fields(schema: Schema, named: Mapping[str, Sequence[Any]], language
 
 def _line(field: MetadataField, named: Sequence[Any], language: str) -> str:
     """A field as the model reads it: name, type, description, and its range or values, those named first."""
-    listed, typed, colon, semicolon, ranged, valued, comma, others = _WORDS[
-        "zh" if language == "zh" else "en"
-    ]
+    listed, typed, colon, semicolon, ranged, valued, comma, others = _WORDS.get(language, _WORDS["en"])
     line = typed.format(cut_line(field.name), listed.format(field.type) if field.many else field.type)
     if field.description:
         line += colon + cut_line(field.description, 300)

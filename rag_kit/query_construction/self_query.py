@@ -151,10 +151,8 @@ class SelfQueryRetriever(CallRetriever):
                 "structured_query_translator goes with a vector store; for a retriever, give it to that: "
                 "VectorRetriever(vectorstore=..., structured_query_translator=...)."
             )
-        return {
-            **values,
-            "retriever": VectorRetriever(vectorstore=store, structured_query_translator=translator),
-        }
+        retriever = VectorRetriever(vectorstore=store, structured_query_translator=translator)
+        return {**values, "retriever": retriever}
 
     @field_validator("retriever", mode="before")
     @classmethod

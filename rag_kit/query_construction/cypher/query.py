@@ -113,9 +113,7 @@ class GraphDatabase:
         try:
             [tables] = self._run_in_child([_TABLES], limits)
             queries = [
-                query
-                for name, kind in tables["rows"]
-                for query in _description_queries(name, kind, sample_rows)
+                query for table in tables["rows"] for query in _description_queries(*table, sample_rows)
             ]
             answers = (result["rows"] for result in self._run_in_child(queries, limits))
         except StatementError as error:

@@ -98,8 +98,8 @@ def _write(file: Path, triples: list[tuple[str, ...]], tables: Path) -> None:
 
     names = dict.fromkeys(name for triple in triples for name in triple[:2])
     with (
-        ladybug.Database(str(file), buffer_pool_size=1 << 28) as database,
-        ladybug.Connection(database) as connection,
+        ladybug.Database(str(file), buffer_pool_size=1 << 28) as graph,
+        ladybug.Connection(graph) as connection,
     ):
         for statement in _SCHEMA:
             connection.execute(statement)

@@ -59,9 +59,7 @@ class Amount(Span):
     quarter: Clause | None = None  # for a quarter of a year: the condition on the field of quarters
 
 
-def find_amounts(
-    text: str, schema: Schema, periods: Sequence[NamedPeriod], taken: Sequence[Span]
-) -> list[Amount]:
+def find_amounts(text: str, schema: Schema, periods: list[NamedPeriod], taken: list[Span]) -> list[Amount]:
     """The dates, and the numbers that say of which field they are, outside of what is `taken`, in order."""
     dates = [_date_amount(text, schema, period) for period in periods if not period.overlaps(taken)]
     years = [date for date in dates if text[date.begin : date.end].isdecimal()]
@@ -72,11 +70,11 @@ def find_amounts(
     return sorted([*dates, *numbers], key=lambda amount: amount.begin)
 
 
-def _date_amount(text: str, schema: Schema, named: NamedPeriod) -> Amount:
+def _date_amount(text: str, schema: Schema, date: NamedPeriod) -> Amount:
     """A date with the field that it is about: the one named before it, else the one of its grain."""
-    before = text[max(0, named.begin - 60) : named.begin].lower()
-    quarter = quarter_of(named.period, schema)
-    fine = named.period.grain not in ("year", "years") and quarter is None
+    before = text[max(0, date.begin - 60) : date.begin].lower()
+    quarter = quarter_of(date.period, schema)
+    fine = date.period.grain not in ("year", "years") and quarter is None
     field = max(
         (field for field in schema if field.temporal),
         key=lambda field: (
@@ -84,16 +82,12 @@ def _date_amount(text: str, schema: Schema, named: NamedPeriod) -> Amount:
             (field.type == "date") == fine,
         ),
     )
-    return Amount(
-        named.begin, named.end, named.period, field, named.begin, quarter if field.is_year else None
-    )
+    return Amount(date.begin, date.end, date.period, field, date.begin, quarter if field.is_year else None)
 
 
 def _find_numbers(text: str, schema: Schema, taken: Sequence[Span], years: Sequence[Span]) -> list[Amount]:
     """Numbers of a field; what may be a year is one only where its field stands before it, or its currency."""
-    fields = [
-        field for field in schema if field.type in ("int", "float") and not field.many and not field.is_year
-    ]
+    fields = [field for field in schema if field.ordered and not field.temporal]
     matches = list(islice(_NUMBER.finditer(text), _MAX_NUMBERS)) if fields else []
     matches = [match for match in matches if not Span(*match.span()).overlaps(taken)]
     amounts = [_number_amount(text, match, fields, Span(*match.span()).overlaps(years)) for match in matches]
@@ -109,9 +103,7 @@ def _find_numbers(text: str, schema: Schema, taken: Sequence[Span], years: Seque
     return [amount for amount in amounts if amount is not None]
 
 
-def _number_amount(
-    text: str, match: re.Match[str], fields: Sequence[MetadataField], year: bool
-) -> Amount | None:
+def _number_amount(text: str, match: re.Match[str], fields: list[MetadataField], year: bool) -> Amount | None:
     """A number, if words before it or a unit after it say of which field it is."""
     begin, end = match.span()
     more = _OR_MORE.match(text, end)

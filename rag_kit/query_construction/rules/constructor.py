@@ -81,7 +81,7 @@ class RuleConstructor:
         """Turn a question, of which the first 2,000 characters are read, into text and filter."""
         text = _normalize(question)
         plain = simplify(text)
-        conditions, order, used = _read_question(plain, schema, self._today or date.today())
+        conditions, order, used = _read_text(plain, schema, self._today or date.today())
         unknown = find_unknown_alternatives(plain, conditions)
         conditions = [condition for condition in conditions if condition not in unknown]
         # what is no condition stays in the text
@@ -111,9 +111,7 @@ def _normalize(question: str) -> str:
     return unicodedata.normalize("NFKC", question)[:_MAX_QUESTION]
 
 
-def _read_question(
-    text: str, schema: Schema, today: date
-) -> tuple[list[Condition], Order | None, list[Span]]:
+def _read_text(text: str, schema: Schema, today: date) -> tuple[list[Condition], Order | None, list[Span]]:
     """The conditions of a text, in its order, the order that it asks for, and where else it is understood."""
     times = [field for field in schema if field.temporal]
     order = find_order(text, schema)

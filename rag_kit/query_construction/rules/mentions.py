@@ -59,11 +59,12 @@ def purpose_of(text: str, understood: Sequence[Span], schema: Schema, measured: 
 
 
 Named = Amount | NamedValue
+Mention = tuple[Named, Condition]
 
 
-def read_mentions(text: str, named: Sequence[Named]) -> list[tuple[Named, Condition]]:
+def read_mentions(text: str, named: Sequence[Named]) -> list[Mention]:
     """Read how each date, number and value is compared, and what denies it; no cue reaches over what is named."""
-    mentions: list[tuple[Named, Condition]] = []
+    mentions: list[Mention] = []
     rest = list(named)
     while rest:
         item = rest.pop(0)
@@ -104,9 +105,7 @@ def _is_range(text: str, floor: int, first: Amount, second: Named) -> bool:
     return sure or text[second.end :].lstrip().startswith(("之间", "年间"))
 
 
-def _read_amount(
-    text: str, floor: int, amount: Amount, high: Named | None, following: Named | None
-) -> Condition:
+def _read_amount(text: str, floor: int, amount: Amount, high: Named | None, after: Named | None) -> Condition:
     """The comparison with one amount ("at least 5", "5 or more"), or with the range that ends at `high`."""
     left = text[floor : amount.begin]
     operator, start, end = "$eq", len(left), high.end if high else amount.end
@@ -121,9 +120,7 @@ def _read_amount(
         for pattern, meaning in (*cues.RIGHT, *([(cues.ONWARD, "$gte")] if opening else [])):
             match = pattern.match(text, end)
             # in "before 1995 or after 2015" the words are of the next
-            if match and not (
-                isinstance(following, Amount) and _NEXT.fullmatch(text, match.end(), following.begin)
-            ):
+            if match and not (isinstance(after, Amount) and _NEXT.fullmatch(text, match.end(), after.begin)):
                 operator, end = meaning, match.end()
                 break
     if opening and (high or operator == "$gte"):
@@ -134,9 +131,7 @@ def _read_amount(
     )
 
 
-def choose_mentions(
-    text: str, mentions: Sequence[tuple[Named, Condition]], purpose: Purpose
-) -> Iterator[Condition]:
+def choose_mentions(text: str, mentions: Sequence[Mention], purpose: Purpose) -> Iterator[Condition]:
     """The conditions that a text of such a purpose means."""
     for item, condition in mentions:
         if isinstance(item, NamedValue):

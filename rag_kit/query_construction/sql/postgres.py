@@ -47,9 +47,8 @@ _BY_NAME = frozenset({"age", "every", "isfinite", "make_date"})  # of those that
 _NUMBER = re.compile(r"[0-9]*\.?[0-9]*(?:[eE][+-]?[0-9]+)?")
 _WORD = re.compile(r"[A-Za-z_]+")
 _CAPITALS = str.maketrans({chr(code): chr(code + 32) for code in range(ord("A"), ord("Z") + 1)})
-_NUMERIC = frozenset(
-    {16, 20, 21, 23, 26, 700, 701, 1700}
-)  # bool, int8, int2, int4, oid, float4, float8, numeric
+# bool, int8, int2, int4, oid, float4, float8, numeric
+_NUMERIC = frozenset({16, 20, 21, 23, 26, 700, 701, 1700})
 
 
 class PostgresDatabase:
@@ -186,8 +185,6 @@ def _qualify(tree: Any, tables: Collection[str], schema: str) -> None:
         if not named or (table.name in queries and not table.db and not table.catalog):
             continue
         if table.catalog or table.db not in ("", schema) or table.name not in tables:
-            table_names = ", ".join(f'"{name}"' for name in sorted(tables))
-            raise RefusalError(
-                f"The table {table.sql(dialect='postgres')} (there are, spelled so: {table_names})"
-            )
+            names = ", ".join(f'"{name}"' for name in sorted(tables))
+            raise RefusalError(f"The table {table.sql(dialect='postgres')} (there are, spelled so: {names})")
         table.set("db", exp.to_identifier(schema, quoted=True))

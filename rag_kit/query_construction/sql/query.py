@@ -125,15 +125,13 @@ def open_database(
 
 def _describe_table(database: Any, inspector: Any, name: str, schema: str, limits: Limits) -> str:
     """Columns, keys and sample rows of one table."""
-    foreign = {
+    links = {
         column: f' REFERENCES "{key["referred_table"]}" ("{target}")'
         for key in inspector.get_foreign_keys(name, schema=schema)
         for column, target in zip(key["constrained_columns"], key["referred_columns"], strict=False)
     }
     columns = inspector.get_columns(name, schema=schema)
-    lines = [
-        f'  "{column["name"]}" {column["type"]!s}{foreign.get(column["name"], "")}' for column in columns
-    ]
+    lines = [f'  "{column["name"]}" {column["type"]!s}{links.get(column["name"], "")}' for column in columns]
     if primary := inspector.get_pk_constraint(name, schema=schema)["constrained_columns"]:
         lines.append("  PRIMARY KEY ({})".format(", ".join(f'"{column}"' for column in primary)))
     text = f'TABLE "{name}" (\n' + ",\n".join(lines) + "\n)"
@@ -200,10 +198,8 @@ def _choose_tables(tables: Collection[str] | None, usable: Sequence[str]) -> Seq
     names = usable if tables is None else list(tables)
     for name in names:
         if name not in usable:
-            meant = did_you_mean(str(name), usable)
-            raise InvalidInputError(
-                f"tables names {name!r}{meant}; there are: {', '.join(usable) or 'none'}."
-            )
+            hint = did_you_mean(str(name), usable)
+            raise InvalidInputError(f"tables names {name!r}{hint}; there are: {', '.join(usable) or 'none'}.")
     if not names:
         raise InvalidInputError("The database has no table that may be read.")
     return names

@@ -118,20 +118,16 @@ class TextToStatement(Runnable[str, QueryResult]):
             written = await astructured_call(self.llm, prompt, values, config=config)
             details: Any = {"question": question, "reason": written.reason, "kind": self.kind}
             details["attempts"] = tuple(attempts)
-            if not written.statement:
+            if not (statement := written.statement):
                 return QueryResult("", **details)
             try:
-                result: QueryResult = await run_in_thread(self.database.run, written.statement, self.limits)
+                result: QueryResult = await run_in_thread(self.database.run, statement, self.limits)
                 break
             except StatementError as error:
-                attempts.append((written.statement, str(error)))
+                attempts.append((statement, str(error)))
                 if len(attempts) > self.max_repairs:
-                    last = (
-                        f"the last of {len(attempts)} statements, see max_repairs: {written.statement:.300}"
-                    )
-                    raise StatementError(
-                        f"{error} ({last})", written.statement, refused=error.refused
-                    ) from error
+                    last = f"the last of {len(attempts)} statements, see max_repairs: {statement:.300}"
+                    raise StatementError(f"{error} ({last})", statement, refused=error.refused) from error
         result = replace(result, **details)
         return replace(result, answer=await self._answer(result, config)) if self.answer else result
 

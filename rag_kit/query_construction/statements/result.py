@@ -75,21 +75,10 @@ class QueryResult:
         notes = [f"{self.kind}: {self.statement}"]
         if self.truncated:
             notes.append(f"{self.kind}: only the first {len(self.rows)} rows were fetched")
-        place: dict[str, Any] = {
-            "stage": self.kind,
-            "retriever": self.kind,
-            "query": self.question,
-            "notes": notes,
-        }
+        stage: dict[str, Any] = {"stage": self.kind, "retriever": self.kind, "query": self.question}
+        stage |= {"score": None, "statement": self.statement, "notes": notes}
         return [
-            with_provenance(
-                self._row_document(row),
-                score=None,
-                rank=number,
-                row=number,
-                statement=self.statement,
-                **place,
-            )
+            with_provenance(self._row_document(row), rank=number, row=number, **stage)
             for number, row in enumerate(self.rows, start=1)
         ]
 
