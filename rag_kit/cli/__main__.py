@@ -15,9 +15,8 @@ def entry() -> int:
         from rag_kit.cli.exits import INTERRUPTED, terminate
 
         signal.signal(signal.SIGTERM, terminate)
-        gc.set_threshold(
-            100_000, 20, 100
-        )  # imports leave no garbage; looking for it was a tenth of the start
+        # imports leave no garbage; looking for it was a tenth of the start
+        gc.set_threshold(100_000, 20, 100)
         # httpx loads its own command line (rich, click, pygments) where these happen to be installed: a twelfth
         # of the start of ``ask``. With this entry it takes them for absent, as it does where they are.
         sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
@@ -29,9 +28,8 @@ def entry() -> int:
     except KeyboardInterrupt:
         os.write(sys.stderr.fileno(), b"\nrag-kit: interrupted\n")
         return 130
-    if (
-        code == INTERRUPTED
-    ):  # threads that still wait may write while the interpreter is taken down, which aborts it
+    if code == INTERRUPTED:
+        # threads that still wait may write while the interpreter is taken down, which aborts it
         atexit._run_exitfuncs()
         sys.stdout.flush()
         sys.stderr.flush()

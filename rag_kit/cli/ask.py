@@ -120,9 +120,7 @@ def _hold_session(printer: AnswerPrinter, runner: asyncio.Runner) -> None:
             problem(error_line(error))
 
 
-def _take_turn(
-    line: str, last: dict[str, Any], printer: AnswerPrinter, runner: asyncio.Runner
-) -> dict[str, Any]:
+def _take_turn(line: str, last: dict[str, Any], printer: AnswerPrinter, runner: asyncio.Runner) -> Any:
     """Answer a question of a session, or give the graph the reply that it asked for."""
     message: Any = {"question": line}
     if "__interrupt__" in last:
@@ -199,10 +197,8 @@ class AnswerPrinter:
         citations = sorted(result["citations"], key=lambda citation: citation["number"])
         sources: dict[str, list[str]] = {}
         for citation in citations:
-            if citation["quote"]:
-                sources.setdefault(f"[{citation['number']}] {place_of(citation)}", []).append(
-                    citation["quote"]
-                )
+            if quote := citation["quote"]:
+                sources.setdefault(f"[{citation['number']}] {place_of(citation)}", []).append(quote)
         if sources:
             say("\nSources", style="bold")
         for source, quotes in sources.items():

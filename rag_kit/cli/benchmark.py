@@ -16,8 +16,6 @@ from rag_kit.cli.options import add_options, pick
 from rag_kit.cli.output import STATUS, say, say_json
 from rag_kit.documents.display import Table, tables_text
 
-#: Options that `benchmark` takes under the same name.
-_SETTINGS = ("out", "rows_out", "limit", "depth", "chunk_size", "embeddings", "cache")
 _SPEEDS = {"p50_ms": "{:.2f}", "p95_ms": "{:.2f}", "queries_per_second": "{:.0f}"}
 
 
@@ -43,7 +41,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Measure and print."""
     from rag_kit.evaluation import benchmark
 
-    settings = pick(arguments, *_SETTINGS)
+    settings = pick(arguments, "out", "rows_out", "limit", "depth", "chunk_size", "embeddings", "cache")
     result = benchmark(arguments.dataset, arguments.pipeline, progress=STATUS.count, **settings)
     say_json(result) if arguments.json else say(_table(result))
 

@@ -22,9 +22,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("results", nargs="+", metavar="RESULTS", help="at least two folders of results")
     add("--report", type=Path, metavar="FILE", help="write a report as one HTML file")
     add("--baseline", metavar="NAME", help="test each pipeline against this one (default: every two)")
-    add(
-        "--metric", action="append", metavar="NAME", dest="metrics", help="compare this metric (default: all)"
-    )
+    what = "compare this metric (default: all)"
+    add("--metric", action="append", metavar="NAME", dest="metrics", help=what)
     what = "print scores by type, language or any tag"
     add("--slice", action="append", metavar="TAG", dest="slices", help=what)
     what = "of the diagnosis and the report (default: of the questions)"

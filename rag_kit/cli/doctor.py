@@ -102,19 +102,16 @@ def _examine(name: str, check: Callable[[], tuple[str, str]], on_failure: str = 
 
 def _list_packages() -> list[Finding]:
     """The kit, and the packages of its core and of each extra, as its own metadata name them."""
-    names = {
-        package.name.lower().replace("_", "-"): package for package in importlib.metadata.distributions()
-    }
-    findings = [
-        Finding("rag_kit", "ok", f"{__version__}, Python {platform.python_version()} on {sys.platform}")
-    ]
+    packages = {part.name.lower().replace("_", "-"): part for part in importlib.metadata.distributions()}
+    version = f"{__version__}, Python {platform.python_version()} on {sys.platform}"
+    findings = [Finding("rag_kit", "ok", version)]
     groups: dict[str, list[str]] = {}
     for line in importlib.metadata.requires("rag-kit") or ():
         if (match := _REQUIREMENT.match(line)) and match[2] not in ("docs", "test", "check", "bench", "slow"):
             groups.setdefault(f"extra {match[2]}" if match[2] else "core", []).append(match[1].lower())
-    for group, packages in groups.items():
-        missing = [name for name in packages if name not in names]
-        versions = ", ".join(f"{name} {names[name].version}" for name in packages if name in names)
+    for group, names in groups.items():
+        missing = [name for name in names if name not in packages]
+        versions = ", ".join(f"{name} {packages[name].version}" for name in names if name in packages)
         findings.append(Finding(group, "off" if missing else "ok", ", ".join(missing) or versions))
     return findings
 
@@ -125,9 +122,8 @@ def _check_prompts() -> tuple[str, str]:
     library = PromptLibrary()
     if problems := check_library(library):
         return "bad", f"{len(problems)} problems; rag-kit prompts check lists them"
-    return "ok", f"{len(library.names())} prompts" + (
-        f", own ones in {library.folder}" if library.folder else ""
-    )
+    own = f", own ones in {library.folder}" if library.folder else ""
+    return "ok", f"{len(library.names())} prompts{own}"
 
 
 def _check_chat_model(arguments: argparse.Namespace) -> tuple[str, str]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.cli import exits
-from rag_kit.cli.options import DEFAULT_K, GRAPHS, MODEL, add_options, open_graph, open_retriever, pick
+from rag_kit.cli.options import CAPS, DEFAULT_K, GRAPHS, MODEL, add_options, open_graph, open_retriever, pick
 from rag_kit.cli.output import hint, problem, say, say_json
 from rag_kit.errors import InvalidInputError
 
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from rag_kit.evaluation.metric import Metric
     from rag_kit.indexing import DocumentIndex
 
-#: Options that `evaluate` takes under the same name.
-_SETTINGS = ("out", "max_concurrency", "timeout", "max_calls", "max_tokens", "deadline")
 _PIPELINE = """with --index: bm25, dense, hybrid (default), or module:object that makes a retriever from the index;
 without: module:object, a Runnable, graph, retriever or function from a question (its code is run)"""
 _METRIC = "such as faithfulness or ndcg@10 (default: those that need no model and that the set has gold for)"
@@ -85,11 +83,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.limit is not None:
         examples = examples[: max(arguments.limit, 0)]
     with _open_pipeline(arguments) as (pipeline, name, version):
-        settings = {"name": arguments.name or name, "version": version, **pick(arguments, *_SETTINGS)}
-        judge = _make_judge(arguments, metrics)
-        results = evaluate(
-            pipeline, examples, metrics or None, judge=judge, progress=sys.stderr.isatty(), **settings
-        )
+        settings = pick(arguments, "out", "max_concurrency", "timeout", *CAPS)
+        settings |= {"name": arguments.name or name, "version": version}
+        settings |= {"judge": _make_judge(arguments, metrics), "progress": sys.stderr.isatty()}
+        results = evaluate(pipeline, examples, metrics or None, **settings)
     if arguments.json:
         manifest = {key: results.manifest.get(key) for key in ("status", "stopped_by", "usage", "done")}
         means = {metric: vars(summary) for metric, summary in results.summary().items()}

@@ -12,11 +12,8 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from rag_kit.cli import exits
-from rag_kit.cli.options import MODEL, add_options, index_name, make_chat_model, pick
+from rag_kit.cli.options import CAPS, MODEL, add_options, index_name, make_chat_model, pick
 from rag_kit.cli.output import hint, problem, say, say_json
-
-#: Options that `generate` takes under the same name.
-_SETTINGS = ("n", "language", "out", "prompts", "max_concurrency", "max_calls", "max_tokens", "deadline")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,8 +33,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     llm, described = make_chat_model(arguments)
     hint(described)
+    settings = pick(arguments, "n", "language", "out", "prompts", "max_concurrency", *CAPS)
     with nullcontext() if arguments.path else DocumentIndex.open(index_name(arguments)) as index:
-        questions = generate(arguments.path or index, llm, **pick(arguments, *_SETTINGS))
+        questions = generate(arguments.path or index, llm, **settings)
     if arguments.json:
         types = {kind: len(part) for kind, part in questions.slices("type").items()}
         record = {name: getattr(questions, name) for name in ("dropped", "asked", "stopped_by", "usage")}

@@ -32,26 +32,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_options(parser, "--index", "--wait", "--model", "--quiet", "--json")
     add("--prune", action="store_true", help="remove what vanished from the given folders")
     add("--strict", action="store_true", help="stop at the first file that cannot be read")
-    add(
-        "--dry-run",
-        action="store_true",
-        help="write nothing; say what would be done, by how many model calls",
-    )
+    what = "write nothing; say what would be done, by how many model calls"
+    add("--dry-run", action="store_true", help=what)
     add("--embedding-model", metavar="NAME", help="minilm, none, or e.g. openai:text-embedding-3-small")
     add("--chunk-size", type=int, metavar="N", help="characters of a passage (default 1000)")
     add("--chunk-overlap", type=int, metavar="N", help="characters repeated between passages (default 100)")
     add("--splitter", metavar="NAME", help=_SPLITTERS)
     add("--represent", metavar="NAMES", help=_REPRESENTATIONS)
-    add(
-        "--ocr",
-        metavar="LANGUAGES",
-        help="recognise text in pictures and scans: eng, chi_sim, eng+chi_sim, none",
-    )
-    add(
-        "--keep-duplicates",
-        action=argparse.BooleanOptionalAction,
-        help="all files with the same text, or one",
-    )
+    what = "recognise text in pictures and scans: eng, chi_sim, eng+chi_sim, none"
+    add("--ocr", metavar="LANGUAGES", help=what)
+    what = "all files with the same text, or one"
+    add("--keep-duplicates", action=argparse.BooleanOptionalAction, help=what)
     cluster = parser.add_mutually_exclusive_group()
     cluster.add_argument("--workers", type=int, metavar="N", help="processes that read and embed")
     cluster.add_argument("--scheduler", metavar="ADDRESS", help="Dask scheduler whose workers read and embed")

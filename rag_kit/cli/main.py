@@ -62,12 +62,8 @@ class _Parser(argparse.ArgumentParser):
 
 def parser(command: str = "") -> argparse.ArgumentParser:
     """The parser of one command, or of the whole command line; building it imports no LangChain module."""
-    top = _Parser(
-        prog="rag-kit",
-        description="Ask your own documents, with citations.",
-        epilog=_EPILOG,
-        allow_abbrev=False,
-    )
+    about = "Ask your own documents, with citations."
+    top = _Parser("rag-kit", description=about, epilog=_EPILOG, allow_abbrev=False)
     top.add_argument("--version", action="version", version=f"rag-kit {__version__}")
     top.add_argument("--no-color", action="store_true", help="plain text on a terminal (or NO_COLOR=1)")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)

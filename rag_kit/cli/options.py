@@ -33,6 +33,8 @@ GRAPHS = {
 PIPELINE = ("--index", "--pipeline", "-k", "--filter", "--embedding-model", "--allow-degraded")
 #: Options of what asks a chat model, and of its caps.
 MODEL = ("--model", "--base-url", "--max-calls", "--max-tokens", "--deadline")
+#: Caps of a run, as functions of the library take them.
+CAPS = ("max_calls", "max_tokens", "deadline")
 #: Options of what answers.
 ANSWER = (*MODEL, "--graph", "--prompts", "--language")
 
@@ -49,23 +51,13 @@ def _json_object(text: str) -> dict[str, Any]:
 
 
 _SHARED: dict[str, dict[str, Any]] = {
-    "--index": {
-        "metavar": "DIR",
-        "help": "folder or postgresql://USER@HOST/DB?index=NAME (or RAG_KIT_INDEX)",
-    },
+    "--index": {"metavar": "DIR", "help": "folder or postgresql://USER@HOST/DB?index=NAME (RAG_KIT_INDEX)"},
     "--wait": {"type": float, "default": 0.0, "metavar": "SECONDS", "help": "wait for another writer"},
-    "--pipeline": {
-        "default": "hybrid",
-        "metavar": "NAME",
-        "help": "hybrid (default), bm25, dense, module:object",
-    },
+    "--pipeline": {"default": "hybrid", "metavar": "NAME", "help": "hybrid, bm25, dense, or module:object"},
     "-k": {"type": int, "metavar": "N", "help": f"how many passages (default {DEFAULT_K})"},
     "--filter": {"type": _json_object, "metavar": "JSON", "help": "metadata to match, e.g. '{\"page\": 3}'"},
     "--embedding-model": {"metavar": "NAME", "help": "what the index was built with (default: as recorded)"},
-    "--allow-degraded": {
-        "action": "store_true",
-        "help": "search by keyword alone when vectors fail, and say so",
-    },
+    "--allow-degraded": {"action": "store_true", "help": "search by keyword alone when vectors fail"},
     "--graph": {"choices": sorted(GRAPHS), "default": "plain", "help": "which graph answers (default plain)"},
     "--language": {"choices": ["auto", "en", "zh"], "default": "auto", "help": "language of the prompts"},
     "--model": {"metavar": "NAME", "help": "chat model, e.g. openai:gpt-4o-mini (or RAG_KIT_CHAT_MODEL)"},
@@ -73,11 +65,7 @@ _SHARED: dict[str, dict[str, Any]] = {
     "--prompts": {"type": Path, "metavar": "DIR", "help": "folder with your own prompt files"},
     "--max-calls": {"type": int, "metavar": "N", "help": "model calls allowed"},
     "--max-tokens": {"type": int, "metavar": "N", "help": "tokens allowed, in and out"},
-    "--deadline": {
-        "type": float,
-        "metavar": "SECONDS",
-        "help": "time allowed (ask and mcp: 300 for an answer)",
-    },
+    "--deadline": {"type": float, "metavar": "SECONDS", "help": "time allowed (ask and mcp: 300)"},
     "--max-concurrency": {"type": int, "default": 8, "metavar": "N", "help": "questions at a time (8)"},
     "--explain": {"action": "store_true", "help": "show why each passage is there"},
     "--quiet": {"action": "store_true", "help": "no progress line"},
@@ -164,9 +152,8 @@ def _load_retriever(name: str, index: DocumentIndex) -> BaseRetriever:
     except TypeError as error:
         raise InvalidInputError(f"--pipeline {name} cannot make a retriever of an index: {error}") from error
     if not isinstance(retriever, BaseRetriever):
-        raise InvalidInputError(
-            f"--pipeline {name} gives a {type(retriever).__name__}, no LangChain retriever."
-        )
+        kind = type(retriever).__name__
+        raise InvalidInputError(f"--pipeline {name} gives a {kind}, no LangChain retriever.")
     return retriever
 
 
@@ -197,5 +184,4 @@ def call_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def run_context(arguments: argparse.Namespace) -> dict[str, Any]:
     """The context of each run of a graph."""
-    caps = pick(arguments, "max_calls", "max_tokens", "deadline")
-    return {"language": arguments.language, **call_arguments(arguments), **caps}
+    return {"language": arguments.language, **call_arguments(arguments), **pick(arguments, *CAPS)}

@@ -31,14 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run one of the three actions.
-
-    Returns:
-        0 when all is well, 1 when ``check`` found problems.
-
-    Raises:
-        InvalidInputError: A prompt or folder is wrong or unknown.
-    """
+    """Run one of the three actions; 1 when ``check`` found problems."""
     from rag_kit.prompts.library import PromptLibrary
 
     action = {"list": _list, "show": _show, "check": _check}[arguments.action]

@@ -42,9 +42,8 @@ def say_passages(documents: list[Document], *, explain: bool = False) -> None:
     from rag_kit import documents as parts
 
     if not documents:
-        say(
-            "Nothing was found: no passage shares a word with the question and matches the filter, if one was given."
-        )
+        why = "no passage shares a word with the question and matches the filter, if one was given."
+        say(f"Nothing was found: {why}")
     elif explain:
         say(str(parts.explain(documents)))
     else:
@@ -56,9 +55,8 @@ def say_passages(documents: list[Document], *, explain: bool = False) -> None:
 def place_of(metadata: Mapping[str, Any]) -> str:
     """The source of a passage in a line: file, page or slide or sheet, heading."""
     source = metadata.get("file") or metadata.get("source") or metadata.get("title") or "(no source)"
-    pages = [
-        f"{name} {metadata[name]}" for name in ("page", "slide", "sheet") if metadata.get(name) is not None
-    ]
+    names = [name for name in ("page", "slide", "sheet") if metadata.get(name) is not None]
+    pages = [f"{name} {metadata[name]}" for name in names]
     return one_line(" · ".join(map(str, filter(None, [source, *pages, metadata.get("heading")]))))
 
 

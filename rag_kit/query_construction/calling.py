@@ -145,11 +145,9 @@ class SelfQueryCall:
         }
         results = []
         for rank, doc in enumerate(documents, start=1):
-            origin = "listed" if id(doc) in self._listed else "search"
-            all_notes = [*peek_provenance(doc).get("notes", []), *notes]
-            results.append(
-                with_provenance(doc, score=peek_score(doc), rank=rank, how=origin, notes=all_notes, **stage)
-            )
+            stage["how"] = "listed" if id(doc) in self._listed else "search"
+            stage["notes"] = [*peek_provenance(doc).get("notes", []), *notes]
+            results.append(with_provenance(doc, score=peek_score(doc), rank=rank, **stage))
         return results
 
 

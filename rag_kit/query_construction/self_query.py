@@ -61,15 +61,13 @@ class SelfQueryRetriever(CallRetriever):
         filter: The caller's filter; holds always.
         on_error: ``"skip"``: rules take over from a model that fails, and the notes say so; or ``"raise"``.
         timeout: Seconds that one model request, and one search, may take.
-        max_calls: Most model calls, those of the inner retriever included.
-        max_tokens: Most tokens in and out.
-        deadline: Seconds for the whole. The model gets three quarters of them.
+        **caps: ``max_calls`` and ``max_tokens``, those of the inner retriever included; ``deadline``, the seconds for
+            the whole, of which the model gets three quarters.
 
     Raises:
         InvalidInputError: On construction, for arguments that are not allowed, or if no schema is given and the
             rows cannot be listed.
-        ModelError: On call, if ``on_error="raise"`` and the model fails.
-        BudgetExceededError: The same, if a cap is reached.
+        ModelError, BudgetExceededError: On call, if ``on_error="raise"`` and the model fails or a cap is reached.
 
     Example:
         >>> docs = [

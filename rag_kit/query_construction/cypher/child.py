@@ -42,9 +42,8 @@ def _run_statements(request: dict[str, Any]) -> list[dict[str, Any]]:
     reserved = 1 << max(30, (4 * size).bit_length())  # address space that Ladybug asks for, not memory
     limit_memory(reserved + _MEMORY)
     options: Any = {"buffer_pool_size": _POOL, "max_num_threads": 1, "max_db_size": reserved}
-    connection = ladybug.Connection(
-        ladybug.Database(request["file"], read_only=True, **options), num_threads=1
-    )
+    database = ladybug.Database(request["file"], read_only=True, **options)
+    connection = ladybug.Connection(database, num_threads=1)
     connection.set_query_timeout(int(request["seconds"] * 1000) + 1)
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
     signal.setitimer(signal.ITIMER_REAL, request["seconds"] + _GRACE)  # its signal ends the process

@@ -42,7 +42,6 @@ class TextToCypher(TextToStatement):
         **settings: ``sample_rows``, ``max_rows``, ``timeout``, ``answer``...: see ``TextToStatement``.
 
     Raises:
-        RagKitError: As ``TextToStatement``.
         MissingExtraError: Ladybug is not installed (extra ``graph``).
     """
 
@@ -113,7 +112,7 @@ class GraphDatabase:
         try:
             [tables] = self._run_in_child([_TABLES], limits)
             queries = [
-                query for table in tables["rows"] for query in _description_queries(*table, sample_rows)
+                query for table in tables["rows"] for query in _description_queries(sample_rows, *table)
             ]
             answers = (result["rows"] for result in self._run_in_child(queries, limits))
         except StatementError as error:
@@ -146,10 +145,9 @@ class GraphDatabase:
         try:
             answer = json.loads(process.stdout)
         except ValueError:
-            down = process.returncode != -signal.SIGALRM
-            raise StatementError(
-                "The statement brought the database down" if down else timed_out, model_statement
-            ) from None
+            stopped = process.returncode == -signal.SIGALRM
+            reason = timed_out if stopped else "The statement brought the database down"
+            raise StatementError(reason, model_statement) from None
         if "error" in answer:
             error = answer["error"].strip()
             raise StatementError(timed_out if error == "Interrupted." else error, model_statement)
@@ -165,7 +163,7 @@ def check_installed() -> None:
         raise MissingExtraError("graph", "A graph database")
 
 
-def _description_queries(name: str, kind: str, rows: int) -> list[str]:
+def _description_queries(rows: int, name: str, kind: str) -> list[str]:
     """Queries for the properties of a table, some of its rows and, of a relationship, the tables it connects."""
     text, label = json.dumps(name, ensure_ascii=False), f"`{name}`"
     info = f"CALL table_info({text}) RETURN name, type"

@@ -92,14 +92,14 @@ def _find_numbers(text: str, schema: Schema, taken: Sequence[Span], years: Seque
     matches = [match for match in matches if not Span(*match.span()).overlaps(taken)]
     amounts = [_number_amount(text, match, fields, Span(*match.span()).overlaps(years)) for match in matches]
     # in "between 5 and 7 years old" the field of one number is that of the other
-    for place, (one, other) in enumerate(pairwise(matches)):
+    for place, (left, right) in enumerate(pairwise(matches)):
         first, second = amounts[place : place + 2]
-        between = text[first.end if first else one.end() : other.start()]
+        between = text[first.end if first else left.end() : right.start()]
         if cues.RANGE_TO.fullmatch(between) or cues.RANGE_AND.fullmatch(_without_cue(between)):
             if first is None and second is not None:
-                amounts[place] = Amount(*one.span(), _number_of(one), second.field, one.start())
+                amounts[place] = Amount(*left.span(), _number_of(left), second.field, left.start())
             elif second is None and first is not None:
-                amounts[place + 1] = Amount(*other.span(), _number_of(other), first.field, other.start())
+                amounts[place + 1] = Amount(*right.span(), _number_of(right), first.field, right.start())
     return [amount for amount in amounts if amount is not None]
 
 

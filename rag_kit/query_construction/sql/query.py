@@ -36,7 +36,6 @@ class TextToSql(TextToStatement):
         **settings: ``sample_rows``, ``max_rows``, ``timeout``, ``answer``...: see ``TextToStatement``.
 
     Raises:
-        RagKitError: As ``TextToStatement``.
         MissingExtraError: SQLAlchemy, or for PostgreSQL sqlglot, is not installed (extra ``sql``).
     """
 
