@@ -126,6 +126,8 @@ async def test_chinese_questions_get_chinese_versions() -> None:
         ("请比较一下北京、上海以及广州的房价。", ["北京", "上海", "广州"]),
         ("苹果和三星有什么区别？", ["苹果", "三星"]),
         ("Chroma 与 Qdrant 哪个更快？", ["Chroma", "Qdrant"]),
+        ("苹果和三星哪个好？", ["苹果", "三星"]),
+        ("2007年，佩特里奇加盟哪个球队？", []),
         ("Who wrote Emma?", []),
         ("What happened in Rome and Paris?", []),
         ("Compare prices", []),
