@@ -6,16 +6,14 @@ import difflib
 import re
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rag_kit.errors import InvalidInputError
+from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.judge.adapter import is_ragas_metric
 from rag_kit.evaluation.judge.ragas_metric import RagasMetric
 from rag_kit.evaluation.judge.ragas_table import ROWS
 from rag_kit.evaluation.metric import Metric
-
-if TYPE_CHECKING:
-    from rag_kit.evaluation.examples import Example
 
 #: ``"module:factory"`` below this package -> names of its metrics. The factory is called with the name; where the
 #: name ends in ``@k`` with the name as the user wrote it, such as ``ndcg@10``.

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
+
+from langchain_core.language_models import BaseChatModel
 
 from rag_kit.errors import ConfigurationError
 
 from .providers import BASE_URL, OPENAI, check_name, make, options, split_name
 from .redact import host_of, redact
 from .runnables import base_url, model_name
-
-if TYPE_CHECKING:
-    from langchain_core.language_models import BaseChatModel
 
 VARIABLE = "RAG_KIT_CHAT_MODEL"
 EMBEDDED = "extractive"

@@ -8,22 +8,19 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
 from rag_kit._redact import error_text
 from rag_kit.concurrency.budget import check_abandoned
 from rag_kit.errors import ConfigurationError, RagKitError, ReadError
 from rag_kit.indexing.cluster import worker
+from rag_kit.indexing.document_index.writing import SourceRecord
+from rag_kit.indexing.files import SourceFile
 from rag_kit.indexing.readers.parts import Unreadable
 from rag_kit.models.embedding import embedding_name
-
-if TYPE_CHECKING:
-    from langchain_core.documents import Document
-
-    from rag_kit.indexing.document_index.writing import SourceRecord
-    from rag_kit.indexing.files import SourceFile
 
 _REGISTER_ATTEMPTS = 5
 _MAX_CALL_DEATHS = 10

@@ -13,23 +13,20 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from distributed import WorkerPlugin, get_worker
+from langchain_core.embeddings import Embeddings
 
 from rag_kit import __version__
 from rag_kit.errors import ConfigurationError, RagKitError, ReadError
 from rag_kit.indexing.document_index.embedding import check_vectors
+from rag_kit.indexing.files import SourceFile
 from rag_kit.indexing.ingestion.converting import Converter
+from rag_kit.indexing.ingestion.settings import SplitSettings
+from rag_kit.indexing.readers.formats import UserReader
+from rag_kit.indexing.readers.limits import ReadLimits
 from rag_kit.models.clients import embed_documents
-
-if TYPE_CHECKING:
-    from langchain_core.embeddings import Embeddings
-
-    from rag_kit.indexing.files import SourceFile
-    from rag_kit.indexing.ingestion.settings import SplitSettings
-    from rag_kit.indexing.readers.formats import UserReader
-    from rag_kit.indexing.readers.limits import ReadLimits
 
 
 def versions() -> str:

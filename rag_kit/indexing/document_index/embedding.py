@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING
 
 import numpy as np
+from langchain_core.embeddings import Embeddings
 
 from rag_kit.concurrency.pool import map_ahead
 from rag_kit.errors import IndexMismatchError, InvalidInputError, LockedError, ModelOutputError
@@ -18,11 +18,6 @@ from rag_kit.indexing.document_index.writing import vectors_by_hash
 from rag_kit.indexing.searched import embedded_row
 from rag_kit.models.clients import check_embeddings, embed_documents
 from rag_kit.models.runnables import connections_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from langchain_core.embeddings import Embeddings
 
 EMBED_BATCH = 512
 _REQUESTS = 4  # to an endpoint at a time

@@ -6,7 +6,10 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
 
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.documents import Filter
@@ -22,10 +25,6 @@ from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.document_index.vectors import decode_vectors
 from rag_kit.indexing.searched import REPRESENTATION, passage_filter
 from rag_kit.models.clients import aembed_query, embed_query
-
-if TYPE_CHECKING:
-    from langchain_core.documents import Document
-    from langchain_core.embeddings import Embeddings
 
 
 class ReadableIndex:

@@ -5,17 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
+from langchain_core.embeddings import Embeddings
 
 from rag_kit.errors import IndexFormatError
 from rag_kit.indexing.document_index.embedding import fill_vectors
 from rag_kit.indexing.document_index.state import Connection, IndexReport, State, scan
 from rag_kit.indexing.document_index.store import Store
-
-if TYPE_CHECKING:
-    from langchain_core.embeddings import Embeddings
 
 
 def verify(store: Store) -> IndexReport:

@@ -6,7 +6,9 @@ import logging
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
+
+from langchain_core.documents import Document
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.embedding import (
@@ -29,9 +31,6 @@ from rag_kit.indexing.document_index.writing import (
     vectors_by_hash,
 )
 from rag_kit.indexing.searched import REPRESENTATION, embedded_row
-
-if TYPE_CHECKING:
-    from langchain_core.documents import Document
 
 logger = logging.getLogger(__name__)
 

@@ -10,21 +10,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+from langchain_core.documents import Document
 
 from rag_kit.errors import InvalidInputError, ReadError
 from rag_kit.indexing.document_index.writing import SourceRecord
+from rag_kit.indexing.files import SourceFile
 from rag_kit.indexing.ingestion.settings import SplitSettings
 from rag_kit.indexing.readers.api import Reader
-from rag_kit.indexing.readers.formats import reader_for
+from rag_kit.indexing.readers.formats import UserReader, reader_for
 from rag_kit.indexing.readers.limits import ReadLimits
 from rag_kit.indexing.splitting.api import iter_chunks
-
-if TYPE_CHECKING:
-    from langchain_core.documents import Document
-
-    from rag_kit.indexing.files import SourceFile
-    from rag_kit.indexing.readers.formats import UserReader
 
 _TRIES = 3  # of a file that is written to while it is read
 _BLANK_IN_CHINESE = re.compile(r"(?<=[\u3000-\u9fff\uff00-\uffef]) | (?=[\u3000-\u9fff\uff00-\uffef])")

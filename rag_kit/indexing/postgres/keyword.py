@@ -7,18 +7,16 @@ import struct
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from psycopg import Connection
 
 from rag_kit.indexing.document_index.state import IndexReport, State
 from rag_kit.indexing.postgres import keyword_search as packing
 from rag_kit.indexing.postgres.keyword_search import Counts, read_counts, read_terms
 from rag_kit.indexing.searched import searched_text
 from rag_kit.text import default_analyzer
-
-if TYPE_CHECKING:
-    from psycopg import Connection
 
 _PAGE = 5000  # chunks that are analysed and written together
 _COMPARED = {

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from langchain_core.documents import Document
 
 from rag_kit.documents import copy_document
 from rag_kit.documents.explanation import SITUATION
@@ -18,9 +20,6 @@ from rag_kit.models import chat_model
 from rag_kit.models.chat import is_extractive
 from rag_kit.models.redact import host_of
 from rag_kit.models.runnables import base_url, model_name
-
-if TYPE_CHECKING:
-    from langchain_core.documents import Document
 
 _BEFORE, _AFTER = 1_200, 400  # characters around a passage that say where it stands
 # where a passage stands in its source; what else is in its metadata sets sources apart

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
+
+from langchain_core.documents import Document
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.families import Ancestor, Child, Family
@@ -12,9 +13,6 @@ from rag_kit.indexing.splitting.api import Part, Splitter, spans_of
 from rag_kit.indexing.splitting.packing import check_sizes, split_spans
 from rag_kit.indexing.splitting.structure import heading_lookup, is_markdown
 from rag_kit.text import sentences
-
-if TYPE_CHECKING:
-    from langchain_core.documents import Document
 
 
 def check_levels(sizes: Sequence[int], overlap: int = 0) -> None:
