@@ -27,9 +27,7 @@ class Cell(Recorded):
         value: The score; ``None`` unless ``status`` is ``"ok"``.
         status: Whether there is a score, and if not, of which kind its absence is.
         reason: Why there is none, or what the judge said of it; for people.
-        calls: Model calls that it took; a reply from the cache is none.
-        tokens: Tokens in and out.
-        seconds: Wall-clock seconds.
+        calls: Model calls that it took, replies from the cache not counted; ``tokens``, in and out, and ``seconds``.
         details: Plain JSON behind the value: statements with verdicts, matched spans.
 
     Raises:

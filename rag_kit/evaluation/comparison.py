@@ -205,25 +205,23 @@ def compare(
 ) -> Comparison:
     """Compare pipelines that were run over the same questions.
 
-    Two pipelines are compared on the questions that both have an ok cell for, and how many those are stands beside
-    each difference: with paired bootstrap intervals, the sign-flip test, McNemar's exact test for hits, all
-    p-values corrected together by Holm's method. A cell that failed, or has no value, is never a number.
+    Two pipelines are compared on the questions that both have an ok cell for (their number stands beside each
+    difference): with paired bootstrap intervals, the sign-flip test, McNemar's exact test for hits, all p-values
+    corrected together by Holm's method. A cell that failed, or has no value, is never a number.
 
     Args:
         results: At least two; or name -> results. A folder that a run wrote is loaded.
         others: ``compare(first, second)`` is ``compare([first, second])``.
         metrics: Which; default: all that at least two of them have.
-        baseline: Name of the one that all others are tested against; default: every two are. With a baseline there
-            are fewer tests, so that less has to be corrected for.
+        baseline: The one that all others are tested against (fewer tests to correct for); default: every two are.
         level: Share of the intervals.
         slices: ``type``, ``language``, or any tag of the examples.
         thresholds: Metric -> value from which on a question counts as got (one number: for all); default: 0.5.
-            A metric that is no metric of hits gets McNemar's test only where a threshold is given.
+            Metrics that are not of hits get McNemar's test only where one is given.
         prices: As for ``evaluate``; default: those that each run was given.
 
     Raises:
-        InvalidInputError: If the runs are of different sets of questions, two have one name, there are fewer than
-            two, or a setting is out of range.
+        InvalidInputError: If runs differ in their questions, two have one name, or an argument is not allowed.
         MissingExtraError: If SciPy is not installed.
 
     Example:

@@ -53,27 +53,21 @@ class Step:
 class Complementarity:
     """What pipelines add to each other on one metric, over the ``n`` questions for which every one has a value.
 
-    Attributes:
-        threshold: A question counts as answered from this value on (up to it, where less is better).
-        got: Pipeline -> ids of the questions it gets.
-        only: Pipeline -> ids of the questions that it alone gets.
-        nobody: Ids that none gets: no combination helps, the cause lies before retrieval or in the gold.
-        union: Share of the questions that at least one gets: what an oracle that always picks the right one reaches.
-        best_single: Share of the best one alone.
-        greedy: Which to combine: first the best one, then whichever adds most; a tie goes to the quicker one.
+    No combination helps with the questions that ``nobody`` gets: the cause lies before retrieval or in the gold.
+    ``union`` is the share that at least one gets: what an oracle that always picks the right one reaches.
     """
 
     metric: str
-    threshold: float
+    threshold: float  # a question counts as answered from this value on (up to it, where less is better)
     pipelines: tuple[str, ...]
     n: int
     total: int
-    got: Mapping[str, tuple[str, ...]]
-    only: Mapping[str, tuple[str, ...]]
+    got: Mapping[str, tuple[str, ...]]  # pipeline -> ids of the questions it gets
+    only: Mapping[str, tuple[str, ...]]  # pipeline -> ids of the questions that it alone gets
     nobody: tuple[str, ...]
     union: float | None
-    best_single: float | None
-    greedy: tuple[Step, ...]
+    best_single: float | None  # share that the best one gets alone
+    greedy: tuple[Step, ...]  # first the best one, then whichever adds most; a tie goes to the quicker one
 
     def combine(self, gain: float = 0.0) -> list[str]:
         """Names of the greedy set, as long as each adds more than this share of the questions, such as 0.02."""

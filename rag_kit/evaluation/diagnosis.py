@@ -33,9 +33,8 @@ _CITATION_OK = (None, "supported", "undecided", "grounded")
 class Finding:
     """The diagnosis of one question: its three scores, the cause, and hints.
 
-    ``values`` and ``levels`` go by ``answer``, ``recall``, ``precision``. ``case`` is ``None`` where one of the three
-    has no value; ``unknown`` then says why. ``hints`` say what else the row shows: the pipeline failed, retrieved
-    nothing, declined, cited wrongly.
+    ``values`` and ``levels`` go by ``answer``, ``recall``, ``precision``. ``case`` is ``None`` where one of them has no
+    value (``unknown`` says why). ``hints``: the pipeline failed, retrieved nothing, declined, cited wrongly.
     """
 
     id: str

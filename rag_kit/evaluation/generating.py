@@ -46,17 +46,17 @@ KINDS = {"single_hop": single_hop, "multi_hop": multi_hop}
 class GeneratedSet(EvaluationSet):
     """What `generate` gives: an `EvaluationSet`, and what became of the questions that are not in it.
 
-    Attributes:
-        refused: ``kind``, ``question`` and ``reason`` of each; ``REASONS`` explains the reasons.
-        asked: How many passages, or pairs of passages, the model was shown.
-        stopped_by: Which cap ended the run before there were enough, ``"no more passages"``, or ``None``.
-        usage: ``calls`` and ``tokens`` of this run; what was taken from the file took none.
+    ``stopped_by`` is the cap that ended the run before there were enough, ``"no more passages"``, or ``None``.
     """
 
-    refused: Sequence[Mapping[str, str]] = ()
-    asked: int = 0
+    refused: Sequence[
+        Mapping[str, str]
+    ] = ()  # ``kind``, ``question``, ``reason``, which ``REASONS`` explains
+    asked: int = 0  # passages, or pairs of passages, that the model was shown
     stopped_by: str | None = None
-    usage: Mapping[str, Any] = {}
+    usage: Mapping[
+        str, Any
+    ] = {}  # ``calls`` and ``tokens`` of this run; what was taken from the file took none
 
     @property
     def dropped(self) -> dict[str, int]:
@@ -91,17 +91,15 @@ async def agenerate(
 
     `generate` is the same for scripts and Jupyter.
 
-    A ``single_hop`` question is answered by one passage, a ``multi_hop`` question by two that speak of the same
-    things. What asks for nothing, is in another language, points to "the passage", leaks its answer or rests on words
-    that the passage does not hold is refused; the model, asked anew, has to give the same answer from the passage.
-    Gold is what was shown, never what a model wrote. Of each kind at most four passages a wanted question are shown,
-    plus 16.
+    A ``single_hop`` question is answered by one passage, a ``multi_hop`` question by two that speak of the same things.
+    What asks for nothing, is in another language, points to "the passage", leaks its answer or rests on words that the
+    passage does not hold is refused; the model, asked anew, has to give the same answer from the passage. Gold is what
+    was shown, never what a model wrote. Of each kind, at most four passages a question are shown, plus 16.
 
     Args:
         documents: LangChain documents, texts, a `DocumentIndex` (of which a chunk is a document), or a folder of files
             (a file is a document, its id the name relative to the folder).
-        llm: The model, or its name; ``None``: the configured one, else the embedded extractive model, whose questions
-            are simple and few.
+        llm: The model, or its name; ``None``: the configured one, else the embedded extractive one (few, simple ones).
         n: Questions wanted, divided evenly among the kinds.
         kinds: ``"single_hop"``, ``"multi_hop"``, or both.
         language: ``"en"`` or ``"zh"``: only passages of that language; ``"auto"``: both, each asked in its own.

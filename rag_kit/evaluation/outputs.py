@@ -22,21 +22,15 @@ DOCUMENT_IDS = ("corpus_id", "parent_id", "doc_id", "source_id", "file")
 
 @checked
 class Passage:
-    """One retrieved passage.
-
-    Args:
-        id: The document's id; a content hash where it has none.
-        text: Its text.
-        metadata: Plain JSON, without provenance.
-        provenance: Why it is here: score, rank, stages, notes (`rag_kit.documents.get_provenance`).
+    """One retrieved passage; its ``provenance`` says why it is here (`rag_kit.documents.get_provenance`).
 
     Raises:
         InvalidInputError: If a field has the wrong form.
     """
 
-    id: str
+    id: str  # the document's; a content hash where it has none
     text: str
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)  # plain JSON, without provenance
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -67,9 +61,7 @@ class Output(Recorded):
         queries: The queries that were searched for, the rewritten ones too.
         messages: The conversation of an agent, as plain dicts (``type``, ``content``, ``tool_calls``).
         notes: What went another way than usual.
-        calls: Model calls that the pipeline made.
-        tokens: Tokens in and out.
-        seconds: Wall-clock seconds of the call.
+        calls: Model calls that the pipeline made; ``tokens``, in and out, and wall-clock ``seconds`` likewise.
         error: Why there is no answer: the exception's class and text, no key in it.
         extra: Other plain fields of the result.
 

@@ -148,12 +148,12 @@ async def aabilities(
     - ``noise_robustness``: share of right answers while a share of the passages is noise, for each noise rate
     - ``negative_rejection``: share of declines where all of them are noise
     - ``information_integration``: share of right answers where all parts are needed, for each noise rate
-    - ``counterfactual_robustness``: share of right answers where the passages state a wrong one, of replies that tell
-      of factual errors, and of right answers among these
+    - ``counterfactual_robustness``: where the passages state a wrong answer, shares of right answers, of replies that
+      tell of factual errors, and of right answers among these
 
     Args:
-        pipeline: A chat model (asked with the prompt ``answer_or_doubt``), or a function of a question and its
-            passages (LangChain documents), async or not. For a graph, one that builds it upon them:
+        pipeline: A chat model (asked with the prompt ``answer_or_doubt``), or a function, async or not, of a question
+            and its passages (LangChain documents). For a graph, one that builds it upon them:
             ``lambda question, passages: build_plain_rag(GivenPassages(passages=passages), llm).invoke(...)``.
         folder: With RGB's files: ``en.json``, ``en_int.json``, ``en_fact.json``; ``zh`` alike.
         abilities: Which of the four.

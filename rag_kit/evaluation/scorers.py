@@ -44,8 +44,8 @@ def get_metric(metric: Any) -> Metric:
     """The metric of a name; a metric object is given back as it is, one of Ragas's is wrapped.
 
     Args:
-        metric: A name; the name of a class of ``ragas.metrics.collections``; an object of a class derived from
-            `Metric`; or an object, a class or a ``partial`` of Ragas's.
+        metric: A name; the name of a class of ``ragas.metrics.collections``; an object of a subclass of `Metric`; or
+            an object, a class or a ``partial`` of Ragas's.
 
     Raises:
         InvalidInputError: If there is none of that name.

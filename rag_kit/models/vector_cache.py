@@ -6,19 +6,15 @@ import base64
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import numpy as np
 from langchain_core.embeddings import Embeddings
 
 from rag_kit.models.clients import aembed_query, embed_documents, embed_query
 from rag_kit.models.embedding import embedding_name
 from rag_kit.models.json_cache import JsonCache
 
-if TYPE_CHECKING:
-    import numpy as np
-
-_SLICE = 1024
-"""Texts embedded between two progress reports."""
+_SLICE = 1024  # texts embedded between two progress reports
 
 
 class CachedEmbeddings(Embeddings):
@@ -46,8 +42,6 @@ class CachedEmbeddings(Embeddings):
 
     def vectors(self, texts: Sequence[str]) -> np.ndarray:
         """The vectors of a list of texts: ``float32``, shape ``(len(texts), dimensions)``."""
-        import numpy as np
-
         for start in range(0, len(texts), _SLICE):
             part = texts[start : start + _SLICE]
             self._embed_missing(part)
@@ -69,10 +63,8 @@ class CachedEmbeddings(Embeddings):
 
     def _embed_missing(self, texts: Iterable[str]) -> None:
         """Take the vectors that are not in memory from the file, or from the model."""
-        import numpy as np
-
         keys = {text: self._key(text) for text in texts if text not in self._known}
-        stored = {} if self._file is None or not keys else self._file.get(list(keys.values()))
+        stored = self._file.get(list(keys.values())) if self._file is not None and keys else {}
         for text in [text for text, key in keys.items() if key in stored]:
             self._known[text] = np.frombuffer(base64.b64decode(stored[keys.pop(text)]), "<f4")
         if not keys:

@@ -72,8 +72,7 @@ class Decline(Metric):
 
     A decline is the status ``declined`` of a graph, or an answer that says that the documents do not hold it and
     nothing else (`rag_kit.text.citations.decline.is_declined`, English and Chinese). Whether it is right does not
-    matter. Slice by ``details["kind"]``: ``answered``, ``answered_wrongly`` (there is nothing to answer with),
-    ``declined``, ``declined_wrongly``.
+    matter. ``details["kind"]`` is ``answered``, ``declined``, ``answered_wrongly`` or ``declined_wrongly``.
 
     Example:
         >>> import asyncio

@@ -66,10 +66,8 @@ def declared(statement: str) -> bool:
 class Citations(Metric):
     """How well an answer is cited, by words, or in ``ours_citations_judged`` by the judge (prompt ``judge_citation``).
 
-    - precision: share of the citations whose passage supports the statement that they stand at; undefined for an
-      answer without one.
-    - recall: share of the statements that a cited passage supports, of those that do not say themselves that they
-      rest on none.
+    - precision: share of the citations whose passage supports their statement; undefined where there are none.
+    - recall: share of the statements (those that say themselves that they rest on none aside) that one supports.
     - F1: of the two; 0 for an answer that states something and cites nothing that supports it.
 
     The details count the statements by `Kind`; undecided ones are in neither share. An answer that declines has

@@ -98,8 +98,7 @@ class _Overlap(Metric):
 class OursBleu(_Overlap):
     """BLEU (Papineni et al., 2002) of the whole answer by sacreBLEU, on this kit's tokens.
 
-    Beside Ragas's `bleu`: Chinese is cut into tokens, every sentence counts, and texts shorter than four tokens can
-    score 1 (effective order).
+    Unlike Ragas's `bleu` it cuts Chinese, counts every sentence, and texts of under four tokens can score 1.
 
     Args:
         name: The metric's name.
@@ -130,8 +129,7 @@ class OursRouge(_Overlap):
     """ROUGE (Lin, 2004), the F1 by rouge_score, on this kit's tokens.
 
     Args:
-        name: ``"ours_rouge_1"``, ``"ours_rouge_2"`` (shared n-grams) or ``"ours_rouge_l"`` (longest common
-            subsequence).
+        name: ``"ours_rouge_1"``, ``"ours_rouge_2"`` (n-grams) or ``"ours_rouge_l"`` (longest common subsequence).
         tokens: ``"characters"`` or ``"words"``, for Chinese.
     """
 

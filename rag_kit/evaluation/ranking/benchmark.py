@@ -34,8 +34,8 @@ _SPAN_BUDGET = 3000  # characters a reader sees, for the recall of gold spans
 def load_dataset(folder: Path | str, *, split: str = "test") -> EvaluationSet:
     """Read and check a data set in BEIR's layout, with ``qa.jsonl`` where there is one.
 
-    The documents are the set's corpus: title, a newline, text. Grades, accepted answers and the places where they
-    stand (all of them: any one will do) are in the examples.
+    The documents are the corpus: title, a newline, text. Grades, accepted answers and every place where these stand
+    (any one will do) are in the examples.
 
     Args:
         folder: Folder with ``corpus.jsonl``, ``queries.jsonl`` (both also ``.gz``) and ``qrels.tsv`` or
@@ -43,8 +43,8 @@ def load_dataset(folder: Path | str, *, split: str = "test") -> EvaluationSet:
         split: Which file of ``qrels/`` to read where the set has that folder and no ``qrels.tsv``.
 
     Raises:
-        InvalidInputError: If a file is missing, empty or malformed (named by file and line), if an id
-            occurs twice, or if a relevance judgement or gold answer names an unknown document or query.
+        InvalidInputError: If a file is missing, empty or malformed (file and line are named), an id comes twice, or a
+            judgement or gold answer names an unknown document or query.
 
     Example:
         >>> import tempfile
@@ -78,8 +78,8 @@ def benchmark(
 ) -> dict[str, Any]:
     """Measure how well, and how fast, each pipeline finds the relevant documents.
 
-    Only queries with a relevant document are asked; the others are counted. Times are of ``invoke``, one
-    query after another, after three queries of warming up; they include embedding the query.
+    Only queries with a relevant document are asked; the others are counted. Times are of ``invoke``, embedding the
+    query included, one query after another, after three to warm up.
 
     Args:
         dataset: A set with a corpus, or the folder of one (see :func:`load_dataset`).
@@ -89,8 +89,8 @@ def benchmark(
         rows_out: JSON Lines file with one row for each pipeline and query.
         limit: Ask only the first so many queries with a relevant document.
         depth: Passages of a ranking that count.
-        chunk_size: Split documents into chunks of at most so many characters, of which neighbours may share a
-            tenth; a document then ranks where its best chunk does. ``None``: whole documents.
+        chunk_size: Most characters of a chunk (neighbours may share a tenth); a document then ranks where its best
+            chunk does. ``None``: whole documents.
         embeddings: Embedding model or its name; default: what ``embedding_model()`` finds.
         cache: Folder that keeps vectors of documents between runs.
         resamples: Resamples of the bootstrap.

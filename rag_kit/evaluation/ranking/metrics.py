@@ -50,15 +50,14 @@ def retrieval_metrics(
 ) -> RetrievalScores:
     """Score rankings against relevance judgements.
 
-    A query with a relevant document that the run lacks scores 0; a query without a relevant document
-    cannot be scored and is left out. nDCG has linear gains (trec_eval; Järvelin and Kekäläinen, 2002). ``map`` looks
-    at the whole ranking.
+    A query that the run lacks scores 0; one without a relevant document cannot be scored and is left out. nDCG has
+    linear gains (trec_eval; Järvelin and Kekäläinen, 2002). ``map`` looks at the whole ranking.
 
     Args:
         run: Query id -> document ids, best first. Of a document that comes twice the first place counts.
         qrels: Query id -> document id -> grade; above 0 is relevant.
-        metrics: Names such as ``"ndcg@10"``; allowed are ndcg, recall, precision, mrr, map and hit_rate,
-            followed by ``@`` and a rank (recall, precision and hit_rate need one).
+        metrics: Names such as ``"ndcg@10"``: ndcg, mrr and map, which may have a rank, recall, precision and hit_rate,
+            which must.
 
     Raises:
         InvalidInputError: If a metric is unknown or no query can be scored.

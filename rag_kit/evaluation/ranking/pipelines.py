@@ -46,9 +46,8 @@ class Pipeline:
 class Parts:
     """What the built-in pipelines share: one keyword index, one set of vectors, each made when asked for.
 
-    Each retriever returns ``depth`` passages. ``embeddings`` is the model or its name (default: what
-    ``embedding_model()`` finds), ``cache`` a folder that keeps vectors between runs; ``progress`` is called with
-    ``(what, done, total)``.
+    Each retriever returns ``depth`` passages. ``embeddings`` is the model or its name, by default what
+    ``embedding_model()`` finds; ``cache`` is a folder for vectors; ``progress`` gets ``(what, done, total)``.
     """
 
     documents: Sequence[Document]

@@ -39,8 +39,8 @@ def write_report(
         results: One pipeline, several, name -> results, or what ``compare`` gave.
         path: The file. One that is a report already is replaced.
         comparison: What ``compare`` gave; ``None``: made where several pipelines can be compared; ``False``: none.
-        diagnosis: What ``diagnose`` gave, or name -> diagnosis; ``None``: made where there is a score of the answer,
-            one of recall and one of precision; ``False``: none.
+        diagnosis: What ``diagnose`` gave, or name -> diagnosis; ``None``: made where there are its three scores, of
+            answer, recall and precision; ``False``: none.
         title: Title of the page.
         language: ``"en"`` or ``"zh"``: the language the page starts in; the reader can switch.
         overwrite: Replace the file even if it is no report.

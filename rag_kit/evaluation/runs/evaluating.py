@@ -67,25 +67,24 @@ async def aevaluate(
     history changed; a metric is computed again where its settings, the judge, the example or the output did.
 
     Args:
-        pipeline: A LangChain Runnable or retriever, a compiled graph, a function from a question to whatever
-            `Output.of` reads (async or not), or ``"module:object"``, whose code is run.
+        pipeline: A LangChain Runnable or retriever, a compiled graph, a function (async or not) from a question to
+            what `Output.of` reads, or ``"module:object"``, whose code is run.
         dataset: An `EvaluationSet`, a list of Examples, or the path of a set.
         metrics: Names, objects of the class `Metric`, and metrics of ``ragas.metrics.collections``, which ask `judge`;
             default: those that need no model and that the set has gold for.
         judge: Whom metrics ask; without one, those that need it are not applicable.
         out: Folder of the results; ``None``: they are only returned.
         name: The pipeline's name in tables; default: its own.
-        version: Identifies the pipeline together with its name. Without one a hash of its settings and code does,
-            with the nodes of a graph and what a function closes over; give one where that does not show what changed:
-            the content of an index, other functions that yours calls.
+        version: Identifies the pipeline together with its name; default: a hash of its settings and code, nodes and
+            closures included. Give one where that hides a change: in an index, in functions that yours calls.
         max_concurrency: Most questions that the pipeline is asked at a time.
         timeout: Seconds the pipeline may take for one example.
         metric_timeout: Seconds one metric may take for one example, waiting for the judge included.
         max_calls: Most model calls, pipeline and judge together; then the run ends and keeps what is there.
         max_tokens: Most tokens, likewise.
         deadline: Seconds for the whole run, likewise.
-        prices: ``{"model": {"input": 0.15, "output": 0.6}}`` for a million tokens each, ``"*"`` for any other model,
-            or one number for a million tokens; in whatever currency.
+        prices: ``{"model": {"input": 0.15, "output": 0.6}}`` for a million tokens each, in any currency; ``"*"`` is
+            any other model, one number all of them.
         progress: A bar where somebody looks; ``False``: none; or a function that gets a `Progress`.
         make_input: What the pipeline is called with, for an example; default: what its kind takes.
         retry_errors: Whether cells that failed in an earlier run are computed again.

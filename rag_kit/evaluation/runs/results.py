@@ -255,8 +255,7 @@ def assert_quality(
     Args:
         results: What ``evaluate`` gave, or ``Results.load``.
         thresholds: Metric -> what it must reach.
-        rule: ``"mean"``, or ``"low"`` for the end of the 95% interval that is nearer to failing, since a mean that
-            stands on few examples proves little.
+        rule: ``"mean"``, or ``"low"``: the end of the 95% interval nearer to failing (few examples prove little).
         min_coverage: Share of the examples that must have a value, those left out to which the metric does not apply.
 
     Raises:

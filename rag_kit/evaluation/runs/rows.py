@@ -47,20 +47,15 @@ Usage = dict[str, dict[str, int]]
 
 @dataclass
 class Row:
-    """One example, what the pipeline gave for it, and how that was scored.
+    """One example, what the pipeline gave for it (``output.error``: why it gave nothing), and how that was scored.
 
-    Args:
-        example: The question and its gold.
-        output: What the pipeline gave; ``output.error`` says why it gave nothing.
-        cells: Metric name -> its cell; a metric that was not reached yet is not there.
-        usage: ``"pipeline"`` or a metric's name -> model -> ``input_tokens``, ``output_tokens``, of the requests
-            that were really made.
-        keys: ``"pipeline"`` or a metric's name -> a hash of what it is computed from.
+    By ``"pipeline"`` and metric, ``usage`` has model -> ``input_tokens``, ``output_tokens`` of the requests really
+    made, and ``keys`` a hash of what each is computed from.
     """
 
     example: Example
     output: Output
-    cells: dict[str, Cell] = field(default_factory=dict)
+    cells: dict[str, Cell] = field(default_factory=dict)  # metric -> cell; one not reached yet is not there
     usage: dict[str, Usage] = field(default_factory=dict)
     keys: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
 

@@ -31,8 +31,8 @@ class EvaluationSet(Sequence[Example]):
     Args:
         name: Its name, for tables and manifests.
         examples: The examples; their ids must be unique.
-        corpus: The passages or documents that the ids in ``relevant`` and ``spans`` belong to: `Passage`, LangChain
-            documents, or texts. ``None`` where they are elsewhere.
+        corpus: What the ids in ``relevant`` and ``spans`` belong to: `Passage`, LangChain documents, or texts.
+            ``None`` where they are elsewhere.
 
     Raises:
         InvalidInputError: If an id comes twice, or something is no example and no passage.
@@ -208,8 +208,7 @@ class EvaluationSet(Sequence[Example]):
 
         An answer with a thumb up becomes the reference, one with a thumb down is kept under ``metadata["rejected"]``.
         What a user wrote as the right answer counts more than any thumb. Runs that asked the same are one example;
-        where thumbs on the same answer disagree, it is no reference. The tag ``feedback`` is ``up``, ``down`` or
-        ``mixed``.
+        an answer with both thumbs is no reference. The tag ``feedback`` is ``up``, ``down`` or ``mixed``.
 
         Args:
             path: JSON Lines or CSV; rows with ``inputs``, ``outputs`` and a thumb: ``score``, ``thumbs``, ``rating``
@@ -226,8 +225,8 @@ class EvaluationSet(Sequence[Example]):
     def save(self, path: Path | str) -> Path:
         """Write the set as JSON Lines, as a whole or not at all; `load` gives back an equal one.
 
-        One example a line. Below them the corpus, one passage a line, and above them the set's name where it is not
-        the file's: a set without both is plain JSON Lines for every other program.
+        One example a line, then one passage of the corpus a line; above them the set's name where it is not the file's.
+        Without both it is plain JSON Lines for every other program.
 
         Raises:
             InvalidInputError: If the file cannot be written, or its name has another ending.

@@ -26,26 +26,20 @@ _LISTED = 10  # settings in the table
 
 @dataclass(frozen=True)
 class Trial:
-    """One setting that was tried.
+    """One setting that was tried; ``calls`` and ``tokens`` are of pipeline and judge.
 
-    Args:
-        number: From 0, which is the default setting.
-        settings: The setting.
-        state: ``complete``: it answered every question; ``pruned``: it was given up; ``failed``: it has too few
-            values to be compared; ``unfinished``: the search ended meanwhile.
-        reason: Why it is not complete.
-        scores: Question -> value, of the questions that have one.
-        asked: Questions asked.
-        calls: Model calls of pipeline and judge.
-        tokens: Their tokens.
+    Its ``state``: ``complete``: it answered every question; ``pruned``: it was given up; ``failed``: it has too few
+    values to be compared; ``unfinished``: the search ended meanwhile. ``reason`` says why it is not complete.
     """
 
-    number: int
+    number: int  # from 0, which is the default setting
     settings: Mapping[str, Any]
     state: str = "unfinished"
     reason: str = ""
-    scores: Mapping[str, float] = field(default_factory=dict, repr=False)
-    asked: int = 0
+    scores: Mapping[str, float] = field(
+        default_factory=dict, repr=False
+    )  # question -> value, where it has one
+    asked: int = 0  # questions
     calls: int = 0
     tokens: int = 0
 
@@ -57,12 +51,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class TuningResult(TabularResult):
-    """The result of a search.
-
-    Args:
-        folder: Where the search is kept.
-        study: Its Optuna study, with every finished trial: for Optuna's plots and importances.
-    """
+    """The search kept in ``folder``; its Optuna ``study`` has every finished trial, for plots and importances."""
 
     folder: Path
     study: Any = field(repr=False)

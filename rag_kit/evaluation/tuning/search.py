@@ -49,27 +49,25 @@ async def atune(
     `tune` is the same for scripts and Jupyter.
 
     The questions are cut in two. Settings are tried on the first part, the default one first, the others as Optuna's
-    TPE proposes them (Bergstra et al., 2011), block after block of questions. The winner and the default setting are
-    then asked the second part, which no setting has seen: ``result.verdict`` says what was gained, and whether that
-    can be distinguished from noise. A setting with values on fewer than four fifths of the questions that the default
-    has values on cannot win.
+    TPE proposes them (Bergstra et al., 2011), block after block of questions. The winner and the default are then
+    asked the second part, which no setting has seen: ``result.verdict`` says what was gained, and whether that can be
+    told from noise. A setting with values on less than four fifths of the questions that the default has cannot win.
 
     Everything is written to ``out`` as it comes: an Optuna study, and the scores of each setting as ``evaluate`` keeps
-    them. The same call goes on where it was killed, and asks nothing again that has a score; with a larger
-    ``n_trials`` or cap it goes on where it ended.
+    them. The same call goes on where it was killed or ended (with a larger ``n_trials`` or cap), and asks nothing again
+    that has a score.
 
     Args:
-        make_pipeline: Makes the pipeline of a setting (blocking, or a coroutine function): anything that ``evaluate``
-            takes.
+        make_pipeline: Makes what ``evaluate`` takes from a setting; may be a coroutine function.
         dataset: The questions: an ``EvaluationSet``, or a list of examples.
         metric: What is compared, by name, or an object.
         space: What may be changed: a `SearchSpace`, or plain data of one.
         out: Folder of this search.
         judge: For metrics that need one.
         n_trials: Most settings, the default one included.
-        max_calls: Most model calls of pipelines and judge. This and the other caps hold for all sittings together;
-            the search ends early enough for its winner to be judged within them.
-        max_seconds: Most seconds.
+        max_calls: Most model calls of pipelines and judge, in all sittings together; the search ends early enough for
+            its winner to be judged within them.
+        max_seconds: Most seconds, likewise.
         set_aside: Share of the questions for the second part; 0 for none.
         pruning: ``"paired"``: a setting is given up when it is worse than the best one on the same questions
             (sign-flip test, one-sided 5%); ``"none"``; or a pruner of Optuna's.
@@ -79,8 +77,7 @@ async def atune(
         progress: A line for each setting on stderr, or a function that gets it.
 
     Raises:
-        InvalidInputError: If an argument is not allowed, the folder holds another search, or the default setting
-            has no value on any question.
+        InvalidInputError: If an argument is not allowed, ``out`` holds another search, or the default has no value.
         MissingExtraError: If Optuna is not installed.
     """
     caps = {"calls": max_calls, "seconds": max_seconds}
