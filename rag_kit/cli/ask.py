@@ -1,8 +1,7 @@
 """Answer a question from an index, with citations.
 
 Each [n] is checked against its source and quoted. Without a question a session begins on a terminal: follow-ups are
-understood, /help lists its commands. From a pipe each line is a question by itself; with --json each answer is a line
-then.
+understood, /help lists its commands. From a pipe each line is a question by itself, with --json each answer a line.
 """
 
 from __future__ import annotations
@@ -137,8 +136,7 @@ def _take_turn(line: str, last: dict[str, Any], printer: AnswerPrinter, runner: 
 async def finish_or_cancel(call: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
     """Await a call; if this is cancelled, as by Ctrl-C, cancel the call again and again until it ends.
 
-    Python 3.11's `asyncio.wait_for`, in which LangChain's client awaits each token, loses a cancellation that
-    comes together with one.
+    LangChain's client awaits each token in `asyncio.wait_for`, which in 3.11 loses a cancellation that comes with one.
     """
     task = asyncio.ensure_future(call)
     try:

@@ -1,8 +1,7 @@
 """Write a set of questions from documents or an index, for rag-kit evaluate.
 
-A model writes questions with answers, gold passages and gold spans. What leaks its answer, cannot be answered from
-its passage, or repeats another question is dropped and counted. Killed or stopped, the same command goes on from what
-is there.
+A model writes questions with answers, gold passages and gold spans. What leaks its answer, cannot be answered from its
+passage, or repeats another question is dropped and counted. Killed or stopped, the same command goes on from there.
 """
 
 from __future__ import annotations

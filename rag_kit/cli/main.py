@@ -91,10 +91,7 @@ def _module(command: str) -> Any:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command with these arguments, by default the process's; returns an exit code of `rag_kit.cli.exits`.
-
-    A user's mistake gives one line on stderr, never a traceback.
-    """
+    """Run one command; returns an exit code of `rag_kit.cli.exits`. A user's mistake gives a line, not a traceback."""
     words = list(sys.argv[1:] if argv is None else argv)
     if "--no-color" in words:  # may stand anywhere
         os.environ["NO_COLOR"] = "1"

@@ -72,8 +72,7 @@ def describe_failure(name: str, error: BaseException | None) -> str:
 def log_degraded(log: logging.Logger, name: str, note: str) -> None:
     """Log a note about a degraded search as a warning once for each cause; then as debug lines.
 
-    The same cause is the same note (``"degraded: ..."``) of the retriever of the same name, whatever numbers stand in
-    it. The note on each document is not touched by this.
+    The same cause is the same note (``"degraded: ..."``) of the same retriever, whatever numbers stand in it.
     """
     cause = (log.name, name, _NUMBERS.sub("#", note))
     level = logging.DEBUG if cause in _logged else logging.WARNING
@@ -110,8 +109,7 @@ def fan_out(
     Raises:
         BranchError: A branch failed and ``on_error="raise"``; its own error is the ``__cause__``.
         BranchTimeoutError: The same for one that was too slow.
-        BudgetExceededError: The deadline of an active budget has passed, or (``on_error="raise"``) a branch
-            used its budget up.
+        BudgetExceededError: An active budget's deadline has passed, or a branch used it up (``on_error="raise"``).
         InvalidInputError: An argument is not allowed.
 
     Example:
@@ -212,10 +210,7 @@ class _Branch(Generic[T]):
         return Outcome(self.name, value) if failure is None else self.fail(failure)
 
     def fail(self, error: BaseException) -> Outcome[Any]:
-        """The outcome of a failure, unless it is to be raised.
-
-        A used-up budget or time-out is raised as it is: it stops the caller, not the branch.
-        """
+        """The outcome of a failure, or raise it; a used-up budget or time-out as it is: it stops the caller."""
         if self.on_error == "skip":
             return Outcome(self.name, error=error)
         if isinstance(error, (BranchTimeoutError, BudgetExceededError)):

@@ -1,8 +1,8 @@
 """Calls between blocking code and event loops, in both directions.
 
 A client's pooled connections belong to the event loop that opened them. So a blocking call runs its coroutines on a
-`BridgeLoop`, where clients are called by their blocking side and open no connection of a loop; and of a user's loops,
-the first that calls a client natively keeps that client's async side for itself.
+`BridgeLoop`, where clients are called by their blocking side and open no connection of a loop; of a user's loops, the
+first that calls a client natively keeps that client's async side for itself.
 """
 
 from __future__ import annotations
@@ -130,10 +130,9 @@ async def call_client(
 ) -> T:
     """Call a model, a retriever or a graph by its async or its blocking side, whichever works on this event loop.
 
-    On a `BridgeLoop` that is the blocking side, on a thread. On a loop of the user's it is the async side, unless
-    its connections are of another loop that runs still, or ended without closing them: then, too, the blocking one.
-    ``connections`` holds them, as far as they are known. A client without a blocking side has None in its place, or one
-    that raises NotImplementedError.
+    On a `BridgeLoop` that is the blocking side, on a thread. On a user's loop it is the async side, unless one of its
+    ``connections`` (as far as known) is of another loop that still runs, or that ended without closing it: then, too,
+    the blocking one. A client without that has None, or a function that raises NotImplementedError.
     """
     if blocking is None:
         return await native()

@@ -1,7 +1,4 @@
-"""Whether work may go on: caps on calls, tokens and time, and branches that nobody waits for any more.
-
-Both are carried by context variables, so that they hold for everything inside a ``with`` block or a branch.
-"""
+"""Caps on calls, tokens and time, and branches that nobody waits for: in context variables, for all inside a block."""
 
 from __future__ import annotations
 
@@ -35,8 +32,7 @@ class Budget:
 
     Args:
         max_calls: Most model calls, or ``None`` for any number.
-        max_tokens: Most tokens. They are known after a call only, so the call that goes over is kept, and the
-            next one is refused.
+        max_tokens: Most tokens, known after a call only: the call that goes over is kept, the next one is refused.
         deadline: Seconds from now.
 
     Attributes:
@@ -94,9 +90,7 @@ class Budget:
 
 @contextmanager
 def use_budget(*budgets: Budget) -> Iterator[Budget]:
-    """Make budgets count everything in the block, branches of fan-outs included.
-
-    Budgets nest: all that are active are charged and checked.
+    """Make budgets count everything in the block, branches of fan-outs included; all nested ones are charged, checked.
 
     Example:
         >>> with use_budget(Budget(max_calls=5)) as budget:

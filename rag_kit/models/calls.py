@@ -1,7 +1,6 @@
 """One call to a model: its parts and limits, its requests with bounded retries; and the call that gives text.
 
-Exceptions of the model come back as values: nothing that holds a request with its headers ever becomes the context
-of an exception of ours.
+Exceptions of the model come back as values: none that holds a request with its headers is the context of one of ours.
 """
 
 from __future__ import annotations
@@ -77,8 +76,7 @@ class _TokenWatch(BaseCallbackHandler):
 class ModelCall:
     """A model, a prompt and its values, with the limits of the call; the context of each of its steps.
 
-    ``bare_model`` is the model without retries of its own, ``config`` the caller's plus which prompt ran; the
-    ``retries_left`` are those of all requests of the call together.
+    ``bare_model`` has no retries of its own, ``config`` says which prompt ran, ``retries_left`` are the whole call's.
     """
 
     def __init__(

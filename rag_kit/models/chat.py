@@ -48,8 +48,7 @@ def chat_model(name: str | None = None, **settings: Any) -> BaseChatModel:
         An ordinary LangChain chat model.
 
     Raises:
-        ConfigurationError: The key or the provider's package is missing, the provider is unknown, or a
-            setting is wrong; the message says what to set or install.
+        ConfigurationError: A key or package is missing, or a name or setting is wrong; the message says what to do.
 
     Example:
         >>> type(chat_model("extractive")).__name__

@@ -28,10 +28,9 @@ def embedding_model(name: str | None = None, **settings: Any) -> Embeddings | No
     """Make an embedding model by its name.
 
     Args:
-        name: ``"minilm"`` (embedded, English), ``"none"``, a local ONNX model as in
-            ``"fastembed:BAAI/bge-small-zh-v1.5"``, or any ``init_embeddings`` name, as in
-            ``"openai:text-embedding-3-small"``. Default: the variable ``RAG_KIT_EMBEDDING_MODEL``, else
-            ``"minilm"`` where it is installed, else none.
+        name: ``"minilm"`` (embedded, English), ``"none"``, a local ONNX model (``"fastembed:BAAI/bge-small-zh-v1.5"``)
+            or any ``init_embeddings`` name (``"openai:text-embedding-3-small"``). Default: the variable
+            ``RAG_KIT_EMBEDDING_MODEL``, else ``"minilm"`` where it is installed, else none.
         **settings: For the model's constructor: ``base_url`` (default: the variables
             ``RAG_KIT_EMBEDDING_BASE_URL``, ``RAG_KIT_BASE_URL``), ``api_key``, ``timeout``, and of OpenAI-compatible
             endpoints ``chunk_size``, the most texts of a request (default: the variable ``RAG_KIT_EMBEDDING_BATCH``).
@@ -112,9 +111,8 @@ def recorded_embedding_model(recorded: str, **settings: Any) -> Embeddings | Non
 def embedding_name(embeddings: Embeddings | None) -> str:
     """A stable name of an embedding model, kept with an index: another name means other vectors.
 
-    ``"none"``, ``"minilm"``, or provider, model, dimensions and host, as in
-    ``"openai:text-embedding-3-small@api.openai.com"``; for other classes their import path. No key, no port, no path:
-    a server that moved on its machine still holds the same model.
+    It is ``"none"``, ``"minilm"``, a class's import path, or provider, model, dimensions and host, as in
+    ``"openai:text-embedding-3-small@api.openai.com"``; without key, port and path: a server may move on its machine.
 
     Example:
         >>> from langchain_core.embeddings import DeterministicFakeEmbedding

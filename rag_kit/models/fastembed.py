@@ -74,12 +74,7 @@ class FastEmbedEmbeddings(_LocalModel, Embeddings):
 
 
 class FastEmbedCrossEncoder(_LocalModel, BaseCrossEncoder):
-    """A cross-encoder of fastembed, for `CrossEncoderReranker`.
-
-    Example::
-
-        FastEmbedCrossEncoder("BAAI/bge-reranker-base")
-    """
+    """A cross-encoder of fastembed, for `CrossEncoderReranker`: ``FastEmbedCrossEncoder("BAAI/bge-reranker-base")``."""
 
     kind = "TextCrossEncoder"
 
@@ -91,13 +86,8 @@ class FastEmbedCrossEncoder(_LocalModel, BaseCrossEncoder):
 class FastEmbedLateInteraction(_LocalModel, BaseCrossEncoder):
     """A late-interaction model of fastembed as a reranker: each word of the query finds its best word of the passage.
 
-    The score is the sum of those best inner products (MaxSim). For `CrossEncoderReranker`.
-
-    Khattab and Zaharia: ColBERT, arXiv 2004.12832.
-
-    Example::
-
-        FastEmbedLateInteraction("answerdotai/answerai-colbert-small-v1")
+    The score is the sum of those best inner products (MaxSim; Khattab and Zaharia: ColBERT, arXiv 2004.12832). For
+    `CrossEncoderReranker`: ``FastEmbedLateInteraction("answerdotai/answerai-colbert-small-v1")``.
     """
 
     kind = "LateInteractionTextEmbedding"
@@ -124,15 +114,13 @@ class _SparseModel(_LocalModel):
 
 
 def sparse_encoders(model: str, *, batch_size: int = 64, **settings: Any) -> dict[str, Callable[..., Any]]:
-    """A sparse model of fastembed as the two encoders of `SparseRetriever`; `settings` are those of fastembed's class.
+    """The ``encoder`` and ``query_encoder`` of `SparseRetriever`, as a dict, from a sparse model of fastembed.
 
-    Returns:
-        ``{"encoder": ..., "query_encoder": ...}``, to be passed on as keyword arguments.
+    `settings` are those of fastembed's class.
 
     Example::
 
-        encoders = sparse_encoders("prithivida/Splade_PP_en_v1")
-        SparseRetriever.from_texts(["a cat", "a dog"], **encoders)
+        SparseRetriever.from_texts(["a cat", "a dog"], **sparse_encoders("prithivida/Splade_PP_en_v1"))
     """
     model_object = _SparseModel(model, batch_size=batch_size, **settings)
     return {"encoder": model_object.passages, "query_encoder": model_object.queries}

@@ -1,7 +1,4 @@
-"""HTTP clients for the OpenAI-compatible endpoints of chat and embedding models.
-
-They follow no redirect, and raise where a stream of events ends without its end mark.
-"""
+"""HTTP clients for OpenAI-compatible endpoints: no redirects, and an error where a stream ends without its end mark."""
 
 from __future__ import annotations
 

@@ -47,10 +47,7 @@ def call_key(
 
 
 def model_identity(model: Any, config: RunnableConfig | None = None) -> Any:
-    """Class, name, endpoint and sampling settings of a model, as plain JSON, for hashing; None for what is no model.
-
-    Around it there may be bound arguments, retries, fallbacks or configurable fields.
-    """
+    """Class, name, endpoint and sampling of a model, however wrapped, as JSON to hash; None if it is no model."""
     if isinstance(model, DynamicRunnable):
         return model_identity(*model.prepare(config))
     if isinstance(model, RunnableBindingBase):
@@ -81,6 +78,4 @@ def plain_endpoint(url: str | None) -> str | None:
 
 def _canonical(value: Any) -> str:
     """JSON with sorted keys; what JSON does not know counts by its type, so that no secret and no address does."""
-    return json.dumps(
-        value, sort_keys=True, ensure_ascii=False, default=lambda other: type(other).__qualname__
-    )
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, default=lambda part: type(part).__qualname__)

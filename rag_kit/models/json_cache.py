@@ -20,14 +20,12 @@ _BUSY_SECONDS = 10
 class JsonCache:
     """JSON values in one SQLite file; nothing in it is ever executed.
 
-    What models wrote, and vectors, are kept under hashes of prompt, model, endpoint and values, so the file holds
-    neither keys to an endpoint nor questions, but the values stand in it as they are: it is readable for its owner
-    alone (mode 0600). Threads, asyncio and several processes may share it: each call opens it for itself. Hand it, or
-    its path, to a retriever as ``cache=``.
+    Replies and vectors are kept under hashes of prompt, model, endpoint and values, so the file holds no key to an
+    endpoint and no question; they themselves can be read, by its owner alone (mode 0600). Threads, asyncio and
+    processes may share it: each call opens it for itself. Hand it, or its path, to a retriever as ``cache=``.
 
     Args:
-        path: The file; made if it is not there. A file that is something else, damaged or of another version is
-            refused and left alone.
+        path: The file; made if missing. One that is something else, damaged or of another version is left alone.
         max_entries: Most values; beyond that those go that were written first.
 
     Raises:

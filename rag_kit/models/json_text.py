@@ -37,8 +37,7 @@ class TruncatedError(ValueError):
 def json_values(text: str) -> Iterator[Any]:
     """Every JSON object or array in the first 100,000 characters of a text, the likeliest answer first.
 
-    The whole text comes first, then fenced blocks and embedded values, each kind from the last to the
-    first: a model that thinks aloud gives its answer at the end.
+    The whole text comes first, then fenced blocks and embedded values, the last before the first: models think first.
 
     Example:
         >>> list(json_values('Sure: {"query"： “cats”,} Done.'))

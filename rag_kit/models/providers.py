@@ -57,10 +57,7 @@ def check_name(name: Any, embedded: str) -> str:
 
 
 def options(settings: Mapping[str, Any], *variables: str) -> dict[str, Any]:
-    """The settings of a model's constructor, with the address of its endpoint.
-
-    That is the setting ``base_url``, else the first of these environment variables that is set; it must be http(s).
-    """
+    """Settings of a model's constructor; its http(s) endpoint is ``base_url``, else the first variable that is set."""
     addresses = {"base_url": settings.get("base_url"), **{name: os.environ.get(name) for name in variables}}
     source = next((source for source, address in addresses.items() if address), None)
     chosen = dict(settings)

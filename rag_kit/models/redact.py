@@ -39,7 +39,7 @@ def secrets_of(model: Any) -> list[str]:
     for part in parts_of(model):
         fields = vars(part)
         values += [
-            value.get_secret_value() for value in fields.values() if hasattr(value, "get_secret_value")
+            field.get_secret_value() for field in fields.values() if hasattr(field, "get_secret_value")
         ]
         bound = fields.get("kwargs")
         for holder in (fields, bound if isinstance(bound, dict) else {}):

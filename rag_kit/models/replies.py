@@ -18,10 +18,7 @@ _MESSAGE_OVERHEAD = 4
 
 
 def estimate_tokens(text: str) -> int:
-    """Estimate the tokens of a text: a token per CJK character, else one per four characters.
-
-    Good to about 30% for common tokenizers; used only where the provider reports no usage.
-    """
+    """Estimate a text's tokens where no usage is reported: one a CJK character, else one per four; good to 30%."""
     wide_chars = 0 if text.isascii() else len(_WIDE.findall(text))
     return wide_chars + (len(text) - wide_chars + 3) // 4
 
@@ -74,10 +71,7 @@ def written_text(reply: Any) -> str:
 
 
 def refusal_of(message: Any) -> str | None:
-    """Why the model refused, if the provider marks it as a refusal; asked before an answer is read.
-
-    An answer that is endless, or nested too deeply, is raised as a ModelOutputError.
-    """
+    """Why the model refused, if it is marked so; a ModelOutputError for an answer endless or nested too deeply."""
     _check_size(message)
     blocks = getattr(message, "content", None)
     refusals = [(getattr(message, "additional_kwargs", None) or {}).get("refusal")]

@@ -123,12 +123,10 @@ def model_name(model: Any) -> str | None:
 
 def base_url(model: Any) -> str | None:
     """The address of the endpoint, if the object has one; never print it whole, it may hold a password."""
-    address = _first_text(
-        model, "openai_api_base", "base_url", "endpoint", "azure_endpoint", "anthropic_api_url"
-    )
-    if address is None and hasattr(model, "openai_api_base"):
+    url = _first_text(model, "openai_api_base", "base_url", "endpoint", "azure_endpoint", "anthropic_api_url")
+    if url is None and hasattr(model, "openai_api_base"):
         return os.environ.get("OPENAI_API_BASE") or os.environ.get("OPENAI_BASE_URL")
-    return address
+    return url
 
 
 def _first_text(model: Any, *names: str) -> str | None:
@@ -164,8 +162,7 @@ def _model_key(model: Any) -> tuple[str, str, str] | None:
 def without_retries(model: Any, timeout: float | None) -> Any:
     """A copy of an OpenAI client model that neither retries by itself nor waits longer than the time-out.
 
-    The structured call retries itself, within its caps; a client that also does would multiply the
-    requests and sleep past the deadline. Other models come back as they are.
+    Structured calls retry within their caps; a client's own retries would outlast the deadline. Other models stay.
     """
     options: dict[str, Any] = {"max_retries": 0, **({} if timeout is None else {"timeout": timeout})}
     changes: dict[str, Any] = {}

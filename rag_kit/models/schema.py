@@ -19,9 +19,7 @@ from rag_kit.prompts.front_matter import schema_problem
 
 _TRUE = frozenset({"yes", "true", "y", "是", "对", "相关", "正确", "真"})
 _FALSE = frozenset({"no", "false", "n", "否", "不", "不是", "不对", "不相关", "错误", "假"})
-_WRAPPERS = frozenset(
-    {"arguments", "parameters", "properties", "result", "output", "answer", "response", "data"}
-)
+_WRAPPERS = {"arguments", "parameters", "properties", "result", "output", "answer", "response", "data"}
 _MAX_PROBLEMS = 5
 _NOT_VALUES = frozenset({"error", "errors", "message", "refusal", "type", "detail"})
 
@@ -46,8 +44,7 @@ class Target:
     Attributes:
         text: The JSON schema as it stands in a prompt.
         fields: Field name -> its JSON schema, references resolved one level.
-        kinds: Field name -> ``"string"``, ``"boolean"``, ``"number"``, ``"integer"``, ``"strings"`` (a list of them)
-            or ``"other"``.
+        kinds: Field name -> ``"string"``, ``"boolean"``, ``"number"``, ``"integer"``, ``"strings"`` (list), ``"other"``
         only_field: The one field that must be filled, if there is just one.
     """
 

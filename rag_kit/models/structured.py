@@ -181,10 +181,7 @@ def _bind_method(model: Any, method: str, target: Target) -> Runnable[Any, Any] 
 
 
 def _without_parser(bound: Any) -> Runnable[Any, Any]:
-    """The bound model without LangChain's parser behind it, where it is built as LangChain builds it.
-
-    `read_reply` reads the message itself; that parser takes a time that grows with the square of a broken answer.
-    """
+    """The bound model without LangChain's parser, which takes a time that grows with the square of a broken answer."""
     if isinstance(bound, RunnableSequence) and isinstance(bound.first, RunnableParallel):
         parts = bound.first.steps__
         if parts.keys() == {"raw"}:
@@ -204,19 +201,17 @@ def structured_call(
 ) -> Any:
     """Ask a model for an object of a given form.
 
-    The ladder: native JSON schema, function calling, JSON mode, then plain text read tolerantly (fences,
-    reasoning blocks, tags, one entry a line), with one repair. An endpoint that refuses a method (400, 404,
-    415, 422) is asked in the next one, and that is remembered for this model and endpoint. A bad answer sends
-    only this call on to text and repair. 429 (``Retry-After`` is honoured), 5xx, time-outs and broken
-    connections are retried, at most `max_retries` times in all.
+    The ladder: native JSON schema, function calling, JSON mode, then plain text read tolerantly (fences, reasoning
+    blocks, tags, one entry a line), with one repair. An endpoint that refuses a method (400, 404, 415, 422) is asked in
+    the next one, remembered for this model and endpoint. A bad answer sends only this call on to text and repair. 429
+    (``Retry-After`` is honoured), 5xx, time-outs and broken connections are retried, at most `max_retries` times.
 
     Args:
         model: A chat model; any other runnable is asked in plain text.
         prompt: A prompt from ``load_prompt``, or any ``ChatPromptTemplate``.
         values: The prompt's variables.
         schema: A Pydantic class or a JSON schema; default: the prompt's own ``output_schema``.
-        fallback: Returned instead of raising a ``ModelError`` or ``BudgetExceededError``; a callable is
-            called with that error. Default: raise.
+        fallback: Returned, or called with the error, instead of raising a ``ModelError`` or ``BudgetExceededError``.
         max_calls: Most requests to the model, for this call alone; active budgets hold as well.
         max_tokens: Most tokens in and out; the call that goes over is kept, the next one is refused.
         deadline: Seconds for the whole call.

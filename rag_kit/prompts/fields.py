@@ -1,8 +1,7 @@
 """Fields of the forms that models fill in, and what a form says to a model in the language of the prompt.
 
-A Pydantic class says its docstring and its fields' descriptions. The docstring of a class of this kit is for
-programmers, so the description of the prompt file takes its place; of any other class goes out what stands before
-the first section (``Args:``, ``Example:``...) or doctest. The checks stay those of the class.
+A Pydantic class says its docstring (up to its first section or doctest) and its fields' descriptions; in place of the
+docstring of a class of this kit, which is for programmers, stands the prompt file's description. Its checks stay.
 
 Lengths and counts are checked and stand in no JSON schema: several providers refuse one with ``minLength`` or
 ``maxLength`` in their strict mode, and every field is required for the same reason.

@@ -1,9 +1,8 @@
 """Reading one prompt file: front matter, roles, placeholders. No LangChain here.
 
 The format is a strict subset of dotprompt (https://google.github.io/dotprompt): YAML front matter between ``---``
-lines, then sections that start with ``{{role "system"}}``, ``{{role "user"}}`` or ``{{role "model"}}`` and hold
-text with ``{{variable}}``. Sections are split here, once, from the file alone. Values come later and are never
-parsed, so no value can open a role.
+lines, then sections that start with ``{{role "system"}}``, ``{{role "user"}}`` or ``{{role "model"}}`` and hold text
+with ``{{variable}}``. They are split from the file alone; values come later and are never parsed: none opens a role.
 """
 
 from __future__ import annotations
@@ -82,10 +81,7 @@ class PromptFile:
 
 
 def parse_prompt(data: str | bytes, *, name: str, language: str, file: str | None = None) -> PromptFile:
-    """Read a prompt file's content; ``file`` is where it stands, whose name says ``name`` and ``language``.
-
-    Where it is wrong, the PromptFileError has a line for each problem, with what is allowed.
-    """
+    """Read a prompt file at ``file``, whose name says ``name`` and ``language``; PromptFileError lists problems."""
     where = file or f"{name}.{language}.prompt"
     problems: list[Problem] = []
 

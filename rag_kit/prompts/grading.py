@@ -14,9 +14,7 @@ _SUPPORT_ZH = "段落说出了整条论断为 'full'，只说出一部分为 'pa
 # The wordings of Self-RAG's paper, and of models, for what no passage supports.
 _NO_SUPPORT = ("no", "no support", "none", "unsupported", "contradictory", "no support / contradictory")
 _Grades: Any = rows_type(MAX_NUMBERS, id="integer", relevant="boolean", score="number", reason="string")
-_PassageTexts: Any = rows_type(
-    MAX_NUMBERS, id="integer", texts={"type": "array", "items": {"type": "string"}}
-)
+_Passages: Any = rows_type(MAX_NUMBERS, id="integer", texts={"type": "array", "items": {"type": "string"}})
 
 
 def _word(value: Any) -> Any:
@@ -39,12 +37,8 @@ def _support(value: Any) -> Any:
 YesNo = Annotated[Literal["yes", "no"], BeforeValidator(_word)]
 Relevance = Annotated[Literal["relevant", "irrelevant"], BeforeValidator(_word)]
 Support = Annotated[Literal["full", "partial", "none"], BeforeValidator(_support)]
-Rating = Annotated[
-    int,
-    BeforeValidator(_word),
-    Field(ge=1, le=5),
-    WithJsonSchema({"type": "integer", "enum": [1, 2, 3, 4, 5]}),
-]
+_RATING_SCHEMA = WithJsonSchema({"type": "integer", "enum": [1, 2, 3, 4, 5]})
+Rating = Annotated[int, BeforeValidator(_word), Field(ge=1, le=5), _RATING_SCHEMA]
 _USEFUL: Any = ask_for(
     "How useful the statement is for the question: from 1 (not at all) to 5 (fully).",
     "这句话对回答问题有多大用处：从 1（毫无用处）到 5（完全有用）。",
@@ -74,7 +68,7 @@ class PassageGrades(Form):
 class PassageTexts(Form):
     """Texts that stand for passages in an index; one bad entry does not lose the others."""
 
-    passages: _PassageTexts = ask_for(
+    passages: _Passages = ask_for(
         "One entry a passage: its id, and the texts written for it.",
         "每个段落一项：它的编号，以及为它写的文字。",
     )
@@ -88,11 +82,8 @@ def _numbers(value: Any) -> Any:
 
 
 # Models number badly: repeats, gaps, "[3]" for 3. Refusing the whole list for one entry would lose the rest.
-_Numbers = Annotated[
-    list[Any],
-    BeforeValidator(_numbers),
-    WithJsonSchema({"type": "array", "items": {"type": "integer"}}),
-]
+_NUMBERS_SCHEMA = WithJsonSchema({"type": "array", "items": {"type": "integer"}})
+_Numbers = Annotated[list[Any], BeforeValidator(_numbers), _NUMBERS_SCHEMA]
 
 
 class RankedPassages(Form):

@@ -172,9 +172,7 @@ def without_wording(schema: Any) -> Any:
     def without(node: dict[str, Any]) -> dict[str, Any]:
         # what stands under such a key as an object is the schema of a field of that name
         return {
-            key: value
-            for key, value in node.items()
-            if key not in _WORDING or isinstance(value, (dict, bool))
+            key: part for key, part in node.items() if key not in _WORDING or isinstance(part, dict | bool)
         }
 
     return json.loads(json.dumps(schema), object_hook=without)

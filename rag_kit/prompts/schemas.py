@@ -232,17 +232,11 @@ class Routes(Form):
 
 @lru_cache(maxsize=128)
 def routes_among(names: tuple[str, ...]) -> type[Routes]:
-    """``Routes`` whose JSON schema lists the allowed names, so that a model in strict mode cannot name another.
-
-    A name beside the list is read all the same, so that it does not lose the right ones: who asked drops it.
-    """
+    """``Routes`` whose JSON schema lists the allowed names, for strict mode; another name is read and dropped later."""
     listed = WithJsonSchema({"type": "string", "enum": list(names), "description": _NAME.description})
     choice: Any = create_model("RouteChoice", __base__=RouteChoice, name=(Annotated[str, listed], ...))
-    return create_model(
-        "Routes",
-        __base__=Routes,
-        choices=(Annotated[list[choice], BeforeValidator(_choices)], _CHOICES),
-    )
+    choices: Any = Annotated[list[choice], BeforeValidator(_choices)]
+    return create_model("Routes", __base__=Routes, choices=(choices, _CHOICES))
 
 
 _FORMS: tuple[type[BaseModel], ...] = (

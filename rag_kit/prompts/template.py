@@ -59,13 +59,11 @@ class TaggedTemplate(StringTemplate):
 class PromptTemplate(ChatPromptTemplate):
     """A prompt file as a LangChain chat prompt; made by ``load_prompt``.
 
-    It works wherever a ``ChatPromptTemplate`` does. Missing and extra values raise
-    ``InvalidInputError``. Values are inserted literally: role markers, braces and HTML in
-    them stay text, and tags that the prompt itself uses are escaped.
+    It works wherever a ``ChatPromptTemplate`` does. Missing and extra values raise ``InvalidInputError``. Values stay
+    text: role markers, braces and HTML in them mean nothing, and tags that the prompt itself uses are escaped.
 
     Attributes:
-        metadata: ``name``, ``language``, ``version`` and content ``hash`` of the file; LangChain puts them into
-            the metadata of the run, so that a trace says which prompt ran.
+        metadata: ``name``, ``language``, ``version`` and content ``hash`` of the file; traces of a run show them.
         inputs: Each variable and what it holds, in the order of the file.
         description: What the prompt is for.
         file: The file it was read from.

@@ -62,9 +62,8 @@ class UnfitError(Exception):
 def check_answer(answer: SelfQuery, question: str, schema: Schema, today: date) -> ConstructedQuery:
     """Check what a model answered.
 
-    Only fields of the schema get through, under operators that their type has, with values of their type. What does
-    not is dropped, and an "or" with it of which it was an arm: the filter may get wider, never narrower. Every change
-    is recorded in ``repairs``. Relative dates count from `today`.
+    Only fields of the schema get through, under operators and with values of their type. All else is dropped, an "or"
+    as a whole: the filter gets wider, never narrower. ``repairs`` has every change; relative dates count from `today`.
 
     Example:
         >>> schema = Schema.of([{"name": "year", "type": "int"}])

@@ -109,9 +109,7 @@ def split_clause(part: Clause | None) -> tuple[str, str, Any]:
 
 
 def bound_filter(where: Clause | None) -> tuple[Clause | None, str | None]:
-    """A filter within the bounds of filters, and in words what was dropped.
-
-    What is said twice goes first, then all after the first 50 conditions.
+    """A filter within bounds, less what is said twice and all after 50 conditions; and in words what was dropped.
 
     Example:
         >>> year = {"year": {"$gt": 2010}}

@@ -33,20 +33,17 @@ _MAX_SCHEMAS = 32
 class SelfQueryRetriever(CallRetriever):
     """Turn a question into a text to search for and a filter on metadata, and search with both.
 
-    "Studies on stroke after 2010, not in children" becomes the filter ``mesh contains Stroke and year > 2010 and
-    not mesh contains Child``. The filter comes from a model (``from_llm``) or from rules (``from_rules``, which need
-    none; also used when the model fails). Each condition is checked against the schema: only fields that it names,
-    under operators that their type has, with values of their type. What was mended or dropped stands in the notes.
+    "Studies on stroke after 2010, not in children" becomes ``mesh contains Stroke and year > 2010 and not mesh contains
+    Child``. The filter comes from a model (``from_llm``) or from rules (``from_rules``; also where the model fails).
+    Only fields of the schema get into it, under operators and with values of their type; notes tell what was changed.
 
-    The caller's own filter, static or of the call, is ANDed and never loosened. If nothing passes, the question's
-    own conditions are dropped one after the other, and the notes say which ("relaxed: ...").
+    The caller's own filter, static or of the call, is ANDed and never loosened. If nothing passes, conditions of the
+    question are dropped one after the other, and the notes say which ("relaxed: ...").
 
     Args:
-        retriever: Any LangChain retriever (``from_llm`` and ``from_rules`` also take a vector store, a ``BM25Index``,
-            a ``DocumentIndex`` or documents).
+        retriever: A LangChain retriever (the class methods also take a vector store, an index or documents).
         llm: A chat model; ``None``, or the extractive model, for rules.
-        schema_: The fields that may be used: a ``Schema``, or a list of dicts or ``AttributeInfo``. ``None``: found
-            out from the rows behind the retriever (those that pass the caller's filter).
+        schema_: A ``Schema``, or a list of dicts or ``AttributeInfo``; ``None``: read from rows that the filter passes.
         exclude: Names of fields that are never found out.
         documents: Where rows are read from; by default what stands behind the retriever.
         prompt: A prompt from ``load_prompt``, or one a language, with the variables ``question`` and ``fields``.
@@ -65,8 +62,7 @@ class SelfQueryRetriever(CallRetriever):
             the whole, of which the model gets three quarters.
 
     Raises:
-        InvalidInputError: On construction, for arguments that are not allowed, or if no schema is given and the
-            rows cannot be listed.
+        InvalidInputError: On construction: an argument is not allowed, or no schema is given and no row can be listed.
         ModelError, BudgetExceededError: On call, if ``on_error="raise"`` and the model fails or a cap is reached.
 
     Example:
@@ -201,11 +197,7 @@ class SelfQueryRetriever(CallRetriever):
         _ = self.schema_in_use
 
     async def aconstruct_query(self, question: str, config: RunnableConfig | None = None) -> ConstructedQuery:
-        """Turn a question into text and filter without searching; by rules where no model was given.
-
-        Raises:
-            ModelError: The model failed; rules do not take over here.
-        """
+        """Turn a question into text and filter without searching: by the model (its ModelError is raised) or rules."""
         schema = self.schema_in_use
         if self._prompts is None:
             return self._rules.construct(question, schema)
@@ -219,7 +211,7 @@ class SelfQueryRetriever(CallRetriever):
         """Text and filter by the model."""
         prompt = cast("LanguagePrompts", self._prompts).choose(question)
         today = self.today or date.today()
-        values = _prompt_values(prompt, question, schema, today, self.document_contents)
+        values = _inputs(prompt, question, schema, today, self.document_contents)
         answer = await astructured_call(
             cast("Runnable[Any, Any]", self.llm),
             prompt,
@@ -234,9 +226,7 @@ class SelfQueryRetriever(CallRetriever):
         return await SelfQueryCall(self, call).steps()
 
 
-def _prompt_values(
-    prompt: Any, question: str, schema: Schema, today: date, contents: str | None
-) -> dict[str, Any]:
+def _inputs(prompt: Any, question: str, schema: Schema, today: date, contents: str | None) -> dict[str, Any]:
     """What a prompt is filled with: question, fields, today's date; `contents` says what the documents are."""
     language = (getattr(prompt, "metadata", None) or {}).get("language", "en")
     fields = describe_fields(schema, RuleConstructor.named_values(schema, question), language)

@@ -72,10 +72,7 @@ def retrieve_needed(prompt: Prompt) -> dict[str, str]:
 
 
 def continue_answer(prompt: Prompt) -> str:
-    """The next sentences of the passage that answer the question, or END.
-
-    A further sentence must hold a term of the question that the answer so far does not.
-    """
+    """The passage's next sentences that answer the question, each with a term of it that the answer lacks, or END."""
     answer = prompt.block("answer")
     answer_sentences = {_NOT_WORD.sub("", sentence.text.casefold()) for sentence in sentences(answer)}
     answered = frozenset(terms(answer))

@@ -73,10 +73,7 @@ def generate_multi_hop(prompt: Prompt) -> dict[str, Any]:
 
 
 def generate_check(prompt: Prompt) -> dict[str, Any]:
-    """The reply to the task ``generate_check``: the answers that each passage alone gives to the question.
-
-    All passages are needed where each of them answers a part.
-    """
+    """The answers that each passage alone gives; all passages are needed where each of them answers a part."""
     parts = [text for passage in prompt.passages if (text := extract_answer(prompt.request, [passage]))]
     return {
         "answerable": bool(parts),

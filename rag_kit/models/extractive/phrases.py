@@ -64,6 +64,5 @@ def _words(text: str) -> Iterator[Phrase]:
                 word_terms = [by_key[key] for key in terms(word) if key in by_key]
                 weight = max((term.salience for term in word_terms), default=0.0)
                 if weight > _FRAMES and (match["word"] or len(word) > 1):
-                    yield Phrase(
-                        word, weight, any(term.nominal for term in word_terms), end, bool(match["word"])
-                    )
+                    named = any(term.nominal for term in word_terms)
+                    yield Phrase(word, weight, named, end, bool(match["word"]))

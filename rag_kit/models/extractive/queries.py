@@ -28,9 +28,7 @@ _FRAME_ZH = re.compile(
 _SHARED = {"en": "It shares these words with the question: {}.", "zh": "与问题有相同的词：{}。"}
 _WHICH = {"en": 'What does "{}" refer to?', "zh": "“{}”指的是什么？"}
 _WHAT = {"en": "What is your question about? Please name it.", "zh": "请问您想查的是什么？请写出名称。"}
-_PLACES = frozenset(
-    {"capital", "headquarters", "birthplace", "hometown", "首都", "省会", "总部", "故乡", "出生地"}
-)
+_PLACES = {"capital", "headquarters", "birthplace", "hometown", "首都", "省会", "总部", "故乡", "出生地"}
 _DESCRIBED = re.compile(
     rf"\bthe (?:[a-z][\w-]* )?(?P<role>{ROLES}) of (?:the )?"
     r"(?:[\"“][^\"”]+[\"”]|[A-Z0-9][\w'’.-]*(?: (?:(?:of|the|and) )?[A-Z0-9][\w'’.-]*)*|[a-z][\w-]*)"

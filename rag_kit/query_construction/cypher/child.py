@@ -2,8 +2,7 @@
 
 Run as a file, so that it imports little but Ladybug. In: ``{"file", "statements", "rows", "chars", "columns",
 "seconds"}`` as JSON on standard input. Out: ``{"results": [{"columns", "rows"}]}`` or ``{"error"}``. Whatever a
-statement makes of the database, this process can open no file and no connection, write nothing, and has little memory
-and time.
+statement does, this process opens no other file and no connection, writes nothing, and has little memory and time.
 """
 
 from __future__ import annotations

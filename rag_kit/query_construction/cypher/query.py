@@ -111,9 +111,7 @@ class GraphDatabase:
         limits = Limits(_MAX_ROWS, _SAMPLE_CHARS, seconds)
         try:
             [tables] = self._run_in_child([_TABLES], limits)
-            queries = [
-                query for table in tables["rows"] for query in _description_queries(sample_rows, *table)
-            ]
+            queries = [text for table in tables["rows"] for text in _description_queries(sample_rows, *table)]
             answers = (result["rows"] for result in self._run_in_child(queries, limits))
         except StatementError as error:
             raise ConfigurationError(f"The graph database cannot be read: {error}") from error

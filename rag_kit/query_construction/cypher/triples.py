@@ -28,12 +28,10 @@ def graph_database(
 ) -> int:
     """Make a graph database of the triples in an index, or make it anew after the index changed.
 
-    The index is the truth: what was removed from it is not in the file that this writes, which replaces an older one
-    at once; a statement that runs meanwhile ends on the older one. Entities are one node for all spellings that
-    differ in case; each triple is a relationship with the id and source of its passage.
-
-    Whoever may ask a graph may read all of it. For several tenants make a file each, with the filter that
-    their searches have.
+    The file written, which replaces an older one at once, holds what is in the index now; a statement that runs
+    meanwhile ends on the older one. Entities are one node for all spellings that differ in case; each triple is a
+    relationship with the id and source of its passage. Whoever may ask a graph may read all of it: for several tenants
+    make a file each, with the filter of their searches.
 
     Args:
         index: An index whose passages were represented by ``triples``.

@@ -158,9 +158,8 @@ def _signs(field: MetadataField) -> _Signs:
 def _is_kind(field: MetadataField, kind: Kind) -> bool:
     """Whether a field is of a kind, by its names."""
     words = _name_words(field)
-    return any(
-        word in words or (not word.isascii() and word in "".join(words)) for word in kind.names.split()
-    )
+    joined = "".join(words)
+    return any(name in words or (not name.isascii() and name in joined) for name in kind.names.split())
 
 
 def _without_cue(left: str) -> str:

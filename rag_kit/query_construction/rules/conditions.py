@@ -66,10 +66,7 @@ _ZH_STOP = r"(?=\s*(?:$|[的、，,。？?！!]|或|且|并|和))"
 
 
 def find_missing(text: str, schema: Schema, time: MetadataField | None) -> list[Condition]:
-    """Conditions on what is not there: "undated", "with no rating", 没有作者; flags have none, for they are negated.
-
-    Dates are compared with the field `time`.
-    """
+    """Conditions on what is missing: "undated" (of the field `time`), "with no rating", 没有作者; never on flags."""
     conditions: list[Condition] = []
     for field in schema:
         match = None if field.type == "bool" else _missing_pattern(field, field is time).search(text)
@@ -132,8 +129,7 @@ _PURE = re.compile(rf"(?:[\s,、/;{_MARKS}]|\b(?:and|or|and/or|the|a)\b|或者?|
 def join_conditions(text: str, conditions: Sequence[Condition]) -> Clause | None:
     """Join conditions by the words between them.
 
-    Conditions on one field that stand in one list ("A, B or C") belong together most closely, then what stands
-    side by side or is joined by "and", then what is joined by "or".
+    Conditions on one field in one list ("A, B or C") bind most closely, then neighbours and "and", then "or".
     """
     lists: list[list[Condition]] = []
     for condition in conditions:

@@ -126,9 +126,8 @@ def _read_amount(text: str, floor: int, amount: Amount, high: Named | None, afte
     if opening and (high or operator == "$gte"):
         start = min(start, opening.start())
     begin = max(floor, min(floor + start, amount.name_begin))
-    return Condition(
-        begin, end, amount.field, operator, amount.value, high and high.value, quarter=amount.quarter
-    )
+    value, upper = amount.value, high and high.value
+    return Condition(begin, end, amount.field, operator, value, upper, quarter=amount.quarter)
 
 
 def choose_mentions(text: str, mentions: Sequence[Mention], purpose: Purpose) -> Iterator[Condition]:

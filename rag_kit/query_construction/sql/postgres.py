@@ -1,9 +1,8 @@
 """Run a statement on PostgreSQL: checked and rewritten, in a transaction that only reads and has a time limit.
 
 A read-only transaction stops no function: ``pg_read_file`` reads the server's files in it. So a statement is parsed
-with sqlglot, every node is looked up in a list of what is allowed, and what runs is the text written anew from that
-tree, with every name quoted. Where sqlglot and PostgreSQL would read a text differently, PostgreSQL never sees it.
-The rewritten statement is parsed and checked once more.
+with sqlglot, each node looked up in a list of what is allowed, and the tree written anew with every name quoted, which
+is parsed and checked once more and alone runs: PostgreSQL never sees a text that it would read differently.
 """
 
 from __future__ import annotations
@@ -140,9 +139,8 @@ def _qualified_select(statement: str, tables: Collection[str], schema: str) -> s
         raise RefusalError(f"A statement of {len(statement)} characters, or with a NUL,")
     try:
         trees = [tree for tree in sqlglot.parse(statement, dialect="postgres") if tree is not None]
-        if len(trees) != 1 or not isinstance(
-            trees[0], (exp.Select, exp.SetOperation, exp.Values, exp.Subquery)
-        ):
+        selects = (exp.Select, exp.SetOperation, exp.Values, exp.Subquery)
+        if len(trees) != 1 or not isinstance(trees[0], selects):
             raise RefusalError("Anything but one SELECT")
         for node in list(trees[0].walk()):
             if wrong := _wrong(node):
@@ -166,9 +164,8 @@ def _wrong(node: Any) -> str:
     if kind == "Literal" and not node.is_string and not _NUMBER.fullmatch(node.name):
         return f"The number {node.name}"
     # sqlglot writes these two without quoting them
-    if (kind == "Var" and not _WORD.fullmatch(node.name)) or (
-        kind == "JSONPathKey" and "'" in str(node.this)
-    ):
+    odd_path = kind == "JSONPathKey" and "'" in str(node.this)
+    if odd_path or (kind == "Var" and not _WORD.fullmatch(node.name)):
         return f"The word {node.this}"
     return "" if kind in _ALLOWED else str(node.key)
 

@@ -25,9 +25,8 @@ _SAMPLE_CHARS = 100
 class TextToSql(TextToStatement):
     """Answer questions from a database: a model writes one SELECT statement, which runs under guards.
 
-    SQLite: a connection of its own, opened read-only, whose authorizer permits these tables and a list of functions.
-    PostgreSQL: the statement is parsed, checked and written anew, and runs in a read-only transaction. Both bound time
-    and size.
+    SQLite: a read-only connection of its own, whose authorizer permits these tables and a list of functions.
+    PostgreSQL: a read-only transaction of the statement parsed, checked and written anew. Both bound time and size.
 
     Args:
         llm: A language model.

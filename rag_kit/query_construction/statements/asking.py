@@ -33,8 +33,7 @@ class TextToStatement(Runnable[str, QueryResult]):
     Args:
         llm: A language model.
         database: The database, as the class below takes it.
-        sample_rows: How many rows of each table the model sees. They and the schema are read once, now; make a new
-            object when the tables have changed.
+        sample_rows: Rows of each table that the model sees; read once, with the schema: for a new schema, a new object.
         max_rows: Most rows to fetch.
         max_cell_chars: Most characters of one cell; longer ones are cut.
         timeout: Seconds that one statement may take.
@@ -44,10 +43,9 @@ class TextToStatement(Runnable[str, QueryResult]):
         **opening: What else the class below takes.
 
     Raises:
-        InvalidInputError: For arguments that are not allowed.
+        InvalidInputError: An argument is not allowed.
         ConfigurationError: The model is ``extractive``, which is no language model; or the database cannot be reached.
-        StatementError: On call: each statement was refused or failed.
-        ModelError: On call: the model could not be reached or gave no usable answer.
+        StatementError, ModelError: On call: each statement was refused or failed, or the model gave no usable answer.
     """
 
     kind: ClassVar[str]

@@ -20,8 +20,8 @@ from rag_kit.retrieval.base import RagKitRetriever, Request
 class StatementRetriever(RagKitRetriever):
     """The rows of a database that answer a question, as documents.
 
-    Each row is a document whose metadata are its columns; statement and row number stand in its provenance. A filter
-    is refused: the statement chooses the names and values of its columns, so its rows could pass any filter.
+    Its metadata are the columns; statement and row number stand in its provenance. A filter is refused: the statement
+    chooses names and values of its columns, so its rows could pass any filter.
 
     Args:
         query: What writes and runs the statement.
@@ -78,8 +78,8 @@ def question_tool(
 ) -> BaseTool:
     """A tool that takes one question, for ``invoke`` and ``ainvoke`` alike.
 
-    `answer` gives the text for the agent's model and the artifact. What it refuses reaches the model as a tool error,
-    and it may ask again; other errors end the agent's run.
+    `answer` gives the text for the agent's model and the artifact. A refusal reaches it as a tool error, so that it may
+    ask again; other errors end the agent's run.
     """
 
     async def run_tool(question: str, config: RunnableConfig) -> tuple[str, Any]:
