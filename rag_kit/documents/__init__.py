@@ -1,8 +1,7 @@
 """Identity, provenance and filters of documents; the bottom layer, which imports no LangChain module.
 
 A document is identified by a metadata key if one is named, else by ``Document.id``, else by a hash of its
-text. Results are copies, and carry in ``metadata["rag_kit"]`` where they came from, as one
-string; ``get_provenance`` reads it, ``explain`` shows it.
+text. Results are copies, and carry in ``metadata["rag_kit"]`` where they came from, as a string for ``get_provenance``.
 """
 
 from __future__ import annotations

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 class MetadataColumns:
     """The metadata of documents, for filtering all of them at once. Thread-safe; the rows must not change.
 
-    A column is made when a filter first asks for its key.
-
     Example:
         >>> columns = MetadataColumns([{"year": 2019}, {"year": 2021, "lang": "en"}, {"lang": "en"}])
         >>> columns.mask({"year": {"$gte": 2020}}).tolist()
@@ -90,9 +88,8 @@ class _Column:
         self.places = {name: place for place, name in enumerate(order)}
         self.values = [*self.numbers, *self.strings, *(cell_of[name] for name in other_names)]
         kind: Any = np.int16 if len(order) < 2**15 else np.int32
-        self.codes: NDArray[Any] = np.fromiter(
-            (self.places[name] for name in names), dtype=kind, count=len(names)
-        )
+        codes = (self.places[name] for name in names)
+        self.codes: NDArray[Any] = np.fromiter(codes, dtype=kind, count=len(names))
 
     def mask(self, operator: str, operand: Any) -> Mask:
         """The rows that pass a condition as `translate` gives it."""

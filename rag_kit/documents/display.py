@@ -24,8 +24,7 @@ def clean_text(text: str) -> str:
     r"""Make a text safe to show: nothing in it can move the cursor, hide, or turn the reading order.
 
     Control characters except newline and tab (so also ANSI escapes), bidirectional and zero-width characters,
-    tag characters and lone surrogates become visible escapes such as ``\x1b`` and ``\u202e``. Everything else
-    stays.
+    tag characters and lone surrogates become visible escapes such as ``\x1b`` and ``\u202e``.
 
     Example:
         >>> print(clean_text("red \x1b[31m, \u202eturned"))
@@ -92,10 +91,8 @@ class Table:
             side = "right" if at in self.right else "left"
             lines = cell if isinstance(cell, list) else [cell]
             inner = "<br>".join(f"<bdi>{html.escape(one_line(line))}</bdi>" for line in lines)
-            opening = tag if at else first_tag
-            elements.append(
-                f'<{opening} style="text-align:{side};vertical-align:middle">{inner}</{opening[:2]}>'
-            )
+            opening, style = tag if at else first_tag, f"text-align:{side};vertical-align:middle"
+            elements.append(f'<{opening} style="{style}">{inner}</{opening[:2]}>')
         return f"<tr>{''.join(elements)}</tr>"
 
 
@@ -120,9 +117,8 @@ def tables_text(title: str, tables: Iterable[Table], notes: Iterable[str] = ()) 
 
 def tables_html(title: str, tables: Iterable[Table], notes: Iterable[str] = ()) -> str:
     """The same for Jupyter."""
-    head = "".join(
-        f"<p><strong>{html.escape(one_line(line))}</strong></p>" for line in title.split("\n") if line
-    )
+    lines = [html.escape(one_line(line)) for line in title.split("\n") if line]
+    head = "".join(f"<p><strong>{line}</strong></p>" for line in lines)
     return _inert(head) + "".join(table.html() for table in tables if table.rows) + _inert(_notes(notes))
 
 

@@ -91,8 +91,7 @@ def _explain_document(
     notes = [one_line(note) for note in record.get("notes", []) if note not in shared_notes]
     if doc.metadata.get(CORRECTED) is True:
         notes.append("the text was corrected by hand")
-    rank = record.get("rank")
-    rank = one_line(str(position if rank is None else rank))
+    rank = one_line(str(position if record.get("rank") is None else record["rank"]))
     score, text = _format_number(record.get("score")), one_line(doc.page_content[:400])
     return rank, score, _describe_source(doc), stages, text, notes
 

@@ -16,8 +16,7 @@ from typing import IO, Any
 
 from rag_kit.errors import InvalidInputError, LockedError
 
-#: Seconds between two times that the system is asked to bring a log's lines to the disk. A killed process loses nothing
-#: that was appended; a power cut loses what came since.
+#: Seconds between two syncs of a log to the disk: a power cut loses what came since, a killed process nothing.
 _SYNC_SECONDS = 1.0
 #: Bytes of a line; no log has such a long one, and a file of somebody else's may.
 MAX_LINE = 2**28
@@ -31,9 +30,7 @@ class AppendLog:
     """JSON objects, one a line, appended by one process at a time; its methods block, and any thread may call them.
 
     The file is made by the first `append`, its folder at once; the lock file, by default beside it, stays.
-
-    Raises:
-        LockedError: Another process, or another log of this one, holds the lock.
+    Where another process, or another log of this one, holds the lock, a `LockedError` is raised.
     """
 
     def __init__(self, path: Path, *, lock: Path | None = None) -> None:
@@ -143,8 +140,7 @@ def _cut_half_line(path: Path) -> None:
 def replace_file(path: Path, write: Callable[[IO[bytes]], object], *, mode: int | None = None) -> None:
     """Create or replace a file with what `write` puts into the open draft of it.
 
-    After a crash at any moment there is the old file or the new one. Without ``mode`` it keeps the permissions of the
-    file that it replaces.
+    After a crash at any moment there is the old file or the new one. Without ``mode`` the old one's permissions stay.
     """
     prefix = f".{path.name[:_MAX_PREFIX]}."
     _remove_stale(path.parent, prefix)

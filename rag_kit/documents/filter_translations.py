@@ -116,9 +116,8 @@ def _qdrant_clause(models: Any, prefix: str, key: str, operator: str, operand: A
     name = key if _PLAIN_KEY.fullmatch(key) else f'"{key}"'
     path = f"{prefix}.{name}" if prefix else name
     item = f"{path}[]"
-    tests = [
-        _qdrant_test(models, item if operator == "$contains" else path, operator, value) for value in values
-    ]
+    place = item if operator == "$contains" else path
+    tests = [_qdrant_test(models, place, operator, value) for value in values]
     clause = models.Filter(should=tests)
     if operator != "$contains":
         no_list = models.IsEmptyCondition(is_empty=models.PayloadField(key=item))

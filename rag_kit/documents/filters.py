@@ -29,8 +29,7 @@ Predicate = Callable[[Mapping[str, Any]], bool]
 OPERATORS = ("$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in", "$nin", "$contains", "$startswith", "$exists")
 ORDER = {"$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
 LISTS = (list, tuple, set, frozenset)
-MISSING = object()
-"""Stands for a value that is no scalar."""
+MISSING = object()  # stands for a value that is no scalar
 _OPERANDS: dict[str, tuple[Any, str]] = {
     "$in": (LISTS, "a list of values"),
     "$nin": (LISTS, "a list of values"),
@@ -64,10 +63,7 @@ def validate_filter(where: Filter | None) -> None:
 
 
 def compile_filter(where: Filter | None) -> Predicate:
-    """Check a filter as ``validate_filter`` does and turn it into a function, for testing many documents.
-
-    Returns:
-        A function from metadata to whether it passes; it never raises.
+    """Check a filter as ``validate_filter`` does; returns a test of metadata, for many documents, that never raises.
 
     Example:
         >>> recent = compile_filter({"year": {"$gte": 2020}})

@@ -51,15 +51,12 @@ def document_key(doc: Document, id_key: str | None = None) -> str:
 
 
 def document_keys(rankings: Sequence[Sequence[Document]], id_key: str | None = None) -> list[list[str]]:
-    """Identify the documents of several result lists that are to be merged.
+    """Identify the documents of several result lists that are to be merged: the keys, in the shape of ``rankings``.
 
     A document is identified by its metadata ``id_key``; without one by its id, or else its text. One without an id is
     taken for the one that has an id and the same text, since one store may hand out ids where another does not. So are
     two documents of two lists whose ids are UUIDs, which stores make up, if their texts are the same and their metadata
     do not contradict each other.
-
-    Returns:
-        The keys, in the shape of ``rankings``.
 
     Raises:
         InvalidInputError: A document lacks ``id_key``.

@@ -28,8 +28,7 @@ def get_provenance(doc: Document) -> dict[str, Any]:
     """Read a document's provenance, as a copy.
 
     Returns:
-        ``{"score", "rank", "stages", "notes"}``, or ``{}`` where there is none, or something else sits under
-        the key (a document may come from anywhere).
+        ``{"score", "rank", "stages", "notes"}``, or ``{}`` where there is none, or something else under the key.
     """
     return cast("dict[str, Any]", to_plain(peek_provenance(doc)))
 
@@ -41,15 +40,10 @@ def peek_provenance(doc: Document) -> Mapping[str, Any]:
         record = decode_provenance(record)
     if not isinstance(record, Mapping) or not record:
         return {}
-    stages, notes = (
-        value if isinstance(value, (list, tuple)) else ()
-        for value in (record.get("stages"), record.get("notes"))
-    )
-    return {
-        **record,
-        "stages": [stage for stage in stages if isinstance(stage, Mapping)],
-        "notes": list(map(str, notes)),
-    }
+    values = (record.get("stages"), record.get("notes"))
+    stages, notes = (value if isinstance(value, (list, tuple)) else () for value in values)
+    stages = [stage for stage in stages if isinstance(stage, Mapping)]
+    return {**record, "stages": stages, "notes": list(map(str, notes))}
 
 
 def with_provenance(
@@ -89,8 +83,7 @@ def with_provenance(
     record_before = peek_provenance(doc)
     entry = _make_stage(stage, retriever, query, rank=rank, score=score, weight=weight, **extra)
     stages = record_before.get("stages", []) if sources is None else list(sources)
-    if notes is None:
-        notes = record_before.get("notes", [])
+    notes = record_before.get("notes", []) if notes is None else notes
     record = {
         "score": entry["score"],
         "rank": entry["rank"],
@@ -107,9 +100,7 @@ def _make_stage(stage: str, retriever: str, query: str, **numbers: Any) -> dict[
 
 
 def add_note(doc: Document, note: str) -> Document:
-    """Copy a document with a note for people, e.g. ``"degraded: ..."``.
-
-    A note that is already there is not repeated; at most 32 are kept.
+    """Copy a document with a note for people, e.g. ``"degraded: ..."``, unless it has that note or 32 others.
 
     Example:
         >>> from langchain_core.documents import Document

@@ -169,10 +169,9 @@ class Analyzer(StoredAnalyzer):
     """Turns a text into the terms that keyword search counts, the same way for documents and queries.
 
     One string may mix scripts. English words are stemmed (Porter2) and lose Lucene's 33 stop words; Chinese runs
-    give their characters, every pair of neighbours and the words of three characters or more, so that a name
-    the dictionary does not know is still found; identifiers stay whole and give their parts too; Korean, kana,
-    Thai and the like give the run and its pairs; every other script its Unicode words. Calls are safe from
-    several threads.
+    give their characters, every pair of neighbours and the words of three characters or more, so that a name the
+    dictionary does not know is still found; identifiers stay whole and give their parts too; Korean, kana, Thai and the
+    like give the run and its pairs; every other script its Unicode words. Calls are safe from several threads.
 
     Constructing one loads all that is read from files, so that no call blocks on one; the Chinese dictionary, which
     is compiled into rjieba, comes with the first Chinese text.
@@ -213,11 +212,7 @@ class Analyzer(StoredAnalyzer):
             load_segmenter()  # jieba's dictionary is a file, and a call on an event loop must not wait for one
 
     def __call__(self, text: str) -> list[str]:
-        """The terms of a text in order, repeats kept.
-
-        Raises:
-            InvalidInputError: It is no string.
-        """
+        """The terms of a text in order, repeats kept; `InvalidInputError` for what is no string."""
         if not isinstance(text, str):
             raise InvalidInputError(f"a text to analyse must be a str, not {type(text).__name__}.")
         folded = fold(text)

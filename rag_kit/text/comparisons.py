@@ -87,14 +87,9 @@ def _name_queries(names: list[str], chinese: bool) -> list[tuple[str, str]]:
 def missing_queries(pairs: list[tuple[str, str]], variants: list[str]) -> list[str]:
     """The queries of those things that no variant is about alone."""
     # Latin names must stand as words ("A" is not in "what"); Chinese text has no gaps between words.
-    named = [
-        [
-            name
-            for name, _ in pairs
-            if re.search(rf"(?<![a-z0-9]){re.escape(fold(name))}(?![a-z0-9])", fold(variant))
-        ]
-        for variant in variants
-    ]
+    patterns = {name: rf"(?<![a-z0-9]){re.escape(fold(name))}(?![a-z0-9])" for name, _ in pairs}
+    texts = map(fold, variants)
+    named = [[name for name, pattern in patterns.items() if re.search(pattern, text)] for text in texts]
     return [query for name, query in pairs if [name] not in named]
 
 

@@ -65,13 +65,11 @@ CHINESE_EVIDENCE = word_set(
 
 
 def detect_language(text: str) -> Language:
-    """Tell Chinese from everything else, by script and by grammar.
+    """Tell Chinese from everything else, by script and by grammar, in the first 4,000 characters.
 
     Chinese questions are full of Latin terms ("使用 GPT-4o 和 LangChain 构建 RAG"), English ones may name a
     Chinese word. So Latin letters count against Chinese only where English function words hold them together.
     Japanese (kana) and every other script give ``"en"``, the language of the prompts used for them.
-
-    The first 4,000 characters decide.
 
     Example:
         >>> detect_language("GPT-4o 和 LangChain 有什么区别？"), detect_language("Who wrote 红楼梦?")
@@ -89,8 +87,7 @@ def detect_language(text: str) -> Language:
     return "zh" if han * 4 >= len(words) else "en"
 
 
-_MIN_WORDS = 8
-"""Words from which a lack of English function words tells something."""
+_MIN_WORDS = 8  # from so many words on, a lack of English function words tells something
 
 
 def same_language(statement: str, passage: str) -> bool:
@@ -131,9 +128,8 @@ _AFTER_NFKC = str.maketrans(TRADITIONAL + _APOSTROPHES_HYPHENS, SIMPLIFIED + "''
 def fold(text: str) -> str:
     """Fold a text for matching: NFKC, case folding, traditional to simplified, no invisible marks.
 
-    Full-width letters become plain ones, ligatures are taken apart, curly apostrophes become straight. The
-    Chinese characters are mapped one by one, so the same word in either script gives the same string; folding
-    twice changes nothing. The length may change.
+    Full-width letters become plain, curly apostrophes straight, ligatures are taken apart. Chinese characters are
+    mapped one by one, so that either script gives the same word. Folding twice changes nothing; the length may change.
 
     Example:
         >>> fold("ＧＰＴ－４ 漢語 Straße")

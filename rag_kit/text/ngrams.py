@@ -21,10 +21,9 @@ _RUNS = re.compile(f"[{CLOSE}]+|[^\\W_{CLOSE}]+")
 class CharacterNgrams(StoredAnalyzer):
     """Turns a text into the n-grams of its words' characters.
 
-    A word is taken with a space on both sides, so that its beginning and end count as such. Scripts that write
-    no spaces between words (Chinese, kana, Hangul, Thai...) are cut into n-grams of their own, shorter sizes,
-    without marks at the ends. Case, width, and traditional against simplified characters do not matter. What is
-    shorter than all sizes is a term as a whole.
+    A word is taken with a space on both sides, so that its beginning and end count. Scripts without spaces (Chinese,
+    kana, Hangul, Thai...) are cut into n-grams of their own, shorter sizes, without marks at the ends. Case, width, and
+    traditional or simplified characters do not matter. What is shorter than all sizes is a term as a whole.
 
     Example:
         >>> CharacterNgrams(sizes=[3], close_sizes=[2])("The cat 北京大学")

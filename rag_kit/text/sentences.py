@@ -27,15 +27,12 @@ class Sentence(NamedTuple):
 
 
 def sentences(text: str, *, max_chars: int = 1000) -> list[Sentence]:
-    """Cut a text into sentences.
+    """Cut a text into sentences in order, without surrounding white space, that hold every visible character.
 
     Ends are English and Chinese stops with the quotes, brackets and citation marks that follow them; blank
     lines, headings, list items and table rows stand alone; a hard-wrapped line runs on. Abbreviations, initials,
     decimals, list numbers, book titles (《…！》) and dots inside words do not end a sentence. What stays longer
     than ``max_chars`` characters, 20 or more, is cut at a semicolon, comma or space.
-
-    Returns:
-        The sentences in order, without surrounding white space; together they hold every visible character.
 
     Raises:
         InvalidInputError: ``max_chars`` is below 20.
@@ -81,10 +78,8 @@ def _cut_long(text: str, start: int, end: int, limit: int) -> Iterator[tuple[int
     """Trim white space, then cut what is too long where it hurts least."""
     start, end = _trim(text, start, end)
     while end - start > limit:
-        places = (
-            [match.end() for match in pattern.finditer(text, start + limit // 2, start + limit)]
-            for pattern in _SOFT
-        )
+        window = start + limit // 2, start + limit
+        places = ([match.end() for match in pattern.finditer(text, *window)] for pattern in _SOFT)
         cut = next(filter(None, places), [start + limit])[-1]
         yield _trim(text, start, cut)
         start, end = _trim(text, cut, end)

@@ -76,13 +76,12 @@ def check_citations(
 ) -> CitationReport:
     """Check every citation ``[n]`` of an answer against the passage that it names.
 
-    A statement is supported where the passage says it: word for word, or with most of its words and with all of
-    its numbers and names, the same negations and no opposites, and nothing that stands elsewhere in the passage
-    in the place of something else. It is lexical: a statement that says the same in quite other words is
-    reported as unsupported, and a false one may pass (`docs/benchmarks.md` has the figures). A statement in
-    another language than its passage, and one that differs by a single word which the passage does not have, are
-    undecided. Time is linear in the answer and in each cited passage; MAX_ANSWER characters and MAX_STATEMENTS
-    statements of an answer are checked, and a longer one is flagged.
+    A statement is supported where the passage says it: word for word, or with most of its words and all of its numbers
+    and names, the same negations and no opposites, and nothing that stands elsewhere in the passage in the place of
+    something else. It is lexical: a statement that says the same in quite other words is reported as unsupported, and a
+    false one may pass (`docs/benchmarks.md` has the figures). A statement in another language than its passage, or that
+    differs by one word which the passage does not have, is undecided. Time is linear in the answer and in each cited
+    passage; MAX_ANSWER characters and MAX_STATEMENTS statements are checked, and a longer answer is flagged.
 
     Args:
         answer: The answer, with marks such as ``[1]``, ``[1, 2]`` or ``【1】``.
@@ -141,9 +140,8 @@ def _check_statement(
 ) -> Iterator[Citation]:
     """One citation for each number of a statement, in order."""
     numbers = [number for number in statement.numbers if 1 <= number <= len(sources)]
-    verdicts = dict(
-        zip(numbers, judge(statement.text, [sources[number - 1] for number in numbers]), strict=True)
-    )
+    cited = [sources[number - 1] for number in numbers]
+    verdicts = dict(zip(numbers, judge(statement.text, cited), strict=True))
     label: CitationStatus | None = judged.get(statement.text)
     for number in statement.numbers:
         if verdict := verdicts.get(number):
@@ -221,15 +219,10 @@ def _cited_numbers(text: str) -> tuple[int, ...]:
 
 def _split_at_marks(texts: list[str], marks: list[str]) -> list[Statement]:
     """The parts of a sentence between its marks: statements if each has two content words or more, else one."""
-    parts = [
-        Statement(text.strip(" \n,，;；、"), _cited_numbers(mark))
-        for text, mark in zip(texts, marks, strict=False)
-    ]
-    if (
-        len(parts) > 1
-        and not content_words(texts[-1])
-        and all(len(content_words(part.text)) > 1 for part in parts)
-    ):
+    pairs = zip(texts, marks, strict=False)
+    parts = [Statement(text.strip(" \n,，;；、"), _cited_numbers(mark)) for text, mark in pairs]
+    stand_alone = all(len(content_words(part.text)) > 1 for part in parts)
+    if len(parts) > 1 and stand_alone and not content_words(texts[-1]):
         return parts
     bare = re.sub(r"\s+([.,;!?])", r"\1", "".join(texts)).strip()
     return [Statement(bare, _cited_numbers("".join(marks)))] if bare or parts else []

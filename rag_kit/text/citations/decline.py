@@ -17,8 +17,7 @@ DECLINED = {"en": "The answer is not in the documents.", "zh": "文档中没有�
 """The decline sentence that the prompts ask for, by language."""
 
 _MAX_CHARS = 3000
-_MAX_STATED = 1 / 3
-"""Share of a decline that may state something else, in characters."""
+_MAX_STATED = 1 / 3  # share of a decline that may state something else, in characters
 _HAN = re.compile(r"[\u4e00-\u9fff]")
 _MARK = re.compile(r"[\[［【]\s*\d[^\]］】]{0,40}[\]］】]")
 # One of these words stands in whatever says that something is lacking.
@@ -157,9 +156,8 @@ _ZH = _Rules(
 def is_declined(answer: str) -> bool:
     """Whether an answer says that the documents do not hold it, and little else.
 
-    Long and polite declines count too: with apologies, advice, and what the documents do contain. An answer that
-    begins with a statement, ends in a conclusion, or has more than 3,000 characters is an answer, even where it adds
-    what the documents lack.
+    Long and polite declines count too: with apologies, advice, and what the documents do contain. What begins with a
+    statement, ends in a conclusion, or has over 3,000 characters is an answer, even if it adds what the documents lack.
 
     Example:
         >>> is_declined("The answer is not in the documents."), is_declined("文档中没有答案。")

@@ -15,15 +15,11 @@ from rag_kit.text.language import fold, same_language
 from rag_kit.text.sentences import sentences
 
 _MAX_SENTENCES = 2000
-_MIN_COVERED = 0.5
-"""Share of a statement's content that the quote, or what it refers back to, must hold."""
+_MIN_COVERED = 0.5  # share of a statement's content that the quote, or what it refers back to, must hold
 _CONTRIBUTES = 0.25
-_MIN_CONTEXT = 4
-"""Words beside a part at the beginning or the end that must be the same for it to stand in the same place."""
-_MAX_THING = 2
-"""Content words of a part that is one name or one thing."""
-_COUNTED_WITHIN = 3
-"""Content words within which what a number counts stands beside it."""
+_MIN_CONTEXT = 4  # words beside a part at an end that must be the same for it to stand in the same place
+_MAX_THING = 2  # content words of a part that is one name or one thing
+_COUNTED_WITHIN = 3  # content words within which what a number counts stands beside it
 _NOT_WORD = re.compile(r"[\W_]+")
 _CLAUSE = re.compile(r"[，；：]|[,;:](?=\s)")
 _MARK = re.compile(r"\s?\[\d{1,4}(?:[,，–-] ?\d{1,4})*\]")

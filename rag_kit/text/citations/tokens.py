@@ -23,8 +23,8 @@ _COUNTED = "年月日天周秒岁个名位次倍度点米公厘毫千英元块�
 # A Chinese numeral is one where it counts something; elsewhere it is a part of a word (一直, 万一, 三明治).
 _HAN_NUMBER = re.compile(rf"([{_HAN_DIGITS}十百千万亿]{{2,}}|[{_HAN_DIGITS}十百千万](?=[{_COUNTED}]))")
 _NAME_TAGS = ("nr", "ns", "nt")
+# parts of speech in which a paraphrase varies freely: verbs, adverbs, prepositions, conjunctions ...
 _ACTION_TAGS = "vdpcrfquyeo"
-"""Parts of speech in which a paraphrase varies freely: verbs, adverbs, prepositions, conjunctions ..."""
 _COUNTING = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
     "seventeen eighteen nineteen twenty"
@@ -156,9 +156,7 @@ _ZH_CLASSES = (
 def _classes() -> dict[str, frozenset[int]]:
     """Word or character -> the classes that it is in; words in their stemmed form and as they are."""
     classes: dict[str, frozenset[int]] = {}
-    members = [names.split("/") for names in _CLASSES.split()] + [
-        list(names) for names in _ZH_CLASSES.split()
-    ]
+    members = [*(names.split("/") for names in _CLASSES.split()), *map(list, _ZH_CLASSES.split())]
     for number, words in enumerate(members):
         for form in {form for word in words for form in (word, *content_words(word))}:
             classes[form] = classes.get(form, frozenset()) | {number}

@@ -27,14 +27,13 @@ _DATE = re.compile(
     r"|\b(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)(?:[a-z]*)\b(?= ?\d)",
     re.IGNORECASE,
 )
-# frequent English words that carry little of a question's topic, so that rarer ones decide
+#: Frequent English words that frame a question ("What kind of ...", "Name the ..."), so that rarer ones decide.
 FRAME_WORDS = word_set(
     "name names named call called type types kind kinds sort many much year years date time times person people "
     "thing things term terms word words happen happened happens according following given mean means meant "
     "main long often number amount percentage example examples reason reasons way ways describe list "
     "considered known refer refers referred"
 )
-"""English words that frame a question: "What kind of ...", "Name the ..."."""
 # one form of each that several questions of the labelled sets have
 _COMMON = (
     "able accept account act action active add age ago allow always area around away back base become begin "
@@ -109,8 +108,7 @@ def _light_words() -> dict[str, float]:
     return common | dict.fromkeys((key for word in FRAME_WORDS for key in content_words(word)), 0.3)
 
 
-MAX_QUESTION = 4_000
-"""Characters of a question that are read."""
+MAX_QUESTION = 4_000  # characters of a question that are read
 
 _KINDS = {
     "when": (

@@ -13,8 +13,7 @@ from rag_kit.text.evidence.questions import OFFERED, Question, terms
 from rag_kit.text.evidence.times import Span, TimeFit, fit_in_time, time_spans
 from rag_kit.text.sentences import sentences
 
-MAX_SENTENCES = 400
-"""Sentences looked at together; what follows is left out, so that time is bounded."""
+MAX_SENTENCES = 400  # looked at together; what follows is left out, so that time is bounded
 _MAX_TITLE = 500
 _HEADING = re.compile(r"#{1,6}\s")
 _FIRST_HEADING = re.compile(r"[^\n]{0,99}[^\n.!?。！？…;；:：]")  # a short first line without a full stop
@@ -259,9 +258,7 @@ def _lines(passage: PassageText) -> Iterator[tuple[str, str, bool]]:
             header = text
             continue
         opens = index == 0 and body[spans[0].end :].lstrip(" ").startswith("\n")
-        heading = (
-            text in titles or text.startswith("#") or (opens and _FIRST_HEADING.fullmatch(text) is not None)
-        )
+        heading = text in titles or text.startswith("#") or bool(opens and _FIRST_HEADING.fullmatch(text))
         yield text, header, heading and len(texts) > 1
 
 
