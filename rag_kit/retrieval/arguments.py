@@ -80,23 +80,17 @@ def as_invalid_input(cls: type[Any], error: ValidationError) -> RagKitError:
 
 def _other_names(cls: type[Any]) -> dict[str, str]:
     """``other_names`` of the class and of its bases."""
-    return {
-        name: kit_name
-        for base in reversed(cls.__mro__)
-        for name, kit_name in vars(base).get("other_names", {}).items()
-    }
+    names: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        names |= vars(base).get("other_names", {})
+    return names
 
 
 def _allowed_arguments(cls: type[Any]) -> set[str]:
     """Every argument of the class and of its constructors such as ``from_llm``."""
     names = set(cls.model_fields)
     for constructor in _CONSTRUCTORS:
-        parameters = (
-            inspect.signature(getattr(cls, constructor)).parameters if hasattr(cls, constructor) else {}
-        )
-        names |= {
-            name
-            for name, parameter in parameters.items()
-            if parameter.kind is not inspect.Parameter.VAR_KEYWORD
-        }
+        if method := getattr(cls, constructor, None):
+            parameters = inspect.signature(method).parameters.values()
+            names |= {parameter.name for parameter in parameters if parameter.kind != parameter.VAR_KEYWORD}
     return names

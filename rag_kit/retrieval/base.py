@@ -47,13 +47,9 @@ def check_count(name: str, value: Any) -> int:
 
 def check_number(name: str, value: Any, *, above: float | None = None, maximum: float | None = None) -> float:
     """Check a number: at least 0 (or above ``above``), at most ``maximum``."""
-    right = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-    right = (
-        right
-        and (value > above if above is not None else value >= 0)
-        and (maximum is None or value <= maximum)
-    )
-    if not right:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    too_low = is_number and (value < 0 if above is None else value <= above)
+    if not is_number or too_low or (maximum is not None and value > maximum):
         low = f"above {above:g}" if above is not None else "from 0"
         raise InvalidInputError(
             f"{name}={value!r} was given; it must be a number {low}{'' if maximum is None else f' to {maximum:g}'}."
@@ -116,8 +112,7 @@ class RagKitRetriever(BaseRetriever):
         id_key: Metadata key that identifies a document; without it ``Document.id``, else the text.
 
     Raises:
-        InvalidInputError: On construction and on call, for arguments that are unknown or not allowed, and for a
-            filter on a field that no document has, where the documents can be listed.
+        InvalidInputError: An argument is not allowed, or a filter is on a field that no document has, if they can be listed.
 
     Example:
         >>> class First(RagKitRetriever):
@@ -181,7 +176,7 @@ class RagKitRetriever(BaseRetriever):
             Copies of the documents, best first, with provenance.
 
         Raises:
-            InvalidInputError: If the query is no string, or an argument is unknown or not allowed.
+            InvalidInputError: The query is no string, or an argument is not allowed.
         """
         whole = ensure_config(config)
         if self._needs_langchain_run(whole, kwargs):

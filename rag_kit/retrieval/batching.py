@@ -100,7 +100,7 @@ def search_many(
         What each query found, in order, as separate calls would have.
 
     Raises:
-        BranchError: If one of the calls failed.
+        BranchError: A call failed.
 
     Example:
         >>> from langchain_core.embeddings import DeterministicFakeEmbedding
@@ -191,10 +191,8 @@ async def search_by_vector(
         return None if vectors is None else await blocking_step("search", search, queries, vectors)
 
     async def search_query() -> T:
-        embedding: Step[Any] = Step(
-            "embedding", lambda _: embed_query(embeddings, query), lambda _: aembed_query(embeddings, query)
-        )
-        results = await blocking_step("search", search, [query], [await embedding])
+        vector = await embedding_step(embeddings, query)
+        results = await blocking_step("search", search, [query], [vector])
         return results[query]
 
     return await search_together(resource, query, request, search_queries, search_query)
@@ -203,6 +201,11 @@ async def search_by_vector(
 def blocking_step(name: str, func: Callable[..., T], *arguments: Any) -> Step[T]:
     """A step that calls a function, on an event loop on a thread."""
     return Step(name, lambda _: func(*arguments), lambda _: run_in_thread(func, *arguments))
+
+
+def embedding_step(model: Embeddings, query: str) -> Step[list[float]]:
+    """A step that embeds a query."""
+    return Step("embedding", lambda _: embed_query(model, query), lambda _: aembed_query(model, query))
 
 
 def search_step(retriever: Runnable[str, list[Document]], query: str, **kwargs: Any) -> Step[list[Document]]:

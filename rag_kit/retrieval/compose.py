@@ -199,10 +199,8 @@ def _common_plan(runnables: list[Runnable[Any, Any]], k: int | None, where: Filt
 
 
 def _alternatives(dynamic: DynamicRunnable[Any, Any]) -> list[Runnable[Any, Any]]:
-    alternatives = (
-        dynamic.alternatives.values() if isinstance(dynamic, RunnableConfigurableAlternatives) else ()
-    )
-    return [dynamic.default, *(other for other in alternatives if isinstance(other, Runnable))]
+    others = dynamic.alternatives.values() if isinstance(dynamic, RunnableConfigurableAlternatives) else ()
+    return [dynamic.default, *(other for other in others if isinstance(other, Runnable))]
 
 
 def _native_async(retriever: Runnable[Any, Any]) -> bool:

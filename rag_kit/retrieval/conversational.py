@@ -28,18 +28,15 @@ class ConversationalRetriever(RewritingRetriever):
     it is and no model is called. If the model fails, it is searched for as it is, and the provenance says so.
 
     Args:
-        mode: ``"condense"`` searches for the complete question, ``"answer"`` for a draft answer to it, which
-            resembles the documents more than a question does (as in HyDE, with the conversation in view).
+        mode: ``"condense"`` searches for the complete question, ``"answer"`` for a draft answer to it, as HyDE does.
         max_history_chars: Most characters of history in a prompt, >= 200; of a longer one the newest turns are used.
         include_original: Search for the question as it was asked, too.
-        prompt: As for ``RewritingRetriever``; in place of ``condense`` or ``draft_answer``. It takes ``question``,
-            and ``history`` if it is to see it.
+        prompt: In place of ``condense`` or ``draft_answer``; takes ``question``, and ``history`` if it is to see it.
 
     All other arguments are those of ``RewritingRetriever``.
 
-    Calls take one more argument, ``history``: LangChain messages, ``(role, text)`` pairs, dicts with ``role`` and
-    ``content``, or a chat message history, oldest first. Only turns of user and assistant count. The question
-    itself may stand at the end. ``chain()`` gives a step that takes the two as a dict.
+    Calls also take ``history``: LangChain messages, ``(role, text)`` pairs, dicts with ``role`` and ``content``, or a
+    chat message history, oldest first. Only turns of user and assistant count. The question may stand at the end.
 
     Example:
         >>> from langchain_core.language_models import FakeListChatModel

@@ -46,12 +46,11 @@ class RankedList:
 
 @dataclass(frozen=True)
 class Normalised:
-    """Scores of one list on a common scale: ``absent`` is what a document counts that the list does not hold, ``note``
-    what stood in for evidence that was not there."""
+    """Scores of one list on a common scale."""
 
     values: list[float]
-    absent: float
-    note: str | None = None
+    absent: float  # what a document counts that the list does not hold
+    note: str | None = None  # what stood in for evidence that was not there
 
 
 def normalise(
@@ -81,9 +80,8 @@ def normalise(
         [0.75, 0.5, 0.25]
     """
     if method not in NORMALISATIONS:
-        raise InvalidInputError(
-            f"normalisation={method!r} was given; allowed: {', '.join(map(repr, NORMALISATIONS))}."
-        )
+        allowed = ", ".join(map(repr, NORMALISATIONS))
+        raise InvalidInputError(f"normalisation={method!r} was given; allowed: {allowed}.")
     present = [float(score) for score in scores if score is not None]
     if not all(map(math.isfinite, present)):
         raise InvalidInputError(f"A retriever gave the scores {present!r:.60}; they must be finite numbers.")
@@ -141,9 +139,9 @@ def combine(
 ) -> list[tuple[K, float]]:
     """The weighted mean of normalised lists; each list holds a key once."""
     used = [
-        (dict(zip(of_one, table.values, strict=True)), table.absent, weight)
-        for of_one, table, weight in zip(keys, tables, weights, strict=True)
-        if weight > 0 and of_one
+        (dict(zip(list_keys, table.values, strict=True)), table.absent, weight)
+        for list_keys, table, weight in zip(keys, tables, weights, strict=True)
+        if weight > 0 and list_keys
     ]
     total = sum(weight for *_, weight in used)
     scores: dict[K, float] = dict.fromkeys((key for values, *_ in used for key in values), 0.0)
@@ -158,9 +156,8 @@ def fuse(name: str, lists: Sequence[RankedList], normalisation: str = "min-max")
 
     ``"auto"`` is a convex combination of z-scores, weighted by how clearly each list has decided: no labels are used,
     and nothing is remembered between queries. It needs one list whose retriever gives ``max_score``
-    (`BM25Retriever`), and beside it one or several others with scores, the dense side. The branches' own weights
-    multiply the two sides' weights. A list that is empty says nothing. Anything else is fused by z-scores with the
-    branches' weights, and noted.
+    (`BM25Retriever`), and beside it others with scores, the dense side. The branches' own weights multiply the two
+    sides' weights. An empty list says nothing. All else is fused by z-scores with the branches' weights, and noted.
     """
     weights = [ranked.weight for ranked in lists]
     auto = name == "auto"

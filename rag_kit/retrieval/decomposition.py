@@ -29,8 +29,7 @@ class DecompositionRetriever(RewritingRetriever):
     """Split a question that needs several facts into sub-questions, and search for each of them.
 
     ``mode="parallel"``: one model call gives all sub-questions, which are searched for at the same time. The best
-    document of each comes first in the result, in turn, so that every part is represented as far as ``k``
-    allows; the rest follows in the order of the fusion.
+    document of each comes first, in turn, as far as ``k`` allows; the rest follows in the order of the fusion.
 
     ``mode="serial"``: for questions whose second part depends on the answer to the first. A model asks the first
     sub-question, answers it from the documents found, asks the next with these answers in view, and so on, until
@@ -44,8 +43,7 @@ class DecompositionRetriever(RewritingRetriever):
 
     Args:
         mode: ``"parallel"`` or ``"serial"``.
-        n: Most sub-questions, 1 to 32. Serially, each takes one model call to ask it and one to answer it; the last
-            is not answered.
+        n: Most sub-questions, 1 to 32; serially, each takes two model calls: to ask it and to answer it (not the last).
         prompt: As for ``RewritingRetriever``; in place of the prompt ``decompose``, or ``decompose_step`` serially.
 
     All other arguments are those of ``RewritingRetriever``.
@@ -80,14 +78,11 @@ class DecompositionRetriever(RewritingRetriever):
     async def _rewrite(self, question: str, call: QueryCall) -> list[Search]:
         """A search for each sub-question that the model names."""
         answers = await self._ask([{"question": question, "count": self.n}], call)
-        parts = self._usable_texts(
-            texts_of(answers, "queries"), question, call, max_texts=self.n, max_chars=_MAX_CHARS
-        )
+        texts = texts_of(answers, "queries")
+        parts = self._usable_texts(texts, question, call, max_texts=self.n, max_chars=_MAX_CHARS)
         call.settled = bool(answers) and not parts and self._needs_no_parts(answers, call)
-        if 0 < call.request.k < len(parts):
-            call.note(
-                f"k={call.request.k} is fewer than the {len(parts)} sub-questions: not all are represented"
-            )
+        if 0 < (k := call.request.k) < len(parts):
+            call.note(f"k={k} is fewer than the {len(parts)} sub-questions: not all are represented")
         return [Search(part, ROLE) for part in parts]
 
     async def _steps(self, call: QueryCall) -> list[Document]:

@@ -56,11 +56,9 @@ class EnsembleRetriever(BranchingRetriever):
             ``"auto"``: as ``"convex"`` over z-scores, with weights that follow each query's scores (see
             ``rag_kit.retrieval.convex.fuse``); for a keyword retriever and one or more others.
         rrf_k: See there; 60 as in the paper. ``c``, as in ``langchain_classic``, is taken too.
-        normalisation: For ``"convex"``: ``"min-max"``, ``"z-score"`` or ``"maximum"``, the division by the
-            highest score possible (see ``rag_kit.retrieval.convex.normalise``).
+        normalisation: For ``"convex"``: ``"min-max"``, ``"z-score"`` or ``"maximum"`` (``rag_kit.retrieval.convex``).
         k: Most documents to return; ``None`` for all that the retrievers find with their own ``k``.
-        fetch_k: How many each retriever is asked for; ``None`` for ``k`` with ``"rrf"`` and for 100 with the
-            others, which need to see how scores fall off. Never fewer than ``k``.
+        fetch_k: How many each retriever is asked for, at least ``k``; ``None``: ``k`` with ``"rrf"``, 100 with others.
         filter: Metadata filter; reaches every retriever (results of those that take none are filtered).
         on_error: ``"skip"`` a branch that fails and report it, or ``"raise"``; if all fail, that raises always.
         timeout: Seconds a branch may take.

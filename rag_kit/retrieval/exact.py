@@ -41,14 +41,13 @@ class ExactVectorRetriever(SteppedRetriever):
         filter: Only documents whose metadata match.
 
     Raises:
-        InvalidInputError: If vectors do not fit the documents, or a query's vector does not fit theirs.
-        ModelOutputError: If the embedding model gives anything but vectors.
+        InvalidInputError: Vectors do not fit the documents, or a query's vector does not fit theirs.
+        ModelOutputError: The embedding model gives anything but vectors.
 
     Example:
         >>> from langchain_core.embeddings import DeterministicFakeEmbedding
-        >>> retriever = ExactVectorRetriever.from_documents(
-        ...     [Document("sun"), Document("moon")], DeterministicFakeEmbedding(size=8), k=1
-        ... )
+        >>> documents = [Document("sun"), Document("moon")]
+        >>> retriever = ExactVectorRetriever.from_documents(documents, DeterministicFakeEmbedding(size=8), k=1)
         >>> retriever.invoke("moon")[0].page_content
         'moon'
     """
@@ -81,10 +80,8 @@ class ExactVectorRetriever(SteppedRetriever):
 
         check_embeddings(embeddings)
         if vectors is None:
-            made_here = embed_documents(embeddings, [d.page_content for d in documents])
-            vectors = (
-                checked_vectors(made_here, len(documents), embeddings) if len(documents) else np.zeros((0, 0))
-            )
+            answer = embed_documents(embeddings, [document.page_content for document in documents])
+            vectors = checked_vectors(answer, len(documents), embeddings) if documents else np.zeros((0, 0))
         if vectors.ndim != 2 or len(vectors) != len(documents):
             raise InvalidInputError(
                 f"vectors of shape {vectors.shape} for {len(documents)} documents; give one row a document"

@@ -1,7 +1,6 @@
 """Fuse ranked lists, with every search in the provenance.
 
-Paper: Cormack, Clarke, Büttcher: Reciprocal Rank Fusion outperforms Condorcet and individual rank learning
-methods, SIGIR 2009.
+Paper: Cormack et al.: Reciprocal Rank Fusion outperforms Condorcet and individual rank learning methods, SIGIR 2009.
 """
 
 from __future__ import annotations
@@ -44,8 +43,7 @@ def reciprocal_rank_fusion(
         ``(key, score)`` pairs, best first.
 
     Raises:
-        InvalidInputError: If a weight is negative, none is positive, their number differs from that of the
-            rankings, or ``k`` is negative.
+        InvalidInputError: A weight or ``k`` is negative, no weight is positive, or their number is not the rankings'.
 
     Example:
         >>> [key for key, _ in reciprocal_rank_fusion([["a", "b"], ["b", "c"]])]
@@ -240,13 +238,7 @@ def _stages(
     stages = [*(record.get("stages") or [{"stage": "retrieve", **plain}])]
     if search.route:
         stages.append({**plain, **search.route})
-    last: dict[str, Any] = {
-        **stages[-1],
-        "rank": rank,
-        "weight": search.weight,
-        "branch": branch,
-        **extra_fields,
-    }
+    last = {**stages[-1], "rank": rank, "weight": search.weight, "branch": branch, **extra_fields}
     if search.role is not None:
         last.update(query=search.query, role=search.role)
     return [*stages[:-1], last]

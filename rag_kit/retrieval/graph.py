@@ -35,8 +35,8 @@ class GraphRetriever(RefiningRetriever):
 
     Args:
         index: A ``BM25Index`` or a ``DocumentIndex``, whose terms join the passages.
-        retriever: Finds the first results in the same index; ``None`` for hybrid search, without vectors for
-            search by keyword. A filter of its own must be a mapping.
+        retriever: Finds the first results in the same index; ``None`` for hybrid search (without vectors: by keyword).
+            A filter of its own must be a mapping.
         fetch_k: First results that the walk begins at; ``None`` for 20, or ``k`` where that is more.
         damping: Chance to go on to a neighbour rather than to begin again, above 0 and below 1.
         max_df: Most passages that a term may be in to join them, 2 or more.

@@ -49,11 +49,10 @@ class QueryVectors:
 class HybridRetriever(EnsembleRetriever):
     """Keyword and vector search over the same documents, weighed for each query, with feedback on the vectors.
 
-    The two lists are fused as ``fusion="auto"`` does; then the vector of the query is moved towards those of the
-    first three results and searched again, which costs no call to the embedding model, and the three lists are
-    fused: the second dense list has .45 of the dense side's weight. A question in a language that the embedding
-    model does not read is searched by keyword alone, and a note says so. ``index_retriever`` makes one over an
-    index.
+    The two lists are fused as ``fusion="auto"`` does; then the vector of the query is moved towards those of the first
+    three results and searched again, which costs no call to the embedding model, and the three lists are fused: the
+    second dense list has .45 of the dense side's weight. A question in a language that the embedding model does not
+    read is searched by keyword alone, and a note says so. ``index_retriever`` makes one over an index.
 
     Rocchio: Relevance feedback in information retrieval, 1971; what it gains stands in ``docs/decisions/0011``.
 

@@ -41,8 +41,7 @@ class HyDERetriever(RewritingRetriever):
         mode: ``"text"`` searches for the text of each passage and fuses the lists; any retriever will do.
             ``"vector"``, the default over a vector store, makes one search with the mean of the vectors of the
             passages and the question, as in the paper; ``weights`` weigh that mean.
-        retriever: For ``"vector"``: a LangChain vector store, ``VectorRetriever``, or what
-            ``vectorstore.as_retriever()`` gives (its filter is kept).
+        retriever: For ``"vector"``: a vector store, ``VectorRetriever``, ``store.as_retriever()`` with its filter.
         embeddings: Embeds the passages; by default the store's own.
 
     All other arguments are those of ``RewritingRetriever``.
@@ -131,16 +130,14 @@ class HyDERetriever(RewritingRetriever):
 class Query2DocRetriever(RewritingRetriever):
     """Have a model write a passage that answers the question, and make one query of the two.
 
-    For keyword search the question is repeated before the passage, because its few words would count for little
-    beside the many of the passage. For dense search the two are joined once. If no passage comes, the question
-    alone is searched for, and the provenance says so.
+    For keyword search the question is repeated before the passage, whose many words would outweigh it; for dense
+    search the two are joined once. If no passage comes, the question alone is searched for, with a note.
 
     Paper: Wang, Yang, Wei: Query2doc: Query Expansion with Large Language Models, arXiv 2303.07678.
 
     Args:
         mode: ``"sparse"``: the question ``repeat`` times, then the passage, with blanks between them.
-            ``"dense"``: the question, the separator, the passage; the default if ``retriever`` is a vector store,
-            ``VectorRetriever`` or what ``vectorstore.as_retriever()`` gives.
+            ``"dense"``, the default over a vector store: the question, the separator, the passage.
         repeat: How often the question stands in the sparse form, 1 to 32; 5 in the paper.
         separator: Stands in the dense form between question and passage; ``"[SEP]"`` in the paper.
         include_original: Search for the question alone too, and fuse the two lists. Off, as in the paper.

@@ -10,14 +10,12 @@ from typing import Any, Literal
 from langchain_core.documents import Document
 from pydantic import Field
 
-from rag_kit.concurrency.steps import Step
 from rag_kit.documents import add_note
 from rag_kit.documents.provenance import add_first_stage
 from rag_kit.errors import InvalidInputError, ModelError
 from rag_kit.indexing.document_index.index import DocumentIndex
-from rag_kit.models.clients import aembed_query, embed_query
 from rag_kit.retrieval.base import RagKitRetriever, Request
-from rag_kit.retrieval.batching import SteppedRetriever, blocking_step, search_by_vector
+from rag_kit.retrieval.batching import SteppedRetriever, blocking_step, embedding_step, search_by_vector
 from rag_kit.retrieval.ensemble import EnsembleRetriever
 from rag_kit.retrieval.hybrid import HybridRetriever, QueryVectors, reads
 
@@ -92,11 +90,8 @@ async def embed_first(retriever: Any, query: str) -> None:
     model = None if dense is None else dense.index.embeddings
     if dense is None or model is None or not dense.reads(query):
         return
-    step: Step[Any] = Step(
-        "embedding", lambda _: embed_query(model, query), lambda _: aembed_query(model, query)
-    )
     with suppress(ModelError):  # then each search asks, and fails or is skipped by itself
-        dense.query_vectors.keep([query], [await step])
+        dense.query_vectors.keep([query], [await embedding_step(model, query)])
 
 
 def rows_retriever(

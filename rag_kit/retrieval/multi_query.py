@@ -65,8 +65,7 @@ class StepBackRetriever(RewritingRetriever):
     needs. If the model gives nothing usable, the question alone is searched for, and the provenance says so.
     The prompt file holds worked examples as user and model turns; replace it to show examples of your own field.
 
-    Paper: Zheng et al.: Take a Step Back: Evoking Reasoning via Abstraction in Large Language Models,
-    arXiv 2310.06117.
+    Paper: Zheng et al.: Take a Step Back: Evoking Reasoning via Abstraction in Large Language Models, arXiv 2310.06117.
 
     All arguments are those of ``RewritingRetriever``; ``weights=[2, 1]`` counts the question twice as much.
 

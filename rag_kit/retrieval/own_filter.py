@@ -89,11 +89,7 @@ def own_filter(
 
 def _any_of(filters: Sequence[Filter | None]) -> Filter | None:
     """A filter that passes what one of several passes; None if one of them passes everything."""
-    distinct = [
-        where
-        for position, where in enumerate(filters)
-        if where is not None and where not in filters[:position]
-    ]
+    distinct = [where for at, where in enumerate(filters) if where is not None and where not in filters[:at]]
     if not distinct or None in filters:
         return None
     return distinct[0] if len(distinct) == 1 else {"$or": distinct}
@@ -148,11 +144,8 @@ def _sources(retriever: Any, config: RunnableConfig | None, depth: int) -> Itera
     """The indexes, stores and lists of documents that a retriever searches; raises if one cannot be listed."""
     if depth > _MAX_DEPTH:
         raise _NotKnownError
-    if (
-        are_documents(retriever)
-        or hasattr(retriever, "metadata_rows")
-        or isinstance(retriever, InMemoryVectorStore)
-    ):
+    is_listed = isinstance(retriever, InMemoryVectorStore) or hasattr(retriever, "metadata_rows")
+    if is_listed or are_documents(retriever):
         yield retriever
     elif isinstance(retriever, VectorStore):
         if not made_by(retriever, "langchain_chroma"):

@@ -163,9 +163,8 @@ class QueryCall:
         settings: dict[str, Any] = {"config": self.request.child("retriever"), "k": k}
         settings["filter"] = filter or self.request.filter
         sync = partial(call_retriever, retriever, query, **settings)
-        return await self.do(
-            retriever.get_name(), sync, partial(acall_retriever, retriever, query, **settings)
-        )
+        native = partial(acall_retriever, retriever, query, **settings)
+        return await self.do(retriever.get_name(), sync, native)
 
     async def search_all(
         self, retriever: Any, searches: Sequence[Search], k: int | None, *, first: int = 1
@@ -174,14 +173,11 @@ class QueryCall:
 
         If all fail, that raises, unless there were searches before (``first``: number of the first one).
         """
-        retrievers = [search.retriever or retriever for search in searches]
-        groups = groups_of(
-            [(target, search.query) for target, search in zip(retrievers, searches, strict=True)]
-        )
+        targets = [search.retriever or retriever for search in searches]
+        groups = groups_of([(target, search.query) for target, search in zip(targets, searches, strict=True)])
         calls = []
-        for number, (search, target, group) in enumerate(
-            zip(searches, retrievers, groups, strict=True), start=first
-        ):
+        rows = zip(searches, targets, groups, strict=True)
+        for number, (search, target, group) in enumerate(rows, start=first):
             config = self.request.child(f"query_{number}")
             settings: dict[str, Any] = {"config": config, "k": k, "filter": self.request.filter}
             sync = partial(group.call, call_retriever, target, search.query, **settings)
@@ -196,7 +192,7 @@ class QueryCall:
             self.note(f"degraded: {line}")
         return [
             replace(search, name=target.get_name(), documents=outcome.value or [])
-            for search, target, outcome in zip(searches, retrievers, result.outcomes, strict=True)
+            for search, target, outcome in zip(searches, targets, result.outcomes, strict=True)
             if outcome.ok
         ]
 
@@ -217,10 +213,7 @@ class QueryCall:
         ``form`` (``str``: plain text); with ``form_holds`` always ``form``.
         """
         schema = form if form_holds else getattr(prompt, "result_schema", None) or form
-        used_values = [
-            {key: variables[key] for key in variables if key in prompt.input_variables}
-            for variables in values
-        ]
+        used_values = [{key: row[key] for key in row if key in prompt.input_variables} for row in values]
         config = self.request.child("model")
         outcomes: list[Outcome[Any] | None] = [None] * len(values)
         keys: list[str | None] = [None] * len(values)
@@ -236,20 +229,16 @@ class QueryCall:
         room = len(missing) if cap is None else max(0, cap - self.budget.calls)
         functions: Any = (text_call, atext_call) if schema is str else (structured_call, astructured_call)
         form_of = () if schema is str else (schema,)
+        settings: dict[str, Any] = {"timeout": self.owner.timeout, "config": config}
         calls = []
         for at in missing[:room]:
             arguments = model, prompt, used_values[at], *form_of
-            sync, native = (
-                partial(function, *arguments, timeout=self.owner.timeout, config=config)
-                for function in functions
-            )
+            sync, native = (partial(function, *arguments, **settings) for function in functions)
             calls.append(Call(names[at], sync, native))
         # each model call has the time-out itself
-        answered = (await self._run_side_by_side(calls, None, self._model_clock)).outcomes
-        answered += [
-            Outcome(names[at], error=BudgetExceededError("calls", cap or 0)) for at in missing[room:]
-        ]
-        for at, outcome in zip(missing, answered, strict=True):
+        answers = (await self._run_side_by_side(calls, None, self._model_clock)).outcomes
+        answers += [Outcome(names[at], error=BudgetExceededError("calls", cap or 0)) for at in missing[room:]]
+        for at, outcome in zip(missing, answers, strict=True):
             outcomes[at] = outcome
             if isinstance(outcome.error, InvalidInputError):
                 raise outcome.error

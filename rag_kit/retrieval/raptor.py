@@ -61,9 +61,8 @@ class RaptorRetriever(SteppedRetriever):
 
     async def _search_in_steps(self, query: str, request: Request) -> list[Document]:
         model: Any = self.index.embeddings
-        return await search_by_vector(
-            self.index, model, query, request, partial(self._search_many, request=request)
-        )
+        search = partial(self._search_many, request=request)
+        return await search_by_vector(self.index, model, query, request, search)
 
     def _search_many(
         self, queries: Sequence[str], vectors: Sequence[Sequence[float]], request: Request
@@ -75,18 +74,16 @@ class RaptorRetriever(SteppedRetriever):
                 tree = RaptorTree.of(connection)
                 for node in tree.nodes.values():
                     del node.metadata[RAPTOR]
-                complete = _complete_summaries(
-                    tree, {key for key, leaf in tree.leaves.items() if leaf.current}
-                )
+                current = {key for key, leaf in tree.leaves.items() if leaf.current}
+                complete = _complete_summaries(tree, current)
                 stored = self.index.vectors(list(tree.nodes)).items()
                 rows = {key: unit(np.asarray(row, np.float32)) for key, row in stored}
                 loaded = self._loaded = _Loaded(state.generation, tree, rows, complete)
         allowed = loaded.complete
         if passes is not None:
             leaves = loaded.tree.leaves.items()
-            allowed = _complete_summaries(
-                loaded.tree, {key for key, leaf in leaves if passes(leaf.row) and leaf.current}
-            )
+            passing = {key for key, leaf in leaves if passes(leaf.row) and leaf.current}
+            allowed = _complete_summaries(loaded.tree, passing)
         results = {}
         for query, vector in zip(queries, vectors, strict=True):
             query_vector = unit(np.asarray(vector, np.float32))

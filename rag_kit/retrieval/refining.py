@@ -22,11 +22,9 @@ class RefiningRetriever(WrappingRetriever):
     Args:
         retriever: Any LangChain retriever, or another runnable from a string to documents.
         fetch_k: How many documents the inner retriever is asked for. Never fewer than ``k``.
-        on_error: ``"skip"`` what fails and say so in the notes ("degraded: ..."), or ``"raise"`` it. A failing
-            inner retriever raises always.
+        on_error: ``"skip"`` what fails, with a note, or ``"raise"`` it; a failing inner retriever raises always.
         timeout: Seconds that one model request, and the search, may take.
-        **more: ``max_calls``, ``max_tokens``, ``deadline``, ``max_concurrency``, ``id_key``: see
-            ``RewritingRetriever``.
+        **more: ``max_calls``, ``max_tokens``, ``deadline``, ``max_concurrency``...: see ``RewritingRetriever``.
     """
 
     model_share: ClassVar[float] = 1.0  # the search comes first

@@ -38,11 +38,10 @@ _SETTING = "represent"
 class MultiRepresentationRetriever(SteppedRetriever, FamilyWriter, BranchingRetriever):
     """Find documents by their text and by further texts made of them; return the documents.
 
-    Each representation is searched by itself, so that none crowds out another, and what they find is fused by
-    document. Several chunkings of a corpus (``"children:200"``, ``"children:400"``) stand side by side in the same
-    way. The provenance of a result names the representations that found it. Documents and representations are
-    written, replaced and deleted together; a representation has the metadata of its document, and passes the same
-    filters.
+    Each representation is searched by itself, so that none crowds out another, and what they find is fused by document.
+    Several chunkings of a corpus (``"children:200"``, ``"children:400"``) stand side by side in the same way. The
+    provenance of a result names the representations that found it. Documents and representations are written, replaced
+    and deleted together; a representation has the metadata of its document, and passes the same filters.
 
     Args:
         index: The index, as ``ingest(represent=[...])`` or ``from_documents`` writes it.
@@ -59,8 +58,7 @@ class MultiRepresentationRetriever(SteppedRetriever, FamilyWriter, BranchingRetr
         on_error: ``"skip"`` a representation whose search fails and say so, or ``"raise"``.
         timeout: Seconds the search of one may take.
         max_concurrency: Most of them searched at a time, and most calls of the model.
-        represent: For writing: what to make of documents, such as ``["summary", "questions:3"]``; default: as recorded
-            in the index.
+        represent: For writing: what to make, such as ``["summary", "questions:3"]``; default: as recorded in the index.
         llm: For writing: the chat model; default: the configured one.
         cache: For writing: a file that keeps the model's replies, so that no text is asked for twice.
         id_key: Metadata key that holds a document's id, for writing.
@@ -162,9 +160,8 @@ class MultiRepresentationRetriever(SteppedRetriever, FamilyWriter, BranchingRetr
         recorded = self.index.settings
         specs = recorded.get(_SETTING, ()) if self.represent is None else self.represent
         width = self.max_concurrency or 8
-        with closing(
-            Representer(specs, llm=self.llm, cache=self.cache, max_concurrency=width)
-        ) as representer:
+        representer = Representer(specs, llm=self.llm, cache=self.cache, max_concurrency=width)
+        with closing(representer):
             representations = representer.represent(documents)
             settings = {**recorded, **representer.recorded}
         if representations.failed:
@@ -203,9 +200,8 @@ def index_retriever(
 
     Args:
         index: An open index; it must stay open as long as the retriever is used.
-        pipeline: ``"bm25"``, ``"dense"``, or ``"hybrid"``: both, fused as `HybridRetriever` does.
-            Over an index without vectors ``"hybrid"`` is keyword search, and says so in the provenance of what
-            it finds.
+        pipeline: ``"bm25"``, ``"dense"``, or ``"hybrid"``: both, fused as `HybridRetriever` does. Over an index without
+            vectors ``"hybrid"`` is keyword search, and says so in the provenance of what it finds.
         k: Most documents to return.
         filter: Metadata filter for every call.
         fetch_k: How many documents each half of a hybrid fetches; default: ten times ``k``, at least 100.

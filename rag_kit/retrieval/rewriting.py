@@ -73,8 +73,7 @@ class RewritingRetriever(WrappingRetriever):
             endpoint and question is taken from there, at no call.
 
     Raises:
-        RagKitError: On call, if the model or a search fails or a cap is reached (``on_error="raise"``), or all
-            searches fail.
+        RagKitError: All searches fail or, with ``on_error="raise"``, the model or a search does, or a cap is reached.
     """
 
     task: ClassVar[str]
@@ -285,7 +284,7 @@ def merge(
     """
     if keys is None:
         keys = document_keys([search.documents for search in searches], id_key)
-    positions = [first_places(of_one) for of_one in keys]
+    positions = [first_places(list_keys) for list_keys in keys]
     ranking: list[tuple[str, float | None]]
     if len(searches) == 1:
         documents = searches[0].documents
@@ -312,9 +311,8 @@ def _put_representatives_first(
     role: str,
 ) -> list[tuple[str, float]]:
     """The best document of each search of a role, in turn, then the rest in the order of the fusion."""
-    first = dict.fromkeys(
-        next(iter(at)) for search, at in zip(searches, positions, strict=True) if search.role == role and at
-    )
+    of_role = [at for search, at in zip(searches, positions, strict=True) if search.role == role and at]
+    first = dict.fromkeys(next(iter(at)) for at in of_role)
     if not first:
         return ranking
     scores = dict(ranking)

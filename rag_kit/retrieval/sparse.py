@@ -17,9 +17,8 @@ class SparseRetriever(MemoryIndexRetriever):
     """Find documents by the inner product of sparse vectors: SPLADE, bge-m3, or the built-in TF-IDF.
 
     An encoder is a function, async or not, from a list of texts to one dict of term -> weight for each; see
-    :class:`~rag_kit.indexing.sparse.SparseIndex`. Called asynchronously, an async encoder is awaited and another
-    one runs on a thread. A document that shares no term with the query is never returned. Results are copies
-    with provenance (stage ``"sparse"``).
+    :class:`~rag_kit.indexing.sparse.SparseIndex`. In async code, one that is not async runs on a thread. A document
+    that shares no term with the query is never returned. Results are copies with provenance (stage ``"sparse"``).
 
     Papers: Formal et al.: SPLADE v2, arXiv 2109.10086; Chen et al.: BGE M3-Embedding, arXiv 2402.03216.
 

@@ -36,16 +36,14 @@ class VectorRetriever(SteppedRetriever):
     The score in the provenance is the store's relevance (higher is better) where the store can tell it, else
     the store's own number, which may be a distance. That number is kept beside it as ``store_score``.
 
-    Several queries at once (multi-query, decomposition, ``search_many``) are embedded in one request and sent to
-    Chroma and the in-memory store in one.
+    Several queries at once (``search_many``...) go to the model, Chroma and the in-memory store in one request each.
 
     Args:
         vectorstore: Any LangChain vector store.
         k: Most documents to return.
         filter: Metadata filter. Chroma and the in-memory store get it in their own language; for others, and
             for what Chroma cannot say, more is fetched (up to 64 times ``k``) and filtered here.
-        structured_query_translator: LangChain's translator of filters into the language of a store that the kit
-            has none for.
+        structured_query_translator: LangChain's translator of filters, for a store that the kit has none for.
 
     Example:
         >>> from langchain_core.embeddings import DeterministicFakeEmbedding
@@ -64,10 +62,8 @@ class VectorRetriever(SteppedRetriever):
     _searches_by_text: ClassVar[bool] = True
 
     async def _search_in_steps(self, query: str, request: Request) -> list[Document]:
-        search_queries, search_query = (
-            partial(self._for_many, request=request),
-            partial(self._for_one, query, request),
-        )
+        search_queries = partial(self._for_many, request=request)
+        search_query = partial(self._for_one, query, request)
         scored = await search_together(self.vectorstore, query, request, search_queries, search_query)
         return self._with_stages(query, request, scored)
 
@@ -186,7 +182,6 @@ class VectorSearch(VectorRetriever):
         below = partial(self._search, query, fetch, kwargs)
         for name in _SCORED:
             if hasattr(store, f"a{name}"):
-                return list(
-                    await call_client(partial(getattr(store, f"a{name}"), vector, k=fetch, **kwargs), below)
-                )
+                search = partial(getattr(store, f"a{name}"), vector, k=fetch, **kwargs)
+                return list(await call_client(search, below))
         return await run_in_thread(below)

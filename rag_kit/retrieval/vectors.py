@@ -21,20 +21,12 @@ async def embed(
     embeddings: Embeddings, query: str, texts: Sequence[str], call: QueryCall, name: str
 ) -> tuple[np.ndarray, np.ndarray]:
     """Embed a query and texts, at the same time, into float64 of shapes (size,) and (number, size)."""
-    result = await call.do_all(
-        [
-            Call(
-                f"{name}, query embedding",
-                partial(embed_query, embeddings, query),
-                partial(aembed_query, embeddings, query),
-            ),
-            Call(
-                f"{name}, embeddings",
-                partial(embed_documents, embeddings, list(texts)),
-                partial(aembed_documents, embeddings, list(texts)),
-            ),
-        ]
-    )
+    question, batch = (embeddings, query), (embeddings, list(texts))
+    calls = [
+        Call(f"{name}, query embedding", partial(embed_query, *question), partial(aembed_query, *question)),
+        Call(f"{name}, embeddings", partial(embed_documents, *batch), partial(aembed_documents, *batch)),
+    ]
+    result = await call.do_all(calls)
     query_answer, text_answers = (call.value_or_raise(outcome) for outcome in result.outcomes)
     vector = checked_vectors([query_answer], 1, embeddings)[0]
     vectors = checked_vectors(text_answers, len(texts), embeddings)

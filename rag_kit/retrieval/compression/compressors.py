@@ -17,8 +17,8 @@ from rag_kit.prompts import render_passages
 from rag_kit.prompts.grading import ChosenSentences
 from rag_kit.retrieval.answers import read_numbers
 from rag_kit.retrieval.base import check_count, check_number
-from rag_kit.retrieval.document_compressor import ORIGINAL_ID_KEY
 from rag_kit.retrieval.query_call import LanguagePrompts, QueryCall, check_model, field_of
+from rag_kit.retrieval.rerank.base import ORIGINAL_ID_KEY
 from rag_kit.retrieval.vectors import embed, unit
 from rag_kit.text import sentences
 from rag_kit.text.analysis import warm_up
@@ -58,13 +58,9 @@ Selection = list[int] | None
 
 
 class Compressor(ABC):
-    """Base of compressors; implement ``select``.
+    """Base of compressors; implement ``select``."""
 
-    Attributes:
-        name: Stands in the provenance as ``compress:<name>``.
-    """
-
-    name: str = "compressor"
+    name: str = "compressor"  # stands in the provenance as compress:<name>
 
     @abstractmethod
     def select(self, query: str, passages: Sequence[Passage], call: QueryCall) -> Logic[list[Selection]]:
@@ -77,10 +73,9 @@ class Compressor(ABC):
 class LexicalCompressor(Compressor):
     """Keep the sentences whose words speak for an answer. English and Chinese, deterministic.
 
-    A sentence is scored as the extractive model scores it: by the query's words in it, beside it and in the title,
-    rare ones counting more, and by whether it holds what is asked for (a date for "when"). It is kept if its
-    score comes near the best one, enough of the query is in or beside it, and it holds a word of the query or what
-    is asked for itself.
+    A sentence is scored as the extractive model scores it: by the query's words in it, beside it and in the title, rare
+    ones counting more, and by whether it holds what is asked for (a date for "when"). It is kept if its score is near
+    the best, enough of the query is in or beside it, and it holds a word of the query or what is asked for itself.
 
     Args:
         min_score: Lowest share of the query's weight that must stand in the sentence, its neighbours and the title,
@@ -121,8 +116,7 @@ class EmbeddingCompressor(Compressor):
 
     Args:
         embeddings: Any LangChain embedding model.
-        min_score: Lowest cosine of a sentence that is kept, 0 to 1. What is high differs from model to model; 0.3
-            suits all-MiniLM-L6-v2.
+        min_score: Lowest cosine of a sentence that is kept, 0 to 1; the default suits all-MiniLM-L6-v2.
         share: Lowest share of the best sentence's cosine, 0 to 1.
     """
 
@@ -138,9 +132,8 @@ class EmbeddingCompressor(Compressor):
         texts = [sentence.text for passage in passages for sentence in passage.sentences]
         distinct = list(dict.fromkeys(texts))
         query_vector, vectors = await embed(self.embeddings, query, distinct, call, f"compress:{self.name}")
-        by_text = dict(
-            zip(distinct, (float(value) for value in unit(vectors) @ unit(query_vector)), strict=True)
-        )
+        cosines = (unit(vectors) @ unit(query_vector)).tolist()
+        by_text = dict(zip(distinct, cosines, strict=True))
         scores = [[by_text[sentence.text] for sentence in passage.sentences] for passage in passages]
         return _keep(scores, self.min_score, self.share)
 
@@ -153,8 +146,7 @@ class ModelCompressor(Compressor):
 
     Args:
         llm: A chat model.
-        prompt: A prompt with the variables ``question`` and ``passages``, or one a language; ``None`` for the
-            kit's own (``compress``) in the language of the query.
+        prompt: A prompt with ``question`` and ``passages``, or one a language; ``None`` for the kit's ``compress``.
         language: ``"en"`` or ``"zh"`` for the prompt; ``"auto"`` goes by the query.
         most_sentences: Sentences shown in one call; a longer passage takes several.
     """
@@ -236,12 +228,10 @@ def _batches(passages: Sequence[Passage]) -> Iterator[list[_Piece]]:
 
 def _keep(scores: Sequence[Sequence[float]], min_score: float, share: float) -> list[Selection]:
     """The sentences of each passage that score high enough, alone and beside the best of all passages."""
-    best = max((score for of_one in scores for score in of_one), default=0.0)
+    best = max((score for row in scores for score in row), default=0.0)
     low = max(min_score, share * best)
     # A score of 0 is no evidence, whatever the thresholds.
-    return [
-        [position for position, score in enumerate(of_one) if score >= low and score > 0] for of_one in scores
-    ]
+    return [[position for position, score in enumerate(row) if score >= low and score > 0] for row in scores]
 
 
 def identity(doc: Document) -> str:

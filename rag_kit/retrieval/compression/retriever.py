@@ -27,9 +27,9 @@ from rag_kit.retrieval.compression.compressors import (
     identity,
     shortened,
 )
-from rag_kit.retrieval.document_compressor import DocumentCompressor
 from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.retrieval.refining import RefiningRetriever
+from rag_kit.retrieval.rerank.base import DocumentCompressor
 from rag_kit.text import fold
 
 _SHOWN_IDS = 5  # in a note
@@ -51,20 +51,17 @@ class CompressionRetriever(RefiningRetriever):
     Args:
         retriever: Any LangChain retriever, or another runnable from a string to documents.
         compressor: ``LexicalCompressor`` (the default; needs no model), ``EmbeddingCompressor`` (or an embedding
-            model), ``ModelCompressor``, your own ``Compressor``, or any LangChain document compressor (a pipeline of
-            ``langchain_classic``, an embeddings filter...); ``context``, ``separator`` and ``if_empty`` do not apply to
-            the last: what it drops is gone.
+            model), ``ModelCompressor``, your own ``Compressor``, or any LangChain document compressor, to which
+            ``context``, ``separator`` and ``if_empty`` do not apply: what it drops is gone.
         k: Most documents to return.
         fetch_k: How many the inner retriever is asked for; ``None`` for ``k``.
         context: Sentences kept on either side of each chosen one.
         separator: Stands between spans that did not follow one another.
-        if_empty: What to do if no passage has a sentence that matters: ``"original"`` returns the passages whole, with
-            a note; ``"empty"`` returns nothing.
+        if_empty: If no sentence matters, ``"original"`` returns the passages whole, with a note, ``"empty"`` nothing.
         merge_threshold: Likeness (Jaccard index of runs of three words, 0.5 to 1) from which passages are merged;
             ``None`` merges none. What is a part of an earlier text is merged into that too. Texts that differ in a
             number or a negation are never merged.
-        **more: ``filter``, ``on_error``, ``timeout``, ``deadline``, ``max_calls``, ``max_tokens``,
-            ``max_concurrency``, ``id_key``: see ``RefiningRetriever``.
+        **more: ``filter``, ``on_error``, ``timeout``, ``deadline``, ``max_calls``...: see ``RefiningRetriever``.
 
     Raises:
         InvalidInputError: On construction, for arguments that are unknown or not allowed.

@@ -58,11 +58,9 @@ class ExpansionRetriever(RewritingRetriever):
     ``BM25Retriever``, or the keyword leg of a ``DocumentIndex`` (``index_retriever(index, "bm25")``), they join
     the question's words in one search, each with a weight; any other retriever is asked the question, and the
     question with the terms behind it, and the two lists are fused. Question templates ("What is {term}?") are
-    searches of their own. If there is nothing to add, the question alone is searched for. The last stage in the
-    provenance names each added term with its weight and source under ``terms``.
+    searches of their own. The provenance names each added term with its weight and source under ``terms``.
 
-    Papers: Abdul-Jaleel et al., UMass at TREC 2004 (RM3); Voorhees, Query Expansion Using Lexical-Semantic
-    Relations, SIGIR 1994.
+    Papers: Abdul-Jaleel et al., TREC 2004; Voorhees, Query Expansion Using Lexical-Semantic Relations, SIGIR 1994.
 
     Args:
         llm: A model to ask for terms.
@@ -174,10 +172,8 @@ class ExpansionRetriever(RewritingRetriever):
         if self.llm is None:
             return []
         answers = await self._ask([{"question": question, "count": self.n}], call)
-        written = texts_of(answers, "queries")
-        terms = self._usable_texts(
-            written, question, call, max_texts=self.n, max_chars=_MAX_CHARS, latin=True
-        )
+        texts = texts_of(answers, "queries")
+        terms = self._usable_texts(texts, question, call, max_texts=self.n, max_chars=_MAX_CHARS, latin=True)
         if answers and not terms:
             call.note(f"degraded: {self.task}: the model gave no usable term")
         return [Added(term, "model") for term in terms]

@@ -121,12 +121,10 @@ class FamilyRetriever(SteppedRetriever, FamilyWriter):
         results: list[Document] = []
         for fetch, last in self._depths(request.k):
             config = request.child("children")
-            documents = await search_step(
-                self._children, query, config=config, k=fetch, filter=request.filter
-            )
-            cut = last and len(documents) >= fetch
-            results = await blocking_step("parents", self._results, query, request, documents, cut)
-            if len(results) >= request.k or len(documents) < fetch:
+            children = await search_step(self._children, query, config=config, k=fetch, filter=request.filter)
+            cut = last and len(children) >= fetch
+            results = await blocking_step("parents", self._results, query, request, children, cut)
+            if len(results) >= request.k or len(children) < fetch:
                 break
         return results
 
@@ -139,18 +137,16 @@ class FamilyRetriever(SteppedRetriever, FamilyWriter):
             fetch = min(max_fetch, fetch * _GROWTH)
         yield max_fetch, True
 
-    def _results(
-        self, query: str, request: Request, documents: Sequence[Document], cut: bool
-    ) -> list[Document]:
+    def _results(self, query: str, request: Request, children: list[Document], cut: bool) -> list[Document]:
         """The passages around the children that were found; ``cut``: there may be more children."""
         where = combine_filters(request.filter, own_filter(self._children, request.config))
         passes = compile_filter(where) if where else None
         with self.index.families() as view:
-            passages = self._passages(view, place_matches(view, documents), request.k, passes)
+            passages = self._passages(view, place_matches(view, children), request.k, passes)
         notes = []
         if cut and len(passages) < request.k:
             notes.append(
-                f"degraded: {len(passages)} of {request.k} passages in the first {len(documents)} children; raise "
+                f"degraded: {len(passages)} of {request.k} passages in the first {len(children)} children; raise "
                 "max_fetch_k to look deeper"
             )
         return [self._result(passage, rank, query, notes) for rank, passage in enumerate(passages, start=1)]

@@ -36,12 +36,10 @@ class ParentDocumentRetriever(FamilyRetriever):
     Args:
         index: The index that holds documents and children.
         pipeline: How children are searched: ``"hybrid"``, ``"bm25"`` or ``"dense"``.
-        retriever: Searches children instead: any LangChain retriever over the same index. A filter of its own
-            holds for what is returned too.
+        retriever: Any LangChain retriever over the same index, to search children; its filter holds for parents too.
         k: Most parents to return; children are fetched deeper until there are so many, or no more.
         filter: Metadata filter for every call; children and parents must both pass.
-        parent_size: Most characters of a parent; several, largest first, for levels; ``None`` for whole
-            documents.
+        parent_size: Most characters of a parent; several, largest first, for levels; ``None`` for whole documents.
         child_size: Most characters of a child.
         child_overlap: Most characters that a child repeats of the one before.
         parent_splitter: A LangChain text splitter, a function from documents to documents, or a name that `split`
@@ -49,8 +47,7 @@ class ParentDocumentRetriever(FamilyRetriever):
         child_splitter: One that cuts parents into children instead; by name in ``child_size`` characters.
         merge: Auto-merging: the share of a parent's children, above 0 to 1, that must be found for it to be
             returned; else the children are. With several levels the largest parent that has the share.
-        fetch_k: How many children to fetch first; default: five times ``k``, at least 20. With ``merge``
-            it also decides how many children count as found.
+        fetch_k: Children to fetch first, for ``merge`` also those that count; default: five times ``k``, at least 20.
         max_fetch_k: How many children to fetch at most; where that cuts the result short, a note says so.
         id_key: Metadata key that holds a document's id, for writing.
 

@@ -9,7 +9,7 @@ from typing import Any
 from langchain_core.documents import Document
 from pydantic import Field
 
-from rag_kit.indexing.document_index.families import PARENT_KEY, Family, FamilyView, Sibling
+from rag_kit.indexing.document_index.families import PARENT_KEY, Family, FamilyView
 from rag_kit.indexing.splitting.hierarchy import sentence_family
 from rag_kit.retrieval.parents.base import FamilyRetriever, Match, Passage, Passes, parents_metadata, span_of
 
@@ -21,11 +21,9 @@ class SentenceWindowRetriever(FamilyRetriever):
     (``metadata["start"]`` and ``["end"]``), and its provenance lists the sentences that matched.
 
     Args:
-        window: How many sentences before and after; 0 for the sentence alone. A window holds only sentences that
-            pass the filter, of a document that passes.
+        window: How many sentences before and after, 0 for none; each, and the document, passes the filter.
         max_sentence: Longest sentence, in characters; a longer one is cut at a clause.
-        **more: ``index``, ``pipeline``, ``retriever``, ``k``, ``fetch_k``, ``max_fetch_k``, ``id_key``: see
-            ``ParentDocumentRetriever``.
+        **more: ``index``, ``pipeline``, ``retriever``, ``k``, ``fetch_k``...: see ``ParentDocumentRetriever``.
 
     Example:
         >>> text = "It rains. The lake is deep. Trout live in it. Goats do not. It snows."
@@ -91,21 +89,15 @@ class _Window:
     last: int
 
     def overlaps(self, other: _Window) -> bool:
-        return (
-            self.parent is not None
-            and self.parent == other.parent
-            and self.first <= other.last
-            and other.first <= self.last
-        )
+        same_parent = self.parent is not None and self.parent == other.parent
+        return same_parent and self.first <= other.last and other.first <= self.last
 
     def passage(self, view: FamilyView, texts: dict[str, Document]) -> Passage:
         """The text from the first to the last sentence of the window."""
         best = self.matches[0]
         if self.parent is None:
             return Passage(self.matches, best.score, best.document)
-        placed: list[Sibling] = [
-            s for s in view.siblings(self.parent, self.first, self.last) if s.start is not None
-        ]
+        placed = [s for s in view.siblings(self.parent, self.first, self.last) if s.start is not None]
         if not placed:  # a text that stands nowhere in its document
             return Passage(self.matches, best.score, best.document)
         start = min(s.start for s in placed if s.start is not None)

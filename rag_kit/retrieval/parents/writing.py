@@ -59,12 +59,10 @@ class FamilyWriter(RagKitRetriever):
 
         Args:
             documents: The documents.
-            index: An index open for writing, or its folder, made where there is none; ``None`` for one in a
-                temporary folder that goes when nobody uses it any more. An index that is opened here is
-                closed by ``close``.
+            index: An index open for writing, or its folder, made where there is none; ``None`` for one in a temporary
+                folder that goes when nobody uses it any more. An index that is opened here is closed by ``close``.
             embeddings: The embedding model, for a folder; without one children are searched by keyword.
-            ids: One id a document; else ``metadata[id_key]`` where an ``id_key`` is given, else
-                ``Document.id``, else made from source and text.
+            ids: One id a document; else ``metadata[id_key]``, ``Document.id``, or made from source and text.
             **fields: Further fields: ``k``, ``pipeline``, ``filter``...
 
         Raises:

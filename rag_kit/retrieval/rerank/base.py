@@ -1,54 +1,48 @@
-"""What a reranker is: a query and documents in, an order with scores out."""
+"""What reorders documents for a query: a reranker of the kit, which scores them, or LangChain's document compressor."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
-from langchain_core.documents import Document
+from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun
+from langchain_core.documents import BaseDocumentCompressor, Document
 
 from rag_kit.concurrency.steps import Logic
+from rag_kit.documents import PROVENANCE_KEY, content_hash, copy_document, with_provenance
+from rag_kit.documents.provenance import peek_score
 from rag_kit.errors import ModelOutputError
 from rag_kit.retrieval.base import check_count
 from rag_kit.retrieval.query_call import QueryCall
 
+SCORE_KEY = "relevance_score"
+ORIGINAL_ID_KEY = "original_id"
+
 
 @dataclass(frozen=True)
 class Ranking:
-    """What a reranker made of the documents.
+    """What a reranker made of the documents; ``scores`` and ``details`` in the order that it was given them."""
 
-    Attributes:
-        order: Positions in the list it was given, best first; each exactly once.
-        scores: One a document, in the order it was given; higher is better. ``None`` where there is none.
-        details: More for the provenance of each document, in the order it was given; or nothing.
-        failed: Positions that could not be judged; they stay in their place, and no threshold drops them.
-        notes: Notes for every result.
-    """
-
-    order: Sequence[int]
-    scores: Sequence[float | None]
-    details: Sequence[Mapping[str, Any]] = ()
-    failed: frozenset[int] = frozenset()
-    notes: Sequence[str] = field(default=())
+    order: Sequence[int]  # positions in the list it was given, best first; each exactly once
+    scores: Sequence[float | None]  # higher is better; None where there is none
+    details: Sequence[Mapping[str, Any]] = ()  # more for the provenance of each document, or nothing
+    failed: frozenset[int] = frozenset()  # positions not judged: they stay in place, no threshold drops them
+    notes: Sequence[str] = ()  # for every result
 
 
 class Reranker(ABC):
     """Base of rerankers; implement ``rank``.
 
-    Args:
-        depth: How many documents, from the first, are looked at; the others stay behind these in their order.
-            ``None`` for all.
-
-    Attributes:
-        name: Stands in the provenance as ``rerank:<name>``.
-        scored: Whether it gives scores that a threshold or a gap can be looked for in.
+    Of the documents the first ``depth`` are looked at (``None``: all); the others stay behind these in their order.
     """
 
-    name: str = "reranker"
-    scored: ClassVar[bool] = True
+    name: str = "reranker"  # stands in the provenance as rerank:<name>
+    scored: ClassVar[bool] = True  # whether it gives scores that a threshold or a gap can be looked for in
 
     def __init__(self, *, depth: int | None = None) -> None:
         self.depth = None if depth is None else check_count("depth", depth)
@@ -106,3 +100,104 @@ def by_scores(
     if failed and not notes:
         notes = [f"degraded: {len(failed)} of {len(scores)} passages got no score and stay in their place"]
     return Ranking(order, list(scores), details, failed, list(notes))
+
+
+class DocumentCompressor:
+    """A LangChain ``BaseDocumentCompressor`` in the place of a reranker or a compressor of the kit.
+
+    It may reorder, drop, shorten and split documents. What comes back is matched to what it was given, gets its
+    provenance and, where the compressor made new documents, its id back. ``metadata["relevance_score"]``, where
+    most rerankers put their score, becomes the document's score.
+    """
+
+    scored = True
+    depth = None
+
+    def __init__(self, compressor: BaseDocumentCompressor) -> None:
+        self.compressor = compressor
+        self.name = type(compressor).__name__
+
+    async def compressed(
+        self, documents: Sequence[Document], call: QueryCall, *, stage: str, retriever: str
+    ) -> list[Document]:
+        """Compress documents, best first; the call's notes say how many were dropped."""
+        marked = [_with_position(doc, position) for position, doc in enumerate(documents)]
+        name = f"{stage}:{self.name}"
+        blocking = partial(self._call, self.compressor.compress_documents, marked, call, threaded=True)
+        native = None
+        if type(self.compressor).acompress_documents is not BaseDocumentCompressor.acompress_documents:
+            native = partial(self._call, self.compressor.acompress_documents, marked, call)
+        result = await call.do(name, blocking, native)
+        return self._matched(result, documents, call, name, retriever)
+
+    @staticmethod
+    def _call(method: Any, documents: Sequence[Document], call: QueryCall, *, threaded: bool = False) -> Any:
+        """Call a method of the compressor, with callbacks for what it runs."""
+        manager = call.request.run_manager
+        if threaded and isinstance(manager, AsyncCallbackManagerForRetrieverRun):
+            manager = manager.get_sync()
+        return method(documents, call.query, callbacks=manager.get_child("compressor"))
+
+    def _matched(
+        self, result: Any, documents: Sequence[Document], call: QueryCall, name: str, retriever: str
+    ) -> list[Document]:
+        """The returned documents, each with the id, the provenance and the score of the one it was made of."""
+        if not isinstance(result, Sequence) or not all(isinstance(doc, Document) for doc in result):
+            raise ModelOutputError(
+                f"{self.name} gave {type(result).__name__}; it must give a list of documents."
+            )
+        positions = [_original_position(doc, documents) for doc in result]
+        times = Counter(positions)
+        if dropped := len(documents) - len(times.keys() - {None}):
+            call.note(f"{self.name} kept {len(documents) - dropped} of {len(documents)} passages")
+        results = []
+        for rank, (doc, position) in enumerate(zip(result, positions, strict=True), start=1):
+            original = None if position is None else documents[position]
+            score_before = None if original is None else peek_score(original)
+            score = _score(doc.metadata.get(SCORE_KEY))
+            if score is None and name.startswith("compress:"):
+                score = score_before  # a shorter text was found with the score of the whole
+            results.append(
+                with_provenance(
+                    _restored(doc, original, whole=times[position] == 1),
+                    score=score,
+                    rank=rank,
+                    stage=name,
+                    retriever=retriever,
+                    query=call.query,
+                    score_before=score_before,
+                    rank_before=None if position is None else position + 1,
+                )
+            )
+        return results
+
+
+def _with_position(doc: Document, position: int) -> Document:
+    """A copy with its position in its metadata, which compressors copy, while they may drop ids and change texts."""
+    return copy_document(doc).model_copy(update={"metadata": {**doc.metadata, PROVENANCE_KEY: position}})
+
+
+def _original_position(doc: Document, documents: Sequence[Document]) -> int | None:
+    """The position of the document that this was made of: by what `_with_position` wrote, else by id or text."""
+    position = doc.metadata.get(PROVENANCE_KEY)
+    if type(position) is int and 0 <= position < len(documents):
+        return position
+    for number, candidate in enumerate(documents):
+        if (doc.id and doc.id == candidate.id) or doc.page_content == candidate.page_content:
+            return number
+    return None
+
+
+def _restored(doc: Document, original: Document | None, *, whole: bool) -> Document:
+    """A returned document with its earlier provenance and its id, and its score as a Python number."""
+    metadata = {key: value for key, value in doc.metadata.items() if key != PROVENANCE_KEY}
+    if SCORE_KEY in metadata and (score := _score(metadata[SCORE_KEY])) is not None:
+        metadata[SCORE_KEY] = score
+    if original is None:
+        return Document(doc.page_content, metadata=metadata, id=doc.id)
+    if PROVENANCE_KEY in original.metadata:
+        metadata[PROVENANCE_KEY] = original.metadata[PROVENANCE_KEY]
+    if doc.page_content != original.page_content:
+        metadata.setdefault(ORIGINAL_ID_KEY, original.id or content_hash(original.page_content))
+    # Pieces of one document cannot share its id.
+    return Document(doc.page_content, metadata=metadata, id=doc.id or (original.id if whole else None))

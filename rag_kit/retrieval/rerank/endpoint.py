@@ -28,8 +28,7 @@ class EndpointReranker(Reranker):
 
     More passages than ``batch_size`` go in several requests at the same time. Each request counts as a model call
     (``max_calls``) and is repeated after a rate limit, a server error or a broken connection. A passage that got no
-    score stays in its place, and the notes say so; a reply that numbers passages wrongly is not used at all, since
-    its other numbers are as doubtful.
+    score stays in its place, and the notes say so; a reply that numbers passages wrongly is not used at all.
 
     Args:
         base_url: Address to which ``/rerank`` is added: ``https://api.jina.ai/v1``, ``https://api.cohere.com/v2``,
@@ -37,8 +36,7 @@ class EndpointReranker(Reranker):
         model: Name of the model; TEI serves one and needs none.
         api_key: Sent as a bearer token; ``None`` for an endpoint that checks no key.
         dialect: ``"common"``, or ``"tei"`` for Text Embeddings Inference.
-        batch_size: Most passages in a request; ``None`` for 100, what Cohere bills as one search, and 32 with TEI,
-            which refuses more unless it is started otherwise.
+        batch_size: Most passages in a request; ``None`` for 100 (one search in Cohere's bill), 32 with TEI (its limit).
         timeout: Seconds for one request.
         depth: See ``Reranker``.
 
@@ -66,9 +64,8 @@ class EndpointReranker(Reranker):
     ) -> None:
         super().__init__(depth=depth)
         if dialect not in _DIALECTS:
-            raise InvalidInputError(
-                f"dialect={dialect!r} was given; allowed: {', '.join(map(repr, _DIALECTS))}."
-            )
+            allowed = ", ".join(map(repr, _DIALECTS))
+            raise InvalidInputError(f"dialect={dialect!r} was given; allowed: {allowed}.")
         field, max_batch = _DIALECTS[dialect]
         address = options({"base_url": base_url})["base_url"]
         self.url = f"{address.rstrip('/')}/rerank"

@@ -68,10 +68,8 @@ class PointwiseReranker(ModelReranker):
 
     async def rank(self, query: str, documents: Sequence[Document], call: QueryCall) -> Ranking:
         """Order the documents; see ``Reranker.rank``."""
-        values = [
-            {"question": query, "passages": render_passages([doc], max_chars=self.max_chars)}
-            for doc in documents
-        ]
+        texts = [render_passages([doc], max_chars=self.max_chars) for doc in documents]
+        values = [{"question": query, "passages": text} for text in texts]
         names = [f"grade of passage {number}" for number in range(1, len(documents) + 1)]
         outcomes = await call.ask(self.llm, self.prompts.choose(query), values, Grade, names)
         failed = call.failures_or_raise(outcomes)
@@ -104,8 +102,7 @@ class ListwiseReranker(ModelReranker):
         window: Passages in one window, at least 2.
         step: How far the window moves, 1 to ``window``.
         max_chars: Longest part of each passage that is shown to the model, in characters.
-        **more: ``prompt`` (the kit's own is ``rerank_listwise``; it may take ``count`` too), ``language``, ``depth``:
-            see ``ModelReranker``. The windows run one after the other.
+        **more: ``prompt`` (as ``rerank_listwise``; may use ``count``), ``language``, ``depth``: as ``ModelReranker``.
     """
 
     name = "listwise"

@@ -15,10 +15,9 @@ from rag_kit.documents.provenance import peek_score
 from rag_kit.errors import InvalidInputError, ModelOutputError
 from rag_kit.models.replies import estimate_tokens
 from rag_kit.retrieval.base import OptionalCount, check_count
-from rag_kit.retrieval.document_compressor import DocumentCompressor
 from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.retrieval.refining import RefiningRetriever
-from rag_kit.retrieval.rerank.base import Ranking, Reranker
+from rag_kit.retrieval.rerank.base import DocumentCompressor, Ranking, Reranker
 from rag_kit.retrieval.rerank.model import ListwiseReranker, PointwiseReranker
 from rag_kit.retrieval.rerank.scorers import as_rerankers
 
@@ -31,9 +30,8 @@ _TIE = 1e-9  # of the range of the scores; drops that differ less are equal
 class ScoreGap:
     """Cut where the scores drop most, so that a narrow question gets few passages and a broad one many.
 
-    Of the places after ``min_k``, ``min_k + 1``, ... ``max_k`` passages the one with the largest difference
-    between the score before and after it is the end of the result; of equal ones the later, which keeps more.
-    Where no score drops, ``max_k`` passages stay.
+    The cut is after ``min_k`` to ``max_k`` passages, where the drop to the next score is largest; of equal drops, at
+    the later one. Where no score drops, ``max_k`` passages stay.
 
     Args:
         min_k: Fewest passages, at least 1.
@@ -64,9 +62,8 @@ class ScoreGap:
         spread = scores[0] - scores[max(positions)] if drops else 0.0
         if largest <= 0:
             return max_count
-        return max(
-            position for position, drop in drops.items() if drop >= largest - _TIE * max(1.0, abs(spread))
-        )
+        lowest = largest - _TIE * max(1.0, abs(spread))
+        return max(position for position, drop in drops.items() if drop >= lowest)
 
 
 class RerankRetriever(RefiningRetriever):
@@ -83,19 +80,15 @@ class RerankRetriever(RefiningRetriever):
             (Cohere's, Jina's...), an embedding model, a function of query and documents that gives scores, or a list
             of these, applied in turn. A document compressor may drop documents (``top_n``); the notes say so.
         k: Most documents to return.
-        fetch_k: How many candidates the inner retriever is asked for; ``None`` for five times ``k`` (20 to 100), so
-            that a smaller ``k`` cuts the same order.
-        score_threshold: Passages whose score of the last reranker is lower are left out. One that could not be
-            judged stays.
+        fetch_k: How many candidates the inner retriever is asked for; ``None`` for five times ``k`` (20 to 100).
+        score_threshold: Passages whose last score is lower are left out; one that could not be judged stays.
         score_gap: ``True``, or ``ScoreGap(...)``: keep the passages before the largest drop of the scores.
-        token_budget: Most tokens of all texts together. A passage that does not fit is left out, and the next ones
-            are tried.
+        token_budget: Most tokens of all texts together; passages that do not fit are left out, later ones may fit.
         count_tokens: Counts the tokens of a text; ``None`` for the kit's estimate.
-        lost_in_the_middle: Put the best at both ends of the list and the weakest in the middle. The ranks in the
-            provenance stay those of the reranking.
-        **more: ``filter``, ``on_error``, ``timeout``, ``deadline``, ``max_calls``, ``max_tokens``,
-            ``max_concurrency``, ``id_key``: see ``RefiningRetriever``. A call takes ``k``, ``filter`` and
-            ``shown``, ids that a ``MetadataReranker`` is to lower.
+        lost_in_the_middle: Put the best at both ends of the list, the weakest in the middle; the ranks stay.
+        **more: ``filter``, ``on_error``, ``timeout``, ``deadline``, ``max_calls``...: see ``RefiningRetriever``.
+
+    A call takes ``k``, ``filter`` and ``shown``, ids that a ``MetadataReranker`` is to lower.
 
     Raises:
         InvalidInputError: On construction, for arguments that are unknown or not allowed.
@@ -195,9 +188,8 @@ class RerankRetriever(RefiningRetriever):
             )
             if compressed is None:
                 return documents, None
-            return compressed, {
-                position for position, doc in enumerate(compressed) if peek_score(doc) is None
-            }
+            unscored = {position for position, doc in enumerate(compressed) if peek_score(doc) is None}
+            return compressed, unscored
         head = documents[: reranker.depth]
         ranking = await call.attempt(
             f"rerank:{reranker.name}", self._rank_head(reranker, head, call), "the order stays as it was"

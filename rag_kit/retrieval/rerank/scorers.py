@@ -14,9 +14,8 @@ from langchain_core.runnables import Runnable
 from rag_kit.errors import InvalidInputError
 from rag_kit.models.clients import check_embeddings
 from rag_kit.retrieval.base import check_number
-from rag_kit.retrieval.document_compressor import DocumentCompressor
 from rag_kit.retrieval.query_call import QueryCall
-from rag_kit.retrieval.rerank.base import Ranking, Reranker, by_scores, check_scores
+from rag_kit.retrieval.rerank.base import DocumentCompressor, Ranking, Reranker, by_scores, check_scores
 from rag_kit.retrieval.vectors import embed, unit
 
 if TYPE_CHECKING:
@@ -94,8 +93,7 @@ class EmbeddingReranker(Reranker):
     Useful behind a keyword search whose texts are in no vector store.
 
     Args:
-        embeddings: Any LangChain embedding model. Query and passages are embedded at the same time, the
-            passages in one batch.
+        embeddings: Any LangChain embedding model; embeds the query and, in one batch, the passages at the same time.
         depth: See ``Reranker``.
     """
 
@@ -122,8 +120,7 @@ class MMRReranker(Reranker):
 
     Args:
         embeddings: Any LangChain embedding model.
-        lambda_mult: From 0, diversity alone, to 1, relevance alone. Cosines of passages differ more than their
-            relevance does, so an even balance buries what fits: ``benchmarks/quality_mmr.py``.
+        lambda_mult: From 0, diversity alone, to 1, relevance alone; .5 buries what fits: ``benchmarks/quality_mmr.py``.
         depth: See ``Reranker``.
     """
 

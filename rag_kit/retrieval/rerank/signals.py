@@ -50,8 +50,7 @@ class Recency(Signal):
     """How new a document is: 1 today, half after ``half_life`` days, a quarter after two of them...
 
     Args:
-        field: Metadata field with the date: a date, a year, a time stamp or a text (see ``read_date``). A date to come
-            counts as today.
+        field: Metadata field with the date, as ``read_date`` takes it; a date to come counts as today.
         half_life: Days after which the value is halved, above 0.
         now: The present moment; by default the clock.
         **more: ``weight`` and ``missing``, see ``Signal``.
@@ -124,13 +123,10 @@ def read_date(value: Any) -> datetime.datetime | None:
                 date = datetime.date(*(int(part or 1) for part in parts))
             else:
                 date = datetime.datetime.fromisoformat(value.strip())
+        elif isinstance(value, int) and 1000 <= value < _LAST_YEAR:
+            date = datetime.date(value, 1, 1)
         elif isinstance(value, (int, float)) and not isinstance(value, bool):
-            is_year = isinstance(value, int) and 1000 <= value < _LAST_YEAR
-            date = (
-                datetime.date(int(value), 1, 1)
-                if is_year
-                else datetime.datetime.fromtimestamp(value, tz=_UTC)
-            )
+            date = datetime.datetime.fromtimestamp(value, tz=_UTC)
         if isinstance(date, datetime.datetime):
             return date if date.tzinfo else date.replace(tzinfo=_UTC)
         if isinstance(date, datetime.date):
@@ -148,8 +144,7 @@ class MetadataReranker(Reranker):
     Args:
         signals: ``Recency``, ``Authority`` or your own ``Signal``.
         score_weight: Weight of the normalised score, 0 or more.
-        shown_penalty: What is taken off the new score of a passage whose id the call names as shown already,
-            ``retriever.invoke(query, shown=[...])``; 0 or more.
+        shown_penalty: What a passage loses whose id ``retriever.invoke(query, shown=[...])`` names; 0 or more.
         depth: See ``Reranker``.
     """
 

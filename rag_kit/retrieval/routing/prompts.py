@@ -31,8 +31,7 @@ class PromptRouter(RunnableLambda[Any, PromptValue]):
         question_key: Where the question is in the input.
         name: Its name in traces.
         **settings: ``how``, ``llm``, ``embeddings``, ``threshold``, ``fallback``...: as for ``RoutingRetriever``, and
-            ``on_none``: ``"empty"`` or ``"raise"``. If the decision fails, the fallback is used, and without one
-            there is an exception.
+            ``on_none``: ``"empty"`` or ``"raise"``. A failed decision takes the fallback; without one it raises.
     """
 
     def __init__(
@@ -106,8 +105,7 @@ def route_prompt(
 ) -> Any:
     """Pick the prompt that suits a question; a ``PromptRouter`` reads and embeds descriptions once for many.
 
-    Arguments as for ``PromptRouter``. The template is in the language of the question where there are several;
-    ``None`` if none suits.
+    Arguments as for ``PromptRouter``. The template is in the question's language if it can be; ``None``: none suits.
 
     Example:
         >>> route_prompt("怎样解这个方程？", ["tutor_physics", "tutor_maths"]).title

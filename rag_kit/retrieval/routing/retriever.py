@@ -28,8 +28,7 @@ class RoutingRetriever(CallRetriever):
 
     "None fits" is an answer: the result is then ``[]``. To tell it from a search that found nothing, call
     ``route(question)`` first, and pass what it gave with ``invoke(question, route=...)``, which decides nothing
-    again; or set ``fallback`` or ``on_none``. If the router itself fails, all sources are searched, and the notes
-    say so ("degraded: ...").
+    again; or set ``fallback`` or ``on_none``. If the router itself fails, all sources are searched, with a note.
 
     ``invoke(question, sources=["a", "b"])`` lets this call use these sources alone. The others are kept from the
     router, from the fallback and from every other way out, whatever the question or a description says. ``allow``
@@ -54,13 +53,11 @@ class RoutingRetriever(CallRetriever):
         allow: A function from the config to the list of names that may be used, empty for none.
         fetch_k: How many each source is asked for; ``None`` for ``k``. Never fewer than ``k``.
         deadline: Seconds for the whole. The router gets three quarters of them.
-        id_key: Metadata key that identifies a document over all sources. Without it, documents of one id but
-            different texts are kept apart, since each source numbers its own.
+        id_key: Metadata key of a document's id over all sources; without it, texts that differ are two documents.
         **more: ``fusion``, ``on_error``...: see ``RewritingRetriever``.
 
     Raises:
-        RagKitError: On call, if none fits (``on_none="raise"``).
-        RagKitError: On call, if the router or a source fails (``on_error="raise"``), or all sources do.
+        RagKitError: None fits (``on_none="raise"``), the router or a source fails (``on_error="raise"``), or all do.
 
     Example:
         >>> from rag_kit.retrieval import BM25Retriever
@@ -173,9 +170,8 @@ class RoutingRetriever(CallRetriever):
         allowed = allowed_among(self.sources, names, "sources")
         if self.allow is None:
             return allowed
-        if (
-            permitted := self.allow(config)
-        ) is None:  # a key that the config lacks must not open every source
+        permitted = self.allow(config)
+        if permitted is None:  # a key that the config lacks must not open every source
             raise InvalidInputError(
                 "allow gave None; it must give a list of names, an empty one for no source."
             )

@@ -89,9 +89,8 @@ def read_sources(candidates: Any) -> tuple[Source, ...]:
             Source(name, *(value if isinstance(value, tuple) else (value,)))
             for name, value in candidates.items()
         ]
-    sources = (
-        [] if isinstance(candidates, Runnable) or not isinstance(candidates, Iterable) else list(candidates)
-    )
+    is_list = isinstance(candidates, Iterable) and not isinstance(candidates, Runnable)
+    sources = list(candidates) if is_list else []
     if not sources or not all(isinstance(source, Source) for source in sources):
         raise InvalidInputError(
             f"sources={candidates!r:.80} was given; it must be a list of Source(name, retriever, description), or a "
@@ -99,10 +98,9 @@ def read_sources(candidates: Any) -> tuple[Source, ...]:
         )
     if len(sources) > MAX_SOURCES:
         raise InvalidInputError(f"{len(sources)} sources were given; at most {MAX_SOURCES} are allowed.")
-    if len({source.name.casefold() for source in sources}) < len(sources):
-        raise InvalidInputError(
-            f"Of {[source.name for source in sources]} two are the same; names must differ."
-        )
+    names = [source.name for source in sources]
+    if len({name.casefold() for name in names}) < len(names):
+        raise InvalidInputError(f"Of {names} two are the same; names must differ.")
     return tuple(sources)
 
 

@@ -60,12 +60,8 @@ class KeywordWay:
         """Compare the words."""
         names = [source.name for source in sources]
         values = self._likeness.scores(call.query, [self._places[name] for name in names])
-        return choose(
-            dict(zip(names, values, strict=True)),
-            self._threshold,
-            max_choices,
-            partial(self._reason, call.query),
-        )
+        scores = dict(zip(names, values, strict=True))
+        return choose(scores, self._threshold, max_choices, partial(self._reason, call.query))
 
     def _reason(self, question: str, name: str) -> str:
         words = self._likeness.shared_words(question, self._places[name])
