@@ -112,7 +112,7 @@ class RagKitRetriever(BaseRetriever):
         id_key: Metadata key that identifies a document; without it ``Document.id``, else the text.
 
     Raises:
-        InvalidInputError: An argument is not allowed, or a filter is on a field that no document has, if they can be listed.
+        InvalidInputError: An argument is not allowed, or a filter names a field that no document has, as far as known.
 
     Example:
         >>> class First(RagKitRetriever):
