@@ -106,32 +106,19 @@ class BM25Retriever(MemoryIndexRetriever):
             bm25_params: ``k1`` and ``b`` as a dict, as langchain_community takes them.
             **fields: Fields of a retriever: ``k``, ``filter``, ``name``, ``tags``, ``metadata``...
         """
-        settings = _settings(k1, b, variant, analyzer, preprocess_func, bm25_params)
+        if analyzer is not None and preprocess_func is not None:
+            raise InvalidInputError("analyzer and preprocess_func were given, which are the same; give one.")
+        settings: dict[str, Any] = {"k1": k1, "b": b, "variant": variant}
+        if unknown := sorted(set(bm25_params or {}) - settings.keys()):
+            instead = {"epsilon": "nothing: a term's weight is never negative"}
+            problem = unknown_arguments(unknown, settings, instead)
+            raise InvalidInputError(f"bm25_params cannot be used: {problem}.")
+        settings |= {**(bm25_params or {}), "analyzer": analyzer or preprocess_func}
         return cls(index=BM25Index.from_documents(documents, ids=ids, **settings), **fields)
 
     def _retrieve(self, query: str, request: Request) -> list[Document]:
         hits = self.index.search(query, request.k, request.filter)
         return add_first_stage(hits, "bm25", self.get_name(), query, max_score=self.index.maximum(query))
-
-
-def _settings(
-    k1: float,
-    b: float,
-    variant: Variant,
-    analyzer: Any,
-    preprocess_func: Any,
-    bm25_params: Mapping[str, Any] | None,
-) -> dict[str, Any]:
-    """The settings of the index; those of langchain_community's names among them."""
-    if analyzer is not None and preprocess_func is not None:
-        raise InvalidInputError("analyzer and preprocess_func were given, which are the same; give one.")
-    settings: dict[str, Any] = {"k1": k1, "b": b, "variant": variant}
-    if unknown := sorted(set(bm25_params or {}) - settings.keys()):
-        problem = unknown_arguments(
-            unknown, settings, {"epsilon": "nothing: a term's weight is never negative"}
-        )
-        raise InvalidInputError(f"bm25_params cannot be used: {problem}.")
-    return {**settings, **(bm25_params or {}), "analyzer": analyzer or preprocess_func}
 
 
 class TrigramRetriever(MemoryIndexRetriever):
@@ -173,11 +160,7 @@ class TrigramRetriever(MemoryIndexRetriever):
 
     @classmethod
     def from_documents(
-        cls,
-        documents: Iterable[Document],
-        *,
-        ids: Iterable[str] | None = None,
-        **fields: Any,
+        cls, documents: Iterable[Document], *, ids: Iterable[str] | None = None, **fields: Any
     ) -> Self:
         """Index documents and search them.
 
@@ -186,8 +169,7 @@ class TrigramRetriever(MemoryIndexRetriever):
             ids: Ids in the index, see ``BM25Index.add``.
             **fields: Fields of a retriever: ``min_match``, ``k``, ``filter``, ``name``, ``tags``...
         """
-        analyzer = CharacterNgrams()
-        index = BM25Index.from_documents(documents, ids=ids, analyzer=analyzer)
+        index = BM25Index.from_documents(documents, ids=ids, analyzer=CharacterNgrams())
         return cls(index=index, **fields)
 
     def _retrieve(self, query: str, request: Request) -> list[Document]:

@@ -214,10 +214,8 @@ def _native_async(retriever: Runnable[Any, Any]) -> bool:
     if isinstance(retriever, VectorStoreRetriever):
         return native_async(retriever.vectorstore)
     if isinstance(retriever, BaseRetriever):
-        method = type(retriever)._aget_relevant_documents
-        return method.__qualname__ != "BaseRetriever._aget_relevant_documents" and (
-            "__init_subclass__" not in method.__qualname__
-        )
+        name = type(retriever)._aget_relevant_documents.__qualname__
+        return name != "BaseRetriever._aget_relevant_documents" and "__init_subclass__" not in name
     return True
 
 

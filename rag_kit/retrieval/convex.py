@@ -172,9 +172,8 @@ def fuse(name: str, lists: Sequence[RankedList], normalisation: str = "min-max")
         )
         for ranked, first in zip(lists, firsts, strict=True)
     ]
-    notes = [
-        f"{ranked.name}: {table.note}" for ranked, table in zip(lists, tables, strict=True) if table.note
-    ]
+    pairs = zip(lists, tables, strict=True)
+    notes = [f"{ranked.name}: {table.note}" for ranked, table in pairs if table.note]
     extra: dict[str, object] = {"normalisation": normalisation}
     if auto:
         filled = [number for number, ranked in enumerate(lists) if ranked.keys]

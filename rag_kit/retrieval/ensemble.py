@@ -109,9 +109,8 @@ class EnsembleRetriever(BranchingRetriever):
         """A search for each retriever whose weight is above 0, with a name that no other has."""
         weights = self.weights or [1.0] * len(self.retrievers)
         names = [retriever.get_name() for retriever in self.retrievers]
-        unique = [
-            f"{name} #{at}" if names.count(name) > 1 else name for at, name in enumerate(names, start=1)
-        ]
+        numbered = enumerate(names, start=1)
+        unique = [f"{name} #{number}" if names.count(name) > 1 else name for number, name in numbered]
         rows = zip(unique, self.retrievers, weights, strict=True)
         return [
             Search(query, None, retriever, weight, name=name, branch=number)

@@ -105,7 +105,6 @@ class ExactVectorRetriever(SteppedRetriever):
 
     def nearest(self, query: str, vector: Sequence[float], k: int, filter: Filter | None) -> list[Document]:
         """The documents nearest to a vector, with their cosines in the provenance."""
-
         mask = self._columns.mask(filter) if filter else None
         return self._documents(query, nearest_rows(self._matrix, [vector], k, mask)[0], "feedback")
 

@@ -71,9 +71,8 @@ class GraphRetriever(RefiningRetriever):
 
     async def _refine(self, documents: list[Document], call: QueryCall) -> list[Document]:
         """The passages that the walk from these documents visits most; those that are not in the index come last."""
-        where = combine_filters(
-            call.request.filter, own_filter(self.retriever, call.request.config, strict=True)
-        )
+        own = own_filter(self.retriever, call.request.config, strict=True)
+        where = combine_filters(call.request.filter, own)
         keys = [doc.id or content_hash(doc.page_content) for doc in documents]
         seeds = {key: math.exp(-rank / _FALL) for rank, key in enumerate(keys)}
         visited, unknown = await call.do("graph", partial(self._spread, seeds, call.request.k, where))

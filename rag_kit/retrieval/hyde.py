@@ -85,9 +85,8 @@ class HyDERetriever(RewritingRetriever):
 
     async def _rewrite(self, question: str, call: QueryCall) -> list[Search]:
         """A search for each imagined passage, or one with the mean of their vectors and the question's."""
-        values = [
-            {"question": question, "number": number, "count": self.n} for number in range(1, self.n + 1)
-        ]
+        numbers = range(1, self.n + 1)
+        values = [{"question": question, "number": number, "count": self.n} for number in numbers]
         passages = await self._ask_for_texts(
             values, "passages", call, max_texts=self.n, max_chars=MAX_PASSAGE_CHARS, cut=True
         )

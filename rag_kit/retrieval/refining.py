@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import ClassVar
 
 from langchain_core.documents import Document
@@ -48,21 +49,13 @@ class RefiningRetriever(WrappingRetriever):
         notes = call.report()
         if not refined:  # no document is left that could hold them
             _log.info("%s: %s", self.get_name(), "; ".join(notes))
-        return [_with_notes(doc, notes) for doc in refined]
+        return [reduce(add_note, notes, doc) for doc in refined]
 
     def _distinct(self, documents: Sequence[Document], call: QueryCall) -> list[Document]:
         """Each document once: a repeat would take a place, and be judged twice."""
         first: dict[str, Document] = {}
         for key, doc in zip(document_keys([documents], self.id_key)[0], documents, strict=True):
             first.setdefault(key, doc)
-        if repeated := len(documents) - len(first):
-            call.note(
-                f"{repeated} repeated passage{'' if repeated == 1 else 's'} of the inner retriever left out"
-            )
+        if count := len(documents) - len(first):
+            call.note(f"{count} repeated passage{'' if count == 1 else 's'} of the inner retriever left out")
         return list(first.values())
-
-
-def _with_notes(doc: Document, notes: Sequence[str]) -> Document:
-    for note in notes:
-        doc = add_note(doc, note)
-    return doc

@@ -16,14 +16,7 @@ from rag_kit.indexing.document_index.families import PARENT_KEY, Ancestor, Famil
 from rag_kit.indexing.splitting.api import Splitter, check_splitter
 from rag_kit.indexing.splitting.hierarchy import check_levels, split_family
 from rag_kit.indexing.splitting.named import check_name, named_splitter
-from rag_kit.retrieval.parents.base import (
-    FamilyRetriever,
-    Match,
-    Passage,
-    Passes,
-    parents_metadata,
-    span_of,
-)
+from rag_kit.retrieval.parents.base import FamilyRetriever, Match, Passage, Passes, parents_metadata, span_of
 
 
 class ParentDocumentRetriever(FamilyRetriever):
@@ -113,22 +106,7 @@ class ParentDocumentRetriever(FamilyRetriever):
         best = groups[:k]
         parents = [group.parent for group in best if group.parent is not None and not group.is_child]
         texts = view.parents(parents)
-        return [
-            Passage(
-                g.matches, max(match.score for match in g.matches), _group_document(g, texts), g.as_dict()
-            )
-            for g in best
-        ]
-
-
-def _group_document(group: _Group, texts: dict[str, Document]) -> Document:
-    """What is returned for a group: the child itself, the whole parent, or the span of it that the group covers."""
-    if group.parent is None or group.is_child:
-        return group.matches[0].document
-    parent = texts[group.parent]
-    if group.span is None:
-        return parent
-    return span_of(parent, group.span.start, group.span.end, group.span.heading)
+        return [group.passage(texts) for group in best]
 
 
 @dataclass
@@ -152,9 +130,16 @@ class _Group:
             fields["heading"] = self.span.heading
         return passes(fields)
 
-    def as_dict(self) -> dict[str, Any]:
-        """More for the provenance."""
-        return {} if self.parent is None else {"matched": len(self.matches), "of": self.leaves}
+    def passage(self, texts: Mapping[str, Document]) -> Passage:
+        """What is returned: the child itself, the whole parent, or the span of it that the matches are in."""
+        document = self.matches[0].document
+        if self.parent is not None and not self.is_child:
+            document, span = texts[self.parent], self.span
+            if span is not None:
+                document = span_of(document, span.start, span.end, span.heading)
+        score = max(match.score for match in self.matches)
+        extra = {} if self.parent is None else {"matched": len(self.matches), "of": self.leaves}
+        return Passage(self.matches, score, document, extra)
 
 
 def _grouped(matches: Sequence[Match], min_score: float | None) -> list[_Group]:

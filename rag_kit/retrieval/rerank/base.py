@@ -82,10 +82,7 @@ def _score(value: Any) -> float | None:
 
 
 def by_scores(
-    scores: Sequence[float | None],
-    *,
-    details: Sequence[Mapping[str, Any]] = (),
-    notes: Sequence[str] = (),
+    scores: Sequence[float | None], *, details: Sequence[Mapping[str, Any]] = (), notes: Sequence[str] = ()
 ) -> Ranking:
     """A ranking by score, equal ones in the order given; a document without a score stays where it is.
 

@@ -26,11 +26,7 @@ class FunctionReranker(Reranker):
     """A function of query and documents that gives one score a document, higher is better; it may be asynchronous."""
 
     def __init__(
-        self,
-        func: Callable[[str, list[Document]], Any],
-        *,
-        name: str | None = None,
-        depth: int | None = None,
+        self, func: Callable[[str, list[Document]], Any], *, name: str | None = None, depth: int | None = None
     ) -> None:
         super().__init__(depth=depth)
         if not callable(func):
