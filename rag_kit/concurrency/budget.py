@@ -134,9 +134,7 @@ def remaining_seconds() -> float | None:
 def time_limit(timeout: float | None = None, name: str = "It") -> TimeLimit:
     """How long a call may take, by its time-out and the active budgets; ``name`` says in the error what was called.
 
-    Raises:
-        BudgetExceededError: The deadline of an active budget has passed.
-        BranchTimeoutError: This code runs in a branch that was abandoned.
+    Raises BudgetExceededError after the deadline of an active budget, BranchTimeoutError in an abandoned branch.
     """
     check_abandoned()
     budget = _first_to_end()

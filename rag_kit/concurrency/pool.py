@@ -41,9 +41,7 @@ _running: set[Call[Any]] = set()
 class Call(Generic[T]):
     """A call of a function on a thread, in a copy of the caller's context; it starts at once.
 
-    Raises:
-        BranchError: Too many calls that were given up still hang, or the system starts no thread.
-        BranchTimeoutError: The caller itself was given up.
+    Raises BranchError where too many given-up calls hang or no thread starts, BranchTimeoutError in a given-up call.
     """
 
     __slots__ = ("_context", "_func", "future", "given_up", "started")

@@ -95,9 +95,7 @@ def _carry_out(logic: Logic[T], act: Callable[[Step[Any]], Awaitable[Any]]) -> G
 def call_in_time(func: Callable[[], T], timeout: float | None = None) -> T:
     """Call a function and wait no longer than allowed; its thread is abandoned then. Without a limit, call it here.
 
-    Raises:
-        BranchTimeoutError: It took longer than ``timeout`` seconds.
-        BudgetExceededError: The deadline of an active budget came first.
+    Raises BranchTimeoutError after ``timeout`` seconds, BudgetExceededError if an active budget's deadline is first.
     """
     seconds, make_error = time_limit(timeout)
     if seconds is None:

@@ -38,9 +38,7 @@ def secrets_of(model: Any) -> list[str]:
     values: list[Any] = []
     for part in parts_of(model):
         fields = vars(part)
-        values += [
-            field.get_secret_value() for field in fields.values() if hasattr(field, "get_secret_value")
-        ]
+        values += [item.get_secret_value() for item in fields.values() if hasattr(item, "get_secret_value")]
         bound = fields.get("kwargs")
         for holder in (fields, bound if isinstance(bound, dict) else {}):
             for name in _HEADERS:

@@ -39,13 +39,9 @@ class UnreadableError(ValueError):
 class Target:
     """What a structured call must produce: a Pydantic class, or a JSON schema of an object.
 
-    A class of this kit describes itself in the language of the prompt, by the prompt's description.
-
-    Attributes:
-        text: The JSON schema as it stands in a prompt.
-        fields: Field name -> its JSON schema, references resolved one level.
-        kinds: Field name -> ``"string"``, ``"boolean"``, ``"number"``, ``"integer"``, ``"strings"`` (list), ``"other"``
-        only_field: The one field that must be filled, if there is just one.
+    A class of this kit describes itself in the language of the prompt, by the prompt's description. Of each field,
+    ``fields`` has the JSON schema, references resolved one level, and ``kinds`` says "string", "boolean", "number",
+    "integer", "strings" (a list) or "other". ``only_field`` is the one that must be filled, if there is just one.
     """
 
     def __init__(

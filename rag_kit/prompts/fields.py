@@ -98,10 +98,7 @@ _FOR_PROGRAMMERS = re.compile(
 
 @lru_cache(maxsize=256)
 def for_model(schema: type[BaseModel], language: str, description: str = "") -> type[BaseModel]:
-    """A class of the same name, derived from this one, whose JSON schema is written for a model in a language.
-
-    `description` takes the place of the docstring of a class of this kit.
-    """
+    """A subclass of the same name, its JSON schema in a language; `description` replaces a docstring of the kit."""
     json_schema = schema.model_json_schema()
     is_ours = schema.__module__.partition(".")[0] == "rag_kit"
     for node in (json_schema, *json_schema.get("$defs", {}).values()):

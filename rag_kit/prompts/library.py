@@ -213,10 +213,7 @@ def prompt_from_text(text: str, *, name: str, language: str = "en") -> PromptTem
 
 
 def check_library(library: PromptLibrary, language: str | None = None) -> list[Problem]:
-    """Check every prompt that a library can load: both languages there, and in agreement.
-
-    The problems, of one language or of all, sorted by file and line, each once.
-    """
+    """The problems of all prompts, or of one language's, by file and line; also where two languages do not agree."""
     if language is not None and language not in LANGUAGES:
         raise InvalidInputError(f"language is {language!r}; allowed: {', '.join(LANGUAGES)}.")
     problems = {problem for name in library.names() for problem in _check_name(library, name)}

@@ -129,11 +129,7 @@ class PromptTemplate(ChatPromptTemplate):
         return f"{metadata.get('name', 'prompt')}.{metadata.get('language', '?')}"
 
     def partial(self, **kwargs: Any) -> PromptTemplate:
-        """A copy with some values filled in.
-
-        Raises:
-            InvalidInputError: A name is not a variable of this prompt.
-        """
+        """A copy with some values filled in; InvalidInputError where a name is not a variable of this prompt."""
         self._check_values({**dict.fromkeys(self.input_variables, ""), **kwargs})
         left = [name for name in self.input_variables if name not in kwargs]
         return self._copy(input_variables=left, partial_variables={**self.partial_variables, **kwargs})

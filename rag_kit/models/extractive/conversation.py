@@ -203,9 +203,8 @@ def _carry_over(question: str, previous: str) -> str:
 
 def _has_referent(text: str) -> bool:
     """Whether the words before a pronoun name what it stands for: "Where did Ada live when she died?"."""
-    return _INSIDE_ZH.search(text) is not None or any(
-        phrase.named for phrase in phrases(text) if phrase.text[:1].isupper()
-    )
+    is_name = any(phrase.named for phrase in phrases(text) if phrase.text[:1].isupper())
+    return is_name or _INSIDE_ZH.search(text) is not None
 
 
 def _names(text: str) -> list[str]:

@@ -110,12 +110,9 @@ def _with_gap(text: str, chinese: bool) -> list[dict[str, Any]]:
     """A sentence that says enough to be known again, without its date, number or name."""
     min_chars, max_chars = (16, 80) if chinese else (50, 160)
     match = (_GAP_ZH if chinese else _GAP).search(text)
-    if (
-        not min_chars <= len(text) <= max_chars
-        or match is None
-        or text.count(match["a"]) > 1
-        or _NO_PROSE.search(text)
-    ):
+    if match is None or text.count(match["a"]) > 1:
+        return []
+    if not min_chars <= len(text) <= max_chars or _NO_PROSE.search(text):
         return []
     gapped = f"{text[: match.start('a')]}____{text[match.end('a') :]}".replace('"', "'")
     question = f"“{gapped}”，空缺处是什么？" if chinese else f'What belongs in the gap: "{gapped}"?'

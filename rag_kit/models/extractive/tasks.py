@@ -49,10 +49,7 @@ _ALIASES = {
 
 
 def perform(prompt: Prompt) -> str:
-    """Do what a prompt asks for: prose, or JSON where the task or a schema in the prompt wants it.
-
-    Never raises on account of what the prompt says.
-    """
+    """Do what a prompt asks for, in prose, or JSON where its task or schema wants that; no prompt makes it raise."""
     name = _ALIASES.get(prompt.task, prompt.task)
     if not name and prompt.question and prompt.passages:
         name = "answer"

@@ -131,10 +131,8 @@ def build_graph(weights: dict[str, Array]) -> bytes:
     words = g.add("Gather", g.weight("words", weights["embeddings.word_embeddings.weight"]), "input_ids")
     length = g.add("Slice", g.add("Shape", "input_ids"), g.shape(1), g.shape(2))
     # Positions are 0..tokens-1 and every token is of segment 0, so both tables add up beforehand.
-    places = (
-        weights["embeddings.position_embeddings.weight"]
-        + weights["embeddings.token_type_embeddings.weight"][0]
-    )
+    segments = weights["embeddings.token_type_embeddings.weight"]
+    places = weights["embeddings.position_embeddings.weight"] + segments[0]
     position = g.add("Slice", g.weight("places", places), g.shape(0), length, g.shape(0))
     x = _norm(g, g.add("Add", words, position), "embeddings.LayerNorm", weights)
 
@@ -151,19 +149,12 @@ def build_graph(weights: dict[str, Array]) -> bytes:
     norm = g.add("ReduceL2", mean, axes=[1], keepdims=1)
     g.add("Div", mean, g.add("Max", norm, g.scalar(1e-12)), name="embedding")
 
-    graph = helper.make_graph(
-        g.nodes,
-        "all-MiniLM-L6-v2",
-        [
-            helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "tokens"])
-            for name in ("input_ids", "attention_mask")
-        ],
-        [helper.make_tensor_value_info("embedding", TensorProto.FLOAT, ["batch", HIDDEN])],
-        list(g.weights.values()),
-    )
-    model = helper.make_model(
-        graph, producer_name="rag_kit", opset_imports=[helper.make_opsetid("", OPSET)], ir_version=8
-    )
+    info = helper.make_tensor_value_info
+    inputs = [info(name, TensorProto.INT64, ["batch", "tokens"]) for name in ("input_ids", "attention_mask")]
+    outputs = [info("embedding", TensorProto.FLOAT, ["batch", HIDDEN])]
+    graph = helper.make_graph(g.nodes, "all-MiniLM-L6-v2", inputs, outputs, list(g.weights.values()))
+    opsets = [helper.make_opsetid("", OPSET)]
+    model = helper.make_model(graph, producer_name="rag_kit", opset_imports=opsets, ir_version=8)
     checker.check_model(model)
     return bytes(model.SerializeToString())
 

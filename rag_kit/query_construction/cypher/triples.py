@@ -95,10 +95,7 @@ def _write(file: Path, triples: list[tuple[str, ...]], tables: Path) -> None:
     import ladybug
 
     names = dict.fromkeys(name for triple in triples for name in triple[:2])
-    with (
-        ladybug.Database(str(file), buffer_pool_size=1 << 28) as graph,
-        ladybug.Connection(graph) as connection,
-    ):
+    with ladybug.Database(str(file), buffer_pool_size=1 << 28) as db, ladybug.Connection(db) as connection:
         for statement in _SCHEMA:
             connection.execute(statement)
         for table, rows in (("Entity", [(name,) for name in names]), ("RELATED", triples)):

@@ -20,15 +20,12 @@ from rag_kit.retrieval.base import RagKitRetriever, Request
 class StatementRetriever(RagKitRetriever):
     """The rows of a database that answer a question, as documents.
 
-    Its metadata are the columns; statement and row number stand in its provenance. A filter is refused: the statement
-    chooses names and values of its columns, so its rows could pass any filter.
+    Their metadata are the row's columns; statement and row number stand in their provenance. A filter is refused with
+    InvalidInputError: the statement chooses names and values of its columns, so its rows could pass any filter.
 
     Args:
         query: What writes and runs the statement.
         k: Most rows to return; ``None``: all that ``query`` fetches (its ``max_rows``).
-
-    Raises:
-        InvalidInputError: On construction and on call, for a filter.
     """
 
     k_may_be_none: ClassVar[bool] = True
