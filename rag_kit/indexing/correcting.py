@@ -14,8 +14,15 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rag_kit.documents.explanation import CORRECTED
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.document_index.families import Child, Family, family_rows
-from rag_kit.indexing.document_index.rows import Row, document_rows, dump_metadata, text_hash
+from rag_kit.indexing.document_index.rows import (
+    Child,
+    Family,
+    Row,
+    document_rows,
+    dump_metadata,
+    family_rows,
+    text_hash,
+)
 from rag_kit.indexing.document_index.writing import Batch, Correction
 
 if TYPE_CHECKING:
@@ -43,8 +50,7 @@ class Corrected(NamedTuple):
 def export_chunks(index: DocumentIndex, path: str | PathLike[str]) -> int:
     """Write all chunks of an index to a new file as JSON lines to correct, and return how many there are.
 
-    A line has ``id``, ``text`` and ``metadata``; of chunks that were corrected before also the ``original`` text, of
-    those that were taken out the text null.
+    A line has ``id``, ``text`` and ``metadata``; corrected ones also the ``original`` text, removed ones the text null.
 
     Raises:
         InvalidInputError: There is such a file already, or it cannot be written.
@@ -77,9 +83,8 @@ def import_chunks(index: DocumentIndex, path: str | PathLike[str]) -> Corrected:
 
     Only ``id`` and ``text`` count; chunks that are not in the file stay as they are. A corrected chunk keeps its id, is
     embedded and searched by its new text, has the metadata field ``corrected_by_hand`` and no place in the file any
-    more. ``"text": null`` takes a chunk out; its original text puts it back as it was. `ingest` makes corrections
-    again when it reads the file again, and says which have no place any more. Texts that represent a corrected chunk
-    go, and the next `ingest` makes them anew.
+    more. ``"text": null`` takes a chunk out; its original text puts it back as it was. `ingest` makes corrections again
+    when it reads the file again, says which have no place any more, and represents corrected chunks anew.
 
     Args:
         index: The index, opened for writing with its embedding model.

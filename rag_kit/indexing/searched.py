@@ -41,8 +41,7 @@ def searched_text(text: str, metadata: Mapping[str, Any]) -> str:
 def embedded_text(text: str, metadata: Mapping[str, Any]) -> str:
     """The text that is embedded in place of a chunk's own: as `searched_text`, but a short text stays alone.
 
-    Where title and headings are more than half as long as the text, its vector would be theirs: a page's shortest
-    lines would come before its paragraphs (docs/benchmarks.md).
+    Where titles are more than half as long as the text, short lines would come before paragraphs (docs/benchmarks.md).
 
     Example:
         >>> embedded_text("Every ten hours, and before the first start.", {"title": "Orion handbook"})

@@ -20,8 +20,7 @@ def made_by(store: VectorStore, package: str) -> bool:
 def translator_of(store: VectorStore) -> Callable[[Filter], Any] | None:
     """The kit's own translation of filters for a store; ``None`` for a store that is not known.
 
-    It gives what the store's ``filter`` argument takes, ``None`` for all rows, and raises a ``FilterError`` for
-    what the store cannot say.
+    It gives the store's ``filter`` argument, ``None`` for all rows; ``FilterError`` where the store cannot say it.
     """
     from langchain_core.vectorstores import InMemoryVectorStore
 

@@ -15,8 +15,8 @@ from pydantic import PrivateAttr, field_validator
 from rag_kit.concurrency.branches import log_degraded
 from rag_kit.documents import combine_filters
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.document_index.families import Family
 from rag_kit.indexing.document_index.index import DocumentIndex
+from rag_kit.indexing.document_index.rows import Family
 from rag_kit.indexing.representing.kinds import REPRESENTATION, TEXT, kinds_of
 from rag_kit.retrieval.base import RagKitRetriever, Request
 from rag_kit.retrieval.batching import SteppedRetriever, blocking_step, search_step

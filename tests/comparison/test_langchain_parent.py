@@ -161,7 +161,7 @@ def test_tenants_of_parents_are_not_checked() -> None:
     retriever.search_kwargs = {"filter": lambda doc: doc.metadata["tenant"] == "a"}
     assert texts(retriever.invoke("secret")) == ["secret of b"]
 
-    from rag_kit.indexing.document_index.families import Child, Family
+    from rag_kit.indexing.document_index.rows import Child, Family
 
     ours = our_retriever()
     family = Family(

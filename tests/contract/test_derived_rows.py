@@ -15,8 +15,8 @@ from support.embedding import WordEmbeddings
 from rag_kit import retrieval
 from rag_kit.cli.main import main
 from rag_kit.indexing import DocumentIndex, ingest
-from rag_kit.indexing.document_index.families import Child, Family
 from rag_kit.indexing.document_index.folder import STORE
+from rag_kit.indexing.document_index.rows import Child, Family
 from rag_kit.query_construction import SelfQueryRetriever
 from rag_kit.retrieval.expansion.feedback import RelevanceFeedback
 

@@ -31,22 +31,19 @@ Hits = list[tuple["Document", float]]
 class BM25Index(InvertedIndex):
     """An exact BM25 index in memory that can be added to, deleted from, filtered, saved and loaded.
 
-    What a term adds to each score is computed when the term is first searched for, kept, and summed by numpy; a
-    search of 100,000 documents takes a fraction of a millisecond. After a write this begins again from the kept
-    counts (no text is analysed again), so the scores are always those of an index built afresh from the same
-    documents.
+    What a term adds to each score is computed when the term is first searched for, kept, and summed by numpy; a search
+    of 100,000 documents takes a fraction of a millisecond. After a write this begins again from the kept counts (no
+    text is analysed again), so the scores are always those of an index built afresh from the same documents.
 
-    Any number of threads may search while one writes: a search sees all of an ``add``, ``delete`` or ``update``
-    that returned before it began, and all or nothing of one that runs meanwhile. Results are copies. Nothing here
-    does I/O but :meth:`save` and :meth:`load`.
+    Any number of threads may search while one writes: a search sees all of a write that returned before it began, and
+    all or nothing of one that runs meanwhile. Results are copies. Only :meth:`save` and :meth:`load` do I/O.
 
     Args:
         k1: How slowly repeats of a term stop counting; 0 or more.
         b: How much long documents are penalised, from 0 to 1.
-        variant: ``"lucene"``, or ``"okapi"`` for the scores of rank_bm25's ``BM25Okapi`` (a document whose score is
-            not above zero is not returned either way).
-        analyzer: Turns a text into terms; ``None`` for the default :class:`~rag_kit.text.Analyzer`. Any function
-            from str to a list of str will do, but then :meth:`load` must be given it again.
+        variant: ``"lucene"``, or ``"okapi"`` for the scores of rank_bm25's ``BM25Okapi``; 0 or less is no hit.
+        analyzer: Turns a text into terms; ``None`` for the default :class:`~rag_kit.text.Analyzer`. Any function from
+            str to a list of str will do, but then :meth:`load` must be given it again.
 
     Raises:
         InvalidInputError: A parameter is out of its range.
@@ -95,8 +92,7 @@ class BM25Index(InvertedIndex):
             filter: Condition on the metadata (see ``rag_kit.documents.filters``); it is met by all results.
 
         Returns:
-            ``(document, score)`` by falling score, equal scores in insertion order; every score is above zero,
-            so there may be fewer than ``k`` or none.
+            ``(document, score)`` by falling score, all above 0, so maybe fewer than ``k``; ties in insertion order.
 
         Raises:
             InvalidInputError: ``k`` below 1, or the query is not a string.
@@ -145,8 +141,7 @@ class BM25Index(InvertedIndex):
             max_df: Most documents that a term may be in to join them.
 
         Returns:
-            ``(document, mass, terms)``, the greatest mass first, the seeds among them; ``terms`` are those by
-            which the walk came there most often.
+            ``(document, mass, terms)`` by falling mass, seeds included; ``terms`` led the walk there most often.
 
         Example:
             >>> index = BM25Index.from_texts(["Ada met Babbage", "Babbage built engines", "tea"], ids=["1", "2", "3"])
@@ -184,8 +179,8 @@ class BM25Index(InvertedIndex):
     def maximum(self, query: str | Mapping[str, float]) -> float:
         """What no document's score for a query, or for weighted terms, can exceed: each of its terms at full weight.
 
-        A term that no document holds counts as rarest, so that the best score divided by this tells how much
-        of the question the index can match. 0 for a query without terms.
+        A term that no document holds counts as rarest, so that the best score divided by this tells how much of the
+        question the index can match. 0 for a query without terms.
         """
         terms = check.check_weights(query) if isinstance(query, Mapping) else self._terms(query)
         return (self._view or self.current()).maximum(terms)

@@ -124,8 +124,7 @@ class InvertedIndex(ABC):
 
         Args:
             documents: The documents; copies are kept, without provenance.
-            ids: Their ids, in the index and in results. Without them ``Document.id`` counts, and without that the
-                hash of the text (a repeated text gets ``#2``, ``#3``... at the end of it).
+            ids: Their ids; default: ``Document.id``, else the text's hash (with ``#2``, ``#3``... for repeats).
 
         Raises:
             InvalidInputError: An id is there already or comes twice (nothing is added then), or is not a string.
@@ -202,8 +201,7 @@ class InvertedIndex(ABC):
         """Write the index to one file, atomically: a crash leaves the old file or the new one.
 
         Raises:
-            InvalidInputError: Some metadata is not JSON (a set, a date...), or the path is a folder's; nothing is
-                written then.
+            InvalidInputError: Some metadata is not JSON (a set, a date...), or the path is a folder's.
             OSError: The file cannot be written, or its folder does not exist.
         """
         with self._lock:

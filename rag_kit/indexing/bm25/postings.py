@@ -1,9 +1,8 @@
 """Postings, term by term in flat arrays: which term occurs how often in which document; and what that adds to scores.
 
 The two BM25 formulas are evaluated once per posting of the terms that are searched for. ``lucene``: Robertson and
-Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), with the idf that Lucene uses,
-ln(1 + (N - df + .5) / (df + .5)), which is never negative. ``okapi``: what rank_bm25's ``BM25Okapi`` computes, its
-epsilon floor for frequent terms included.
+Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), with the idf that Lucene uses, ln(1 + (N - df
++ .5) / (df + .5)), never negative. ``okapi``: as rank_bm25's ``BM25Okapi``, with its epsilon floor for frequent terms.
 """
 
 from __future__ import annotations
@@ -106,8 +105,7 @@ def merge(
 ) -> Postings:
     """Put the postings of added documents behind the old ones, term by term.
 
-    `terms` is how many there are now; `new_numbers` holds the new number of each document, below 0 where it is
-    dropped, shape (documents,).
+    `terms` is how many there are now; `new_numbers` are the documents' new numbers, below 0 for dropped ones.
     """
     if not added and new_numbers is None and base.terms == terms:
         return base

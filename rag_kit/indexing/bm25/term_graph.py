@@ -52,8 +52,7 @@ class TermGraph:
     ) -> list[Visit]:
         """The k best documents by personalised PageRank, in two rounds of documents, terms and documents again.
 
-        The walk begins, and with the chance 1 - `damping` begins again, at the seeds by their weights. It touches
-        allowed documents only; ``None`` for all.
+        The walk begins at the seeds by their weights, again with chance 1 - `damping`; ``None`` allows all documents.
         """
         start = np.zeros(self._size)
         start[list(seeds)] = list(seeds.values())

@@ -1,7 +1,6 @@
 """What runs on workers: the parts of one run, which each keeps, and its tasks.
 
-A task returns an error of the kit as its value: Dask would write the arguments of a task that raises, such as
-passages, into the worker's log.
+A task returns an error of the kit as its value: of one that raises, Dask logs the arguments, such as passages.
 """
 
 from __future__ import annotations

@@ -139,9 +139,8 @@ def fill_vectors(
 ) -> int:
     """Embed the chunks that have no vector by a model, and count their texts; what a kill leaves, the next call uses.
 
-    Vectors of another model than the index has are collected beside the old ones, which serve searches until
-    one transaction puts the new ones in their place. Other processes may write meanwhile, so it looks again until
-    nothing is lacking.
+    Another model's vectors are collected beside the old ones, which serve searches until one transaction replaces them.
+    Other processes may write meanwhile, so it looks again until nothing is lacking.
     """
     size = EMBED_BATCH * requests_of(embeddings, max_concurrency)
     embedded = done = 0

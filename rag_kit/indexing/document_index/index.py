@@ -31,20 +31,17 @@ logger = logging.getLogger(__name__)
 class DocumentIndex(WritableIndex):
     """Documents in a folder or in PostgreSQL, with a keyword index and, given an embedding model, vectors.
 
-    One SQLite file holds the truth: text, metadata, vectors. Every write is one transaction in it; the files
-    of the keyword index and of the vectors are derived from it and catch up, whatever was killed when. So a
-    crash leaves the old or the new state, and no search shows half of a write. Any number of processes may
-    search while one writes; a second writer is refused. Pickled or copied, an index is opened again where
-    that is done, for reading.
+    One SQLite file holds the truth: text, metadata, vectors. Every write is one transaction in it; the files of the
+    keyword index and of the vectors are derived from it and catch up, whatever was killed when. So a crash leaves the
+    old or the new state, and no search shows half of a write. Any number of processes may search while one writes; a
+    second writer is refused. Pickled or copied, an index is opened again where that is done, for reading.
 
     In place of the folder, ``postgresql://USER@HOST/DATABASE?index=NAME&tenant=NAME`` names a schema (default
     ``rag_kit``) of a database, and whose rows in it (extra ``postgres``). There any number of processes may write, too;
-    ``wait`` has no meaning. A password belongs into ``PGPASSWORD`` or ``~/.pgpass``; one in the URL is not kept when
-    an index is pickled.
+    ``wait`` has no meaning. A password belongs into ``PGPASSWORD`` or ``~/.pgpass``; one in the URL is not pickled.
 
-    Metadata come back as they went in, as far as JSON can say it: dates become ISO strings, tuples and sets
-    lists, not-a-number ``None``. A document keeps its ``Document.id``; one without gets an id made from
-    ``metadata["source"]`` and its text, so that writing it again changes nothing.
+    Metadata come back as JSON can say it: dates as ISO strings, tuples and sets as lists, not-a-number as ``None``. A
+    document without an id gets one from ``metadata["source"]`` and its text: writing it again changes nothing.
 
     Make one with `create` or `open`; use it as a context manager, or call `close`.
 
@@ -119,12 +116,10 @@ class DocumentIndex(WritableIndex):
 
         Args:
             folder: Its folder or URL.
-            embeddings: The embedding model it was built with; needed to search by a text's vector, and to
-                write to an index that has vectors.
+            embeddings: The model it was built with, to search by a text's vector, and to write if it has vectors.
             mode: ``"r"`` to search, ``"w"`` to write as well (one at a time).
             wait: Seconds to wait for another writer.
-            check: Refuse a damaged keyword file now; ``False`` opens what can be opened, for
-                `verify` and `repair`, and lets an index with vectors be opened for writing without a model.
+            check: Refuse a damaged keyword file; ``False`` opens it, for writing without a model too, to `repair`.
             vector_store: As for `create`. Without it an index that has one is searched by keyword alone, and what is
                 written waits for the next writer that has it. A writer may give one to an index that has none.
 
@@ -161,9 +156,8 @@ class DocumentIndex(WritableIndex):
     def repair(self) -> IndexReport:
         """Rebuild all that is derived from the store, and fill in vectors that are missing.
 
-        Vectors are taken from the store; only those that are damaged are embedded again, for which the index
-        must have been opened with its model. Files of which a stored chunk is damaged are read again by the
-        next `ingest`.
+        Vectors are taken from the store; only those that are damaged are embedded again, for which the index must have
+        been opened with its model. Files of which a stored chunk is damaged are read again by the next `ingest`.
 
         Returns:
             What was done, and what is still wrong.

@@ -17,9 +17,8 @@ from rag_kit.errors import IndexMismatchError, InvalidInputError
 from rag_kit.indexing.bm25.parameters import check_k
 from rag_kit.indexing.document_index import verifying
 from rag_kit.indexing.document_index.embedding import name_of, query_vector
-from rag_kit.indexing.document_index.families import FamilyView
 from rag_kit.indexing.document_index.keyword import KeywordView
-from rag_kit.indexing.document_index.rows import read_documents
+from rag_kit.indexing.document_index.rows import FamilyView, read_documents
 from rag_kit.indexing.document_index.state import Connection, IndexReport, State, select_in
 from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.document_index.vectors import decode_vectors
@@ -89,7 +88,7 @@ class ReadableIndex:
             >>> import tempfile
             >>> from langchain_core.documents import Document
             >>> from rag_kit.indexing import DocumentIndex
-            >>> from rag_kit.indexing.document_index.families import Child, Family
+            >>> from rag_kit.indexing.document_index.rows import Child, Family
             >>> lake = Document("The lake is deep. It is cold.", id="lake")
             >>> parts = [Child("The lake is deep.", 0, 17), Child("It is cold.", 18, 29)]
             >>> with DocumentIndex.create(tempfile.mkdtemp()) as index:
@@ -239,8 +238,7 @@ class ReadableIndex:
     def verify(self) -> IndexReport:
         """Check everything against the store: each row is what was written.
 
-        Reads the whole index. Changes that are in the store, and not yet in the saved files of the legs (see
-        ``flush``), are a note and no problem: searches find them.
+        Reads the whole index. What is not in the files of the legs yet (see ``flush``) is a note: searches find it.
         """
         return verifying.verify(self._store)
 

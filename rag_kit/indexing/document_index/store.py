@@ -1,7 +1,6 @@
 """The store: the truth of an index, and the legs that are derived from it.
 
-Every row carries the generation (a counter of write transactions) that last changed it, so that whatever is
-derived can be brought up to date from the generation it stands at.
+Every row has the generation (a counter of write transactions) that changed it last; by it what is derived catches up.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The vector leg over a LangChain vector store: the store names candidates, the index's own vectors score them.
 
-The store may be behind, hold too much, or answer roughly: what has changed since it was filled comes out of the index,
-as does every score, and what is gone from the index is not found.
+The store may be behind, hold too much, or answer roughly: later changes and all scores come out of the index.
 """
 
 from __future__ import annotations

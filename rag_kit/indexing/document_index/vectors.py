@@ -63,8 +63,7 @@ def words_of(dimension: int) -> int:
 def pack_signs(rows: Vectors, centre: Vectors) -> NDArray[np.uint64]:
     """On which side of the centre each row lies, a bit a dimension, shape (words, n).
 
-    Centred, since the vectors of many models share a large part, which would make most signs equal. The same word of
-    all rows stands side by side, which is what a search reads.
+    Centred: a part that all vectors share would make most signs equal. A search reads one word of all rows at a time.
     """
     packed = np.packbits(rows > centre, axis=1)
     words = np.zeros((len(rows), words_of(rows.shape[1]) * 8), np.uint8)

@@ -18,9 +18,8 @@ from rag_kit.indexing.document_index.embedding import (
     fill_vectors,
     name_of,
 )
-from rag_kit.indexing.document_index.families import Family, family_rows
 from rag_kit.indexing.document_index.reading import ReadableIndex
-from rag_kit.indexing.document_index.rows import Row, make_rows, text_hash
+from rag_kit.indexing.document_index.rows import Family, Row, family_rows, make_rows, text_hash
 from rag_kit.indexing.document_index.state import State, select_in
 from rag_kit.indexing.document_index.writing import (
     Batch,
@@ -38,9 +37,8 @@ logger = logging.getLogger(__name__)
 class WritableIndex(ReadableIndex):
     """What can be done with an index that is opened for writing.
 
-    Each method that writes does so in one transaction, and raises `InvalidInputError` for what cannot be stored,
-    `ModelError` where the embedding model failed, `DocumentIndexError` for an index that was opened for reading or a
-    disk without room; nothing is changed then.
+    Each write is one transaction, and raises `InvalidInputError` for what cannot be stored, `ModelError` where the
+    model failed, `DocumentIndexError` for an index opened for reading or a full disk; nothing is changed then.
     """
 
     def upsert(
@@ -48,18 +46,15 @@ class WritableIndex(ReadableIndex):
     ) -> WriteReport:
         """Add documents, or replace those with the same ids.
 
-        Texts that the index holds already are not embedded again. A document with the metadata field
-        ``representation`` counts as made of others: only a filter that names the field finds it, and the log
-        says so.
+        Texts that the index holds already are not embedded again. A document with the metadata field ``representation``
+        counts as made of others: only a filter that names the field finds it, and the log says so.
 
         Args:
-            documents: The documents, provenance is not stored; or families, whose documents are found by their
-                children. Children that a changed document no longer has are removed.
+            documents: The documents, without provenance; or families, of which former children are removed.
             ids: One id a document; else ``Document.id``, else made from source and text.
 
         Returns:
-            Which ids were added, updated, unchanged; of families those of the children, and of the documents under
-            ``parents``.
+            Which ids were added, updated, unchanged; of families those of the children, the documents' in ``parents``.
         """
         return self.write(_batch(documents, ids))
 

@@ -27,49 +27,36 @@ _NAMES = {
 class IngestReport:
     """What an ingest did, in numbers of files unless said otherwise.
 
-    Attributes:
-        added: New files.
-        updated: Files that had changed, or were split anew.
-        unchanged: Files that were in the index already.
-        removed: Files that vanished and were removed.
-        duplicates: Files that are not in the index because they are copies of one that is: file and original.
-        lost: Corrections by hand that have no place any more in a file that was read: file, the text once read,
-            and the correction. The index keeps them, and tries again when the file changes.
-        failed: Files that could not be read, each with the reason; an earlier version of one stays.
-        chunks: Chunks in the index now.
-        embedded: Texts that went through the embedding model.
-        embedding: Name of the index's embedding model; ``"none"`` where it is searched by keyword only.
-        seconds: Time taken.
-        notes: Remarks for people.
-        represented: Representation -> how many texts the files that were written have of it.
-        calls: Calls of the model for these; ``tokens``: about how many tokens they sent.
-        reused: Replies that the model had given in an earlier run.
-        dry_run: Whether nothing was written, and the numbers say what would be.
-        changes: Each file that was added, updated or removed, with that word.
-
     Example:
         >>> print(IngestReport(added=2, unchanged=1, chunks=9, seconds=0.5).summary())
         2 files added, 0 updated, 1 unchanged, 0 removed, 0 not read; 9 chunks in the index (0.5 s)
     """
 
     added: int = 0
-    updated: int = 0
+    updated: int = 0  # files that had changed, or were split anew
     unchanged: int = 0
-    removed: int = 0
-    duplicates: list[tuple[str, str]] = field(default_factory=list)
+    removed: int = 0  # files that vanished
+    duplicates: list[tuple[str, str]] = field(
+        default_factory=list
+    )  # a file left out, and the one it is a copy of
+    # corrections by hand that fit nowhere in their file now, and are kept: file, text once read, correction
     lost: list[tuple[str, str, str | None]] = field(default_factory=list)
-    failed: list[tuple[str, str]] = field(default_factory=list)
-    chunks: int = 0
-    embedded: int = 0
-    embedding: str = "none"
+    failed: list[tuple[str, str]] = field(
+        default_factory=list
+    )  # file and reason; an earlier version of it stays
+    chunks: int = 0  # in the index now
+    embedded: int = 0  # texts that went through the embedding model
+    embedding: str = "none"  # the index's embedding model; "none" where it is searched by keyword only
     seconds: float = 0.0
-    notes: list[str] = field(default_factory=list)
-    represented: dict[str, int] = field(default_factory=dict)
-    calls: int = 0
-    tokens: int = 0
-    reused: int = 0
-    dry_run: bool = False
-    changes: list[tuple[str, str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # remarks for people
+    represented: dict[str, int] = field(
+        default_factory=dict
+    )  # representation -> texts that the written files have
+    calls: int = 0  # of the model for these
+    tokens: int = 0  # about how many the calls sent
+    reused: int = 0  # replies that the model had given in an earlier run
+    dry_run: bool = False  # whether nothing was written, and the numbers say what would be
+    changes: list[tuple[str, str]] = field(default_factory=list)  # file, and "added", "updated" or "removed"
 
     def count(self, file: str, what: str) -> None:
         """Count a file as ``"added"``, ``"updated"`` or ``"removed"``."""

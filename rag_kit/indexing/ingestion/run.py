@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from rag_kit.concurrency.pool import draw_ahead, map_ahead
 from rag_kit.errors import InvalidInputError, ReadError
 from rag_kit.indexing.cluster.connecting import is_clustered
-from rag_kit.indexing.document_index.families import family_rows
-from rag_kit.indexing.document_index.rows import Row
+from rag_kit.indexing.document_index.rows import Row, family_rows
 from rag_kit.indexing.document_index.writing import Batch
 from rag_kit.indexing.files import as_path
 from rag_kit.indexing.ingestion.grouping import Group, Grouping
@@ -80,39 +79,30 @@ def ingest(
     Args:
         paths: Files and folders. A file that is reached by two of them is read once.
         folder: The index: a folder, or the URL of a PostgreSQL database (`DocumentIndex`).
-        embeddings: Embedding model; ``None`` for keyword search only. Given to an index that has no vectors
-            yet, all of its chunks get theirs.
+        embeddings: Embedding model; ``None`` for keyword search only. An index without vectors gets them.
         prune: Remove files from the index that vanished from the given paths.
-        strict: Stop at the first file that cannot be read and leave the index as it was: the whole call is one
-            transaction, so a kill loses all of it.
-        progress: Called as ``progress(file, done, total, bytes=n)`` when a file is begun and when files are
-            done: its name, files done of how many, bytes done.
-        chunk_size: Most characters of a chunk; default: as recorded in the index, else 1000. Another value
-            than recorded splits all given files again.
+        strict: Stop at the first file that cannot be read; the call is one transaction, which a kill loses whole.
+        progress: Called as ``progress(file, done, total, bytes=n)`` as files begin and end; ``n`` bytes are done.
+        chunk_size: Most characters of a chunk; default: as recorded, else 1000. Another splits all files again.
         chunk_overlap: Characters repeated between chunks; default: as recorded, else 100.
-        splitter: How files are cut, as for `split`; default: as recorded, else ``"structure"``. Another one than
-            recorded splits all given files again.
+        splitter: As for `split`; default: as recorded, else ``"structure"``. Another splits all files again.
         tokenizer: What counts, for ``splitter="tokens"``.
         readers: Readers of your own by pattern (``{"*.eml": UnstructuredEmailLoader}``), as for `register_reader`.
         keep_duplicates: ``True`` to take in copies of other files, ``False`` to keep one of those with the same text;
-            the report lists the others. Default: as recorded, else one in each folder, since a search may be limited
-            to a folder.
+            the report lists the others. Default: as recorded, else one in each folder, for searches in a folder.
         wait: Seconds to wait for another writer.
         limits: Caps for reading one file.
         ocr: Languages of text to recognise in pictures and on PDF pages without text, as for `read`; ``""`` for none.
-            Default: as recorded in the index. Another value than recorded reads all given files again.
+            Default: as recorded in the index. Another reads all given files again.
         rehash: Compare the bytes of files, even where size and time are the same.
-        represent: Further texts by which each chunk is found: ``"summary"``, ``"questions"``, ``"keywords"``,
-            ``"qa"``, ``"tags"``, ``"translation"``, ``"children"``, ``"situation"``
-            (``rag_kit.indexing.representing.kinds.kinds_of`` says more); ``[]`` for none. Default: as recorded.
-            Others than recorded, or another model or prompt, split all given files again. A model's replies are kept
-            in the index, and none is asked for twice.
-        llm: Chat model for these; default: the configured one. The embedded one makes summaries, keywords and
-            tags by rule.
+        represent: Further texts by which each chunk is found: ``"summary"``, ``"questions"``, ``"keywords"``, ``"qa"``,
+            ``"tags"``, ``"translation"``, ``"children"``, ``"situation"``
+            (``rag_kit.indexing.representing.kinds.kinds_of`` says more); ``[]`` for none. Default: as recorded. Others,
+            or another model or prompt, split all given files again. A model's replies are kept in the index.
+        llm: Chat model for these, default the configured one; the embedded one makes summaries, keywords, tags by rule.
         max_concurrency: Most calls of it at a time, default 8, and most requests to an embedding endpoint, default 4.
         dry_run: Write nothing; the report says what would be done, and with how many calls and tokens.
-        workers: Processes of this machine that read, split and, by a model that computes, embed; needs the extra
-            ``distributed``. Endpoints are called by this process.
+        workers: Processes of this machine that read, split and embed (this one calls endpoints); extra ``distributed``.
         scheduler: The address of a Dask scheduler (``"tcp://host:8786"``), or a ``distributed.Client``: its workers do
             that instead, which must see the files at the same paths. What Dask sends is pickled: let the scheduler
             speak TLS, or keep it private. Either way this process writes, and the index is that of one process.
@@ -126,8 +116,7 @@ def ingest(
         IndexMismatchError: The index was built with another embedding model.
         LockedError: Another writer holds the index.
         ModelError: A model failed; what was committed before stays, and so do replies of the chat model.
-        ConfigurationError: What ``represent`` names needs a language model, or a model cannot be sent to workers.
-        ConfigurationError: No scheduler answers, or its workers cannot do the work; what was committed before stays.
+        ConfigurationError: ``represent`` needs a language model, or the scheduler or its workers cannot do the work.
 
     Example:
         >>> import pathlib, tempfile

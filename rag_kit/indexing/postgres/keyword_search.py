@@ -128,8 +128,8 @@ def best_hits(
 ) -> list[Hit]:
     """The k best documents that pass a filter, ties by id.
 
-    The best-scored documents are filtered first, and four times as many where too few of them pass. So the cost
-    grows with what the filter rejects, not with the number of hits.
+    The best-scored documents are filtered first, and four times as many where too few of them pass. So the cost grows
+    with what the filter rejects, not with the number of hits.
     """
     fetch = (k + _TIES) * (_FILTERED if where else 1)
     tested, hits = np.zeros(len(scores), bool), list[Hit]()

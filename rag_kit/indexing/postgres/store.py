@@ -59,8 +59,7 @@ _CONNECT = {
 class PostgresStore(Store):
     """Transactions in a schema of a database, which see and write the rows of one tenant alone.
 
-    Readers have a snapshot each and never wait; writers of one tenant, in all processes, take turns. The legs follow
-    inside each write transaction.
+    Readers have a snapshot each and never wait; all writers of a tenant take turns. The legs follow inside each write.
     """
 
     location: Location

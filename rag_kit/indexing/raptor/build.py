@@ -68,17 +68,15 @@ def build_raptor(
     clustered by the mean of its members. Summaries are rows of the index, replaced in one transaction, which
     ``RaptorRetriever`` searches. Replies are kept with the index: a call that was killed goes on where it stopped.
 
-    Called again, it brings the tree up to date: a new passage goes to the nearest cluster, and only what is above a
-    change is written again. Where more than 30% of the passages are others than those that the clusters were made of,
-    these are made anew; ``dry_run`` says what that costs.
+    Called again, it updates the tree: a new passage goes to the nearest cluster, and only what is above a change is
+    written again. If more than 30% of the passages have changed, clusters are made anew; ``dry_run`` says the cost.
 
     Paper: Sarthi et al., RAPTOR, arXiv 2401.18059.
 
     Args:
         index: An index with vectors, opened for writing with its embedding model.
         llm: Chat model; default: the configured one. The embedded one selects sentences.
-        partition: Metadata fields whose values are never mixed, such as ``["tenant"]``: each has a tree of its own.
-            Default: as in the tree there is, else none.
+        partition: Metadata fields whose values never mix, a tree for each; default: as the tree has, else none.
         seed: Of the clusters; the same passages and seed give the same ones.
         max_tokens: About how many tokens the texts of one cluster have at most.
         rebuild: Make all clusters and summaries anew.

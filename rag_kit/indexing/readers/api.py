@@ -162,20 +162,17 @@ def read(
         path: A file. Addresses (``https://...``) are not opened.
         limits: Caps; the defaults suit a laptop.
         root: Folder that the file may not lie outside of, links resolved; default: the file's own folder.
-        ocr: Recognise text in pictures and on PDF pages without text by tesseract, in these languages
-            (``"eng+chi_sim"``). Needs the extra ``ocr`` and tesseract's data; takes about a second a page, so
-            ``max_seconds`` is 1800 then unless ``limits`` says otherwise.
+        ocr: Languages (``"eng+chi_sim"``) in which tesseract (extra ``ocr``) recognises text in pictures and on PDF
+            pages without text. That takes about a second a page, so ``max_seconds`` is then 1800 by default.
 
     Returns:
-        Documents whose text is markdown. Metadata, all plain: ``source`` (``path`` as given; with ``root``, as
-        ``file``), ``file`` (path relative to ``root``), ``format``, ``mime``, ``title``; and where they apply ``page``
-        (from 1; slides too), ``pages``, ``sheet``, ``chapter``, ``record``, ``row_start`` and ``row_end``, ``heading``,
-        ``ocr`` (true where the text was recognised).
+        Documents in markdown, their metadata plain: ``source`` (``path``; with ``root``, as ``file``), ``file``
+        (relative to ``root``), ``format``, ``mime``, ``title``; if they apply ``page`` (or slide, from 1), ``pages``,
+        ``sheet``, ``chapter``, ``record``, ``row_start``, ``row_end``, ``heading``, ``ocr`` (true for text by OCR).
 
     Raises:
         MissingExtraError, ConfigurationError: What ``ocr`` needs is not there.
-        ReadError: The file is missing, empty, broken, encrypted, mis-named, of an unknown kind, without text, or
-            over a cap; the message names the file, the reason and what to do.
+        ReadError: The file is missing, empty, broken, encrypted, mis-named, unknown, without text, or over a cap.
 
     Example:
         >>> import pathlib, tempfile

@@ -1,8 +1,7 @@
 """Bytes to text: byte order marks, UTF-8, declared charsets, then the legacy encodings of East Asia and Europe.
 
-General detectors need long texts to tell GB18030 from Big5 and Korean; a short note is often all there is. Here
-each candidate that decodes the bytes, but for a few damaged ones, is scored by how many of its characters are ones
-that people really write.
+General detectors need long texts to tell GB18030 from Big5 and Korean. Here each candidate that decodes the bytes, but
+for a few damaged ones, is scored by how many of its characters people really write.
 """
 
 from __future__ import annotations

@@ -101,11 +101,9 @@ def register_reader(pattern: str, reader: UserReader | None) -> None:
     without executing what a pipe delivers. Register only code that you trust with your files.
 
     Args:
-        pattern: ``"*.eml"``, ``"invoice-*.pdf"``, with a folder (``"letters/*.txt"``), or a suffix (``".eml"``); in any
-            case.
-        reader: A function that gets the path and gives a text, a `Document`, or several of either; or a class whose
-            objects are made from the path and have ``load()``, as LangChain's document loaders. ``None`` takes the
-            reader away.
+        pattern: ``"*.eml"``, ``"invoice-*.pdf"``, with a folder (``"letters/*.txt"``), or a suffix (``".eml"``).
+        reader: A function that gets the path and gives a text, a `Document`, or several of either; or a class made from
+            the path that has ``load()``, as LangChain's document loaders. ``None`` takes the reader away.
 
     Raises:
         InvalidInputError: The pattern is none.

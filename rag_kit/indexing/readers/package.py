@@ -15,8 +15,7 @@ _PROGRAM_TITLES = ("powerpoint presentation", "presentation", "document", "word 
 class Package:
     """The entries of a zipped document, read under the caps of `ReadLimits`.
 
-    The declared sizes are checked; `zipfile` gives out no more of an entry than its declared size. Names are only
-    looked up, never written to a disk.
+    The declared sizes are checked; `zipfile` gives out no more of an entry. Its name is never written to a disk.
     """
 
     def __init__(self, data: bytes, limits: ReadLimits) -> None:

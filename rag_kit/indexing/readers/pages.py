@@ -69,9 +69,8 @@ def _hide_menus(tree: Any) -> None:
     """Mark what surrounds the content of a page as hidden.
 
     These are elements that say that they are navigation, cookie banners, footers of the page, asides that are mostly
-    links or beside the page's ``main``, and lists of links that are named as a menu or stand outside of ``main``. What
-    holds a top heading, the ``main`` part or an article stays, and so does what is mostly prose. A page of which
-    hardly anything would be left stays whole.
+    links or beside the page's ``main``, and lists of links named as a menu or outside of ``main``. What holds a top
+    heading, ``main`` or an article, or is mostly prose, stays. A page that would be left almost empty stays whole.
     """
     has_main = any(True for _ in tree.iter(*_CONTENT))
     menus: list[Any] = []

@@ -111,8 +111,7 @@ def _read_page(document: Any, index: int, context: Context) -> _Page:
 def _without_running_lines(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
     """The lines of pages without those at their edges that come back, or are a page number alone.
 
-    They are equal but for their digits, and stand on half of the pages; heads by chapter stand each on three pages in
-    a row or more, and together on half of the pages.
+    Equal but for digits, they stand on half of the pages; heads by chapter on three in a row each, together on half.
     """
     pages_of: dict[str, list[int]] = defaultdict(list)
     for number, lines in enumerate(pages):

@@ -100,8 +100,7 @@ class Asker:
     ) -> dict[str, list[str]]:
         """The texts that there are for requests, by their keys: cached ones, and unless `dry` those the model gives.
 
-        A passage that a reply leaves out is asked for again by itself. What it costs is added to `cost`. Where the
-        model cannot be reached, or refuses, what came before is kept.
+        A passage that a reply leaves out is asked for again by itself. If the model fails, replies that came are kept.
         """
         by_key = {request.key: request for request in requests}
         stored = self._cache.get(list(by_key)) if self._cache is not None else {}

@@ -12,7 +12,7 @@ from langchain_core.documents import Document
 from rag_kit.documents import copy_document
 from rag_kit.documents.explanation import SITUATION
 from rag_kit.errors import ConfigurationError
-from rag_kit.indexing.document_index.families import Child, Family
+from rag_kit.indexing.document_index.rows import Child, Family
 from rag_kit.indexing.representing.asking import Asker, ModelCost, PassageRequest
 from rag_kit.indexing.representing.kinds import REPRESENTATION, TAG_PREFIX, Kind, kinds_of
 from rag_kit.indexing.splitting.hierarchy import split_family
@@ -91,8 +91,7 @@ class Representer:
     ) -> Represented:
         """Make families of documents; documents of one source (default: that in the metadata) share calls.
 
-        ``progress`` is told how many of how many calls are done. Where the model cannot be reached, or refuses, the
-        replies that came are kept for the next call.
+        ``progress`` gets calls done and calls in all. If the model fails, replies that came are kept for the next call.
         """
         requests = self._requests(documents, sources)
         represented = Represented()

@@ -90,13 +90,11 @@ class SparseIndex(InvertedIndex):
     """An index in memory over the sparse vectors of any encoder: SPLADE, bge-m3, or TF-IDF, which is built in.
 
     An encoder is a function, async or not, from a list of texts to one dict of term -> weight for each. Terms are
-    strings or whole numbers (7 and "7" are the same term), weights finite numbers of 0 or more. The score of a
-    document is the inner product of its vector and the query's; a document that shares no term with the query is
-    never found, equal scores come in insertion order.
+    strings or whole numbers (7 and "7" are the same), weights finite numbers of 0 or more. A document's score is the
+    inner product of its vector and the query's; without a common term it is not found, ties come in insertion order.
 
     Writing, searching from many threads, copies and ids are as in :class:`~rag_kit.indexing.bm25.BM25Index`. An async
-    encoder also serves these blocking methods; call them on a thread from an event loop. To search there:
-    :meth:`aencode_query`, then :meth:`search_vector`.
+    encoder serves these blocking methods, too. In an event loop call :meth:`aencode_query`, then :meth:`search_vector`.
 
     Args:
         encoder: The encoder; ``None`` for TF-IDF over the words of the documents that are there, with the formula of

@@ -50,26 +50,23 @@ def split(
     """Cut documents into chunks, by default at headings, then between blocks, then between sentences.
 
     With ``splitter="structure"`` a chunk never crosses a heading or the end of its document. Tables, code and list
-    items stay whole where they fit, and are cut between lines where they do not. A sentence is cut only if it is
-    longer than ``chunk_size``, and then at a clause, a word, or between whole characters. English and Chinese
-    sentences alike.
+    items stay whole where they fit, and are cut between lines where they do not. A sentence is cut only if it is longer
+    than ``chunk_size``, and then at a clause, a word, or between whole characters. English and Chinese sentences alike.
 
     Args:
-        documents: As `read` gives them, or any others; their text is taken as markdown unless metadata ``format``
-            is ``txt``, ``json`` or ``jsonl``. They are not changed.
+        documents: Any; their text counts as markdown unless metadata ``format`` is ``txt``, ``json`` or ``jsonl``.
         chunk_size: Most characters of a chunk; 20 or more. Tokens, for ``"tokens"``.
-        chunk_overlap: Most characters repeated from the chunk before, in whole sentences of the same section;
-            at most half of ``chunk_size``. Rows of tables and lines of code are not repeated.
+        chunk_overlap: Most characters repeated from the chunk before, in whole sentences of the same section; at most
+        half of ``chunk_size``. Rows of tables and lines of code are not repeated.
         splitter: ``"structure"``, ``"tokens"``, ``"sentence"``, ``"paragraph"``, ``"semantic"`` or ``"recursive"``; any
             LangChain text splitter (which has its own sizes), or a function from documents to documents.
         embeddings: The embedding model, for ``"semantic"``.
         tokenizer: What counts, for ``"tokens"``: a function from a text to a number, or a ``tokenizer.json``.
 
     Returns:
-        Chunks in order. Metadata is the document's, and ``chunk`` (number within the source, from 0), ``start``
-        and ``end`` (``chunk.page_content == document.page_content[start:end]``; not where the splitter rewrites the
-        text), ``heading`` (``"A > B"``, where there is one), ``table_header`` (where a chunk goes on with a table
-        whose header is in an earlier one), and what the splitter adds.
+        Chunks in order, with the document's metadata and ``chunk`` (number within the source, from 0), ``start`` and
+        ``end`` (``chunk.page_content == document.page_content[start:end]``; not where the splitter rewrites the text),
+        ``heading`` (``"A > B"``), ``table_header`` (of a table begun earlier), and what the splitter adds.
 
     Raises:
         InvalidInputError: A size is not allowed, the splitter is none, or something is not a `Document`.

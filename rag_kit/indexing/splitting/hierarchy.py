@@ -8,7 +8,7 @@ from itertools import pairwise
 from langchain_core.documents import Document
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.document_index.families import Ancestor, Child, Family
+from rag_kit.indexing.document_index.rows import Ancestor, Child, Family
 from rag_kit.indexing.splitting.api import Part, Splitter, spans_of
 from rag_kit.indexing.splitting.packing import check_sizes, split_spans
 from rag_kit.indexing.splitting.structure import heading_lookup, is_markdown

@@ -40,8 +40,7 @@ def named_splitter(
 ) -> Callable[[Sequence[Document]], list[Document]]:
     """A splitter by its name, as a function from documents to documents; arguments as for `split`.
 
-    Where a ``tokenizer`` counts, sizes are in tokens; without one a word, a Chinese character or a mark is a token.
-    ``paragraph`` and ``semantic`` repeat nothing.
+    Without ``tokenizer``, tokens are words, Chinese characters and marks. ``paragraph`` and ``semantic`` never overlap.
     """
     check_name(name)
     check_sizes(chunk_size, chunk_overlap)

@@ -13,7 +13,7 @@ from pydantic import PrivateAttr
 
 from rag_kit.documents import combine_filters, compile_filter, get_provenance, with_provenance
 from rag_kit.documents.provenance import peek_score
-from rag_kit.indexing.document_index.families import PARENT_KEY, Family, FamilyView, Place, offset_in_source
+from rag_kit.indexing.document_index.rows import PARENT_KEY, Family, FamilyView, Place, offset_in_source
 from rag_kit.retrieval.base import Count, OptionalCount, Request
 from rag_kit.retrieval.batching import SteppedRetriever, blocking_step, search_step
 from rag_kit.retrieval.indexed import rows_retriever

@@ -12,7 +12,7 @@ from langchain_core.documents import Document
 from pydantic import Field, StrictInt, field_validator, model_validator
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.document_index.families import PARENT_KEY, Ancestor, Family, FamilyView
+from rag_kit.indexing.document_index.rows import PARENT_KEY, Ancestor, Family, FamilyView
 from rag_kit.indexing.splitting.api import Splitter, check_splitter
 from rag_kit.indexing.splitting.hierarchy import check_levels, split_family
 from rag_kit.indexing.splitting.named import check_name, named_splitter

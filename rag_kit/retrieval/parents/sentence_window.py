@@ -9,7 +9,7 @@ from typing import Any
 from langchain_core.documents import Document
 from pydantic import Field
 
-from rag_kit.indexing.document_index.families import PARENT_KEY, Family, FamilyView
+from rag_kit.indexing.document_index.rows import PARENT_KEY, Family, FamilyView
 from rag_kit.indexing.splitting.hierarchy import sentence_family
 from rag_kit.retrieval.parents.base import FamilyRetriever, Match, Passage, Passes, parents_metadata, span_of
 

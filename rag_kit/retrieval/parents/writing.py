@@ -19,8 +19,8 @@ from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.documents.identity import document_key
 from rag_kit.errors import IndexMissingError, InvalidInputError
 from rag_kit.indexing.bm25.parameters import documents_of
-from rag_kit.indexing.document_index.families import Family
 from rag_kit.indexing.document_index.index import DocumentIndex
+from rag_kit.indexing.document_index.rows import Family
 from rag_kit.indexing.document_index.writing import Changes
 from rag_kit.indexing.postgres.location import Location
 from rag_kit.retrieval.base import RagKitRetriever

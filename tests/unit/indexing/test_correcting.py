@@ -20,7 +20,7 @@ from rag_kit.documents import explain
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing import DocumentIndex, ingest
 from rag_kit.indexing.correcting import Corrected, export_chunks, import_chunks
-from rag_kit.indexing.document_index.families import Child, Family
+from rag_kit.indexing.document_index.rows import Child, Family
 from rag_kit.models import chat_model
 
 pytestmark = pytest.mark.usefixtures("backend")

@@ -18,7 +18,7 @@ from support.families import numbered
 from rag_kit.errors import DocumentIndexError, InvalidInputError, ModelUnreachableError
 from rag_kit.indexing import DocumentIndex
 from rag_kit.indexing.document_index import writing
-from rag_kit.indexing.document_index.families import Ancestor, Child, Family
+from rag_kit.indexing.document_index.rows import Ancestor, Child, Family
 from rag_kit.indexing.splitting.api import spans_of
 from rag_kit.indexing.splitting.hierarchy import check_levels, sentence_family, split_family
 

@@ -18,7 +18,7 @@ from support.postgres import PostgresServer, binaries
 from rag_kit.cli.main import main
 from rag_kit.errors import DocumentIndexError, IndexMissingError, InvalidInputError
 from rag_kit.indexing import DocumentIndex, ingest
-from rag_kit.indexing.document_index.families import Family
+from rag_kit.indexing.document_index.rows import Family
 from rag_kit.indexing.postgres.location import location_of
 
 psycopg = pytest.importorskip("psycopg")

@@ -13,7 +13,7 @@ from support.rewriters import Scripted
 from rag_kit.documents import get_provenance
 from rag_kit.errors import InvalidInputError, RagKitError
 from rag_kit.indexing import DocumentIndex
-from rag_kit.indexing.document_index.families import Child, Family
+from rag_kit.indexing.document_index.rows import Child, Family
 from rag_kit.models import chat_model
 from rag_kit.retrieval import EnsembleRetriever, MultiRepresentationRetriever, index_retriever
 

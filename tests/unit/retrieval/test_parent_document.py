@@ -20,7 +20,7 @@ from support.families import children, lines, numbered
 from rag_kit.documents import get_provenance
 from rag_kit.errors import DocumentIndexError, FilterError, InvalidInputError, LockedError
 from rag_kit.indexing import DocumentIndex
-from rag_kit.indexing.document_index.families import Child, Family
+from rag_kit.indexing.document_index.rows import Child, Family
 from rag_kit.retrieval import MultiQueryRetriever, ParentDocumentRetriever, index_retriever
 from rag_kit.retrieval.parents.base import FamilyRetriever
 

@@ -19,7 +19,7 @@ from support.families import children, numbered
 from rag_kit.documents import get_provenance
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing import DocumentIndex
-from rag_kit.indexing.document_index.families import Child, Family
+from rag_kit.indexing.document_index.rows import Child, Family
 from rag_kit.retrieval import SentenceWindowRetriever, index_retriever
 
 
