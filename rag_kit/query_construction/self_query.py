@@ -212,14 +212,8 @@ class SelfQueryRetriever(CallRetriever):
         prompt = cast("LanguagePrompts", self._prompts).choose(question)
         today = self.today or date.today()
         values = _inputs(prompt, question, schema, today, self.document_contents)
-        answer = await astructured_call(
-            cast("Runnable[Any, Any]", self.llm),
-            prompt,
-            values,
-            SelfQuery,
-            timeout=self.timeout,
-            config=config,
-        )
+        model = cast("Runnable[Any, Any]", self.llm)
+        answer = await astructured_call(model, prompt, values, SelfQuery, timeout=self.timeout, config=config)
         return check_answer(answer, question, schema, today)
 
     async def _steps(self, call: QueryCall) -> list[Document]:

@@ -25,9 +25,8 @@ _NODES = """
     Distinct Div EQ Escape Except Exists Fetch Filter From GT GTE Group GroupingSets Having ILike Identifier If In
     IntDiv Intersect Interval Is JSONExtract JSONExtractScalar JSONPath JSONPathKey JSONPathRoot JSONPathSubscript Join
     LT LTE Lateral Like Limit LimitOptions Literal Mod Mul NEQ Neg Not Null NullSafeEQ NullSafeNEQ Offset Or Order
-    Ordered Paren Pow
-    RegexpILike RegexpLike Rollup Select SimilarTo Star Sub Subquery Table TableAlias Tuple Union Values Var Where
-    Window WindowSpec With WithinGroup
+    Ordered Paren Pow RegexpILike RegexpLike Rollup Select SimilarTo Star Sub Subquery Table TableAlias Tuple Union
+    Values Var Where Window WindowSpec With WithinGroup
 """
 _FUNCTIONS = """
     Abs Avg Ceil Coalesce Concat ConcatWs Corr Count CumeDist CurrentDate CurrentTime CurrentTimestamp DenseRank
