@@ -1,7 +1,7 @@
 """Check the shape of the library: no circle of files, and how many lines each package has of its budget.
 
 Every import counts, also those inside functions and for types alone. The budgets stand in ``budgets.toml`` beside this
-file. A package over its budget is printed; it fails the check once ``binding`` is true.
+file. A package over its own is printed, and decision 0036 says what it gave up; the sum must hold.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def main() -> int:
     for group in wrong:
         print("circle of files:", " ".join(group))
     budgets = tomllib.loads((ROOT / "scripts" / "budgets.toml").read_text(encoding="utf-8"))
-    over, total = False, 0
+    total = 0
     for package, most in budgets["lines"].items():
         where = LIBRARY / package
         paths = [path for path in files if path.is_relative_to(where)] if where.is_dir() else [where]
@@ -86,11 +86,10 @@ def main() -> int:
             paths = [path for path in files if path.parent == LIBRARY and path.name != "errors.py"]
         lines = sum(path.read_text(encoding="utf-8").count("\n") for path in paths)
         total += lines
-        over = over or lines > most
         print(f"{package:20} {lines:7,} of {most:6,}{'   over' if lines > most else ''}")
-    over = over or total > budgets["total"]
-    print(f"{'sum':20} {total:7,} of {budgets['total']:6,}")
-    return int(bool(wrong) or (budgets["binding"] and over))
+    over = total > budgets["total"]
+    print(f"{'sum':20} {total:7,} of {budgets['total']:6,}{'   over' if over else ''}")
+    return int(bool(wrong) or over)
 
 
 if __name__ == "__main__":
