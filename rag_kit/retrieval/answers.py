@@ -42,8 +42,7 @@ def read_numbers(answer: Any, count: int) -> Chosen:
     """
     places: dict[int, None] = {}
     problems = dict.fromkeys(("out of range", "repeated", "not a number"), 0)
-    items = answer if isinstance(answer, (list, tuple)) else ()
-    for item in items:
+    for item in answer if isinstance(answer, (list, tuple)) else ():
         number = _passage_number(item)
         if number is None:
             problems["not a number"] += 1

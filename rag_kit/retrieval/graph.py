@@ -77,10 +77,8 @@ class GraphRetriever(RefiningRetriever):
         seeds = {key: math.exp(-rank / _FALL) for rank, key in enumerate(keys)}
         visited, unknown = await call.do("graph", partial(self._spread, seeds, call.request.k, where))
         unconnected = [doc for key, doc in zip(keys, documents, strict=True) if key in unknown]
-        if unconnected:
-            call.note(
-                f"degraded: {len(unconnected)} of the first results are not in the index; they stand last"
-            )
+        if count := len(unconnected):
+            call.note(f"degraded: {count} of the first results are not in the index; they stand last")
         documents_by_key = dict(zip(keys, documents, strict=True))
         positions = {key: position for position, key in enumerate(keys, start=1)}
         results = []

@@ -178,6 +178,7 @@ class ModelCompressor(Compressor):
         names = [f"sentences of passage {number + 1}" for number, _, _ in batches]
         outcomes = await call.ask(self.llm, self.prompts.choose(query), values, ChosenSentences, names)
         call.failures_or_raise(outcomes)
+        stage = f"compress:{self.name}"
         chosen: dict[int, list[int]] = {number: [] for number in range(len(passages))}
         failed: dict[int, str] = {}
         for (number, start, batch), outcome in zip(batches, outcomes, strict=True):
@@ -189,13 +190,11 @@ class ModelCompressor(Compressor):
             if raw_numbers and not parsed.places:
                 failed.setdefault(number, "the model gave no usable number")
             elif parsed.problems:
-                call.note(
-                    f"compress:{self.name}: passage {number + 1}: {', '.join(parsed.problems)} left out"
-                )
+                call.note(f"{stage}: passage {number + 1}: {', '.join(parsed.problems)} left out")
             chosen[number] += [start + position for position in parsed.places]
         if failed:
             call.note(
-                f"degraded: compress:{self.name}: {len(failed)} of {len(passages)} passages could not be judged and "
+                f"degraded: {stage}: {len(failed)} of {len(passages)} passages could not be judged and "
                 f"are whole ({next(iter(failed.values()))})"
             )
         return [None if number in failed else sorted(positions) for number, positions in chosen.items()]

@@ -136,10 +136,8 @@ class CompressionRetriever(RefiningRetriever):
                 return []
             call.note(f"degraded: {note}; the passages are whole")
             return self._merge([self._shorten(passage, None, call) for passage in passages], call)
-        if dropped:
-            call.note(
-                f"{len(dropped)} of {len(passages)} passages had no sentence that matters: {_ids(dropped)}"
-            )
+        if count := len(dropped):
+            call.note(f"{count} of {len(passages)} passages had no sentence that matters: {_ids(dropped)}")
         return self._merge([self._shorten(*pair, call) for pair in pairs if pair[1] != []], call)
 
     async def _selections(self, passages: Sequence[Passage], call: QueryCall) -> list[Selection]:

@@ -69,11 +69,10 @@ class SentenceWindowRetriever(FamilyRetriever):
         first, last = max(0, place.ordinal - self.window), min(place.size - 1, place.ordinal + self.window)
         if place.start is None:
             return place.ordinal, place.ordinal
-        barred = [
-            sibling.ordinal
-            for sibling in (view.siblings(place.parent, first, last) if passes is not None else ())
-            if passes is not None and not passes(dict(sibling.metadata))
-        ]
+        if passes is None:
+            return first, last
+        siblings = view.siblings(place.parent, first, last)
+        barred = [sibling.ordinal for sibling in siblings if not passes(dict(sibling.metadata))]
         first = max([first, *(number + 1 for number in barred if number < place.ordinal)])
         last = min([last, *(number - 1 for number in barred if number > place.ordinal)])
         return first, last

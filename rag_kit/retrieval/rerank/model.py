@@ -74,10 +74,8 @@ class PointwiseReranker(ModelReranker):
         outcomes = await call.ask(self.llm, self.prompts.choose(query), values, Grade, names)
         failed = call.failures_or_raise(outcomes)
         scores = [grade_score(outcome.value) if outcome.ok else None for outcome in outcomes]
-        details = [
-            {name: field_of(grade_outcome.value, name) for name in ("relevant", "reason")}
-            for grade_outcome in outcomes
-        ]
+        grades = [outcome.value for outcome in outcomes]
+        details = [{name: field_of(grade, name) for name in ("relevant", "reason")} for grade in grades]
         notes = []
         if failed:
             why = describe_failure(failed[0].name, failed[0].error)
@@ -161,13 +159,11 @@ class ListwiseReranker(ModelReranker):
 
 
 def windows(count: int, window: int, step: int) -> list[tuple[int, int]]:
-    """Where the windows lie, as (start, end), from the back; the last one starts at 0."""
+    """Where the windows lie, as (start, end), from the back; the last one starts at 0, wherever the step leads."""
     if count < 2:
         return []
-    # the last one begins at 0, wherever the step leads
     starts = [*range(count - window, 0, -step), 0]
-    ends = range(count, 0, -step)
-    return list(zip(starts, ends, strict=False))
+    return list(zip(starts, range(count, 0, -step), strict=False))
 
 
 def _cut(doc: Document, limit: int) -> Document:

@@ -52,9 +52,8 @@ class Source:
                 "retriever (or another runnable from a string to documents)."
             )
         valid = self.descriptions.keys() <= {"", *LANGUAGES} and not isinstance(self.examples, str)
-        if not valid or not all(
-            isinstance(text, str) for text in (*self.descriptions.values(), *self.examples)
-        ):
+        texts = (*self.descriptions.values(), *self.examples)
+        if not valid or not all(isinstance(text, str) for text in texts):
             raise InvalidInputError(
                 f"Source {self.name!r} has the description {self.description!r:.80} and the examples "
                 f"{self.examples!r:.80}; a description is a text, or one for each of the languages "

@@ -98,12 +98,11 @@ class SimilarityWay:
         import numpy as np
 
         question = self._embeddings, call.query
-        result = await call.do_first(
-            [
-                Call("query embedding", partial(embed_query, *question), partial(aembed_query, *question)),
-                Call("embeddings", self._vectors, partial(run_in_thread, self._vectors)),
-            ]
-        )
+        calls = [
+            Call("query embedding", partial(embed_query, *question), partial(aembed_query, *question)),
+            Call("embeddings", self._vectors, partial(run_in_thread, self._vectors)),
+        ]
+        result = await call.do_first(calls)
         answer, matrix = map(call.value_or_raise, result.outcomes)
         vector = checked_vectors([answer], 1, self._embeddings)[0]
         if vector.size != matrix.shape[1]:
