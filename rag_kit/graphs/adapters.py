@@ -125,8 +125,7 @@ def as_chat(
         graph: What a builder of this kit gave; its checkpointer and store are those of the chat.
 
     Returns:
-        A compiled graph with the same settings of a run. Tokens come with ``stream(..., stream_mode="messages",
-        subgraphs=True)``.
+        A compiled graph with the same settings. Tokens: ``stream(..., stream_mode="messages", subgraphs=True)``.
 
     Raises:
         InvalidInputError: It is another graph.
@@ -177,9 +176,8 @@ def _input_of(messages: Sequence[AnyMessage]) -> dict[str, Any]:
         )
     turns = []
     for at, following in pairwise(human_positions):
-        replies = [
-            message for message in messages[at:following] if isinstance(message, AIMessage) and message.text
-        ]
+        between = messages[at:following]
+        replies = [message for message in between if isinstance(message, AIMessage) and message.text]
         if replies and replies[-1].additional_kwargs.get("status") != "refused":
             turns.append(Turn(question=messages[at].text, answer=replies[-1].text))
     return {"question": messages[human_positions[-1]].text, "history": turns[-MAX_TURNS:]}

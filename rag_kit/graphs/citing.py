@@ -11,8 +11,7 @@ from rag_kit.graphs.running import ask
 from rag_kit.graphs.state import Update, check_answer
 from rag_kit.prompts import PromptTemplate, render_passages
 
-MAX_STATEMENTS = 100
-"""Statements that a language model is asked about; those beyond are checked by words."""
+MAX_STATEMENTS = 100  # that a language model is asked about; those beyond are checked by words
 
 
 async def check_answer_by_model(

@@ -76,11 +76,9 @@ class RagContext(BaseModel):
         names = cls.model_fields
         is_mapping = isinstance(parent, Mapping)
         values = {name: parent.get(name) if is_mapping else getattr(parent, name, None) for name in names}
-        settings = {
-            name: value for name, value in values.items() if value is not None and not callable(value)
-        }
+        values = {name: value for name, value in values.items() if value is not None and not callable(value)}
         try:
-            return cls(**settings)
+            return cls(**values)
         except InvalidInputError as error:
             raise InvalidInputError(
                 f"{error} These are values of the parent graph's context ({type(parent).__name__}); rename them there, "

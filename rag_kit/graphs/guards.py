@@ -15,15 +15,10 @@ from rag_kit.graphs.running import call_user_function
 
 @dataclass(frozen=True)
 class Refusal:
-    """A guard's verdict that ends the run.
+    """A guard's verdict that ends the run."""
 
-    Attributes:
-        message: The answer that the user gets.
-        reason: Why, for the run's notes.
-    """
-
-    message: str
-    reason: str = ""
+    message: str  # the answer that the user gets
+    reason: str = ""  # why, for the run's notes
 
 
 #: Of a question or an answer: None lets it pass, a text takes its place (masking), a `Refusal` ends the run.
@@ -84,9 +79,8 @@ class Guards:
         for guard in self.passages:
             name = _name_of(guard)
             documents = await call_user_function(name, guard, list(documents), with_config=True)
-            if not isinstance(documents, Sequence) or not all(
-                isinstance(item, Document) for item in documents
-            ):
+            listed = isinstance(documents, Sequence)
+            if not listed or not all(isinstance(item, Document) for item in documents):
                 raise InvalidInputError(
                     f"the guard {name} gave {type(documents).__name__}; it must give a list of Documents."
                 )

@@ -36,18 +36,13 @@ Values = Mapping[str, Any]
 
 
 class RagNodes:
-    """Base of the nodes of a graph. Prompt files and dictionaries are read here, so that no node blocks on a file.
+    """Base of the nodes of a graph. Prompt files and dictionaries are read here, so that no node blocks on a file."""
 
-    Attributes:
-        files: The prompt files of the graph. A run's context may have ``NAME_instructions`` for each.
-        state: The graph's state.
-        after_begin: The node that follows the first one.
-        max_history: Most characters of the history in the prompt that completes a follow-up; None: the prompt's own.
-    """
-
+    # the prompt files; a run's context may have ``NAME_instructions`` for each
     files: ClassVar[tuple[str, ...]] = ("condense", "answer")
     state: ClassVar[type[Any]] = RagState
-    after_begin: ClassVar[str] = "retrieve"
+    after_begin: ClassVar[str] = "retrieve"  # the node that follows the first one
+    # characters of the history in the prompt that completes a follow-up; None: the prompt's own limit
     max_history: ClassVar[int | None] = None
 
     def __init__(self, retriever: BaseRetriever, llm: BaseChatModel, options: GraphOptions) -> None:
@@ -135,11 +130,9 @@ class RagNodes:
     def fetch(self, query: str, context: RagContext) -> Step[Any]:
         """Call the retriever; a call that hangs is abandoned at the run's deadline."""
         options: Any = {"k": context.k, "filter": context.filter}
-        return call_within_deadline(
-            "retrieve",
-            partial(call_retriever, self.retriever, query, **options),
-            partial(acall_retriever, self.retriever, query, **options),
-        )
+        sync = partial(call_retriever, self.retriever, query, **options)
+        native = partial(acall_retriever, self.retriever, query, **options)
+        return call_within_deadline("retrieve", sync, native)
 
     async def search(self, query: str, context: RagContext, **details: Any) -> list[Document]:
         """The passages for a query that this user may see."""

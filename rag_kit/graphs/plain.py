@@ -15,9 +15,7 @@ from rag_kit.graphs.wiring import READY, CompiledRag, GraphOptions, RagGraph
 
 
 def build_plain_rag(
-    retriever: BaseRetriever,
-    llm: BaseChatModel,
-    **options: Unpack[GraphOptions],
+    retriever: BaseRetriever, llm: BaseChatModel, **options: Unpack[GraphOptions]
 ) -> CompiledRag[RagState]:
     """Build plain RAG: retrieve, answer from the passages, check each citation.
 
@@ -31,8 +29,7 @@ def build_plain_rag(
         **options: Those of all graphs: prompts, guards, output, checkpointer and others; see `GraphOptions`.
 
     Returns:
-        A compiled graph. Per-run settings are `PlainRagContext`:
-        ``graph.invoke({"question": ...}, context={"k": 3})``.
+        A compiled graph. Per-run settings are `PlainRagContext`: ``invoke({"question": ...}, context={"k": 3})``.
 
     Raises:
         InvalidInputError: A prompt file is wrong, or the retriever or the model is something else.

@@ -59,10 +59,9 @@ class AnswerCitation(TypedDict):
     source: str | None
 
 
-#: ``grounded``: each statement has a citation that holds; ``flagged``: one does not hold; ``undecided``: for one
-#: the check cannot tell; ``uncited``: one has none; ``declined``: the
-#: answer says that the documents do not hold it; ``unsourced``: answered without looking anything up;
-#: ``refused``: a guard ended the run; ``clarify``: the graph asks the user back.
+#: ``grounded``: each statement has a citation that holds; ``flagged``: one does not hold; ``undecided``: for one the
+#: check cannot tell; ``uncited``: one has none; ``declined``: the answer says that the documents do not hold it;
+#: ``unsourced``: nothing was looked up; ``refused``: a guard ended the run; ``clarify``: the graph asks the user back.
 AnswerStatus = Literal[
     "grounded", "flagged", "undecided", "uncited", "declined", "unsourced", "refused", "clarify"
 ]

@@ -40,11 +40,9 @@ class GraphOptions(TypedDict, total=False):
 
     Attributes:
         prompts: Folder whose prompt files replace the packaged ones of the same name.
-        max_passage_chars: Characters of passages that go into a prompt (12,000); later passages that do not fit are
-            left out of it, and the run's ``notes`` say so.
+        max_passage_chars: Characters of passages in a prompt (12,000); later ones are left out, as ``notes`` say.
         guards: Functions that see each question, passage (of the web too), reply and answer; see `Guards`.
-        output: ``"answer"``: `invoke` gives back question, answer, status, citations, documents, notes and usage;
-            ``"full"``: the whole state.
+        output: ``"answer"``: `invoke` gives back a `RagOutput`; ``"full"``: the whole state.
         checkpointer: Memory of threads, and what a run that waits for a person needs; leave it out for LangGraph
             Studio, which brings its own.
         store: LangGraph's long-term store, passed through.
@@ -211,9 +209,8 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         runnable = spec.runnable
 
         async def body(state: Any, context: RagContext) -> Update:
-            update: Update = await call_within_deadline(
-                name, partial(runnable.invoke, state), partial(runnable.ainvoke, state)
-            )
+            calls = partial(runnable.invoke, state), partial(runnable.ainvoke, state)
+            update: Update = await call_within_deadline(name, *calls)
             return update
 
         self.nodes[name] = replace(spec, runnable=Node(body, self._settings), input_schema=seen)

@@ -85,16 +85,14 @@ def build_adaptive_rag(
     crag = build_crag(retriever, llm, evaluator=evaluator, web_search=web_search, **inner)
 
     graph = RagGraph(AdaptiveState, AdaptiveContext, "adaptive_rag", options, STEPS)
-    withheld = {END: REFUSED} if nodes.guards.answer else {}
+    refused, withheld = nodes.refusal_edge, {END: REFUSED} if nodes.guards.answer else {}
     ways = {"direct": "talk", "single": "one step", "next_hop": "several steps", "ask_back": "unclear"}
-    graph.add_step("begin", nodes.begin, {"classify": READY, **nodes.refusal_edge}, first=True)
+    graph.add_step("begin", nodes.begin, {"classify": READY, **refused}, first=True)
     graph.add_step("classify", nodes.classify, ways)
     graph.add_step("direct", nodes.direct, {"single": "cannot", "finish": "answered"})
     graph.add_node("single", single_node(crag))
     graph.add_step("ask_back", nodes.ask_back, {"clarify": "can wait", "finish": "cannot wait", **withheld})
-    graph.add_step(
-        "clarify", nodes.clarify, {"classify": "reply", "single": "no reply", **nodes.refusal_edge}
-    )
+    graph.add_step("clarify", nodes.clarify, {"classify": "reply", "single": "no reply", **refused})
     graph.add_step("next_hop", nodes.next_hop, {"search_hop": "goes on", "conclude": "enough, or max_hops"})
     graph.add_step("search_hop", nodes.search_hop, "answer_hop", fetches=True)
     graph.add_step("answer_hop", nodes.answer_hop, "next_hop")

@@ -174,8 +174,7 @@ def is_long(history: Sequence[Turn], summary: str, max_turns: int, max_chars: in
 def split_history(history: Sequence[Turn], max_turns: int, max_chars: int) -> tuple[list[Turn], list[Turn]]:
     """The older turns, to be summarised, and the newer ones: half of what the caps allow.
 
-    Half, so that the model is asked for a summary every few turns and not at each. The newest turn stays, unless
-    it is too long by itself.
+    Half, so that a summary is written every few turns and not at each. The newest turn stays, unless it is too long.
     """
     first = len(history)
     while first and len(history) - first + 1 <= max(1, max_turns // 2):
@@ -206,22 +205,17 @@ def _note_unusable(part: str, error: Exception) -> Update:
 
 
 def select_questions(
-    offered: Iterable[str],
-    documents: Sequence[Document],
-    earlier_questions: Iterable[str],
-    max_questions: int,
+    offered: Iterable[str], documents: Sequence[Document], earlier_questions: Iterable[str], limit: int
 ) -> list[str]:
     """Leave out what was asked before, what repeats, and what no passage helps to answer, as far as words tell."""
-    passages = [
-        passage_text(at, document.page_content, document.metadata)
-        for at, document in enumerate(documents, start=1)
-    ]
+    numbered = enumerate(documents, start=1)
+    passages = [passage_text(at, document.page_content, document.metadata) for at, document in numbered]
     earlier_terms = [set(terms(text)) for text in earlier_questions]
     questions: list[str] = []
     for text in (" ".join(item.split()) for item in offered):
         keys = set(terms(text))
         is_new = keys and all(len(keys & other) < 0.8 * len(keys | other) for other in earlier_terms)
-        if not is_new or len(questions) == max_questions or len(text) > _MAX_QUESTION:
+        if not is_new or len(questions) == limit or len(text) > _MAX_QUESTION:
             continue
         if any(grade.value >= 0.5 for grade in usefulness(text, passages)):
             questions.append(text)

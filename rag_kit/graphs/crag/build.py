@@ -47,8 +47,7 @@ def build_crag(
         **options: Those of all graphs: prompts, guards, output, checkpointer and others; see `GraphOptions`.
 
     Returns:
-        A compiled graph. Per-run settings are `CragContext`:
-        ``graph.invoke({"question": ...}, context={"upper": 0.4})``.
+        A compiled graph. Per-run settings are `CragContext`: ``invoke({"question": ...}, context={"upper": 0.4})``.
 
     Raises:
         InvalidInputError: A part is of the wrong kind, or a prompt file is wrong.

@@ -96,9 +96,8 @@ class CragNodes(RagNodes):
             instructions=context.grade_instructions,
         )
         kept_count = sum(strip["kept"] for strip in selection.strips)
-        report(
-            "refined" if inside else "selected", kept=kept_count, dropped=len(selection.strips) - kept_count
-        )
+        dropped_count = len(selection.strips) - kept_count
+        report("refined" if inside else "selected", kept=kept_count, dropped=dropped_count)
         node, of = ("refine", "strips") if inside else ("select_external", "strips of the web")
         notes = [f"{node}: {kept_count} of {len(selection.strips)} {of} kept"] if inside or passages else []
         if selection.rescued:

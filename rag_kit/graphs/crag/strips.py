@@ -112,6 +112,7 @@ def _join_strips(
     documents = []
     for rank, run in enumerate(runs, start=1):
         number = run[0]["passage"]
+        judged = [strip for strip in strips if strip["passage"] == number]
         documents.append(
             with_provenance(
                 _cut_span(passages[number], run[0]["start"], run[-1]["end"]),
@@ -121,11 +122,7 @@ def _join_strips(
                 retriever=evaluator,
                 query=question,
                 passage=number,
-                strips=[
-                    {key: strip[key] for key in ("start", "end", "score", "kept")}
-                    for strip in strips
-                    if strip["passage"] == number
-                ],
+                strips=[{key: strip[key] for key in ("start", "end", "score", "kept")} for strip in judged],
             )
         )
     return documents

@@ -174,9 +174,8 @@ def _documents(value: Any, depth: int) -> Iterator[Document]:
         elif text := _first_text(value, _TEXTS):
             metadata = value.get("metadata")
             fields = {**(metadata if isinstance(metadata, Mapping) else {}), **value}
-            yield Document(
-                text, metadata={"url": _first_text(fields, _LINKS), "title": _first_text(fields, _TITLES)}
-            )
+            link, title = _first_text(fields, _LINKS), _first_text(fields, _TITLES)
+            yield Document(text, metadata={"url": link, "title": title})
     elif isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
         for item in value:
             yield from _documents(item, depth + 1)

@@ -29,6 +29,7 @@ class Thresholds:
 
     Raises:
         InvalidInputError: Not ``-1 <= lower <= upper <= 1``.
+
     Example:
         >>> Thresholds(-0.5, 0.5).action([-0.9, 0.7])
         'correct'
@@ -54,15 +55,10 @@ class Thresholds:
 
 @dataclass(frozen=True)
 class Grading:
-    """What an evaluator says of one passage.
+    """What an evaluator says of one passage."""
 
-    Attributes:
-        score: Confidence that the passage helps to answer, from -1 (surely not) to 1 (surely).
-        reason: Why, in one line; ``not graded: ...`` where judging failed.
-    """
-
-    score: float
-    reason: str = ""
+    score: float  # confidence that the passage helps to answer, from -1 (surely not) to 1 (surely)
+    reason: str = ""  # why, in one line; "not graded: ..." where judging failed
 
 
 class Evaluator(ABC):

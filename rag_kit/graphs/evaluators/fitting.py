@@ -21,23 +21,14 @@ Pair = tuple[str, "Document | str", bool]
 
 @dataclass(frozen=True)
 class Fitted:
-    """Thresholds and what they are worth on the pairs they were fitted on, which flatters them.
+    """Thresholds and what they are worth on the pairs they were fitted on, which flatters them."""
 
-    Attributes:
-        thresholds: For the evaluator whose confidences these were.
-        cut: The one threshold with the best accuracy; a confidence above it says relevant.
-        auc: Area under the ROC curve: how often a relevant passage is above one that is not.
-        accuracy: Share of pairs on the right side of ``cut``.
-        pairs: How many pairs, without those that could not be judged.
-        notes: What a reader must know: pairs that could not be judged, a precision that could not be reached.
-    """
-
-    thresholds: Thresholds
-    cut: float
-    auc: float
-    accuracy: float
-    pairs: int
-    notes: tuple[str, ...] = ()
+    thresholds: Thresholds  # for the evaluator whose confidences these were
+    cut: float  # the one threshold with the best accuracy; a confidence above it says relevant
+    auc: float  # area under the ROC curve: how often a relevant passage is above one that is not
+    accuracy: float  # share of pairs on the right side of ``cut``
+    pairs: int  # how many pairs, without those that could not be judged
+    notes: tuple[str, ...] = ()  # pairs that could not be judged, a precision that could not be reached
 
 
 def fit_thresholds(
@@ -146,9 +137,8 @@ def _as_arrays(scores: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
 def roc_auc(scores: np.ndarray, truth: np.ndarray) -> float:
     """How often a relevant one is above one that is not; ties count half."""
     negatives = np.sort(scores[~truth])
-    below = np.searchsorted(negatives, scores[truth], "left") + np.searchsorted(
-        negatives, scores[truth], "right"
-    )
+    positives = scores[truth]
+    below = np.searchsorted(negatives, positives, "left") + np.searchsorted(negatives, positives, "right")
     return float(below.mean() / 2 / negatives.size)
 
 

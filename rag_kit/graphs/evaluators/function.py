@@ -104,9 +104,8 @@ class FunctionEvaluator(Evaluator):
         """Ask about one passage."""
         text = passage.page_content
         if not self.is_chain:
-            return call_user_function(
-                self.name, self.func, question, text if self.takes == "text" else passage
-            )
+            subject = text if self.takes == "text" else passage
+            return call_user_function(self.name, self.func, question, subject)
         values = {"question": question, "passage": text, "document": text, "context": text}
         return Step(
             self.name,

@@ -41,11 +41,12 @@ class LexicalEvaluator(Evaluator):
         embeddings: Any LangChain embedding model; its cosines then count too, with weights fitted for
             all-MiniLM-L6-v2. If it fails, words alone decide, and the reason says so. The packaged model reads English
             only, so Chinese questions are judged by words.
-        thresholds: Other thresholds than the careful ones, at which hardly a right answer is lost; higher ones decline
-            more.
+        thresholds: Other than the careful ones, at which hardly a right answer is lost; higher ones decline more.
 
     Raises:
-        InvalidInputError: ``embeddings`` is no embedding model.    Example:
+        InvalidInputError: ``embeddings`` is no embedding model.
+
+    Example:
         >>> from rag_kit.concurrency.steps import run
         >>> found = [Document("Jane Austen wrote Emma in 1815."), Document("Emma is a town in Missouri.")]
         >>> [one.score > 0 for one in run(LexicalEvaluator().grade("Who wrote Emma?", found, "en"), {})]
@@ -65,10 +66,8 @@ class LexicalEvaluator(Evaluator):
 
     async def grade(self, question: str, passages: Sequence[Document], language: str) -> list[Grading]:
         """Judge passages; see ``Evaluator.grade``."""
-        texts = [
-            passage_text(at, passage.page_content, passage.metadata)
-            for at, passage in enumerate(passages, start=1)
-        ]
+        numbered = enumerate(passages, start=1)
+        texts = [passage_text(number, passage.page_content, passage.metadata) for number, passage in numbered]
         cosines, trouble = None, ""
         english = detect_language(question) == "en"
         if self.embeddings is not None and (english or embedding_name(self.embeddings) not in _ENGLISH_ONLY):

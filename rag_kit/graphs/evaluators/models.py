@@ -31,10 +31,8 @@ class LLMEvaluator(Evaluator):
     Args:
         llm: A chat model.
         prompts: Folder whose ``grade_passage`` and ``grade_passages`` files replace the packaged ones.
-        batch_size: Most passages in one call. 1 judges each by itself; more costs fewer calls and lets passages
-            influence each other.
-        max_chars: Longest part of a passage that is shown to the model, in characters; a call of several passages shows
-            at most four times as much.
+        batch_size: Most passages in one call. 1 judges each by itself; more cost fewer calls and influence each other.
+        max_chars: Most characters of a passage that the model sees; of all passages of a call, four times as many.
         thresholds: Where its confidence is enough, if you fitted them.
 
     Raises:
@@ -142,8 +140,7 @@ class CrossEncoderEvaluator(Evaluator):
         model: A ``langchain_core.cross_encoders.BaseCrossEncoder``.
         scale: What the model gives: ``"logit"``, or ``"probability"`` (0 to 1; sentence-transformers' models of one
             label apply a sigmoid of their own).
-        thresholds: Where its confidence is enough. The default fits no model in particular: fit yours with
-            ``fit_thresholds``.
+        thresholds: Where its confidence is enough. The default is no model's own: fit yours by ``fit_thresholds``.
 
     Raises:
         InvalidInputError: ``model`` is no cross-encoder, or ``scale`` is unknown.

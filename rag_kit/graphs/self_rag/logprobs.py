@@ -51,8 +51,7 @@ def may_have_logprobs(llm: Any) -> bool:
 def with_logprobs(llm: Any, catcher: TokenCatcher) -> Runnable[Any, Any]:
     """The model, asking for log-probabilities, which the catcher gets; it is asked for labels in plain text.
 
-    That is wanted: where an endpoint holds its output to a schema, the probabilities are those of the schema's
-    grammar and not the model's own.
+    Where an endpoint holds its output to a schema, the probabilities would be the grammar's and not the model's own.
     """
     bound = without_retries(llm, None).bind(logprobs=True, top_logprobs=TOP_LOGPROBS)
     asking: Runnable[Any, Any] = bound.with_config(callbacks=[catcher])

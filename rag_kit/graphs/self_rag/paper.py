@@ -128,12 +128,11 @@ class Paper(SelfRagNodes):
         return Command(update=update, goto="retrieve" if any(retrieves) else "generate_direct")
 
     async def retrieve(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
-        """Look up passages for each beam that asked for some, by the question and the beam's last segment."""
+        """Look up passages for each beam that asked for some, as in the paper by the question and its last segment."""
         passages = {document_key(document): document for document in state["passages"]}
         beams: list[Beam] = [{**beam} for beam in state["beams"]]
         to_search = [beam for beam in beams if beam["retrieve"] and not beam["ended"]]
         for beam in to_search:
-            # as in the paper: the question and the segment before
             beam["query"] = " ".join([state["asked"], *(part["text"] for part in beam["segments"][-1:])])
         queries = list(dict.fromkeys(beam["query"] for beam in to_search))
         lists = await values_side_by_side([self.fetch(query, context) for query in queries])
@@ -282,10 +281,8 @@ def _put_verdict(candidate: Candidate, verdict: Reply, critiques: Sequence[str])
 
 def _probabilities(verdict: Reply, name: str, label: str) -> dict[str, float]:
     """The probabilities of a field's labels: the model's own where its tokens show them, else 1 on the label."""
-    labels = WORTH[name]
-    by_label = (
-        None if verdict.value is None else logprobs.label_probabilities(verdict.tokens, name, label, labels)
-    )
+    labels, tokens = WORTH[name], [] if verdict.value is None else verdict.tokens
+    by_label = logprobs.label_probabilities(tokens, name, label, labels)
     return by_label or {option: float(option == label) for option in labels}
 
 
