@@ -47,9 +47,8 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
             while line := file.readline(MAX_LINE + 1):
                 number += 1
                 if len(line) > MAX_LINE:
-                    raise InvalidInputError(
-                        f"{path.name}:{number}: a line of more than {MAX_LINE:,} characters"
-                    )
+                    where = f"{path.name}:{number}"
+                    raise InvalidInputError(f"{where}: a line of more than {MAX_LINE:,} characters")
                 yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
     except UnicodeError as error:
         raise InvalidInputError(f"{path.name}:{number}: not valid UTF-8; save it as UTF-8") from error

@@ -23,13 +23,6 @@ Status = Literal["ok", "undefined", "error", "not_applicable"]
 class Cell(Recorded):
     """The score that one metric gives one question, or the reason why there is none.
 
-    Args:
-        value: The score; ``None`` unless ``status`` is ``"ok"``.
-        status: Whether there is a score, and if not, of which kind its absence is.
-        reason: Why there is none, or what the judge said of it; for people.
-        calls: Model calls that it took, replies from the cache not counted; ``tokens``, in and out, and ``seconds``.
-        details: Plain JSON behind the value: statements with verdicts, matched spans.
-
     Raises:
         InvalidInputError: If value and status do not fit each other, or a count is no number from 0 on.
 
@@ -38,13 +31,13 @@ class Cell(Recorded):
         (0.75, None)
     """
 
-    value: Annotated[float, Field(allow_inf_nan=False)] | None
+    value: Annotated[float, Field(allow_inf_nan=False)] | None  # None unless the status is "ok"
     status: Status = "ok"
-    reason: str = ""
-    calls: Annotated[int, Field(ge=0)] = 0
-    tokens: Annotated[int, Field(ge=0)] = 0
+    reason: str = ""  # why there is no value, or what the judge said of it; for people
+    calls: Annotated[int, Field(ge=0)] = 0  # of models; a reply from the cache is none
+    tokens: Annotated[int, Field(ge=0)] = 0  # in and out
     seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
-    details: Mapping[str, Any] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)  # plain JSON: statements with verdicts, spans
 
     @model_validator(mode="after")
     def _fits(self) -> Cell:
@@ -101,12 +94,7 @@ class Summary:
     def of(
         cls, cells: Iterable[Cell], total: int, ends: tuple[float | None, float | None] | None = None
     ) -> Summary:
-        """Summarize the cells of some of ``total`` examples; ``ends`` are those of the interval, where they are known.
-
-        Example:
-            >>> Summary.of([Cell.ok(1.0), Cell.ok(0.5), Cell.error("time-out")], 4).mean
-            0.75
-        """
+        """Summarize the cells of some of ``total`` examples; ``ends`` are those of the interval, where known."""
         from rag_kit.evaluation.statistics import bootstrap_interval
 
         all_cells = list(cells)

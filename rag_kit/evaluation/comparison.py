@@ -39,24 +39,18 @@ _TOGETHER = ("metric", "pipeline", "got", "only", "place", "gain", "share_with_i
 class Comparison(TabularResult):
     """What `compare` found. ``print`` it, leave it as the last expression of a Jupyter cell, or read its tables.
 
-    Attributes:
-        pipelines: Names, in the order given; ``results`` are in the same order.
-        baseline: The one that all others are tested against; ``None`` where every two were.
-        level: Share of the intervals; ``1 - level`` is what a corrected p-value must be below.
-        thresholds: Metric -> value from which on a question counts as got.
-        table: A score for each pipeline and metric.
-        pairs: A test for each two of them; ``tests`` p-values were corrected for, by Holm's method.
-        notes: What a reader should know before believing a difference.
+    ``pipelines`` (names) and ``results`` are in the order given; ``notes`` say what a reader should know before
+    believing a difference.
     """
 
     _matched: MatchedRuns
-    baseline: str | None
-    level: float
+    baseline: str | None  # that all others are tested against; None where every two were
+    level: float  # share of the intervals; 1 - level is what a corrected p-value must be below
     sliced_by: tuple[str, ...]
-    thresholds: dict[str, float]
-    table: list[Score]
-    pairs: list[Pair]
-    tests: int
+    thresholds: dict[str, float]  # metric -> value from which on a question counts as got
+    table: list[Score]  # for each pipeline and metric
+    pairs: list[Pair]  # a test for each two pipelines and metric
+    tests: int  # p-values that were corrected for, by Holm's method
 
     def __post_init__(self) -> None:
         matched = self._matched
@@ -71,9 +65,9 @@ class Comparison(TabularResult):
     def complementarity(self) -> dict[str, Complementarity]:
         """Metric -> which questions each alone gets, the union, the best set to combine."""
         seconds = [self.score(name, self.metrics[0]).p50_seconds for name in self.pipelines]
+        limits = self.thresholds.items()
         return {
-            metric: paired.complementarity(self._matched, metric, threshold, seconds)
-            for metric, threshold in self.thresholds.items()
+            metric: paired.complementarity(self._matched, metric, limit, seconds) for metric, limit in limits
         }
 
     @cached_property
@@ -243,7 +237,7 @@ def compare(
     names = list(matched.runs)
     if baseline is not None and baseline not in names:
         raise InvalidInputError(f"the baseline {baseline!r:.80} is no pipeline; there are {', '.join(names)}")
-    chosen_thresholds = paired.check_thresholds(thresholds, matched.values)
+    limits = paired.check_thresholds(thresholds, matched.values)
     sliced_by = check_slices(matched.examples.values(), slices)
     couples = [
         (i, j) for i, first in enumerate(names) for j, second in enumerate(names)
@@ -252,10 +246,9 @@ def compare(
     columns = [*matched.values.values(), paired.differences(matched, couples)]  # all share their resamples
     intervals = column_intervals(np.concatenate(columns, axis=1), level=level)
     table = scores(matched, intervals, prices)
-    pairs, tests = paired.compare_pairs(
-        matched, couples, intervals[len(table) :], level=level, thresholds=chosen_thresholds
-    )
-    all_thresholds = {metric: chosen_thresholds.get(metric, 0.5) for metric in matched.values}
+    pair_intervals = intervals[len(table) :]
+    pairs, tests = paired.compare_pairs(matched, couples, pair_intervals, level=level, thresholds=limits)
+    all_thresholds = {metric: limits.get(metric, 0.5) for metric in matched.values}
     return Comparison(matched, baseline, level, sliced_by, all_thresholds, table, pairs, tests)
 
 

@@ -12,6 +12,8 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.comparison_scores import MatchedRuns, mean, present_values
 from rag_kit.evaluation.statistics import Interval, holm, mcnemar_p, sign_flip_tests
 
+Latencies = Sequence[float | None]  # seconds of each pipeline
+
 
 @dataclass(frozen=True)
 class Pair:
@@ -149,7 +151,7 @@ def differences(matched: MatchedRuns, couples: Sequence[tuple[int, int]]) -> np.
 
 
 def complementarity(
-    matched: MatchedRuns, metric: str, threshold: float, seconds: Sequence[float | None]
+    matched: MatchedRuns, metric: str, threshold: float, seconds: Latencies
 ) -> Complementarity:
     """Set the pipelines against each other on one metric; ``seconds`` is the latency of each, for ties."""
     values, names = matched.values[metric], tuple(matched.runs)
@@ -172,9 +174,7 @@ def complementarity(
     )  # fmt: skip
 
 
-def _pick_steps(
-    answered: np.ndarray, names: Sequence[str], seconds: Sequence[float | None]
-) -> tuple[Step, ...]:
+def _pick_steps(answered: np.ndarray, names: Sequence[str], seconds: Latencies) -> tuple[Step, ...]:
     """Pipelines in the order in which each adds most of the questions not got yet; of equals the quicker one."""
     steps: list[Step] = []
     left = list(range(len(names)))

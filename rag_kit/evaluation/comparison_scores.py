@@ -51,9 +51,8 @@ class MatchedRuns:
         count = len(self.examples)
         missing = {name: count - len(run.rows) for name, run in self.runs.items() if len(run.rows) < count}
         notes = [f"{name}: {n} of {count} questions have not been asked." for name, n in missing.items()]
-        judges = {
-            json.dumps(run.manifest.get("judge"), sort_keys=True, default=str) for run in self.runs.values()
-        }
+        records = [run.manifest.get("judge") for run in self.runs.values()]
+        judges = {json.dumps(record, sort_keys=True, default=str) for record in records}
         if len(judges - {"null"}) > 1:
             notes.append(
                 "Judged by different judges: score them again with one, to see what the pipelines differ in."

@@ -265,10 +265,9 @@ def _read_thresholds(thresholds: Any) -> dict[Role, float]:
     limits: dict[Any, Any] = dict.fromkeys(ROLES, 0.5 if thresholds is None else thresholds)
     if isinstance(thresholds, Mapping):
         limits |= dict.fromkeys(ROLES, 0.5) | dict(thresholds)
-    numbers = (
+    if set(limits) != set(ROLES) or not all(
         isinstance(v, (int, float)) and not isinstance(v, bool) and abs(v) < 1e300 for v in limits.values()
-    )
-    if set(limits) != set(ROLES) or not all(numbers):
+    ):
         raise InvalidInputError(
             f"thresholds is {thresholds!r:.120}; give a number, or one for each of {', '.join(ROLES)}"
         )

@@ -220,10 +220,9 @@ def leaks(answer: str, question: str) -> bool:
 def agrees(other: str, answers: Sequence[str]) -> bool:
     """Whether another answer says the same: every part stands in it, or nearly all its words do."""
     words = frozenset(content_words(other))
+    folded = fold(other)
     needed = [(fold(part), frozenset(content_words(part))) for part in answers]
-    return all(
-        part in fold(other) or len(tokens & words) >= max(1, 0.75 * len(tokens)) for part, tokens in needed
-    )
+    return all(part in folded or len(tokens & words) >= max(1, 0.75 * len(tokens)) for part, tokens in needed)
 
 
 def _find_spans(quotes: Sequence[str], pieces: Sequence[Piece]) -> dict[GoldSpan, Piece]:

@@ -125,13 +125,7 @@ class Output(Recorded):
         return sorted(name for name in empty if not (name == "passages" and self.passages == ()))
 
     def to_json(self) -> dict[str, Any]:
-        """The output as plain JSON; empty fields are left out, an empty list of passages is kept.
-
-        Example:
-            >>> output = Output(answer="Yes.", passages=(Passage("d1", "It is so."),), calls=2)
-            >>> Output.from_json(output.to_json()) == output
-            True
-        """
+        """The output as plain JSON; empty fields are left out, an empty list of passages is kept."""
         record = to_plain(vars(self) | {"passages": None})
         record = {key: value for key, value in record.items() if value not in (None, [], {}, "", 0)}
         if self.passages is not None:

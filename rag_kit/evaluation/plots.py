@@ -194,9 +194,8 @@ class _Drawing:
             f'{name.replace("_", "-")}="{round(value, 2) if isinstance(value, float) else value}"'
             for name, value in attributes.items()
         )
-        self._parts.append(
-            f'<{tag} class="{colour}" color="{COLOURS[colour]}" {paint} {attrs}>{text}</{tag}>'
-        )
+        look = f'class="{colour}" color="{COLOURS[colour]}" {paint}'
+        self._parts.append(f"<{tag} {look} {attrs}>{text}</{tag}>")
 
 
 @dataclass(frozen=True)

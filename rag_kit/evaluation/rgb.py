@@ -112,11 +112,8 @@ class AbilityReport(TabularResult):
 
     def to_json(self) -> dict[str, Any]:
         """The scores as plain JSON; no texts."""
-        names = ("ability", "metric", "language", "noise_rate")
-        scores = [
-            {**dict(zip(names, key, strict=True)), "value": score.mean, **asdict(score)}
-            for key, score in self.scores.items()
-        ]
+        names, items = ("ability", "metric", "language", "noise_rate"), self.scores.items()
+        scores = [{**dict(zip(names, key, strict=True)), "value": s.mean, **asdict(s)} for key, s in items]
         about = {key: self.results.manifest[key] for key in ("dataset", "stopped_by")}
         return {"name": self.results.name, **about, "scores": scores}
 
@@ -196,10 +193,8 @@ def _asker(pipeline: Any) -> Callable[[Example], Awaitable[Any]]:
     prompts = {language: load_prompt("answer_or_doubt", language=language) for language in ("en", "zh")}
 
     async def ask(example: Example) -> Any:
-        passages = [
-            Document(id=f"{example.id}-{position}", page_content=text)
-            for position, text in enumerate(example.metadata["passages"], start=1)
-        ]
+        texts = enumerate(example.metadata["passages"], start=1)
+        passages = [Document(id=f"{example.id}-{number}", page_content=text) for number, text in texts]
         if not isinstance(pipeline, BaseChatModel):
             return await acall_function(pipeline, example.question, passages)
         values = {"question": example.question, "passages": render_passages(passages)}

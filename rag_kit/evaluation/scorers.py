@@ -89,9 +89,8 @@ def get_metrics(metrics: Any) -> tuple[Metric, ...]:
 
 def default_metrics(examples: Sequence[Example]) -> tuple[Metric, ...]:
     """The metrics of `WITHOUT_MODEL` that some of the examples can be scored with."""
-    candidates = map(get_metric, WITHOUT_MODEL)
-    return tuple(
-        metric
-        for metric in candidates
-        if not all(example.missing(metric.example_needs) for example in examples)
-    )
+
+    def can_score(metric: Metric) -> bool:
+        return not all(example.missing(metric.example_needs) for example in examples)
+
+    return tuple(filter(can_score, map(get_metric, WITHOUT_MODEL)))

@@ -71,10 +71,6 @@ def sign_flip_test(differences: Numbers, *, seed: int = 0) -> float:
     share of sign patterns whose sum is as far from zero as the one that was seen. Every pattern counts where there are
     at most 9,999 of them (13 differences that are not zero), or where all differences have one size; else so many
     random ones do, and then p is at least 0.0002.
-
-    Example:
-        >>> sign_flip_test([0.2, 0.0, 0.1, 0.1, 0.2, 0.0, 0.05, 0.2])
-        0.03125
     """
     return sign_flip_tests(_finite_array(differences)[:, None], seed=seed)[0]
 
@@ -105,12 +101,7 @@ def sign_flip_tests(table: np.ndarray, *, seed: int = 0) -> list[float]:
 
 
 def mcnemar_p(only_first: int, only_second: int) -> float:
-    """Two-sided exact p-value of McNemar's test (1947), from the counts of questions that only one of two gets right.
-
-    Example:
-        >>> mcnemar_p(2, 2), mcnemar_p(6, 0)
-        (1.0, 0.03125)
-    """
+    """Two-sided exact p-value of McNemar's test (1947), from the counts of questions that only one of the two gets."""
     try:
         from scipy.stats import binomtest
     except ImportError:
@@ -120,14 +111,7 @@ def mcnemar_p(only_first: int, only_second: int) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Correct the p-values of all tests that are looked at together (Holm, 1979); the order stays.
-
-    SciPy has no such function.
-
-    Example:
-        >>> [round(p, 4) for p in holm([0.01, 0.04, 0.03, 0.005])]
-        [0.03, 0.06, 0.06, 0.02]
-    """
+    """Correct the p-values of all tests looked at together (Holm, 1979), in their order; SciPy has no such function."""
     corrected, largest = [0.0] * len(p_values), 0.0
     for step, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
         largest = max(largest, min(1.0, (len(p_values) - step) * p_values[index]))

@@ -53,13 +53,11 @@ class Upload:
     def __init__(self, results: Results, dataset: str | None, experiment: str | None) -> None:
         manifest, summary = storable(clean(results.manifest)), results.summary()
         described = manifest["dataset"] if isinstance(manifest.get("dataset"), dict) else {}
-        questions_hash = described.get("fingerprint") or digest(
-            [row.example.to_json() for row in results.rows]
-        )
+        questions = (row.example.to_json() for row in results.rows)
+        questions_hash = described.get("fingerprint") or digest(list(questions))
         self.results, self.rows, self.chosen = results, [_row_record(row) for row in results.rows], experiment
-        self.dataset = (
-            dataset or str(described.get("name") or f"rag-kit-{str(questions_hash)[:8]}")[:_MAX_NAME].strip()
-        )
+        set_name = described.get("name") or f"rag-kit-{str(questions_hash)[:8]}"
+        self.dataset = dataset or str(set_name)[:_MAX_NAME].strip()
         self.pipeline = storable(results.name)[:_MAX_NAME].strip()
         metrics = [metric for metric in manifest.get("metrics") or () if isinstance(metric, dict)]
         self.judged = {metric.get("name") for metric in metrics if metric.get("asks_judge")}
@@ -67,9 +65,7 @@ class Upload:
         content = [{name: value for name, value in record.items() if name != "usage"} for record in self.rows]
         self.fingerprint = digest([results.name, list(results.metrics), content])
         self.experiment = experiment or f"{self.pipeline}-{self.fingerprint[:8]}"
-        numbers = {
-            storable(k): {**asdict(metric), "coverage": metric.coverage} for k, metric in summary.items()
-        }
+        numbers = {storable(k): {**asdict(means), "coverage": means.coverage} for k, means in summary.items()}
         self.metadata = {**manifest, "summary": numbers, FINGERPRINT: self.fingerprint}
 
     def write_rows(self, write: Callable[[dict[str, Any]], int], tracked: Tracked) -> None:

@@ -42,10 +42,7 @@ def cache_key(kind: str, *parts: Any) -> str:
 
 
 def identity_of(model: Any) -> str | None:
-    """A hash over class, name, endpoint and settings of a model (its plain fields, where it bears no name).
-
-    ``None`` for what is no model.
-    """
+    """A hash of class, name (else plain fields), endpoint and settings of a model; ``None`` for what is no model."""
     identity = model_identity(model)
     if identity is None:
         return None

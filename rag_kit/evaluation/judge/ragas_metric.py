@@ -106,9 +106,8 @@ class RagasMetric(Metric):
         if not self._row.best_of:
             return await self._compute(metric, values, example, judge)
         references = dict.fromkeys(filter(None, (example.reference, *example.answers)))
-        cells = [
-            await self._compute(metric, {**values, "reference": text}, example, judge) for text in references
-        ]
+        versions = [{**values, "reference": text} for text in references]
+        cells = [await self._compute(metric, version, example, judge) for version in versions]
         return max(cells, key=lambda cell: cell.value or 0.0)
 
     def settings(self) -> dict[str, Any]:

@@ -80,9 +80,6 @@ class Citations(Metric):
     Args:
         name: ``ours_citations``, ``ours_citations_judged`` (both F1), ``ours_citation_precision``, ``..._recall``.
 
-    Raises:
-        InvalidInputError: If it is none of these.
-
     Example:
         >>> import asyncio
         >>> from rag_kit.evaluation.examples import Example
@@ -157,10 +154,7 @@ def _check_by_words(answer: str, claims: Sequence[Statement], texts: list[str]) 
     # the report has one entry for each statement and number, in order
     citations = iter(check_citations(answer, texts).citations)
     statuses = [[(number, next(citations).status) for number in claim.numbers] for claim in claims]
-    return [
-        {number: status == "supported" for number, status in pairs if status != "undecided"}
-        for pairs in statuses
-    ]
+    return [{number: s == "supported" for number, s in pairs if s != "undecided"} for pairs in statuses]
 
 
 async def _ask_judge(

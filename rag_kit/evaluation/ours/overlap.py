@@ -101,7 +101,6 @@ class OursBleu(_Overlap):
     Unlike Ragas's `bleu` it cuts Chinese, counts every sentence, and texts of under four tokens can score 1.
 
     Args:
-        name: The metric's name.
         order: Longest n-gram; all sizes weigh the same.
         tokens: ``"characters"`` or ``"words"``, for Chinese.
     """

@@ -25,22 +25,10 @@ class SpanRecall(Metric):
     A passage must belong to the span's document (its own id or the document's in its metadata; a span whose document
     is ``""`` may come from any). Without the documents' texts, words are compared, so that it holds for any splitter:
     blanks, case and the form of letters do not matter. With them, as in the benchmark, a passage that is a verbatim
-    part of its document must cover the span's place.
+    part of its document must cover the span's place. Spans of the accepted answers are versions of one: any will do.
 
-    Spans of the example's accepted answers are versions of one: any of them will do.
-
-    Args:
-        budget: Characters that a reader sees, over the passages in ranked order; the last one is cut. None: all.
-        documents: Document id -> text; spans with a ``start`` then count at that place only.
-
-    Raises:
-        InvalidInputError: If the budget is no whole number from 1.
-
-    Example:
-        >>> from rag_kit.evaluation.outputs import Passage
-        >>> example = Example("q", "?", spans=(GoldSpan("d", "the moon"), GoldSpan("d", "the sun")))
-        >>> SpanRecall().cell(example, [Passage("d", "Tides follow the moon.")]).value
-        0.5
+    ``budget`` is the characters that a reader sees, over the passages in ranked order; the last one is cut. None: all.
+    ``documents`` are texts by id; spans with a ``start`` then count at that place only.
     """
 
     source: Source = "ours"

@@ -81,10 +81,8 @@ def retrieval_metrics(
     if not judged:
         raise InvalidInputError("no query has a relevant document; give qrels with a grade above 0")
     # trec_eval sorts by score and breaks ties by id, so the score must be the rank itself.
-    scored = {
-        query: {doc: -float(rank) for rank, doc in enumerate(dict.fromkeys(run.get(query, ())), start=1)}
-        for query in judged
-    }
+    distinct = {query: dict.fromkeys(run.get(query, ())) for query in judged}
+    scored = {query: {doc: -float(rank) for rank, doc in enumerate(docs)} for query, docs in distinct.items()}
     rows = {query: dict.fromkeys(names.values(), 0.0) for query in judged}
     for cell in ir_measures.iter_calc(list(names), judged, scored) if names else ():
         rows[cell.query_id][names[cell.measure]] = float(cell.value)
@@ -92,13 +90,7 @@ def retrieval_metrics(
 
 
 def qrels(examples: Iterable[Example]) -> dict[str, dict[str, int]]:
-    """Id -> document id -> grade, for the examples with a relevant document; only these can be scored.
-
-    Example:
-        >>> from rag_kit.evaluation.examples import Example
-        >>> qrels([Example("q1", "Tides?", relevant={"d1": 1}), Example("q2", "Lamps?", relevant={"d1": 0})])
-        {'q1': {'d1': 1}}
-    """
+    """Id -> document id -> grade, for the examples with a relevant document; only these can be scored."""
     judged = (example for example in examples if max(example.relevant.values(), default=0) > 0)
     return {example.id: dict(example.relevant) for example in judged}
 
@@ -133,18 +125,8 @@ class RankingMetric(Metric):
     """One ranking metric of one question; the mean over questions is what `retrieval_metrics` gives.
 
     The passages' ids are compared with ``example.relevant``. A passage counts when its own id or its document's id
-    is judged relevant; `ranked_ids` says what several passages of one document are.
-
-    Args:
-        name: As in `retrieval_metrics`; ``precision@k`` divides by k also where fewer came back.
-
-    Example:
-        >>> import asyncio
-        >>> from rag_kit.evaluation.examples import Example
-        >>> from rag_kit.evaluation.outputs import Output, Passage
-        >>> found = Output(passages=(Passage("b", ""), Passage("a", "")))
-        >>> asyncio.run(RankingMetric("mrr@10").measure(Example("q", "?", relevant={"a": 1}), found)).value
-        0.5
+    is judged relevant; `ranked_ids` says what several passages of one document are. ``precision@k`` divides by k also
+    where fewer came back.
     """
 
     source: Source = "ir_measures"

@@ -57,12 +57,7 @@ class Parts:
     progress: Callable[[str, int, int], None] = lambda what, done, total: None
 
     def build(self, name: str, source: object | None = None) -> Pipeline:
-        """Make the pipeline of a name of `RECIPES`, of ``module:object``, or around a retriever or a function to one.
-
-        Raises:
-            InvalidInputError: If there is no such object, or it is no retriever.
-            ConfigurationError: If it needs an embedding model and there is none.
-        """
+        """The pipeline of a name of `RECIPES`, of ``module:object``, or around a retriever or a function to one."""
         if source is not None or name not in RECIPES:
             return Pipeline(name, self._as_retriever(name, load_object(name) if source is None else source))
         recipe, settings = RECIPES[name], dict[str, Any]()
@@ -126,14 +121,7 @@ class Parts:
 
 
 def load_object(name: str) -> Any:
-    """Import ``module:object``; the object may be dotted, as in ``module:Class.from_documents``.
-
-    Importing runs the module's code. The current folder is looked in first, as ``python -m`` does.
-
-    Example:
-        >>> load_object("math:pi")
-        3.141592653589793
-    """
+    """Import ``module:object`` or ``module:Class.method``, whose code is run; first from the current folder."""
     module_name, _, path = name.partition(":")
     if not module_name or not path:
         raise InvalidInputError(f"{name!r} is not of the form module:object, such as my_retrievers:make")

@@ -65,8 +65,7 @@ def texts() -> dict[str, dict[str, str]]:
     """Language -> key -> text."""
     by_key: dict[str, list[str]] = json.loads(_read_asset("texts.json"))
     return {
-        language: {key: pair[position] for key, pair in by_key.items()}
-        for position, language in enumerate(("en", "zh"))
+        language: {key: pair[n] for key, pair in by_key.items()} for n, language in enumerate(("en", "zh"))
     }
 
 

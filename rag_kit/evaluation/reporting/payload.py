@@ -37,11 +37,8 @@ def report_payload(
     heads: Heads = {}
     pipelines = [_describe_pipeline(name, run) for name, run in results.items()]
     metrics = _describe_metrics(runs, names, [_metric_summaries(run, comparison) for run in runs])
-    diagnosed = [
-        _describe_diagnosis(number, diagnosis[name])
-        for number, name in enumerate(results)
-        if name in diagnosis
-    ]
+    numbered = [(number, name) for number, name in enumerate(results) if name in diagnosis]
+    diagnosed = [_describe_diagnosis(number, diagnosis[name]) for number, name in numbered]
     findings = [
         {
             row.id: {"cause": row.case, "notes": [vars(text) for text in (*row.unknown, *row.hints)]}
@@ -84,12 +81,8 @@ def _metric_summaries(results: Results, comparison: Comparison | None) -> dict[s
 def _describe_metrics(
     runs: Sequence[Results], names: Sequence[str], summaries: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    entries = {
-        entry.get("name"): entry
-        for run in runs
-        for entry in run.manifest.get("metrics") or ()
-        if isinstance(entry, Mapping)
-    }
+    described = [entry for run in runs for entry in run.manifest.get("metrics") or ()]
+    entries = {entry.get("name"): entry for entry in described if isinstance(entry, Mapping)}
     records = []
     for name in names:
         having_it = [run for run in runs if name in run.metrics]
@@ -202,10 +195,8 @@ def _short_answer(
 
     def tests() -> list[dict[str, Any]]:
         best, metric = names[order[0]], metrics[number]["name"]
-        return [
-            {"pipeline": other, "test": _find_test(best, names[other], metric, comparison, sign)}
-            for other in order[1:]
-        ]
+        pairs = ((other, _find_test(best, names[other], metric, comparison, sign)) for other in order[1:])
+        return [{"pipeline": other, "test": test} for other, test in pairs]
 
     for pair in tests():  # on the shared questions, another one may do better than the one with the best mean
         if pair["test"] and pair["test"]["better"] == names[pair["pipeline"]]:

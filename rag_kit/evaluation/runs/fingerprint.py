@@ -99,9 +99,8 @@ def _settings_of(value: Any) -> dict[str, Any]:
         names = [name for name, info in declared.items() if not info.exclude and name not in _NO_SETTINGS]
         return {name: getattr(value, name, None) for name in sorted(names)}
     if is_dataclass(value):
-        return {
-            info.name: _without_notes(getattr(value, info.name, None)) for info in fields(value) if info.init
-        }
+        names = [info.name for info in fields(value) if info.init]
+        return {name: _without_notes(getattr(value, name, None)) for name in names}
     if kind.__module__.startswith(("langgraph", "langchain")):
         return {name: item for name in _OF_GRAPHS if (item := getattr(value, name, None))}
     try:

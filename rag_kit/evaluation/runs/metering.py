@@ -24,12 +24,7 @@ Prices = dict[str, dict[str, float]]
 
 
 def read_prices(value: Any) -> Prices:
-    """The argument ``prices`` of `evaluate`: a table, one number, or ``None``.
-
-    Example:
-        >>> read_prices(2)
-        {'*': {'input': 2.0, 'output': 2.0}}
-    """
+    """The argument ``prices`` of `evaluate`: a table, one number (of ``"*"``), or ``None``."""
     by_model = {} if value is None else value if isinstance(value, Mapping) else {"*": value}
     table: Prices = {}
     for model, price in by_model.items():

@@ -75,9 +75,8 @@ class Row:
         try:
             cells = {name: Cell.from_json(cell) for name, cell in record.get("cells", {}).items()}
             maps: dict[str, dict[str, Any]] = {name: dict(record.get(name, {})) for name in ("usage", "keys")}
-            return cls(
-                Example.from_json(record["example"]), Output.from_json(record["output"]), cells, **maps
-            )
+            example, output = Example.from_json(record["example"]), Output.from_json(record["output"])
+            return cls(example, output, cells, **maps)
         except _UNREADABLE as error:
             raise InvalidInputError(f"{record!r:.200} is no row of results: {error}") from error
 
@@ -185,9 +184,8 @@ class RunFolder:
 
 def _check_folder(path: Path) -> None:
     """Refuse a file, and a folder that holds other things than results."""
-    names = (
-        {entry.name for entry in path.iterdir()} if path.is_dir() else {path.name} if path.exists() else set()
-    )
+    entries = path.iterdir() if path.is_dir() else [path] if path.exists() else []
+    names = {entry.name for entry in entries}
     if MANIFEST in names:
         names = {name for name in (ROWS, LOG) if (path / name).is_dir()}
     # a run that was killed while it wrote its first file leaves the lock and that file's draft

@@ -32,10 +32,8 @@ def read_beir(folder: Path | str, split: str = "test") -> tuple[str, list[Exampl
     qrels_file = _require_file(folder, "qrels.tsv", f"qrels/{split}.tsv")
     qa_file = find_file(folder, "qa.jsonl", "qa.jsonl.gz")
     corpus = {key: _passage_of(where, key, record) for where, key, record in _id_records(files[0], "_id")}
-    queries = {
-        key: text_of(record.get("text"), f"{where}: 'text'")
-        for where, key, record in _id_records(files[1], "_id")
-    }
+    records = _id_records(files[1], "_id")
+    queries = {key: text_of(record.get("text"), f"{where}: 'text'") for where, key, record in records}
     qrels = _read_qrels(qrels_file, queries)
     gold = _read_gold(qa_file, corpus) if qa_file else {}
     named = dict.fromkeys(document for grades in qrels.values() for document in grades)

@@ -40,10 +40,7 @@ class _Case:
     runs: list[str] = field(default_factory=list)
 
     def example(self) -> Example:
-        """One example from all runs of a question.
-
-        Its reference is the last correction, else the answer most liked that nobody rejected, else none.
-        """
+        """The example; its reference is the last correction, else the answer most liked that nobody rejected."""
         liked = [answer for answer, _ in self.liked.most_common() if answer]
         undisputed = [answer for answer in liked if answer not in self.rejected]
         reference = [*self.corrections[-1:], *undisputed, None][0]

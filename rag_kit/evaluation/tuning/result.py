@@ -36,9 +36,7 @@ class Trial:
     settings: Mapping[str, Any]
     state: str = "unfinished"
     reason: str = ""
-    scores: Mapping[str, float] = field(
-        default_factory=dict, repr=False
-    )  # question -> value, where it has one
+    scores: Mapping[str, float] = field(default_factory=dict, repr=False)  # by question
     asked: int = 0  # questions
     calls: int = 0
     tokens: int = 0
@@ -58,11 +56,7 @@ class TuningResult(TabularResult):
 
     @classmethod
     def load(cls, folder: Path | str) -> TuningResult:
-        """Read what a search wrote to its folder, also while it goes on.
-
-        Raises:
-            InvalidInputError: If there is no search in the folder, or it is damaged.
-        """
+        """Read what a search wrote to its folder, also while it goes on."""
         path = Path(folder) / FILE
         result = cls(Path(folder), open_study(path)) if path.is_file() else None
         if result is None or "search" not in result.study.user_attrs or not result.trials:
@@ -74,10 +68,8 @@ class TuningResult(TabularResult):
     @cached_property
     def records(self) -> dict[str, dict[str, Any]]:
         """By `record_name`: of finished trials what the study keeps, of the others what their folders hold."""
-        by_name = {
-            record_name(trial.user_attrs["settings"], "search"): dict(trial.user_attrs)
-            for trial in self.study.get_trials(deepcopy=False)
-        }
+        finished = [dict(trial.user_attrs) for trial in self.study.get_trials(deepcopy=False)]
+        by_name = {record_name(record["settings"], "search"): record for record in finished}
         for path in sorted(self.folder.glob("*-s*")):
             if path.name not in by_name:
                 try:

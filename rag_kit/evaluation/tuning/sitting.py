@@ -111,9 +111,7 @@ class Sitting:
             trials = self.result.study.get_trials(deepcopy=False)
             memory = optuna.create_study(direction=self.result.study.direction.name.lower())
             memory.add_trials(trials)  # a copy: proposals leave no trace in the file
-            finite = all(
-                getattr(distribution, "step", 1) for distribution in self.space.distributions.values()
-            )
+            finite = all(getattr(values, "step", 1) for values in self.space.distributions.values())
             tried = {label(trial.user_attrs["settings"]) for trial in trials}
             for attempt in range(_ATTEMPTS + 1):
                 text = f"{self.seed}/{number}/{attempt}"

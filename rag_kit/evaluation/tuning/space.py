@@ -107,10 +107,8 @@ class SearchSpace:
     def trial(self, settings: Mapping[str, Any], *, state: str = "COMPLETE", **more: Any) -> Any:
         """A trial of Optuna in a state by name that has these settings; ``more`` as for ``create_trial``."""
         with quiet() as optuna:
-            stored = {
-                name: label(value) if "choices" in self.parameters[name] else value
-                for name, value in settings.items()
-            }
+            choices = {name for name, form in self.parameters.items() if "choices" in form}
+            stored = {name: label(value) if name in choices else value for name, value in settings.items()}
             return optuna.trial.create_trial(
                 params=stored, distributions=self.distributions, state=optuna.trial.TrialState[state], **more
             )
