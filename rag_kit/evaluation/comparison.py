@@ -215,7 +215,7 @@ def compare(
         prices: As for ``evaluate``; default: those that each run was given.
 
     Raises:
-        InvalidInputError: If runs differ in their questions, two have one name, or an argument is not allowed.
+        InvalidInputError: If runs are of different sets of questions, two have one name, or an argument is not allowed.
         MissingExtraError: If SciPy is not installed.
 
     Example:

@@ -67,7 +67,7 @@ class Citations(Metric):
     """How well an answer is cited, by words, or in ``ours_citations_judged`` by the judge (prompt ``judge_citation``).
 
     - precision: share of the citations whose passage supports their statement; undefined where there are none.
-    - recall: share of the statements (those that say themselves that they rest on none aside) that one supports.
+    - recall: share of the statements that a cited passage supports; those that say that they rest on none are left out.
     - F1: of the two; 0 for an answer that states something and cites nothing that supports it.
 
     The details count the statements by `Kind`; undecided ones are in neither share. An answer that declines has
