@@ -61,9 +61,8 @@ def iter_files(paths: Iterable[str | Path], *, exclude: Sequence[str | Path] = (
     nowhere is a problem, and so are pipes, sockets, devices and what may not be read. Nothing is opened. A file's root
     is the folder it lies in, unless a folder that was named too holds it.
     """
-    roots = sorted(
-        Path(os.path.abspath(path)) for path in ([paths] if isinstance(paths, str | Path) else paths)
-    )
+    listed = [paths] if isinstance(paths, str | Path) else paths
+    roots = sorted(Path(os.path.abspath(path)) for path in listed)
     if missing := [str(path) for path in roots if not os.path.lexists(path)]:
         raise InvalidInputError(f"No such file or folder: {missing[0]!r}. Check the path.")
     passed = {os.path.realpath(path) for path in exclude}  # what is left out, or listed already

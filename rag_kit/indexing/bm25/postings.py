@@ -176,19 +176,17 @@ def bm25_weights(postings: Postings, lengths: NDArray[np.int64], formula: Formul
     return Weights(kind, np.maximum(idf, 0), of)
 
 
-def inverse_frequencies(
-    frequency: NDArray[np.int64], documents: int, variant: Variant
-) -> NDArray[np.float64]:
+def inverse_frequencies(holders: NDArray[np.int64], documents: int, variant: Variant) -> NDArray[np.float64]:
     """The idf of each term, shape (terms,), by the number of documents that hold it, of so many in all.
 
     Terms that occur in none do not count.
     """
-    df = frequency.astype(np.float64)
+    df = holders.astype(np.float64)
     if variant == "lucene":
         idf: NDArray[np.float64] = np.log1p((documents - df + 0.5) / (df + 0.5))
         return idf
     idf = np.log(documents - df + 0.5) - np.log(df + 0.5)
-    present = idf[frequency > 0]
+    present = idf[holders > 0]
     if len(present):
         # fsum does not depend on the order, so an index that grew has the mean of one built at once.
         idf[idf < 0] = EPSILON * math.fsum(present) / len(present)

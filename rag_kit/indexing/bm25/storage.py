@@ -27,10 +27,7 @@ from rag_kit.text.ngrams import CharacterNgrams
 FORMAT_VERSION = 1
 _FIXED = struct.Struct("<8sIIQ")
 _DIGEST = 32
-_ANALYZERS: dict[str, type[Analyzer] | type[CharacterNgrams]] = {
-    "words": Analyzer,
-    "characters": CharacterNgrams,
-}
+_ANALYZERS: dict[str, type[Analyzer | CharacterNgrams]] = {"words": Analyzer, "characters": CharacterNgrams}
 
 
 class Kind(NamedTuple):

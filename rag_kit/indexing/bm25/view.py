@@ -82,10 +82,8 @@ class View:
         if not self._size:
             return 0.0
         highest, unknown, find = self._highest, self._known_terms, self._vocabulary.get
-        return sum(
-            weight * highest[min(find(term, unknown), unknown)]
-            for term, weight in term_weights(terms).items()
-        )
+        pairs = term_weights(terms).items()
+        return sum(weight * highest[min(find(term, unknown), unknown)] for term, weight in pairs)
 
     def frequency(self, term: str) -> int:
         """In how many documents a term occurs."""

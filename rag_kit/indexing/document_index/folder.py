@@ -58,9 +58,8 @@ def prepare_new(folder: Path) -> None:
     """Make the folder for a new index, readable by its owner only."""
     if folder.exists() and not folder.is_dir():
         raise InvalidInputError(f"{folder} is a file; an index needs a folder. Name a new or empty one.")
-    if folder.is_dir() and (
-        other_files := sorted(path.name for path in folder.iterdir() if not is_part(path.name))
-    ):
+    names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    if other_files := sorted(name for name in names if not is_part(name)):
         raise InvalidInputError(
             f"{folder} is not an index and holds other files ({', '.join(other_files[:3])}"
             f"{', ...' if len(other_files) > 3 else ''}). Name a new or empty folder."

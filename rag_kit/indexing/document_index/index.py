@@ -132,14 +132,12 @@ class DocumentIndex(WritableIndex):
         if mode not in ("r", "w"):
             raise InvalidInputError(f"mode must be 'r' or 'w', not {mode!r}.")
         name = None if embeddings is None else name_of(embeddings)
-        location, writable = location_of(folder), mode == "w"
-        if isinstance(location, Path):
+        place, writable = location_of(folder), mode == "w"
+        if isinstance(place, Path):
             connected = _connected_store(vector_store, embeddings)
-            store: Store = FolderStore.open(
-                location, name, connected, writable=writable, wait=wait, check=check
-            )
+            store: Store = FolderStore.open(place, name, connected, writable=writable, wait=wait, check=check)
         else:
-            store = _postgres_store(vector_store).open(location, name, writable=writable, check=check)
+            store = _postgres_store(vector_store).open(place, name, writable=writable, check=check)
         return cls(store, embeddings, check, vector_store)
 
     @staticmethod

@@ -42,10 +42,8 @@ class KeywordLeg(LoadedLeg[BM25Index]):
 
     def _forget(self) -> None:
         super()._forget()
-        self._placed = (
-            NO_GENERATION,
-            np.empty(0, np.int64),
-        )  # positions in the index by row number, of a generation
+        # positions in the index by row number, of a generation
+        self._placed = NO_GENERATION, np.empty(0, np.int64)
         self._masks: dict[str, tuple[int, Mask]] = {}  # of recent filters, with their generations
 
     def _prefix(self, state: State) -> str:

@@ -115,9 +115,8 @@ class VectorLeg(LoadedLeg[View]):
         except (IndexFormatError, OSError) as error:
             report.problems.append(f"vectors: {error}")
             return
-        stored = read_numbers(
-            connection, "SELECT n FROM vectors WHERE generation <= ? ORDER BY n", generation
-        )
+        query = "SELECT n FROM vectors WHERE generation <= ? ORDER BY n"
+        stored = read_numbers(connection, query, generation)
         if len(lacking := np.setdiff1d(stored, file.numbers)):
             report.problems.append(f"vectors: {len(lacking)} rows are missing from the file")
         changed = read_changed_numbers(connection, generation, *self.tables)
@@ -177,9 +176,8 @@ def read_changed_numbers(connection: Connection, since: int, *tables: str) -> Nu
     """Numbers, rising, of the rows that stand in some tables with a later generation."""
     # sorted here: for an ORDER BY, SQLite would read all rows
     query = "SELECT n FROM {} WHERE generation > ?"
-    return np.unique(
-        np.concatenate([read_numbers(connection, query.format(table), since) for table in tables])
-    )
+    numbers = [read_numbers(connection, query.format(table), since) for table in tables]
+    return np.unique(np.concatenate(numbers))
 
 
 def read_numbers(connection: Connection, query: str, generation: int) -> Numbers:

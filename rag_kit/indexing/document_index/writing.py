@@ -120,10 +120,8 @@ def _refuse_clashes(connection: Connection, batch: Batch, leaving_sources: Colle
             f"{child!r} is a part of the document {parent!r} and cannot be written or removed alone; write or delete "
             "the document."
         )
-    for table, how, ids in (
-        ("parents", "with", plain),
-        ("chunks", "without", [row.id for row in batch.parents]),
-    ):
+    parents = [row.id for row in batch.parents]
+    for table, how, ids in (("parents", "with", plain), ("chunks", "without", parents)):
         for key, source in select_in(connection, f"SELECT id, source FROM {table} WHERE id IN ({{}})", ids):
             if source not in leaving_sources:
                 raise InvalidInputError(

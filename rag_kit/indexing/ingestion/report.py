@@ -92,9 +92,7 @@ class IngestReport:
         )
         parts = [f"{count} {kind}" for kind, count in self.represented.items()]
         if self.calls or self.reused:
-            parts.append(
-                f"{self.calls} model calls, about {self.tokens} tokens, {self.reused} replies reused"
-            )
+            parts += [f"{self.calls} model calls, about {self.tokens} tokens, {self.reused} replies reused"]
         represented = f"\nrepresentations: {', '.join(parts)}" if parts else ""
         return f"{'dry run: ' if self.dry_run else ''}{line}{represented}"
 

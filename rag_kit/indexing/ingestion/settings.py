@@ -43,9 +43,8 @@ class SplitSettings:
     def values(self) -> dict[str, Any]:
         """What is recorded in the index: sizes always, the rest where it is not the default."""
         values = {name: getattr(self, name) for name in _RECORDED}
-        changed = {
-            k: v for k, v in values.items() if k.startswith("chunk_") or v != getattr(SplitSettings, k)
-        }
+        sizes = ("chunk_size", "chunk_overlap")
+        changed = {k: v for k, v in values.items() if k in sizes or v != getattr(SplitSettings, k)}
         return {**changed, **self.represent}
 
     @property

@@ -51,15 +51,11 @@ class RaptorTree:
         rows = [document(*row) for row in connection.execute(query)]
         summaries = [row for row in rows if isinstance(row.metadata.get(RAPTOR), dict)]
         summaries.sort(key=lambda node: (node.metadata["level"], node.id))
-        hashes = {
-            key: digest for node in summaries for key, digest in node.metadata[RAPTOR]["leaves"].items()
-        }
+        hashes = {key: digest for row in summaries for key, digest in row.metadata[RAPTOR]["leaves"].items()}
         leaves = {}
-        for group in in_groups(hashes):
-            query = (
-                f"SELECT id, n, substr(text, 1, 200), hash FROM chunks WHERE id IN ({placeholders(group)})"
-            )
-            for key, row, begins, digest in connection.execute(query, group):
+        for ids in in_groups(hashes):
+            query = f"SELECT id, n, substr(text, 1, 200), hash FROM chunks WHERE id IN ({placeholders(ids)})"
+            for key, row, begins, digest in connection.execute(query, ids):
                 leaves[key] = Leaf(row, begins, short_hash(digest) == hashes[key])
         return cls({node.id or "": node for node in summaries}, leaves)
 

@@ -71,9 +71,8 @@ def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
         raise Unreadable(f"no text found on its {count} page{'s' * (count != 1)}{reason}", advice)
     body = _without_running_lines([page.lines for page in pages])
     mono = sum(len(line.text) for lines in body for line in lines if line.mono)
-    body = [
-        with_tables(_letterhead_first(lines), page.rules) for lines, page in zip(body, pages, strict=True)
-    ]
+    ordered = map(_letterhead_first, body)
+    body = [with_tables(lines, page.rules) for lines, page in zip(ordered, pages, strict=True)]
     # where most of a document is set in a font of fixed width, that is no sign of code
     if mono < 0.9 * characters:
         body = [_with_code(lines) for lines in body]
@@ -144,9 +143,8 @@ def _letterhead_first(lines: Sequence[Line]) -> list[Line]:
     """The lines of a page, blocks at its top that the file draws after what stands below them moved there."""
     head: list[Line] = []
     rest: list[Line] = []
-    for block in split_runs(
-        lines, lambda line, after: 0 <= line.end_bottom - after.bottom < 2.5 * after.size
-    ):
+    blocks = split_runs(lines, lambda line, after: 0 <= line.end_bottom - after.bottom < 2.5 * after.size)
+    for block in blocks:
         foot = block[-1]
         above = foot.place > _TOP and all(foot.bottom > line.bottom + foot.size for line in rest)
         (head if above else rest).extend(block)

@@ -107,9 +107,7 @@ def _read_chart(chart: Any) -> Iterator[str]:
     for plot in chart.plots:
         names = [str(series.name or "") for series in plot.series]
         values = zip_longest(map(str, plot.categories), *(series.values for series in plot.series))
-        rows = [
-            [label or "", *("" if value is None else f"{value:g}" for value in row)] for label, *row in values
-        ]
+        rows = [[label or "", *("" if v is None else f"{v:g}" for v in row)] for label, *row in values]
         yield markdown_table([["", *names], *rows])
 
 

@@ -104,12 +104,10 @@ def iter_chunks(
 ) -> Iterator[Document]:
     """The chunks of `split`, one at a time, so that a caller can stop at a limit."""
     numbers: dict[Any, int] = {}
-    for position, document in enumerate(documents):
+    for index, document in enumerate(documents):
         if not isinstance(document, Document):
-            raise InvalidInputError(
-                f"documents[{position}] must be a Document, not {type(document).__name__}."
-            )
-        source = document.metadata.get("source", document.id or f"\x00{position}")
+            raise InvalidInputError(f"documents[{index}] must be a Document, not {type(document).__name__}.")
+        source = document.metadata.get("source", document.id or f"\x00{index}")
         fields = {k: v for k, v in document.metadata.items() if k not in ("heading", "start", "end")}
         for part in cut(document):
             place = {} if part.start is None else {"start": part.start, "end": part.end}
