@@ -104,8 +104,7 @@ def check_vectors(
         raise ModelOutputError(f"The embedding model gave no vectors of one length ({error}).") from error
     if array.ndim != 2 or array.shape[0] != count or not array.shape[1]:
         raise ModelOutputError(
-            f"The embedding model gave an array of shape {array.shape} for {count} texts; one vector each is "
-            "needed."
+            f"The embedding model gave an array of shape {array.shape} for {count} texts; one vector each is needed."
         )
     if dimension is not None and array.shape[1] != dimension:
         raise ModelOutputError(

@@ -113,13 +113,11 @@ class KeywordLeg(LoadedLeg[BM25Index]):
             view = self.current(connection, state).current()
         indexed = {row.key: text_hash(row.text) for row in view.rows}
         stored = dict(connection.execute("SELECT id, hash FROM chunks").fetchall())
+        different = {key for key in indexed.keys() & stored if indexed[key] != stored[key]}
         for keys, what in (
             (stored.keys() - indexed.keys(), "are missing"),
             (indexed.keys() - stored.keys(), "should be gone"),
-            (
-                {key for key in indexed.keys() & stored if indexed[key] != stored[key]},
-                "are not what was written",
-            ),
+            (different, "are not what was written"),
         ):
             if keys:
                 report.problems.append(f"keyword: {len(keys)} rows {what}, for example {min(keys)}")

@@ -242,9 +242,8 @@ class StoreLeg(FileLeg):
             return
         alive, dimension = read_changed_numbers(connection, NO_GENERATION, "vectors"), state.dimension or 0
         numbers = np.setdiff1d(alive, read_changed_numbers(connection, since, "vectors"))
-        equal = Counter(
-            hash(row.tobytes()) for _, rows in read_blocks(connection, alive, dimension) for row in rows
-        )
+        blocks = read_blocks(connection, alive, dimension)
+        equal = Counter(hash(row.tobytes()) for _, rows in blocks for row in rows)
         lacking = 0
         for group, rows in read_blocks(connection, numbers, dimension):
             for number, row in zip(group.tolist(), rows, strict=True):

@@ -75,9 +75,8 @@ class Converter:
         documents, record = self._read(file)
         for document in documents:
             # also where a user's reader gives paths of this machine, as many of LangChain do
-            document.metadata = {
-                key: _relative_to_root(value, file.root) for key, value in document.metadata.items()
-            }
+            fields = document.metadata.items()
+            document.metadata = {key: _relative_to_root(value, file.root) for key, value in fields}
             document.metadata["source"] = file.file
         max_chunks = self._limits.max_chunks
         cut = iter_chunks(documents, self._settings.cut)

@@ -79,11 +79,11 @@ def ingest(
     Args:
         paths: Files and folders. A file that is reached by two of them is read once.
         folder: The index: a folder, or the URL of a PostgreSQL database (`DocumentIndex`).
-        embeddings: Embedding model; ``None`` for keyword search only. An index without vectors gets them.
+        embeddings: Embedding model; ``None`` for keyword search only. An index that has no vectors is given them.
         prune: Remove files from the index that vanished from the given paths.
         strict: Stop at the first file that cannot be read; the call is one transaction, which a kill loses whole.
-        progress: Called as ``progress(file, done, total, bytes=n)`` as files begin and end; ``n`` bytes are done.
-        chunk_size: Most characters of a chunk; default: as recorded, else 1000. Another splits all files again.
+        progress: Called as ``progress(name, files_done, files_in_all, bytes=bytes_done)`` as files begin and end.
+        chunk_size: Most characters of a chunk; default: as recorded, else 1000. Another size splits all files again.
         chunk_overlap: Characters repeated between chunks; default: as recorded, else 100.
         splitter: As for `split`; default: as recorded, else ``"structure"``. Another splits all files again.
         tokenizer: What counts, for ``splitter="tokens"``.
@@ -93,12 +93,12 @@ def ingest(
         wait: Seconds to wait for another writer.
         limits: Caps for reading one file.
         ocr: Languages of text to recognise in pictures and on PDF pages without text, as for `read`; ``""`` for none.
-            Default: as recorded in the index. Another reads all given files again.
+            Default: as recorded in the index. Another value reads all given files again.
         rehash: Compare the bytes of files, even where size and time are the same.
         represent: Further texts by which each chunk is found: ``"summary"``, ``"questions"``, ``"keywords"``, ``"qa"``,
-            ``"tags"``, ``"translation"``, ``"children"``, ``"situation"``
-            (``rag_kit.indexing.representing.kinds.kinds_of`` says more); ``[]`` for none. Default: as recorded. Others,
-            or another model or prompt, split all given files again. A model's replies are kept in the index.
+            ``"tags"``, ``"translation"``, ``"children"``, ``"situation"`` (see ``representing.kinds.kinds_of``); ``[]``
+            for none. Default: as recorded. Others, or another model or prompt, split all given files again. A model's
+            replies are kept in the index, and none is asked for twice.
         llm: Chat model for these, default the configured one; the embedded one makes summaries, keywords, tags by rule.
         max_concurrency: Most calls of it at a time, default 8, and most requests to an embedding endpoint, default 4.
         dry_run: Write nothing; the report says what would be done, and with how many calls and tokens.
