@@ -28,7 +28,13 @@ def get_provenance(doc: Document) -> dict[str, Any]:
     """Read a document's provenance, as a copy.
 
     Returns:
-        ``{"score", "rank", "stages", "notes"}``, or ``{}`` where there is none, or something else under the key.
+        ``{"score", "rank", "stages", "notes"}``, or ``{}`` where there is none, or something else sits under
+        the key (a document may come from anywhere).
+
+    Example:
+        >>> from langchain_core.documents import Document
+        >>> get_provenance(Document("text"))
+        {}
     """
     return cast("dict[str, Any]", to_plain(peek_provenance(doc)))
 

@@ -39,18 +39,24 @@ _TOGETHER = ("metric", "pipeline", "got", "only", "place", "gain", "share_with_i
 class Comparison(TabularResult):
     """What `compare` found. ``print`` it, leave it as the last expression of a Jupyter cell, or read its tables.
 
-    ``pipelines`` (names) and ``results`` are in the order given; ``notes`` say what a reader should know before
-    believing a difference.
+    Attributes:
+        pipelines: Names, in the order given; ``results`` are in the same order.
+        baseline: The one that all others are tested against; ``None`` where every two were.
+        level: Share of the intervals; ``1 - level`` is what a corrected p-value must be below.
+        thresholds: Metric -> value from which on a question counts as got.
+        table: A score for each pipeline and metric.
+        pairs: A test for each two of them; ``tests`` p-values were corrected for, by Holm's method.
+        notes: What a reader should know before believing a difference.
     """
 
     _matched: MatchedRuns
-    baseline: str | None  # that all others are tested against; None where every two were
-    level: float  # share of the intervals; 1 - level is what a corrected p-value must be below
+    baseline: str | None
+    level: float
     sliced_by: tuple[str, ...]
-    thresholds: dict[str, float]  # metric -> value from which on a question counts as got
-    table: list[Score]  # for each pipeline and metric
-    pairs: list[Pair]  # a test for each two pipelines and metric
-    tests: int  # p-values that were corrected for, by Holm's method
+    thresholds: dict[str, float]
+    table: list[Score]
+    pairs: list[Pair]
+    tests: int
 
     def __post_init__(self) -> None:
         matched = self._matched

@@ -26,21 +26,32 @@ Stage = Literal["retrieval", "generation", "end_to_end", "agent"]
 class Metric:
     """Base of all metrics: subclasses set the class attributes and write ``score``.
 
-    ``example_needs`` are fields of the example that must not be empty, and keys of its metadata as ``metadata.key``;
-    one of ``example_any`` must be there. Values lie between ``low`` and ``high``.
+    Attributes:
+        name: Its name in tables and files.
+        source: Who computes it.
+        stage: Which part of the pipeline it judges.
+        example_needs: Fields of the example that must not be empty, and keys that its metadata must have, as
+            ``metadata.key``.
+        example_any: Such fields and keys of which one must be there.
+        output_needs: Fields of the output that must be there.
+        needs_judge: Whether it asks the judge's chat model.
+        needs_embeddings: Whether it asks the judge's embedding model.
+        low: Smallest possible value.
+        high: Greatest possible value.
+        higher_is_better: False for rates of errors.
     """
 
-    name: str  # in tables and files
-    source: Source  # who computes it
-    stage: Stage  # the part of the pipeline that it judges
+    name: str
+    source: Source
+    stage: Stage
     example_needs: frozenset[str] = frozenset()
     example_any: frozenset[str] = frozenset()
-    output_needs: frozenset[str] = frozenset({"answer"})  # fields of the output that must be there
-    needs_judge: bool = False  # whether it asks the judge's chat model
-    needs_embeddings: bool = False  # whether it asks the judge's embedding model
+    output_needs: frozenset[str] = frozenset({"answer"})
+    needs_judge: bool = False
+    needs_embeddings: bool = False
     low: float = 0.0
     high: float = 1.0
-    higher_is_better: bool = True  # False for rates of errors
+    higher_is_better: bool = True
 
     async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
         """Compute the cell; exceptions may leave it. ``judge`` is there where ``needs_judge`` says so."""

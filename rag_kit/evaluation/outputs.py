@@ -22,15 +22,21 @@ DOCUMENT_IDS = ("corpus_id", "parent_id", "doc_id", "source_id", "file")
 
 @checked
 class Passage:
-    """One retrieved passage; its ``provenance`` says why it is here (`rag_kit.documents.get_provenance`).
+    """One retrieved passage.
+
+    Args:
+        id: The document's id; a content hash where it has none.
+        text: Its text.
+        metadata: Plain JSON, without provenance.
+        provenance: Why it is here: score, rank, stages, notes (`rag_kit.documents.get_provenance`).
 
     Raises:
         InvalidInputError: If a field has the wrong form.
     """
 
-    id: str  # the document's; a content hash where it has none
+    id: str
     text: str
-    metadata: Mapping[str, Any] = field(default_factory=dict)  # plain JSON, without provenance
+    metadata: Mapping[str, Any] = field(default_factory=dict)
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     @property

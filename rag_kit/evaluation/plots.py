@@ -42,9 +42,13 @@ class Plot:
 
     Each colour stands in the file, and as a class (``ink``, ``muted``, ``line``, ``surface``, ``s1`` to ``s8``) whose
     ``color`` the style sheet of a page may set, such as ``.plot .ink { color: white }``.
+
+    Attributes:
+        svg: An ``<svg>`` element, for a file or for a page: no script, no link, no style sheet.
+        title: What it shows.
     """
 
-    svg: str = field(repr=False)  # an <svg> element for a file or a page: no script, no link, no style sheet
+    svg: str = field(repr=False)
     title: str
 
     def save(self, path: Path | str) -> Path:
@@ -68,7 +72,10 @@ def scores_with_intervals(
 ) -> Plot:
     """A point and its interval for each pipeline, metric by metric; an open point speaks of some questions only.
 
-    It draws all ``metrics`` by default; ``language`` is ``en``, ``zh`` or ``both``.
+    Args:
+        comparison: What `compare` gave.
+        metrics: Which; default: all.
+        language: ``en``, ``zh`` or ``both``.
 
     Raises:
         InvalidInputError: If a metric was not compared, or the language is another one.

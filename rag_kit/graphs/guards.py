@@ -15,10 +15,15 @@ from rag_kit.graphs.running import call_user_function
 
 @dataclass(frozen=True)
 class Refusal:
-    """A guard's verdict that ends the run."""
+    """A guard's verdict that ends the run.
 
-    message: str  # the answer that the user gets
-    reason: str = ""  # why, for the run's notes
+    Attributes:
+        message: The answer that the user gets.
+        reason: Why, for the run's notes.
+    """
+
+    message: str
+    reason: str = ""
 
 
 #: Of a question or an answer: None lets it pass, a text takes its place (masking), a `Refusal` ends the run.

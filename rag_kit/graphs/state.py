@@ -114,20 +114,25 @@ class QuestionInput(TypedDict):
 class InputChannel(EphemeralValue[Any]):
     """The input of a run. Settings in it are refused, since LangGraph drops unknown keys in silence.
 
-    Without its ``filter`` a run would show a tenant the passages of others. The input's schema, and so the form that
-    Studio shows, is that of the question alone.
+    Without its ``filter`` a run would show a tenant the passages of others. An empty filter and a ``k`` of 0, with
+    which a parent's reducers begin, ask for nothing. The input's schema, and so Studio's form, is that of the question.
     """
 
     def update(self, values: Sequence[Any]) -> bool:
         """Take the input of a run, before its first checkpoint."""
         for name in ("filter", "k"):
-            if any(isinstance(value, Mapping) and value.get(name) is not None for value in values):
+            if any(_field(value, name) for value in values):
                 raise InvalidInputError(
                     f"{name} was given in the input of a graph, where it has no effect; it belongs in the context: "
                     f'graph.invoke({{"question": ...}}, context={{"{name}": ...}}). If the graph is a node of another '
                     "graph whose state has that key, call it inside a node, with such a context."
                 )
         return super().update(values)
+
+
+def _field(value: Any, name: str) -> Any:
+    """A field of an input: a mapping's key, or an attribute of a dataclass or model."""
+    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
 
 
 class RagState(QuestionInput, total=False):

@@ -131,7 +131,13 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         self.nodes = {node: self.nodes[node] for node in order}
 
     def insert_node(self, name: str, action: Any, *, after: str, **options: Any) -> None:
-        """Put a node of yours, an ordinary LangGraph node, between a node and what follows it.
+        """Put a node of yours between a node and what follows it.
+
+        Args:
+            name: The new node's name.
+            action: An ordinary LangGraph node.
+            after: The node that comes before it.
+            **options: Those of ``add_node``.
 
         Raises:
             InvalidInputError: There is no such node, or it chooses the way by ``Command``; or the new name is taken.

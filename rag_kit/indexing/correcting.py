@@ -48,9 +48,16 @@ class Corrected(NamedTuple):
 
 
 def export_chunks(index: DocumentIndex, path: str | PathLike[str]) -> int:
-    """Write all chunks of an index to a new file as JSON lines to correct, and return how many there are.
+    """Write all chunks of an index as JSON lines to correct: ``id``, ``text``, ``metadata``.
 
-    A line has ``id``, ``text`` and ``metadata``; corrected ones also the ``original`` text, removed ones the text null.
+    Chunks that were corrected before have their ``original`` text, too; of those that were taken out ``text`` is null.
+
+    Args:
+        index: The index.
+        path: A new file.
+
+    Returns:
+        How many chunks.
 
     Raises:
         InvalidInputError: There is such a file already, or it cannot be written.

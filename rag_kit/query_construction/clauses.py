@@ -31,15 +31,25 @@ class Sort:
 
 @dataclass(frozen=True)
 class ConstructedQuery:
-    """A question as text and filter."""
+    """A question as text and filter.
+
+    Attributes:
+        question: The question.
+        query: The text to search for; empty where the question asks for documents by their metadata alone.
+        filter: The conditions, as a filter of the kit.
+        sort: The order asked for ("the latest").
+        limit: The number of documents asked for ("the three latest").
+        constructor: ``"rules"`` or ``"model"``.
+        repairs: What was changed or dropped on the way from the model's answer.
+    """
 
     question: str
-    query: str = ""  # the text to search for; empty where documents are asked for by their metadata alone
+    query: str = ""
     filter: dict[str, Any] | None = None
-    sort: Sort | None = None  # the order asked for: "the latest"
-    limit: int | None = None  # the number of documents asked for: "the three latest"
-    constructor: str = "rules"  # or "model"
-    repairs: tuple[str, ...] = ()  # what was changed or dropped on the way from the model's answer
+    sort: Sort | None = None
+    limit: int | None = None
+    constructor: str = "rules"
+    repairs: tuple[str, ...] = ()
 
     @property
     def structured_query(self) -> StructuredQuery:

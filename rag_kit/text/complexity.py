@@ -6,7 +6,6 @@ import re
 from typing import NamedTuple
 
 from rag_kit.text.analysis import content_words
-from rag_kit.text.comparisons import entity_queries
 from rag_kit.text.language import detect_language
 
 
@@ -67,20 +66,26 @@ _FRAGMENT = re.compile(
 )
 _REPLY = re.compile(r"[(（][^()（）]+[)）]\s*$")
 
-# comparisons that name no list of things, for which `entity_queries` looks
 _COMPARES = re.compile(
-    r"\b(?:same \w+(?: \w+)? as|(?:\w{2,}er|worse|(?:more|less|fewer) \w+)(?: \w+){0,4} than|in common)\b"
-    r"|[和与跟同].{1,30}(?:一样|相同|不同)|(?:哪|谁).{0,4}?更|.{1,30}比.{1,30}(?:更|还|[多少大小高低长短早晚快慢重轻]).{0,3}吗",
+    r"\b(?:compare[ds]?|comparison|versus|vs\.?|differen(?:t|ces?) (?:between|from|to|than)|differs?|in common|alike"
+    r"|similarit(?:y|ies)|(?:the )?same \w+(?: \w+)? as|(?:\w{2,}er|worse|(?:more|less|fewer) \w+)(?: \w+){0,4} than)\b"
+    r"|\bboth\b.{1,80}\band\b|\bbetween\b.{1,60}\band\b.{1,60}\b(?:which|who)\b"
+    r"|^(?:which|who)\b.{1,60}\b\w{1,20}(?:er|est|more|most|first|last)\b.{1,80}\bor\b"
+    r"|比较|对比|相比|区别|差异|差别|异同|优劣|(?:和|与|跟|同).{1,30}(?:一样|相同|不同)|(?:哪|谁).{0,4}?更"
+    r"|.{1,30}比.{1,30}(?:更|还|[多少大小高低长短早晚快慢重轻]).{0,3}吗|都是.{1,30}吗",
     re.IGNORECASE,
 )
-#: Relations of people and places to things, as parts of a pattern.
+#: Relations of people to things, as parts of a pattern.
 ROLES = (
-    r"director|author|writer|creator|founder|inventor|composer|singer|producer|designer|architect|painter|owner|president"
-    r"|king|queen|ceo|leader|husband|wife|mother|father|son|daughter|birthplace|hometown|capital|headquarters"
+    r"director|author|writer|creator|founder|inventor|composer|singer|performer|producer|publisher|developer|designer"
+    r"|architect|painter|owner|manufacturer|president|king|queen|ceo|leader|coach|captain|mayor|manager|husband|wife"
+    r"|spouse|mother|father|parent|son|daughter|child|brother|sister|grandfather|grandmother|uncle|successor"
+    r"|predecessor|birthplace|hometown|capital|headquarters|star|actor|actress|winner|discoverer|editor"
 )
 ROLES_ZH = (
-    r"导演|作者|创始人|发明者|发明人|作曲|演唱者|主演|开发者|设计师|设计者|建筑师|总统|国王|女王|皇帝|首相|总理|校长|市长"
-    r"|丈夫|妻子|母亲|父亲|儿子|女儿|首都|省会|总部|故乡|出生地|母公司"
+    r"导演|作者|创始人|创办人|发明者|发明人|作曲|演唱者|主演|制片人|出版社|开发商|开发者|设计师|设计者|建筑师|老板"
+    r"|制造商|总统|国王|女王|皇帝|首相|总理|校长|市长|教练|队长|丈夫|妻子|母亲|父亲|儿子|女儿|哥哥|弟弟|姐姐|妹妹"
+    r"|祖父|继任者|前任|首都|省会|总部|故乡|出生地|母公司|子公司|得主|冠军"
 )
 # a thing named by its relation to another one, of which something more is asked
 _BRIDGES = re.compile(
@@ -95,6 +100,7 @@ _SEVERAL = re.compile(
     rf"|{_ASKS_ZH}.{{1,40}}[，,、；;].{{0,40}}{_ASKS_ZH}|分别(?:是|有|在|为|由|叫)",
     re.IGNORECASE | re.DOTALL,
 )
+_MULTI = {"comparison": _COMPARES, "bridge": _BRIDGES, "several": _SEVERAL}
 _MAX_CHARS = 500  # the patterns look no further, so that no text keeps them busy
 
 
@@ -133,9 +139,7 @@ def _kind_name(text: str, chinese: bool, standalone: bool) -> str:
     bare = text.strip(_ENDS)
     if not standalone and (not content_words(bare) or _FRAGMENT.fullmatch(bare)):
         return "empty"
-    if _COMPARES.search(text) or entity_queries(text):
-        return "comparison"
-    return "bridge" if _BRIDGES.search(text) else "several" if _SEVERAL.search(text) else "single"
+    return next((name for name, pattern in _MULTI.items() if pattern.search(text)), "single")
 
 
 # a longer question mostly names what its pronoun stands for

@@ -55,10 +55,15 @@ class Thresholds:
 
 @dataclass(frozen=True)
 class Grading:
-    """What an evaluator says of one passage."""
+    """What an evaluator says of one passage.
 
-    score: float  # confidence that the passage helps to answer, from -1 (surely not) to 1 (surely)
-    reason: str = ""  # why, in one line; "not graded: ..." where judging failed
+    Attributes:
+        score: Confidence that the passage helps to answer, from -1 (surely not) to 1 (surely).
+        reason: Why, in one line; ``not graded: ...`` where judging failed.
+    """
+
+    score: float
+    reason: str = ""
 
 
 class Evaluator(ABC):

@@ -29,14 +29,18 @@ class Leaf(NamedTuple):
 class RaptorTree:
     """Summaries of passages, and summaries of these; see ``build_raptor``.
 
+    Attributes:
+        nodes: The summaries by id, the lowest level first; metadata ``level`` (from 1) and ``members``: ids of
+            passages on level 1, of summaries above it.
+        leaves: The passages by id, without those that are no longer in the index.
+
     Example:
         >>> print(RaptorTree({}, {}))
         tree of 0 levels: 0 passages, 0 summaries
     """
 
-    # the summaries by id, the lowest first; metadata `level` (from 1), `members`: ids of passages, above 1 of summaries
     nodes: dict[str, Document]
-    leaves: dict[str, Leaf]  # the passages by id, without those that are no longer in the index
+    leaves: dict[str, Leaf]
 
     @classmethod
     def read(cls, index: DocumentIndex) -> RaptorTree:

@@ -31,17 +31,29 @@ class Limits(NamedTuple):
 
 @dataclass(frozen=True)
 class QueryResult:
-    """A question, the statement that a model wrote for it, and what the database gave."""
+    """A question, the statement that a model wrote for it, and what the database gave.
 
-    statement: str  # as it ran; empty where the model found that the tables cannot answer
+    Attributes:
+        statement: The statement as it ran; empty where the model found that the tables cannot answer.
+        columns: Names of the columns.
+        rows: One tuple a row: numbers, truth values, ``None`` and texts.
+        truncated: There are more rows than ``max_rows``.
+        question: The question as it was asked.
+        reason: What the model says about its statement.
+        attempts: Statements that were refused or failed before, each with the error.
+        answer: The answer in words, whose ``[n]`` cites row n; ``None`` where none was asked for.
+        kind: ``"sql"`` or ``"cypher"``.
+    """
+
+    statement: str
     columns: tuple[str, ...] = ()
-    rows: tuple[tuple[Any, ...], ...] = ()  # of numbers, truth values, None and texts
-    truncated: bool = False  # there are more rows than max_rows
+    rows: tuple[tuple[Any, ...], ...] = ()
+    truncated: bool = False
     question: str = ""
-    reason: str = ""  # what the model says about its statement
-    attempts: tuple[tuple[str, str], ...] = ()  # statements refused or failed before, each with the error
-    answer: str | None = None  # in words, where [n] cites row n; None where none was asked for
-    kind: str = "sql"  # or "cypher"
+    reason: str = ""
+    attempts: tuple[tuple[str, str], ...] = ()
+    answer: str | None = None
+    kind: str = "sql"
 
     @classmethod
     def from_rows(

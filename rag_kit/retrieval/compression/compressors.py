@@ -58,9 +58,13 @@ Selection = list[int] | None
 
 
 class Compressor(ABC):
-    """Base of compressors; implement ``select``."""
+    """Base of compressors; implement ``select``.
 
-    name: str = "compressor"  # stands in the provenance as compress:<name>
+    Attributes:
+        name: Stands in the provenance as ``compress:<name>``.
+    """
+
+    name: str = "compressor"
 
     @abstractmethod
     def select(self, query: str, passages: Sequence[Passage], call: QueryCall) -> Logic[list[Selection]]:

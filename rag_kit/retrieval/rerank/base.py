@@ -26,23 +26,37 @@ ORIGINAL_ID_KEY = "original_id"
 
 @dataclass(frozen=True)
 class Ranking:
-    """What a reranker made of the documents; ``scores`` and ``details`` in the order that it was given them."""
+    """What a reranker made of the documents.
 
-    order: Sequence[int]  # positions in the list it was given, best first; each exactly once
-    scores: Sequence[float | None]  # higher is better; None where there is none
-    details: Sequence[Mapping[str, Any]] = ()  # more for the provenance of each document, or nothing
-    failed: frozenset[int] = frozenset()  # positions not judged: they stay in place, no threshold drops them
-    notes: Sequence[str] = ()  # for every result
+    Attributes:
+        order: Positions in the list it was given, best first; each exactly once.
+        scores: One a document, in the order it was given; higher is better. ``None`` where there is none.
+        details: More for the provenance of each document, in the order it was given; or nothing.
+        failed: Positions that could not be judged; they stay in their place, and no threshold drops them.
+        notes: Notes for every result.
+    """
+
+    order: Sequence[int]
+    scores: Sequence[float | None]
+    details: Sequence[Mapping[str, Any]] = ()
+    failed: frozenset[int] = frozenset()
+    notes: Sequence[str] = ()
 
 
 class Reranker(ABC):
     """Base of rerankers; implement ``rank``.
 
-    Of the documents the first ``depth`` are looked at (``None``: all); the others stay behind these in their order.
+    Args:
+        depth: How many documents, from the first, are looked at; the others stay behind these in their order.
+            ``None`` for all.
+
+    Attributes:
+        name: Stands in the provenance as ``rerank:<name>``.
+        scored: Whether it gives scores that a threshold or a gap can be looked for in.
     """
 
-    name: str = "reranker"  # stands in the provenance as rerank:<name>
-    scored: ClassVar[bool] = True  # whether it gives scores that a threshold or a gap can be looked for in
+    name: str = "reranker"
+    scored: ClassVar[bool] = True
 
     def __init__(self, *, depth: int | None = None) -> None:
         self.depth = None if depth is None else check_count("depth", depth)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 from asyncio import to_thread
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from langchain_core.documents import Document
@@ -205,6 +206,35 @@ async def test_a_filter_in_the_state_of_a_parent_is_refused(name: str, value: An
     with pytest.raises(InvalidInputError, match=f"{name} was given.*call it inside a node"):
         await compiled.ainvoke({**ASKED, name: value})  # type: ignore[call-overload]
     assert compiled.invoke({**ASKED, name: None})["status"] == "grounded"  # type: ignore[call-overload]
+
+
+@MISPLACED
+def test_a_filter_in_an_object_is_refused(name: str, value: Any) -> None:
+    """An input that is a dataclass is read by its attributes."""
+
+    @dataclass
+    class Question:
+        question: str
+        filter: Any = None
+        k: int | None = None
+
+    graph = build_plain_rag(fixed(FAN), chat_model("extractive"))
+    with pytest.raises(InvalidInputError, match=f"{name} was given in the input"):
+        graph.invoke(Question(ASKED["question"], **{name: value}))
+    assert graph.invoke(Question(ASKED["question"]))["status"] == "grounded"
+
+
+def test_the_first_values_of_a_parents_reducers_ask_for_nothing() -> None:
+    """A parent whose keys begin as an empty filter and a k of 0 runs as before."""
+
+    class Reduced(State, total=False):
+        filter: Annotated[dict[str, Any], operator.or_]
+        k: Annotated[int, operator.add]
+
+    graph = StateGraph(Reduced)
+    graph.add_node("rag", build_plain_rag(fixed(FAN), chat_model("extractive")))
+    graph.add_edge(START, "rag")
+    assert graph.compile().invoke(ASKED)["status"] == "grounded"  # type: ignore[call-overload]
 
 
 @MISPLACED
