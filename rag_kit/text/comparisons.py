@@ -42,7 +42,7 @@ _ZH_COMPARES = [
     ),
     # "which of them" follows other commas, too: in 2007年，他加盟哪个球队 nothing is compared
     re.compile(
-        r"^(?:请问|请)?(?P<list>.*(?:、|和|与|跟|及|还是|或).+?)\s*(?:之间|两者|三者)?(?:中|里|的)?哪一?[个种家款].*$"
+        r"^(?:请问|请)?(?P<list>.*(?:、|和|与|跟|及|还是|或).+?)\s*(?:之间|两者|三者)?(?:中|里|的)?(?<!在)哪一?[个种家款].*$"
     ),
 ]
 _ZH_TOPIC = re.compile(

@@ -116,7 +116,8 @@ def ingest(
         IndexMismatchError: The index was built with another embedding model.
         LockedError: Another writer holds the index.
         ModelError: A model failed; what was committed before stays, and so do replies of the chat model.
-        ConfigurationError: ``represent`` needs a language model, or the scheduler or its workers cannot do the work.
+        ConfigurationError: What ``represent`` names needs a language model, or a model cannot be sent to workers.
+        ConfigurationError: No scheduler answers, or its workers cannot do the work; what was committed before stays.
 
     Example:
         >>> import pathlib, tempfile

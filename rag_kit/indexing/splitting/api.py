@@ -54,7 +54,8 @@ def split(
     than ``chunk_size``, and then at a clause, a word, or between whole characters. English and Chinese sentences alike.
 
     Args:
-        documents: Any; their text counts as markdown unless metadata ``format`` is ``txt``, ``json`` or ``jsonl``.
+        documents: Any; their text counts as markdown unless metadata ``format`` is ``txt``, ``json`` or ``jsonl``. They
+            are not changed.
         chunk_size: Most characters of a chunk; 20 or more. Tokens, for ``"tokens"``.
         chunk_overlap: Most characters repeated from the chunk before, in whole sentences of the same section; at most
         half of ``chunk_size``. Rows of tables and lines of code are not repeated.
