@@ -17,7 +17,8 @@ from typing import Any, Generic, Literal, TypeVar, cast
 
 from rag_kit._redact import error_text
 from rag_kit.concurrency.budget import TimeLimit, check_abandoned, check_count, check_seconds, time_limit
-from rag_kit.concurrency.pool import MAX_WIDTH, Call, is_full
+from rag_kit.concurrency.pool import MAX_WIDTH, Call
+from rag_kit.concurrency.pool import is_full as pool_is_full
 from rag_kit.concurrency.steps import acall_in_time, cancel_tasks
 from rag_kit.errors import BranchError, BranchTimeoutError, BudgetExceededError, InvalidInputError
 
@@ -197,7 +198,7 @@ class _Branch(Generic[T]):
             return self.fail(error)
 
     async def acall(self: _Branch[Awaitable[S]]) -> Outcome[S]:
-        """Await the task here; cancelling the caller is no failure of the task."""
+        """Await the task here; cancelling the caller is not a failure of the task."""
         current = cast("asyncio.Task[Any]", asyncio.current_task())
         cancelled_before = current.cancelling()
         value, failure = None, None
@@ -220,7 +221,7 @@ class _Branch(Generic[T]):
 
 def _make_branches(
     tasks: Iterable[Callable[[], T]],
-    width: int | None,
+    max_concurrency: int | None,
     timeout: float | None,
     on_error: OnError,
     names: Sequence[str] | None,
@@ -233,7 +234,7 @@ def _make_branches(
                 f"tasks[{number}] is {task!r:.60}, which cannot be called; give the function, not what it returned, "
                 "e.g. lambda: search(query)."
             )
-    check_count("max_concurrency", width, minimum=1)
+    check_count("max_concurrency", max_concurrency, minimum=1)
     check_seconds("timeout", timeout)
     if on_error not in ("raise", "skip"):
         raise InvalidInputError(f"on_error={on_error!r:.60} was given; allowed: 'raise', 'skip'.")
@@ -241,20 +242,20 @@ def _make_branches(
         names = [f"branch {number + 1}" for number in range(len(tasks))]
     if len(names) != len(tasks):
         raise InvalidInputError(f"{len(names)} names were given for {len(tasks)} tasks; give one each.")
-    time_limit()
+    time_limit()  # raises if the deadline has passed
     return [_Branch(name, task, timeout, on_error) for name, task in zip(names, tasks, strict=True)]
 
 
 def _call_on_threads(branches: Sequence[_Branch[T]], width: int) -> list[Outcome[T]]:
     """Run branches on threads: the caller starts them, takes what they gave, and watches the clock."""
     pending = deque(enumerate(branches))
-    # of each branch its number, call and time limit; the oldest, which is late before all others, comes first
+    # number, call and time limit of each branch; all have the same time-out, so the first, the oldest, expires first
     running: dict[Future[Outcome[T]], tuple[int, Call[Outcome[T]], TimeLimit]] = {}
     ended: SimpleQueue[Future[Outcome[T]]] = SimpleQueue()
     outcomes: dict[int, Outcome[T]] = {}
     try:
         while pending or running:
-            if pending and (not running or (len(running) < width and not is_full())):
+            if pending and (not running or (len(running) < width and not pool_is_full())):
                 number, branch = pending.popleft()
                 try:
                     limit = time_limit(branch.timeout, f"Branch {branch.name!r}")

@@ -161,7 +161,7 @@ def check_abandoned() -> None:
 
 
 def check_count(name: str, value: Any, *, minimum: int = 0) -> None:
-    """Refuse a cap that is no whole number or too small; ``None`` is no limit."""
+    """Refuse a cap that is too small or not a whole number; ``None`` is no limit."""
     if value is not None and (type(value) is not int or value < minimum):
         raise InvalidInputError(
             f"{name}={value!r:.60} was given; it must be a whole number >= {minimum}, or None."

@@ -36,10 +36,11 @@ def _chroma_clause(key: str, operator: str, operand: Any, negated: bool) -> Clau
     """One condition in Chroma's language."""
     values = operand if operator == "$in" else [operand]
     if (
-        key.startswith(("#", "chroma:"))
+        key.startswith(("#", "chroma:"))  # Chroma's own keys
         or operator in ("$startswith", "$exists")
+        # an order negated misses rows without the key
         or (operator in ORDER and (negated or isinstance(operand, str)))
-        or any(type(value) is int and abs(value) >= _MAX_INTEGER for value in values)
+        or any(type(value) is int and abs(value) >= _MAX_INTEGER for value in values)  # beyond 64 bits
     ):
         raise _cannot_ask("Chroma", key, f"{'the negation of ' * negated}{operator}")
     if operator in ORDER:
@@ -77,7 +78,7 @@ def _join_in_chroma(word: str, clauses: list[Any]) -> dict[str, Any]:
 def to_qdrant(where: Filter | None, *, metadata_key: str = "metadata") -> Any | None:
     """A filter as a ``qdrant_client.models.Filter``; ``None`` if everything passes.
 
-    Qdrant looks into lists for plain conditions too, so a comparison here also asks that the value is no list;
+    Qdrant looks into lists for plain conditions too, so a comparison here also asks that the value is not a list;
     ``$contains`` asks for lists alone. Numbers are compared as ranges, for Qdrant keeps 1 and 1.0 apart. The payload
     holds the metadata under ``metadata_key``.
 
@@ -104,22 +105,22 @@ def _qdrant_clause(models: Any, prefix: str, key: str, operator: str, operand: A
     """One condition as a ``Filter``."""
     values = operand if operator == "$in" else [operand]
     if (
-        operator in ("$exists", "$startswith")
-        or (operator in ORDER and isinstance(operand, str))
+        operator in ("$exists", "$startswith")  # Qdrant lacks it, or means something else by it
+        or (operator in ORDER and isinstance(operand, str))  # its ranges are of numbers
         or any(not isinstance(value, str) and abs(value) > _MAX_EXACT for value in values)
-        or '"' in key
+        or '"' in key  # a path cannot name such a key
         or "\\" in key
         or not key.isprintable()
     ):
         raise _cannot_ask("Qdrant", key, operator)
-    # dots and brackets in a key are no steps of a path
+    # in quotes, dots and brackets in a key are not read as steps of a path
     name = key if _PLAIN_KEY.fullmatch(key) else f'"{key}"'
     path = f"{prefix}.{name}" if prefix else name
     item = f"{path}[]"
     place = item if operator == "$contains" else path
     tests = [_qdrant_test(models, place, operator, value) for value in values]
     clause = models.Filter(should=tests)
-    if operator != "$contains":
+    if operator != "$contains":  # Qdrant looks into lists too, these operators do not
         no_list = models.IsEmptyCondition(is_empty=models.PayloadField(key=item))
         clause = models.Filter(must=[clause, no_list])
     return models.Filter(must_not=[clause]) if negated else clause
@@ -129,7 +130,8 @@ def _qdrant_test(models: Any, path: str, operator: str, value: Any) -> Any:
     """A condition on the value at a path."""
     if isinstance(value, (str, bool)):
         return models.FieldCondition(key=path, match=models.MatchValue(value=value))
-    bounds = {operator[1:]: value} if operator in ORDER else {"gte": value, "lte": value}
+    # equal numbers as a range too: MatchValue takes no floats, and tells 1 from 1.0
+    bounds = {operator.removeprefix("$"): value} if operator in ORDER else {"gte": value, "lte": value}
     return models.FieldCondition(key=path, range=models.Range(**bounds))
 
 

@@ -7,7 +7,7 @@ meaning of every operator that Chroma has is Chroma's:
 - a number never equals a boolean or a string; 1 equals 1.0;
 - ``$ne`` and ``$nin`` hold where the key is missing, all other operators (but ``$exists: false``) do not;
 - ``$gt``... compare numbers with numbers; strings with strings only here, not in Chroma;
-- ``$contains`` asks whether a list holds a value; it is no search in strings;
+- ``$contains`` asks whether a list holds a value; it is not a search in strings;
 - ``$startswith`` asks how a string begins: ``{"file": {"$startswith": "contracts/"}}`` is a folder;
 - a ``date`` or ``datetime`` is its ISO text.
 """
@@ -29,7 +29,7 @@ Predicate = Callable[[Mapping[str, Any]], bool]
 OPERATORS = ("$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in", "$nin", "$contains", "$startswith", "$exists")
 ORDER = {"$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
 LISTS = (list, tuple, set, frozenset)
-MISSING = object()  # stands for a value that is no scalar
+MISSING = object()  # stands for a value that is not a scalar
 _OPERANDS: dict[str, tuple[Any, str]] = {
     "$in": (LISTS, "a list of values"),
     "$nin": (LISTS, "a list of values"),
@@ -232,7 +232,7 @@ def _join_predicates(word: str, parts: list[Predicate]) -> Predicate:
 
 
 def equality_key(value: Any) -> Any:
-    """A hashable that is equal exactly where the filter language says equal (booleans are no numbers)."""
+    """A hashable that is equal exactly where the filter language says equal (booleans are not numbers)."""
     if isinstance(value, bool):
         return ("bool", value)
     return value if isinstance(value, (str, int, float)) else MISSING

@@ -145,7 +145,7 @@ def add_first_stage(
 
 
 def compact_provenance(documents: list[Document]) -> list[Document]:
-    """Turn the records of a retriever's results into strings, in place; what is no record stays as it is."""
+    """Turn the records of a retriever's results into strings, in place; what is not a record stays as it is."""
     for doc in documents:
         record = doc.metadata.get(PROVENANCE_KEY)
         if type(record) is dict:
@@ -172,7 +172,7 @@ _TEXTS, _NUMBERS = ("stage", "retriever", "query"), ("rank", "score", "weight")
 def encode_provenance(record: Mapping[str, Any]) -> Any:
     """The string for a record: each name and query once, and a row of places and numbers for each stage.
 
-    What is no record of this kit (somebody else's, under this key) comes back as it is.
+    What is not a record of this kit (somebody else's, under this key) comes back as it is.
 
     Example:
         >>> stage = {"stage": "bm25", "retriever": "words", "query": "q", "rank": 1, "score": 2.5, "weight": None}

@@ -97,7 +97,7 @@ def _batch() -> dict[str, int]:
 def recorded_embedding_model(recorded: str, **settings: Any) -> Embeddings | None:
     """Make the embedding model that an index recorded, from the name that ``embedding_name`` gave.
 
-    That name holds the host, which is no part of a model's name. The endpoint is the one that is configured now:
+    That name holds the host, which is not part of a model's name. The endpoint is the one that is configured now:
     if it is another host, ``embedding_name`` of the result differs from the recorded name, and the index refuses it.
     """
     name = recorded

@@ -47,7 +47,7 @@ def call_key(
 
 
 def model_identity(model: Any, config: RunnableConfig | None = None) -> Any:
-    """Class, name, endpoint and sampling of a model, however wrapped, as JSON to hash; None if it is no model."""
+    """Class, name, endpoint and sampling of a model, however wrapped, as JSON to hash; None if it is not a model."""
     if isinstance(model, DynamicRunnable):
         return model_identity(*model.prepare(config))
     if isinstance(model, RunnableBindingBase):

@@ -117,7 +117,10 @@ def read_reply(reply: Any, target: Target, *, lines: bool = False) -> Any:
 
 
 def _read_ranking(text: str, target: Target) -> dict[str, list[int]] | None:
-    """``[2] > [1] > [3]`` for a list of numbers; read as JSON it would be three lists of one."""
+    """Read a ranking such as ``[2] > [1] > [3]`` as the only field; None if that is not a list of integers.
+
+    Read as JSON it would be three lists of one. The last ranking counts: others are weighed before it.
+    """
     name = target.only_field
     if name is None or "{" in text or target.fields[name].get("items", {}).get("type") != "integer":
         return None
@@ -142,7 +145,7 @@ def _read_tags(text: str, target: Target) -> dict[str, Any]:
 
 
 def _tag_contents(text: str, tag: str) -> list[str]:
-    """The text of each element of that name."""
+    """The text of each element with this tag name."""
     parts: list[str] = []
     start: int | None = None
     for mark in re.finditer(rf"<(/?){re.escape(tag)}(?:\s[^<>]*)?>", text, re.IGNORECASE):

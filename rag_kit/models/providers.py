@@ -46,11 +46,11 @@ def split_name(name: str) -> tuple[str | None, str]:
     return None, name
 
 
-def check_name(name: Any, embedded: str) -> str:
-    """The name of a model without blanks around it; refused where it is no text."""
+def check_name(name: Any, example: str) -> str:
+    """The name of a model, stripped; `InvalidInputError` if it is not a non-empty str."""
     if not isinstance(name, str) or not name.strip():
         raise InvalidInputError(
-            f"A model is named by a str such as 'openai:MODEL' or {embedded!r}, not {type(name).__name__}; a model "
+            f"A model is named by a str such as 'openai:MODEL' or {example!r}, not {type(name).__name__}; a model "
             "object is used as it is"
         )
     return name.strip()

@@ -60,7 +60,7 @@ def split_reply(reply: Any) -> tuple[Any, Any]:
 
 
 def written_text(reply: Any) -> str:
-    """What a model wrote: the arguments of a tool call that is no valid JSON, else the text, else other arguments."""
+    """What a model wrote: the arguments of a tool call that is not valid JSON, else the text, else other arguments."""
     message, parsed = split_reply(reply)
     if message is None:
         return parsed if isinstance(parsed, str) else ""

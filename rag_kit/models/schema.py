@@ -176,7 +176,7 @@ class Target:
 
 def _json_problems(value: Any, schema: Mapping[str, Any]) -> list[tuple[Iterable[Any], str]]:
     """Path and message of each place where a plain value does not fit a JSON schema."""
-    from jsonschema import Draft202012Validator  # 0.13 s, needed for schemas that are no classes alone
+    from jsonschema import Draft202012Validator  # takes 0.13 s; only for schemas that are not classes
     from referencing import Registry
 
     # a registry that knows no other schema, so that no reference is fetched from the network

@@ -13,7 +13,7 @@ from rag_kit.prompts.fields import Form, ask_for
 
 MAX_DEPTH = 8
 UNREADABLE = "unreadable"
-"""The operator of what is no condition; it is dropped, and noted, where conditions are checked."""
+"""The operator of what is not a condition; it is dropped, and noted, where conditions are checked."""
 _JOINS = ("and", "or", "not")
 _MAX_VALUES = 200
 
@@ -114,20 +114,21 @@ def _unreadable(value: Any, why: str) -> list[dict[str, Any]]:
 
 def _read_group(join: str, value: Any, depth: int) -> list[dict[str, Any]]:
     """The parts of a group as one group; a part alone needs none."""
-    parts, join = _read(value, depth), join.lower().lstrip("$")
+    parts, join = _read_parts(value, depth), join.lower().lstrip("$")
     if not parts or (len(parts) == 1 and join != "not"):
         return parts
     # what joins nothing is mended, and noted, where conditions are checked
     return [{"join": join[:20], "conditions": parts}]
 
 
-def _read(value: Any, depth: int) -> list[dict[str, Any]]:
+def _read_parts(value: Any, depth: int) -> list[dict[str, Any]]:
     """The conditions and groups in a filter of any shape; what is side by side is joined by the caller."""
     if depth > MAX_DEPTH:
         return _unreadable("a group", f"it is nested deeper than {MAX_DEPTH} levels")
     if isinstance(value, list):
-        return [part for item in value for part in _read(item, depth + 1)]
+        return [part for item in value for part in _read_parts(item, depth + 1)]
     if not isinstance(value, Mapping):
+        # true or false, like null, holds no condition that would be lost
         empty = value is None or value == "" or isinstance(value, bool)
         return [] if empty else _unreadable(value, "it is no form of a filter")
     field, parts = value.get("field", value.get("attribute")), value.get("conditions", value.get("arguments"))

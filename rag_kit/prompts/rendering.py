@@ -49,7 +49,7 @@ def render_history(messages: Iterable[Any], *, max_chars: int | None = None) -> 
 
     Args:
         messages: LangChain messages, ``(role, text)`` pairs or ``{"role": ..., "content": ...}`` dicts, oldest
-            first. Only what the user and the model said is kept: system and tool messages are no part of the talk.
+            first. Only what the user and the model said is kept: system and tool messages are left out.
         max_chars: Most characters of the result, None for no bound: the oldest turns are dropped first, and the one
             that crosses the bound is cut.
 
@@ -57,7 +57,7 @@ def render_history(messages: Iterable[Any], *, max_chars: int | None = None) -> 
         ``<turn role="user">...</turn>`` or ``<turn role="assistant">...</turn>`` per line, oldest first.
 
     Raises:
-        InvalidInputError: An item is no message, or `max_chars` is not a positive number.
+        InvalidInputError: An item is not a message, or `max_chars` is not a positive number.
 
     Example:
         >>> print(render_history([("user", "What is BM25?"), ("assistant", "A ranking function.")]))

@@ -84,7 +84,7 @@ class PromptTemplate(ChatPromptTemplate):
     @classmethod
     def from_file(cls, parsed: PromptFile) -> Self:
         """Build the template of a parsed prompt file."""
-        # A tag that only this file uses needs the same protection as the common ones.
+        # Tags that only this file uses are escaped in values, as the reserved ones are.
         own_tags = {match[1].lower() for section in parsed.sections for match in TAG.finditer(section.text)}
         tags = frozenset(own_tags - RESERVED_TAGS)
         schema: Any = parsed.schema

@@ -75,15 +75,15 @@ class _Terms(dict[str, tuple[str, ...]]):
     def __init__(self, language: str, stem: bool, stops: frozenset[str]) -> None:
         super().__init__()
         self._stops = stops
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # for the stemmer and for writes to this dict
         self._stem = None
         if stem and language != "zh":
             import Stemmer
 
-            self._stem = Stemmer.Stemmer("english", 0)  # 0: its own cache would only double this one
+            self._stem = Stemmer.Stemmer("english", 0)  # 0: no cache in the stemmer, this class is one
 
     def __missing__(self, word: str) -> tuple[str, ...]:
-        with self._lock:  # one stemmer object must not be entered twice
+        with self._lock:  # two threads must not be in one stemmer object
             terms = tuple(self._analyse(word))
             if len(self) >= _CACHE_LIMIT:
                 self.clear()
@@ -212,7 +212,7 @@ class Analyzer(StoredAnalyzer):
             load_segmenter()  # jieba's dictionary is a file, and a call on an event loop must not wait for one
 
     def __call__(self, text: str) -> list[str]:
-        """The terms of a text in order, repeats kept; `InvalidInputError` for what is no string."""
+        """The terms of a text in order, repeats kept; `InvalidInputError` for what is not a string."""
         if not isinstance(text, str):
             raise InvalidInputError(f"a text to analyse must be a str, not {type(text).__name__}.")
         folded = fold(text)

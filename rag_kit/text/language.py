@@ -171,7 +171,7 @@ def check_question(question: Any, *, example: str = "'How ...?'") -> str:
     """See that something can be asked, and return it unchanged; `example` shows in the message how to give one.
 
     Raises:
-        InvalidInputError: It is no string, holds white space only, or more than `MAX_QUESTION_CHARS` characters.
+        InvalidInputError: It is not a string, holds white space only, or more than `MAX_QUESTION_CHARS` characters.
 
     Example:
         >>> check_question("Who?")

@@ -27,12 +27,12 @@ class Sentence(NamedTuple):
 
 
 def sentences(text: str, *, max_chars: int = 1000) -> list[Sentence]:
-    """Cut a text into sentences in order, without surrounding white space, that hold every visible character.
+    """Cut a text into sentences, in order and without surrounding white space; no visible character is lost.
 
     Ends are English and Chinese stops with the quotes, brackets and citation marks that follow them; blank
     lines, headings, list items and table rows stand alone; a hard-wrapped line runs on. Abbreviations, initials,
-    decimals, list numbers, book titles (《…！》) and dots inside words do not end a sentence. What stays longer
-    than ``max_chars`` characters, 20 or more, is cut at a semicolon, comma or space.
+    decimals, list numbers, book titles (《…！》) and dots inside words do not end a sentence. A sentence longer
+    than ``max_chars`` (at least 20) is cut at a semicolon, comma or space.
 
     Raises:
         InvalidInputError: ``max_chars`` is below 20.
@@ -146,15 +146,17 @@ def _joins_next_line(line: str, following: str) -> bool:
 
 
 def _ends_sentence(text: str, begin: int, end: int, match: re.Match[str]) -> bool:
-    """Whether a stop ends the sentence that began at ``begin``, in a block that ends at ``end``."""
-    following = text[match.end() : min(end, match.end() + 40)]
+    """Whether the stop found as ``match`` ends the sentence begun at ``begin``, in a block that ends at ``end``."""
+    following = text[
+        match.end() : min(end, match.end() + 40)
+    ]  # enough for the next word or the end of a title
     if not following.strip():
         return True
     if _inside_title(text, begin, match.start(), following, match["close"]):
         return False
-    wide = any(character in "。！？｡" for character in match["stop"])
-    if wide or _HAN.match(following) or following[0] in "“「『《（":
-        return _ends_chinese(text, match, following, wide)
+    full_width = any(character in "。！？｡" for character in match["stop"])
+    if full_width or _HAN.match(following) or following[0] in "“「『《（":
+        return _ends_chinese(text, match, following, full_width)
     if not following[0].isspace():
         # A stop glued to what follows is a file name, a number, an address; unless a citation mark closed it.
         return bool(match["cite"]) and following[0].isupper()
@@ -162,10 +164,10 @@ def _ends_sentence(text: str, begin: int, end: int, match: re.Match[str]) -> boo
     return not (word[:1].islower() or (match["stop"] == "." and _is_abbreviation(text, begin, match, word)))
 
 
-def _ends_chinese(text: str, match: re.Match[str], following: str, wide: bool) -> bool:
+def _ends_chinese(text: str, match: re.Match[str], following: str, full_width: bool) -> bool:
     """Whether a Chinese stop, or one before Chinese text, ends a sentence."""
     close = match["close"]
-    if not wide:
+    if not full_width:
         # a stop typed in ASCII, and not "v2.0版", "Yahoo!邮箱" or an ellipsis
         typed = match["stop"] in ".．!?" and _HAN.match(text[match.start() - 1 : match.start()])
         return bool(close or typed)

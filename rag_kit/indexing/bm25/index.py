@@ -41,7 +41,7 @@ class BM25Index(InvertedIndex):
     Args:
         k1: How slowly repeats of a term stop counting; 0 or more.
         b: How much long documents are penalised, from 0 to 1.
-        variant: ``"lucene"``, or ``"okapi"`` for the scores of rank_bm25's ``BM25Okapi``; 0 or less is no hit.
+        variant: ``"lucene"``, or ``"okapi"`` for the scores of rank_bm25's ``BM25Okapi``; 0 or less is not a hit.
         analyzer: Turns a text into terms; ``None`` for the default :class:`~rag_kit.text.Analyzer`. Any function from
             str to a list of str will do, but then :meth:`load` must be given it again.
 
@@ -112,7 +112,7 @@ class BM25Index(InvertedIndex):
             filter: Condition on the metadata.
 
         Raises:
-            InvalidInputError: ``k`` below 1, or ``terms`` is no dict of such weights.
+            InvalidInputError: ``k`` below 1, or ``terms`` is not a dict of such weights.
             FilterError: The filter is malformed.
 
         Example:

@@ -73,7 +73,7 @@ def check_ids(ids: Any, documents: int | None = None) -> list[str]:
 
 
 def _list_of(name: str, values: Any, kind: type | tuple[type, ...], what: str) -> list[Any]:
-    """The elements of a collection, each of a type; one string or mapping is no collection."""
+    """The elements of a collection, each of a type; one string or mapping is not a collection."""
     if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
         raise InvalidInputError(f"{name} is {type(values).__name__}; give a list of {what}.")
     listed = list(values)

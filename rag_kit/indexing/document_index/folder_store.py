@@ -108,7 +108,7 @@ class FolderStore(Store):
             raise missing_index(folder)
         store = cls(folder)
         with store.close_on_error():
-            state = store.state()  # what is no index gets no lock
+            state = store.state()  # what is not an index gets no lock
             if writable:
                 store._become_writer(wait)
                 state = store.state()

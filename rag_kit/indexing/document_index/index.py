@@ -84,8 +84,8 @@ class DocumentIndex(WritableIndex):
             settings: How files are read and split, as plain JSON; recorded for `ingest`.
             wait: Seconds to wait for another writer.
             vector_store: Makes a LangChain vector store that can delete by id, given an embedding model; the vectors
-                are then searched there: ``lambda embeddings: Chroma("manual", embeddings, host="db")``. It is
-                given again when the index is opened; a function of a module, so that the index can be pickled.
+                are then searched there: ``lambda embeddings: Chroma("manual", embeddings, host="db")``. Pass it
+                again to `open`. If the index must be pickled, define it by ``def`` in a module, not as a lambda.
 
         Raises:
             InvalidInputError: There is an index already, or the folder holds other files.

@@ -236,9 +236,9 @@ class ReadableIndex:
             )
 
     def verify(self) -> IndexReport:
-        """Check everything against the store: each row is what was written.
+        """Check the whole index: each row still has the content that was written.
 
-        Reads the whole index. What is not in the files of the legs yet (see ``flush``) is a note: searches find it.
+        Reads all of it. What is not in the keyword and vector files yet (see ``flush``) is a note: searches find it.
         """
         return verifying.verify(self._store)
 

@@ -235,7 +235,7 @@ class FamilyView:
         self._connection = connection
 
     def places(self, ids: Sequence[str]) -> dict[str, Place]:
-        """Where children belong; ids of what is no child, or is gone, are left out."""
+        """Where children belong; ids of what is not a child, or is gone, are left out."""
         query = (
             "SELECT id, parent, ordinal, place, (SELECT count(*) FROM chunks s WHERE s.parent != '' "
             "AND s.parent = c.parent) FROM chunks c WHERE parent != '' AND id IN ({})"

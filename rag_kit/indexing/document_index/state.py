@@ -71,7 +71,7 @@ class IndexReport:
     """
 
     problems: list[str] = field(default_factory=list)  # what is wrong now, in words
-    notes: list[str] = field(default_factory=list)  # what is no fault, but worth knowing
+    notes: list[str] = field(default_factory=list)  # what is not a fault, but worth knowing
     repaired: list[str] = field(default_factory=list)  # what a repair did
     checked: dict[str, int] = field(default_factory=dict)  # how many chunks, vectors... were looked at
 
@@ -103,7 +103,7 @@ class State(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
 
     uid: Annotated[str, Field(pattern="^[0-9a-f]{32}$")]  # a part of the names of its files
-    generation: _Count = 0  # counter of write transactions
+    generation: _Count = 0  # counts the writes; each row has that of its last change
     floor: _Count = 0  # removals up to this generation are forgotten
     embedding: str | None = None  # name of the model; None for an index without vectors
     dimension: _Count | None = None

@@ -152,8 +152,8 @@ class StoreLeg(FileLeg):
         self._forget()
 
     def _forget(self) -> None:
-        self._trusted: Path | None = None  # the file of which rows were looked up
-        self._holds = False  # whether they were found
+        self._checked_file: Path | None = None  # the file for which rows were looked up
+        self._sample_found = False  # whether one of them was found
 
     def _prefix(self, state: State) -> str:
         return prefix_of_vectors("store", state)
@@ -169,27 +169,31 @@ class StoreLeg(FileLeg):
                 "search works without: index_retriever(index, 'bm25'), --pipeline bm25."
             )
         mask = None if where is None else self._keyword.mask(connection, state, where)
-        since = self._usable_generation(connection, state, store)
-        numbers = read_changed_numbers(connection, since, "vectors")  # all, where the store cannot be asked
-        if since != NO_GENERATION:
+        generation = self._usable_generation(connection, state, store)
+        # all, if the store cannot be asked
+        numbers = read_changed_numbers(connection, generation, "vectors")
+        if generation != NO_GENERATION:
             # the store gets no filter, and knows nothing of ties
             count = k + _EXTRA if mask is None else 4 * k + _EXTRA_FILTERED
             numbers = np.append(numbers, store.nearest(state, query, count))
         rows, scores = _score_candidates(connection, state, query, numbers, mask)
         # too few of what it gave pass the filter, or a writer changes it
-        if since != NO_GENERATION and (len(rows) < k or not self._file(state, since).exists()):
+        if generation != NO_GENERATION and (len(rows) < k or not self._file(state, generation).exists()):
             numbers = read_changed_numbers(connection, NO_GENERATION, "vectors")
             rows, scores = _score_candidates(connection, state, query, numbers, mask)
         return best_by_id(connection, *best_with_ties(rows, scores, k), k)
 
     def _usable_generation(self, connection: Connection, state: State, store: ConnectedStore) -> int:
-        """The generation as of which the store can be asked; NO_GENERATION where it cannot."""
-        if (since := self._saved_generation(state)) == NO_GENERATION:
-            return since
-        file = self._file(state, since)
-        if self._trusted != file:
-            self._trusted, self._holds = file, _holds_sample(connection, state, store, since)
-        return since if self._holds else NO_GENERATION
+        """The last write of the index that the vector store has too, or NO_GENERATION if it cannot be asked.
+
+        The file says which; it is not believed if the store has none of a few rows, looked up once for each file.
+        """
+        if (generation := self._saved_generation(state)) == NO_GENERATION:
+            return generation
+        file = self._file(state, generation)
+        if self._checked_file != file:
+            self._checked_file, self._sample_found = file, _holds_sample(connection, state, store, generation)
+        return generation if self._sample_found else NO_GENERATION
 
     def apply(self, connection: Connection, state: State) -> int:
         """Hand over what has changed; where the store was not given, the next writer that has it does."""
@@ -202,16 +206,16 @@ class StoreLeg(FileLeg):
     def _save(self, connection: Connection, state: State, path: Path) -> None:
         """Bring the store to the present generation, from that of the newest file, or from nothing."""
         assert self._store is not None
-        since = self._saved_generation(state)
-        changed = read_changed_numbers(connection, since, "vectors")
-        doomed = read_changed_numbers(connection, since, "removed")
+        generation = self._saved_generation(state)
+        changed = read_changed_numbers(connection, generation, "vectors")
+        doomed = read_changed_numbers(connection, generation, "removed")
         self._remove_files(state)
         # some lose rows that are deleted before they are added again
         unwanted = np.setdiff1d(doomed, changed) if self._store.replaces else np.union1d(doomed, changed)
         self._store.delete(state, unwanted)
         self._store.add(connection, state, changed)
         path.touch(mode=0o600)
-        self._trusted, self._holds = path, True
+        self._checked_file, self._sample_found = path, True
         remove_parts(self._folder.glob("vectors-*"))  # of before the index had a vector store
 
     def rebuild(self, connection: Connection, state: State) -> str:
@@ -238,10 +242,10 @@ class StoreLeg(FileLeg):
         self, connection: Connection, state: State, store: ConnectedStore, report: IndexReport
     ) -> None:
         """Report how many rows are not among the nearest to their own vectors."""
-        if (since := self._saved_generation(state)) == NO_GENERATION:
+        if (generation := self._saved_generation(state)) == NO_GENERATION:
             return
         alive, dimension = read_changed_numbers(connection, NO_GENERATION, "vectors"), state.dimension or 0
-        numbers = np.setdiff1d(alive, read_changed_numbers(connection, since, "vectors"))
+        numbers = np.setdiff1d(alive, read_changed_numbers(connection, generation, "vectors"))
         blocks = read_blocks(connection, alive, dimension)
         equal = Counter(hash(row.tobytes()) for _, rows in blocks for row in rows)
         lacking = 0
@@ -254,10 +258,10 @@ class StoreLeg(FileLeg):
             report.problems.append(f"vectors: {lacking} rows are missing from {store.name}")
 
 
-def _holds_sample(connection: Connection, state: State, store: ConnectedStore, since: int) -> bool:
-    """Whether something that was handed over is found: not in another, or an emptied, store."""
+def _holds_sample(connection: Connection, state: State, store: ConnectedStore, generation: int) -> bool:
+    """Whether the store finds one of the rows handed over last; another store, or one that was emptied, does not."""
     query = f"SELECT n FROM vectors WHERE generation <= ? ORDER BY generation DESC LIMIT {_SAMPLE}"
-    sample = read_numbers(connection, query, since)
+    sample = read_numbers(connection, query, generation)
     for _, rows in read_blocks(connection, sample, state.dimension or 0):
         for row in rows:
             _, cosines = _score_candidates(connection, state, row, store.nearest(state, row, _EXTRA), None)
@@ -271,16 +275,19 @@ def _holds_sample(connection: Connection, state: State, store: ConnectedStore, s
 
 
 def _score_candidates(
-    connection: Connection, state: State, query: Vectors, numbers: Numbers, mask: Mask | None
+    connection: Connection, state: State, query: Vectors, row_numbers: Numbers, mask: Mask | None
 ) -> tuple[Numbers, Vectors]:
-    """Rows that are in the index and pass, and their cosines: in double precision, so that equal ones tie."""
-    numbers = np.unique(numbers)
+    """Numbers of the given rows that are in the index and pass the mask, with their cosines to the query.
+
+    The cosines are computed in double precision, so that equal vectors tie.
+    """
+    row_numbers = np.unique(row_numbers)
     if mask is not None:
-        numbers = numbers[np.take(mask, numbers, mode="clip")]
-    blocks = list(read_blocks(connection, numbers, state.dimension or 0))
+        row_numbers = row_numbers[np.take(mask, row_numbers, mode="clip")]
+    blocks = list(read_blocks(connection, row_numbers, state.dimension or 0))
     scores = [rows.astype(np.float64) @ query for _, rows in blocks]
-    none: Vectors = np.empty(0, np.float32)
-    return np.concatenate([none.astype(np.int64), *(n for n, _ in blocks)]), np.concatenate([none, *scores])
+    empty: Vectors = np.empty(0, np.float32)
+    return np.concatenate([empty.astype(np.int64), *(n for n, _ in blocks)]), np.concatenate([empty, *scores])
 
 
 def _id(state: State, number: int) -> str:

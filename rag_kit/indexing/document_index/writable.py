@@ -68,10 +68,10 @@ class WritableIndex(ReadableIndex):
     ) -> WriteReport:
         """Make the index hold exactly these documents of their sources.
 
-        All chunks of every source that occurs (``metadata["source"]``) are replaced by those given.
+        For every source that occurs in them (``metadata["source"]``), all its chunks are replaced by those given.
 
         Args:
-            documents: All documents, or families, of each of their sources.
+            documents: The complete documents, or families, of each source.
             ids: As for `upsert`.
             scope: Sources, or folders of sources, that the documents must lie in; ``None`` for anything.
             prune: Also remove the sources in the scope of which no document is given.

@@ -114,7 +114,7 @@ class Grouping:
             return False
         original = self._originals.get(record.fingerprint, "")
         if bool(original) != bool(record.original) and not self._corrections_of(source):
-            return False  # it is no copy any more, or another process has written the same text meanwhile
+            return False  # it is not a copy any more, or another process has written the same text meanwhile
         self.progress.tell(files[source].file)
         if (same := self._unchanged_record(files[source], record)) is None:
             return False

@@ -96,11 +96,12 @@ def filter_rows(
 
 
 def explanation(error: psycopg.Error, location: Location) -> RagKitError:
-    """The error to raise in its place: one line, in which no password stands."""
+    """The rag_kit error to raise instead of psycopg's: one line, without a password."""
     text = " ".join(location.without_secrets(str(error)).split())
     state = error.sqlstate or next((number for words, number in _REFUSALS.items() if words in text), "")
     if 'extension "vector"' in text:
-        state = "0A000"
+        state = "0A000"  # feature not supported
+    # 22: wrong data; 54: beyond a limit of the server, such as the size of a row
     if isinstance(error, psycopg.DataError) or state.startswith(("22", "54")):
         return InvalidInputError(f"{location} can neither hold nor look for what was given ({text}).")
     if isinstance(error, psycopg.ProgrammingError) and not state:

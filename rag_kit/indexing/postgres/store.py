@@ -183,7 +183,7 @@ class PostgresStore(Store):
 
     @contextmanager
     def reading(self) -> Iterator[PostgresConnection]:
-        """See `Store`; inside another one of the same thread, the same."""
+        """See `Store`. Nested in another reading on this thread, it yields that one's connection."""
         with self.translate_errors():
             if (outer := getattr(self._views, "open", None)) is not None:
                 yield outer

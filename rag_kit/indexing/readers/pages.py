@@ -22,7 +22,7 @@ _MENU = re.compile(
 _BANNER = re.compile(
     r"cookie[_-]?(?:ban|bar|con|dia|law|mes|mod|not|over|pop|set)|\b(?:consent|gdpr|onetrust)\b"
 )
-_MAX_PROSE = 2_000  # characters that are no links; what has more is content
+_MAX_PROSE = 2_000  # characters that are not links; what has more is content
 _REST = 200  # a page of which less would be left is all content
 
 

@@ -73,7 +73,7 @@ def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
     mono = sum(len(line.text) for lines in body for line in lines if line.mono)
     ordered = map(_letterhead_first, body)
     body = [with_tables(lines, page.rules) for lines, page in zip(ordered, pages, strict=True)]
-    # where most of a document is set in a font of fixed width, that is no sign of code
+    # where most of a document is set in a font of fixed width, that is not a sign of code
     if mono < 0.9 * characters:
         body = [_with_code(lines) for lines in body]
     layout = Layout(body)

@@ -81,23 +81,24 @@ class Layout:
         return out.strip("\n")
 
     def _level(self, lines: Sequence[Line], index: int) -> int:
-        """Heading level of a line, `_TEXT` or `_BLOCK`."""
+        """The level of a line as a heading, by its size or else bold type; `_TEXT` or `_BLOCK` if it is none."""
         line = lines[index]
         text = line.text.strip()
         if line.block:
             return _BLOCK
         if len(text) > _MAX_HEADING or not re.search(r"[^\W\d_]", text) or HYPHEN in text:
-            return 0
+            return _TEXT
         for level, size in enumerate(self._sizes, 1):
+            # 0.97 here, 0.95 below: sizes vary a little; what ends like a sentence must be much larger than the text
             if line.size >= size * 0.97 and not (_END.search(text) and line.size < self.body * 1.4):
                 return level
         near = [*lines[max(0, index - 1) : index], *lines[index + 1 : index + 2]]
         if not line.bold or _END.search(text) or _BULLET.match(text) or line.size < self.body * 0.95:
-            return 0
+            return _TEXT
         if len(text) > _ROW and any(
             other.bold and abs(other.bottom - line.bottom) < 1.6 * line.size for other in near
         ):
-            return 0  # a whole bold paragraph
+            return _TEXT  # a line of a bold paragraph: a bold line is right above or below
         return len(self._sizes) + 1
 
     def _join_hyphenated(self, text: str) -> str:

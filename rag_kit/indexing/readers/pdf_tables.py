@@ -61,7 +61,7 @@ class _Grid:
         return not line.block and self.xs[0] < middle < self.xs[-1] and self.ys[-1] < line.bottom < self.ys[0]
 
     def rows(self, words: Sequence[Word]) -> list[list[str]]:
-        """The texts of the cells; that of a merged cell in each place; nothing where this is no table."""
+        """The texts of the cells; that of a merged cell in each place; nothing if this is not a table."""
         columns, count = len(self.xs) - 1, len(self.ys) - 1
         cells: list[list[list[Word]]] = [[[] for _ in range(columns)] for _ in range(count)]
         for row, column in product(range(count), range(columns)):

@@ -12,6 +12,7 @@ from rag_kit.indexing.readers.parts import Context, Part, Unreadable
 
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
+# how an element is written, by the names of its parts
 _SHAPES = {
     f"{_M}f": "num/den",
     f"{_M}sSup": "e^sup",
@@ -60,7 +61,10 @@ def _with_plain_equations(document: bytes) -> bytes:
 
 
 def _equation_text(node: Any) -> str:
-    """An equation in one line: ``(a+b)/2``, ``x^2``, ``√(x)``; a part of several letters in brackets."""
+    """A node of Word's equation XML (OMML) in one line: ``(a+b)/2``, ``x^2``, ``√(x)``.
+
+    Parts longer than one letter are put in brackets.
+    """
     if node.tag == f"{_M}t":
         return node.text or ""
     if node.tag == f"{_M}d":
@@ -72,6 +76,7 @@ def _equation_text(node: Any) -> str:
     if shape is None:
         return "".join(map(_equation_text, node))
     parts = {child.tag.removeprefix(_M): _equation_text(child) for child in node}
+    # put each part in place of its name in the shape, such as "num/den"
     return re.sub(r"(\W?)([a-z]+)", lambda match: _argument_text(match[1], parts.get(match[2], "")), shape)
 
 
@@ -97,7 +102,7 @@ def _style_map(styles: Any) -> list[str]:
 
 
 def _heading_level(style: Any) -> int:
-    """The level that a style's own name or outline level says, 0 where it is no heading."""
+    """The level that a style's own name or outline level says, 0 if it is not a heading."""
     name = (_attribute_value(style.find(f"{_W}name")) or "").strip()
     outline = _attribute_value(style.find(f"{_W}pPr/{_W}outlineLvl")) or ""
     if match := _HEADING_NAME.fullmatch(name):

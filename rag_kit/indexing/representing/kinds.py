@@ -122,7 +122,7 @@ class Kind:
 
 
 def split_triple(text: str) -> tuple[str, str, str] | None:
-    """Subject, relation and object of a text; ``None`` where it is no triple.
+    """Subject, relation and object of a text; ``None`` if it is not a triple.
 
     Example:
         >>> split_triple("Ada Lovelace | wrote about | the Analytical Engine")

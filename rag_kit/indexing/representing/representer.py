@@ -41,7 +41,7 @@ class Representer:
 
     A family's children are the whole document and, without a place in it, what was made of it; each says in its
     metadata field ``representation`` what it is, and has the other metadata of the document. A situating sentence
-    is no child: it goes into the metadata of the document, and is searched with its text. A model is asked once for
+    is not a child: it goes into the metadata of the document, and is searched with its text. A model is asked once for
     each text, kind, model and prompt; for a situating sentence, what stands around the text counts too.
 
     ``represent`` is as for `kinds_of`, ``cache`` as for `Asker`. ``llm`` is ``None`` afterwards where no kind needs it.
@@ -56,15 +56,16 @@ class Representer:
         max_concurrency: int = 8,
     ) -> None:
         self.kinds = kinds_of(represent)
-        self._asked = [kind for kind in self.kinds if kind.name != "children"]
-        self.llm = (chat_model() if llm is None else llm) if self._asked else None
-        if is_extractive(self.llm) and (lacking := [kind for kind in self._asked if not kind.by_rule]):
+        # "children" are cut by rule, for which no model is asked
+        self._model_kinds = [kind for kind in self.kinds if kind.name != "children"]
+        self.llm = (chat_model() if llm is None else llm) if self._model_kinds else None
+        if is_extractive(self.llm) and (lacking := [kind for kind in self._model_kinds if not kind.by_rule]):
             raise ConfigurationError(
                 f"represent={lacking[0].spec!r} needs a language model, and 'extractive' is none: set "
                 "RAG_KIT_CHAT_MODEL=PROVIDER:MODEL, or give llm= (--model)."
             )
-        self._asker = Asker(self._asked, self.llm, cache, max_concurrency)
-        self._planned: set[str] = set()
+        self._asker = Asker(self._model_kinds, self.llm, cache, max_concurrency)
+        self._planned_keys: set[str] = set()  # of the requests that `plan` has counted
 
     def close(self) -> None:
         """Close the file of replies."""
@@ -117,8 +118,8 @@ class Representer:
     def plan(self, documents: Sequence[Document], sources: Sequence[str] | None = None) -> Represented:
         """What ``represent`` would ask the model; of several plans, each counts what is new to it."""
         requests = [request for _, request in self._requests(documents, sources)]
-        new = [request for request in requests if request.key not in self._planned]
-        self._planned.update(request.key for request in new)
+        new = [request for request in requests if request.key not in self._planned_keys]
+        self._planned_keys.update(request.key for request in new)
         self._asker.answer(new, planned := Represented(), dry=True)
         return planned
 
@@ -131,7 +132,7 @@ class Representer:
         requests = []
         for number, (document, source) in enumerate(zip(documents, sources, strict=True)):
             group = source or str(sorted(document.metadata.items(), key=str))
-            for kind in self._asked if document.page_content.strip() else ():
+            for kind in self._model_kinds if document.page_content.strip() else ():
                 around = "" if kind.is_searched_alone else _around(documents, origins, number)
                 requests.append((number, self._asker.request(kind, document, group, around)))
         return requests

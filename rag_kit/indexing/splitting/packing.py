@@ -126,7 +126,7 @@ class _SectionPacker:
                     return keep.start
             elif keep.kind != "item":
                 line = self.text.rfind("\n", max(packed_to, keep.start), limit) + 1
-                # a table's header alone is no chunk
+                # a table's header alone is not a chunk
                 if line > max(packed_to, keep.start + len(keep.header) + 1 if keep.header else 0):
                     return line
         sentence_end = _last_place(self._sentence_ends, packed_to, limit)

@@ -44,45 +44,45 @@ class Section:
     start: int
     end: int
     heading: str
-    ends: list[int] = field(default_factory=list)  # where paragraphs and blocks end
-    keeps: list[Keep] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)  # ends of paragraphs and blocks: the best places to cut
+    keeps: list[Keep] = field(default_factory=list)  # what should stay whole
 
 
 def sections(text: str, *, heading: str = "", markdown: bool = True) -> Iterator[Section]:
-    """Cut a text at its headings and note where its blocks end, in time that grows with the text.
+    """Cut a text at its headings and note where its blocks end, in linear time.
 
     ``heading`` is the path of headings above its beginning (``"A > B"``), from the page before. Without ``markdown``
-    only blank lines mean something. A heading counts with its first 200 characters.
+    only blank lines mean something. Headings are cut to 200 characters.
     """
     path = [(level, title) for level, title in enumerate(heading.split(" > "), 1) if title]
-    current, bare = Section(0, len(text), heading), True  # only headings so far in this section
+    current, only_headings = Section(0, len(text), heading), True
     last_end = 0
     matches = (_MARKUP if markdown else _BLANK_LINE).finditer(text)
     for match, following in pairwise(chain[re.Match[str] | None](matches, [None])):
         assert match is not None
         (start, end), kind = match.span(), match.lastgroup
-        bare = bare and not text[last_end:start].strip()
+        only_headings = only_headings and not text[last_end:start].strip()
         last_end = end
-        if not bare:
+        if not only_headings:
             current.ends.append(start)
         if kind in ("title", "setext"):
             title = match["title"].rstrip("# \t") if kind == "title" else match["setext"].strip()
             level = len(match["mark"] or "#")
             path = [entry for entry in path if entry[0] < level]
             path.append((level, " ".join(title.split())[:_MAX_TITLE]))
-            if not bare:
+            if not only_headings:
                 current.end = start
                 yield current
-                current, bare = Section(start, len(text), ""), True
+                current, only_headings = Section(start, len(text), ""), True
             current.heading = " > ".join(name for _, name in path if name)
         elif kind in ("code", "table"):
             header = _TABLE_HEADER.match(text, start, end) if kind == "table" else None
             current.keeps.append(Keep(kind, start, end, header[0] if header else ""))
             current.ends.append(end)
-            bare = False
+            only_headings = False
         elif kind == "item":
             current.keeps.append(Keep("item", start, following.start() if following else len(text)))
-            bare = False
+            only_headings = False
     current.ends.append(len(text))
     yield current
 

@@ -92,7 +92,7 @@ def _passages(body: str) -> list[PassageText]:
 
 
 def _elements(body: str, name: str) -> Iterator[tuple[str, str]]:
-    """Attributes and text of each element of that name; in linear time also where closing tags are missing."""
+    """Attributes and text of each element with this tag name; in linear time also where closing tags are missing."""
     opening, closing = f"<{name} ", f"</{name}>"
     at = 0
     for _ in range(_MAX_BLOCKS):

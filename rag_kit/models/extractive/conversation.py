@@ -212,7 +212,7 @@ def _names(text: str) -> list[str]:
     if detect_language(text) == "zh":
         parts = _BETWEEN_ZH.split(text.strip('。！？!?.“”"'))
         return _QUOTED_ZH.findall(text) or [part for part in parts if len(part) > 1]
-    # the first word of a text counts as a name, too, if it has a capital and is no word of a question
+    # the first word of a text counts as a name, too, if it has a capital and is not a word of a question
     words = phrases(f" {text}")
     names = [phrase.text for phrase in words if phrase.named and not phrase.text[0].isdigit()]
     return names or [phrase.text for phrase in words]

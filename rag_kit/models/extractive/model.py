@@ -1,4 +1,4 @@
-"""The chat model that is no language model."""
+"""The chat model that is not a language model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which function answers which task; what is no task gets an honest line, or the least that fits the asked schema."""
+"""Which function answers which task; what is not a task gets an honest line, or the least that fits the schema."""
 
 from __future__ import annotations
 

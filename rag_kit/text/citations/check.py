@@ -90,7 +90,7 @@ def check_citations(
         language: Of the answer, ``"en"`` or ``"zh"``: the language that reasons are given in; None: English.
 
     Raises:
-        InvalidInputError: The answer is no string, or the passages are no list of strings or documents.
+        InvalidInputError: The answer is not a string, or the passages are not a list of strings or documents.
 
     Example:
         >>> report = check_citations("The Rhine is 1,230 km long [1].", ["Rivers: The Rhine is 1,230 km long."])
@@ -166,7 +166,7 @@ def statements(answer: str) -> list[Statement]:
 
     Marks may be ``[1]``, ``[1, 2]``, ``[1-3]``, ``[1][2]``, ``【1】`` or ``［1］``, before or after the full
     stop, or on the next line. A sentence with several marks is cut at them where each part says something.
-    Headings and lines that only introduce a list are no statements.
+    Headings and lines that only introduce a list are not statements.
 
     Example:
         >>> statements("A cat sleeps [1]. Dogs bark loudly 【2、3】。")

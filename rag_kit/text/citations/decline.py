@@ -1,8 +1,8 @@
 """The sentence that says an answer is not in the documents, and how others put it.
 
 A decline is read clause by clause. A clause says that the sources lack something ("absent"), is about the sources or a
-courtesy ("aside"), or states something else ("other"). An answer is a decline where the first clause that is no aside
-says that something is lacking, and little else is stated.
+courtesy ("aside"), or states something else ("other"). An answer is a decline if the first clause that is not an
+aside says that something is lacking, and little else is stated.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ _NEGATIVE = re.compile(
     r"\b(?:no|not|nothing|none|neither|never|without|cannot|unable|unclear|impossible|insufficient|silent|unanswered"
     r"|left)\b|\b(?:lack|fail|omit|leave|remain)|n't|[没未不无缺难]|超出"
 )
-# "According to the manual, it does not contain lead" is about something else than the manual.
+# In "According to the manual, it does not contain lead" something else than the manual lacks something, so the
+# opening is removed: it would name a source as what "it" stands for.
 _ACCORDING_TO = re.compile(r"^according to [^,]{1,60}, (?=(?:it|they) (?:do|does|did|has|have|had|never)\b)")
 _EDGES = "*_`\"'“”「」 "
 
@@ -186,7 +187,7 @@ def is_declined(answer: str) -> bool:
 
 
 def _clauses(answer: str) -> list[tuple[str, _Rules]]:
-    """The clauses of an answer, folded, each with the rules of its language."""
+    """The clauses of an answer, as `fold` writes them for matching, each with the rules of its language."""
     clauses: list[tuple[str, _Rules]] = []
     for sentence in sentences(answer):
         text = _ACCORDING_TO.sub("", fold(sentence.text).strip(_EDGES))

@@ -128,8 +128,9 @@ def collect(question: Question, passages: Sequence[PassageText]) -> list[Candida
 
 
 def _rarity_weights(question: Question, rows: Sequence[_Row]) -> dict[str, float]:
-    """Weight of each term, together 1: its salience times its rarity among the sentences."""
+    """Weight of each term, summing to 1: its salience times its rarity among the sentences."""
     count = Counter(key for row in rows for key in row.matched)
+    # (N + 1) / (n + 0.5) as in BM25's idf; log1p leaves weight to a term that is in every sentence
     weights = {
         term.key: term.salience * math.log1p((len(rows) + 1) / (count[term.key] + 0.5))
         for term in question.terms

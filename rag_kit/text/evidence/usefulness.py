@@ -53,12 +53,15 @@ class Usefulness(NamedTuple):
 def usefulness(
     question: str, passages: Sequence[PassageText], cosines: Sequence[float] | None = None
 ) -> list[Usefulness]:
-    """How surely each passage helps, seen against the others: by words, and by cosines to the question if given."""
-    setting = (len(passages) > 1) + 2 * (cosines is not None)
+    """The probability that each passage helps, compared with the others; by words, and by cosines to the question.
+
+    Without ``cosines`` it goes by words alone.
+    """
+    weights_column = (len(passages) > 1) + 2 * (cosines is not None)  # 0 to 3: a place in SETTINGS
     grades = []
     for measures in measure(question, passages, cosines):
-        total = sum(weights[setting] * measures.get(name, 0.0) for name, weights in WEIGHTS.items())
-        # without any word of the question there is nothing that times could speak for
+        total = sum(weights[weights_column] * measures.get(name, 0.0) for name, weights in WEIGHTS.items())
+        # judged by words alone, a passage without any word of the question cannot help, whatever its dates
         value = 1 / (1 + math.exp(-total)) if measures["passage"] > 0 or cosines is not None else 0.0
         grades.append(Usefulness(value, measures))
     return grades
