@@ -89,7 +89,7 @@ def _answer_all(arguments: argparse.Namespace, printer: AnswerPrinter, runner: a
 
 
 def _hold_session(printer: AnswerPrinter, runner: asyncio.Runner) -> None:
-    """Read questions and answer them until the input ends; each understands what was asked before."""
+    """Read questions and answer them until the input ends; each is read with the earlier ones as context."""
     with contextlib.suppress(ImportError):  # there is none on Windows
         import readline  # noqa: F401 - gives input() a history and keys to edit with
     index = printer.index

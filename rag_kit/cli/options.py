@@ -97,7 +97,7 @@ def index_name(arguments: argparse.Namespace) -> str:
 
 
 def index_embeddings(index: str, name: str | None = None) -> Embeddings | None:
-    """The embedding model that an index was built with, or the one that is named; ``None`` where there is neither."""
+    """The model named by ``name`` or RAG_KIT_EMBEDDING_MODEL, else the one the index was built with, if any."""
     from rag_kit.indexing import DocumentIndex
     from rag_kit.models import embedding_model
     from rag_kit.models.embedding import recorded_embedding_model

@@ -33,7 +33,7 @@ class Cell(Recorded):
         details: Plain JSON behind the value: statements with verdicts, matched spans.
 
     Raises:
-        InvalidInputError: If value and status do not fit each other, or a count is no number from 0 on.
+        InvalidInputError: If value and status do not fit each other, or a count is not a number from 0 on.
 
     Example:
         >>> Cell.ok(0.75).value, Cell.undefined("the answer holds no statement").value

@@ -49,7 +49,7 @@ def bootstrap_interval(
 def column_intervals(
     table: np.ndarray, *, level: float = 0.95, n: int = 10_000, seed: int = 0
 ) -> list[Interval]:
-    """Interval of the mean of each column of questions by columns, NaN where there is no value.
+    """Confidence interval of each column's mean; the table has a row for each question, NaN for no value.
 
     All columns share their resamples, which draw from all questions: in a column with gaps the number of values
     varies from one resample to the next. Below two values there is no interval. Arguments as for `bootstrap_interval`.
@@ -61,7 +61,7 @@ def column_intervals(
     """
     enough = (~np.isnan(table)).sum(axis=0) > 1
     intervals = iter(_resample(table[:, enough], level, n, seed) if enough.any() else ())
-    return [next(intervals) if has_values else (None, None) for has_values in enough]
+    return [next(intervals) if has_enough else (None, None) for has_enough in enough]
 
 
 def sign_flip_test(differences: Numbers, *, seed: int = 0) -> float:
@@ -161,7 +161,10 @@ def _random_flips(count: int, patterns: int, seed: int) -> Iterator[np.ndarray]:
 
 
 def _count_extreme(table: np.ndarray, flips: Any) -> np.ndarray:
-    """For each column, the patterns whose sum is at least as far from zero, on the side that was seen."""
+    """For each column, count the patterns whose sum is as far from zero as the observed one or farther, on its side.
+
+    ``flips`` are batches of patterns as from ``_random_flips``; ``_SAME`` allows for rounding.
+    """
     observed = table.sum(axis=0)
     side, counts = np.where(observed < 0, -1.0, 1.0), np.zeros(table.shape[1], dtype=np.int64)
     for batch in flips:

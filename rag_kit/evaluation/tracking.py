@@ -41,13 +41,14 @@ def write_langsmith(client: Any, upload: Upload, tracked: Tracked) -> None:
     score_ids = _score_ids(client, list(runs.values()))
 
     def write(record: dict[str, Any]) -> int:
+        """Send what is missing of one record; returns how many calls that took."""
         run = runs[record["key"]]
         scores = record["scores"].items()
         missing = {name: score for name, score in scores if _uuid(run, name) not in score_ids}
         has_run = len(missing) < len(record["scores"])
         if not has_run:
-            # Without trace_id and dotted_order it is sent at once: of a batch in the background a refusal is only
-            # logged. With the time of the first attempt a run that is sent twice is the same and not another one.
+            # Without trace_id and dotted_order the client sends at once and raises; in background batches a refusal
+            # is only logged. The end time is the first attempt's, so that a retry gives the same run.
             client.create_run(
                 "rag-kit", record["asked"], "chain", id=run, session_id=project.id, outputs=record["output"],
                 reference_example_id=_uuid(data.id, record["key"]), error=record["error"], end_time=end,

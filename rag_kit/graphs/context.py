@@ -87,6 +87,7 @@ class RagContext(BaseModel):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: Any, handler: Any) -> Any:
+        """Tell LangGraph Studio which nodes each setting belongs to (``langgraph_nodes``)."""
         schema = handler(core)
         properties = handler.resolve_ref_schema(schema)["properties"]
         for name, nodes in {"citation_check": ("cite",), **cls.common_nodes}.items():

@@ -49,7 +49,7 @@ class Guards:
         answer: See each answer.
 
     Raises:
-        InvalidInputError: A guard is no function.
+        InvalidInputError: A guard is not a function.
 
     Example:
         >>> def no_secrets(question, config):

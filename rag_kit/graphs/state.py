@@ -68,7 +68,7 @@ AnswerStatus = Literal[
 
 
 def _validate(kind: TypeAdapter[Any], value: Any, expected: str) -> Any:
-    """What a node or somebody who edits a thread gives for a key of the state, if it is of its type."""
+    """Check a value that a node, or a user editing a thread, writes to the state; ``expected`` says what is allowed."""
     try:
         return kind.validate_python(value)
     except ValidationError:

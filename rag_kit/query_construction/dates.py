@@ -48,7 +48,7 @@ class NamedPeriod(Span):
 
 
 def parse_period(text: str, today: date) -> Period | None:
-    """The days that a text names, such as ``"2020年5月"``, ``"Q3 2020"``, ``"last year"``; ``None`` if it is no date.
+    """The days that a text names, such as ``"2020年5月"``, ``"Q3 2020"``, ``"last year"``; ``None`` if not a date.
 
     Example:
         >>> period = parse_period("May 2020", date(2026, 1, 1))

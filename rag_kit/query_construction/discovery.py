@@ -29,6 +29,8 @@ _LISTED = ("index", "vectorstore", "documents", "retriever", "base_retriever", "
 _MAX_ROWS = 20_000
 _MAX_VALUES = 10_000
 _MAX_CHARS = 200
+_MANY_NUMBERS = 50  # different floats above which only examples are kept
+_EXAMPLES = 5
 _SMALL = 20  # rows up to which nothing can be said about how often values come back
 _UNIQUE = 0.5  # values a row from which on a text names single documents
 _ISO = re.compile(r"(?:1[0-9]|2[0-9])\d\d-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])(?:$|[T ])")
@@ -166,33 +168,41 @@ def discover_schema(source: Any, *, filter: Filter | None = None, exclude: Colle
                 columns.setdefault(name, []).extend([plain] if plain not in (None, []) else [])
     columns = {name: column for name, column in columns.items() if column}
     by_rows = sorted(columns.items(), key=lambda item: -len(item[1]))
-    fields = (_field(name, column, len(rows) > _MAX_ROWS) for name, column in by_rows)
+    fields = (_infer_field(name, column, len(rows) > _MAX_ROWS) for name, column in by_rows)
     return Schema(tuple([field for field in fields if field is not None][:MAX_FIELDS]))
 
 
-def _field(name: str, column: list[Any], cut: bool) -> MetadataField | None:
-    """The field of these values; ``None`` if it holds objects; `cut`: there are more rows."""
-    list_count = sum(isinstance(value, list) for value in column) * 2 > len(column)
+def _infer_field(name: str, column: list[Any], cut: bool) -> MetadataField | None:
+    """The field of these values; ``None`` if it holds objects. ``cut``: the column is only a sample."""
+    mostly_lists = sum(isinstance(value, list) for value in column) * 2 > len(column)
     items = [item for value in column for item in (value if isinstance(value, list) else [value])]
     kinds = Counter(type(item) for item in items)
     if not kinds or not kinds.keys() <= _TYPES.keys():
         return None
     numbers = kinds.keys() <= {int, float}
-    of = (float if float in kinds else int) if numbers else max(_TYPES, key=lambda kind: kinds[kind])
-    same_type = (int, float) if of is float else (of,)
+    value_type = (float if float in kinds else int) if numbers else max(_TYPES, key=lambda kind: kinds[kind])
+    same_type = (int, float) if value_type is float else (value_type,)
     counted: Counter[Any] = Counter(item for item in items if type(item) in same_type)
     values = sorted(counted, key=lambda value: (-counted[value], str(value)))
-    short = tuple(value for value in values[:_MAX_VALUES] if of is not str or len(value) <= _MAX_CHARS)
-    format_ = _date_format(name, of, short)
-    unique = of is str and not list_count and len(column) > _SMALL and len(short) >= _UNIQUE * len(column)
-    ranged = values and (of in (int, float) or format_ is not None)
-    hidden = unique or format_ is not None or (of is float and len(short) > 50)
+    short_values = tuple(
+        value for value in values[:_MAX_VALUES] if value_type is not str or len(value) <= _MAX_CHARS
+    )
+    format_ = _date_format(name, value_type, short_values)
+    unique = (
+        value_type is str
+        and not mostly_lists
+        and len(column) > _SMALL
+        and len(short_values) >= _UNIQUE * len(column)
+    )
+    ranged = values and (value_type in (int, float) or format_ is not None)
+    # examples are enough where a question will hardly use a stored value as it is
+    hidden = unique or format_ is not None or (value_type is float and len(short_values) > _MANY_NUMBERS)
     return MetadataField(
         name=name,
-        type="date" if format_ else _TYPES[of],
-        many=list_count,
-        values=short[:5] if hidden else short,
-        complete=of in (str, bool) and not (cut or hidden or len(short) < len(values)),
+        type="date" if format_ else _TYPES[value_type],
+        many=mostly_lists,
+        values=short_values[:_EXAMPLES] if hidden else short_values,
+        complete=value_type in (str, bool) and not (cut or hidden or len(short_values) < len(values)),
         minimum=min(values) if ranged else None,
         maximum=max(values) if ranged else None,
         date_format=format_ or "iso",
@@ -200,11 +210,11 @@ def _field(name: str, column: list[Any], cut: bool) -> MetadataField | None:
     )
 
 
-def _date_format(name: str, of: type, values: Sequence[Any]) -> DateFormat | None:
+def _date_format(name: str, value_type: type, values: Sequence[Any]) -> DateFormat | None:
     """How the values store dates, if they all do."""
-    if of is str and values and all(_ISO.match(value) for value in values):
+    if value_type is str and values and all(_ISO.match(value) for value in values):
         return "iso"
-    if of in (int, float) and values and _TIME_NAME.search(name):
+    if value_type in (int, float) and values and _TIME_NAME.search(name):
         if all(15000101 <= value <= 29991231 and 1 <= int(value) // 100 % 100 <= 12 for value in values):
             return "yyyymmdd"
         if all(10**8 <= value < 10**10 for value in values):

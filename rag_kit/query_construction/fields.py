@@ -133,7 +133,7 @@ class Schema:
                 f"A schema is {type(value).__name__}; give a list of fields such as "
                 "{'name': 'year', 'type': 'int', 'description': 'year of publication'}."
             )
-        return cls(tuple(_field(item) for item in value))
+        return cls(tuple(_make_field(item) for item in value))
 
     def __iter__(self) -> Iterator[MetadataField]:
         return iter(self.fields)
@@ -163,8 +163,8 @@ def _plain(name: str) -> str:
     return re.sub(r"[\s_\-.]+", "", str(name)).lower()
 
 
-def _field(item: Any) -> MetadataField:
-    """A field of a dict such as ``{"name": "tags", "type": "list[string]"}`` or an ``AttributeInfo``."""
+def _make_field(item: Any) -> MetadataField:
+    """Make a field from a dict such as ``{"name": "tags", "type": "list[string]"}`` or an ``AttributeInfo``."""
     if isinstance(item, MetadataField):
         return item
     if not isinstance(item, Mapping):

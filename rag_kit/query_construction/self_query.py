@@ -120,7 +120,7 @@ class SelfQueryRetriever(CallRetriever):
     ) -> Self:
         """Make the retriever from a model and what to search; the other arguments are those of the class.
 
-        ``metadata_field_info`` is ``schema``, as LangChain calls it.
+        ``metadata_field_info`` is LangChain's name for ``schema``.
         """
         if metadata_field_info is not None:
             settings["metadata_field_info"] = metadata_field_info

@@ -158,7 +158,7 @@ class RagKitRetriever(BaseRetriever):
         """Find documents, best first; more than ``request.k`` are cut off."""
 
     async def _aretrieve(self, query: str, request: Request) -> list[Document]:
-        """As ``_retrieve``; by default that, on a thread of the shared pool."""
+        """Async ``_retrieve``; by default runs ``_retrieve`` on a thread of the shared pool."""
         manager = request.run_manager
         if isinstance(manager, AsyncCallbackManagerForRetrieverRun):
             request = replace(request, run_manager=manager.get_sync())
@@ -176,7 +176,7 @@ class RagKitRetriever(BaseRetriever):
             Copies of the documents, best first, with provenance.
 
         Raises:
-            InvalidInputError: The query is no string, or an argument is not allowed.
+            InvalidInputError: The query is not a string, or an argument is not allowed.
         """
         whole = ensure_config(config)
         if self._needs_langchain_run(whole, kwargs):

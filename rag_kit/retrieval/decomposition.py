@@ -127,15 +127,18 @@ class DecompositionRetriever(RewritingRetriever):
         return Search(parts[0], ROLE) if parts else None
 
     async def _answer(
-        self, part: str, documents: Sequence[Document], call: QueryCall, number: int
+        self, part: str, documents: Sequence[Document], call: QueryCall, part_number: int
     ) -> str | None:
-        """What the documents say to a sub-question; ``None`` for nothing."""
+        """The answer to a sub-question from the documents; ``None`` if they give none.
+
+        Its citations are removed: the next prompt shows the answer without the passages that they number.
+        """
         if not documents:
             return None
         passages = render_passages(documents[: call.request.k], max_chars=_MAX_PASSAGES)
         values = {"question": part, "passages": passages}
         prompt = self._answer_prompts.choose(part)
-        written = await self._ask([values], call, prompt=prompt, form=str, name=f"answer {number}")
+        written = await self._ask([values], call, prompt=prompt, form=str, name=f"answer {part_number}")
         answer = " ".join(_CITATION.sub("", written[0]).split()) if written else ""
         return None if not answer or is_declined(answer) else answer[:_MAX_ANSWER]
 

@@ -43,7 +43,7 @@ def inside(
     part = next((value for name in names if (value := getattr(retriever, name, None)) is not None), None)
     several = isinstance(part, (list, tuple)) and not are_documents(part)
     parts: list[Any] = [] if part is None else [*part] if several else [part]
-    # a source of a router is no runnable; it has one
+    # a source of a router is not a runnable; it has one
     return [getattr(item, "retriever", item) if several else item for item in parts]
 
 

@@ -296,7 +296,10 @@ class QueryCall:
     async def _run_side_by_side(
         self, calls: Sequence[Call], timeout: float | None, clock: Budget, on_error: OnError = "skip"
     ) -> FanOut[Any]:
-        """Do things side by side, on threads or on the event loop, charging the call's budget."""
+        """Run calls concurrently, on threads or on the event loop.
+
+        ``timeout`` limits each of them, ``clock`` all together, ``self.budget`` the model calls and tokens they use.
+        """
         if clock.remaining_seconds() == 0:
             error = BudgetExceededError("deadline", self.owner.deadline or 0)
             return FanOut([Outcome(call.name, error=error) for call in calls])
@@ -326,7 +329,7 @@ def _stored_outcome(name: str, value: Any, schema: Any) -> Outcome[Any] | None:
 
 
 def _check_cap(value: Any, info: ValidationInfo) -> Any:
-    """Refuse what is no count, before Pydantic takes True for 1 and a text for its number."""
+    """Refuse what is not a count, before Pydantic takes True for 1 and a text for its number."""
     check_count(str(info.field_name), value)
     return value
 

@@ -30,7 +30,7 @@ def needs_of(columns: Iterable[str], *, best_of: bool = False) -> dict[str, froz
 
 
 def read_column(name: str, example: Example, output: Output) -> Any:
-    """A column's value; ``None`` where there is none. Any other name is a key of the example's metadata."""
+    """A column's value, or ``None``. A name that is not in ``_COLUMNS`` is read from the example's metadata."""
     if name not in _COLUMNS:
         return example.metadata.get(name)
     try:

@@ -111,7 +111,10 @@ class RagasMetric(Metric):
         return max(cells, key=lambda cell: cell.value or 0.0)
 
     def settings(self) -> dict[str, Any]:
-        """Ragas's version, its class, what that is made with; ``prompts`` names no prompt file: Ragas's are sent."""
+        """What is recorded of this metric: Ragas's version, the metric's class and its arguments.
+
+        ``prompts``, the kit's prompt files, is empty for one that asks a judge: Ragas sends its own prompts.
+        """
         made_with = self._settings if isinstance(self._made, (str, type)) else _public_settings(self._made)
         record = {"ragas": version("ragas"), "class": self._row.ragas_class, "with": to_plain(made_with)}
         sent = "Ragas's own prompts; for Chinese with examples translated by the judge (Ragas's adapt)"

@@ -49,8 +49,8 @@ class AnswerFound(Metric):
     async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
         """1 or 0, and which of the answers was found."""
         # the marks of citations hold numbers that the answer does not state
-        text = plain(renumber(output.answer or "", {}))
-        accepted = {answer: plain(answer) for answer in example.answers}
+        text = normalize(renumber(output.answer or "", {}))
+        accepted = {answer: normalize(answer) for answer in example.answers}
         if not any(accepted.values()):
             return Cell.not_applicable("the example's answers are blank")
         matches = [answer for answer, key in accepted.items() if occurs(key, text)]
@@ -84,11 +84,11 @@ class Decline(Metric):
         return Cell.ok(float(right), _REASONS[kind], kind=kind)
 
 
-def plain(text: str) -> str:
-    """A text as it is compared: folded, blanks made one, none beside Chinese, no commas within numbers.
+def normalize(text: str) -> str:
+    """A text as it is compared: case, width and script folded, spaces made one, none next to Chinese, no 1,000 commas.
 
     Example:
-        >>> plain("Ｔhe  Rhine:\\n1,230 km"), plain("長 城 在 北京")
+        >>> normalize("Ｔhe  Rhine:\\n1,230 km"), normalize("長 城 在 北京")
         ('the rhine: 1230 km', '长城在北京')
     """
     return _THOUSANDS.sub("", _SPACE_IN_HAN.sub("", " ".join(fold(text).split())))
@@ -97,7 +97,7 @@ def plain(text: str) -> str:
 def occurs(words: str, text: str) -> bool:
     """Whether ``words`` stands in ``text``, not as a part of a longer word or number.
 
-    Both are taken as ``plain`` gave them. Chinese has no blanks to look for: there any place counts.
+    Both are taken as ``normalize`` gave them. Chinese has no blanks to look for: there any place counts.
 
     Example:
         >>> occurs("art", "a party"), occurs("art", "art, mostly"), occurs("3", "3.5 km"), occurs("长城", "万里长城在")

@@ -9,7 +9,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.examples import Example, GoldSpan
 from rag_kit.evaluation.metric import Metric, Source, Stage
-from rag_kit.evaluation.ours.answers import occurs, plain
+from rag_kit.evaluation.ours.answers import normalize, occurs
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.judge.judge import Judge
@@ -76,7 +76,7 @@ class SpanRecall(Metric):
             if left <= 0:
                 break
             visible = passage.text[:left] if self.budget else passage.text
-            parts.append(_Seen(passage.ids, plain(visible), self._find_start(passage), len(visible)))
+            parts.append(_Seen(passage.ids, normalize(visible), self._find_start(passage), len(visible)))
             left -= len(visible)
         return parts
 
@@ -105,15 +105,15 @@ def _contains_span(part: _Seen, span: GoldSpan) -> bool:
     if span.document and span.document not in part.ids:
         return False
     if span.start is None or part.start is None:
-        return occurs(plain(span.text), part.words)
+        return occurs(normalize(span.text), part.words)
     return part.start <= span.start and span.start + len(span.text) <= part.start + part.length
 
 
 def _group_versions(example: Example) -> list[list[GoldSpan]]:
     """Spans that are versions of one another, together."""
-    answers = {plain(answer) for answer in example.answers}
-    accepted = [span for span in example.spans if plain(span.text) in answers]
-    rest = [[span] for span in example.spans if plain(span.text) not in answers | {""}]
+    answers = {normalize(answer) for answer in example.answers}
+    accepted = [span for span in example.spans if normalize(span.text) in answers]
+    rest = [[span] for span in example.spans if normalize(span.text) not in answers | {""}]
     return [accepted, *rest] if accepted else rest
 
 

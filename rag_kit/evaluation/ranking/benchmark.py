@@ -220,12 +220,20 @@ def _run_figures(run: PipelineRun) -> dict[str, Any]:
 
 
 def _run_notes(run: PipelineRun, passages: int) -> list[str]:
+    """What the table's reader must know about a run; 10 is the rank at which most default metrics are cut."""
+    notes = []
     max_passages = max(run.returned.values())
-    short = f"returned at most {max_passages} passages a query: metrics at a greater rank count only those"
-    degraded = f"{run.degraded} of {len(run.returned)} queries were answered without a part that failed"
-    foreign = f"{run.foreign} passages belong to no document of the data set and were not counted"
-    notes = ((short, max_passages < min(10, passages)), (degraded, run.degraded), (foreign, run.foreign))
-    return [note for note, holds in notes if holds]
+    if max_passages < min(10, passages):
+        notes.append(
+            f"returned at most {max_passages} passages a query: metrics at a greater rank count only those"
+        )
+    if run.degraded:
+        notes.append(
+            f"{run.degraded} of {len(run.returned)} queries were answered without a part that failed"
+        )
+    if run.foreign:
+        notes.append(f"{run.foreign} passages belong to no document of the data set and were not counted")
+    return notes
 
 
 def _describe_machine() -> dict[str, float | int | None]:

@@ -43,7 +43,7 @@ def write_report(
             answer, recall and precision; ``False``: none.
         title: Title of the page.
         language: ``"en"`` or ``"zh"``: the language the page starts in; the reader can switch.
-        overwrite: Replace the file even if it is no report.
+        overwrite: Replace the file even if it is not a report.
 
     Raises:
         InvalidInputError: If there are no results, an argument is of another kind, or nothing can be written there.

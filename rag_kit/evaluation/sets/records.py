@@ -140,34 +140,34 @@ def corpus_passages(corpus: Iterable[Passage | Document | str]) -> tuple[Passage
     return tuple(by_id.values())
 
 
-def _read_fields(record: Mapping[str, Any], named: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """The fields of the example that a record makes; columns that are no field become metadata."""
-    if not named and {"id", "question"} <= set(record) <= set(FIELDS):
+def _read_fields(record: Mapping[str, Any], user_columns: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """The fields of the example that a record makes; columns that match no field become metadata."""
+    if not user_columns and {"id", "question"} <= set(record) <= set(FIELDS):
         try:  # as save() writes it: nothing is to be guessed, nothing is lost
             Example(**record)
             return dict(record)
         except InvalidInputError:
             pass
     row = {str(name): cell for name, value in record.items() if (cell := plain_cell(value)) is not None}
-    usual = {_fold_name(name): name for name in reversed(row)}
-    columns = {field: name for field in FIELDS if (name := _find_column(field, named, usual)) in row}
+    folded = {_fold_name(name): name for name in reversed(row)}  # reversed, so that the first of a name stays
+    columns = {field: name for field in FIELDS if (name := _find_column(field, user_columns, folded)) in row}
     if "question" not in columns:
         raise InvalidInputError(
             f"{where}: there is no question; the filled columns are {first_few(row, 20)}. "
             'Name the one that holds it: columns={"question": "..."} (--column question=...)'
         )
     fields = {field: field_value(field, row[name], f"{where}: {name}") for field, name in columns.items()}
-    answer = fields.get("reference")
+    answer, guessed = fields.get("reference"), not {"reference", "answers"} & set(user_columns)
     if isinstance(answer, list):  # a column of answers: the first is the reference, all are accepted
         fields["reference"] = answer[0] if answer else None
         fields.setdefault("answers", answer)
-    elif answer and not {"reference", "answers"} & set(named) and _is_short(columns["reference"], answer):
+    elif guessed and answer and _is_short(columns["reference"], answer):  # then it is an accepted answer too
         fields.setdefault("answers", [answer])
     used = set(columns.values())
-    if "answerable" not in fields and (name := next((usual[n] for n in _UNANSWERABLE if n in usual), None)):
+    if "answerable" not in fields and (name := next((folded[n] for n in _UNANSWERABLE if n in folded), None)):
         fields["answerable"] = not field_value("answerable", row[name], f"{where}: {name}")
         used.add(name)
-    tag_columns = named.get("tags", [usual[name] for name in _TAGS if name in usual]) or ()
+    tag_columns = user_columns.get("tags", [folded[name] for name in _TAGS if name in folded]) or ()
     if not isinstance(tag_columns, str):
         tags = {name: str(row[name]) for name in tag_columns if isinstance(row.get(name), (str, int, float))}
         fields["tags"] = {**tags, **fields.get("tags", {})}
@@ -176,12 +176,12 @@ def _read_fields(record: Mapping[str, Any], named: Mapping[str, Any], where: str
     return {**fields, "metadata": {**extra, **fields.get("metadata", {})}}
 
 
-def _find_column(field: str, named: Mapping[str, Any], usual: Mapping[str, str]) -> Any:
+def _find_column(field: str, user_columns: Mapping[str, Any], folded: Mapping[str, str]) -> Any:
     """The name of a field's column: the one that is named, else the first usual one that is filled."""
-    if field in named:
-        return named[field] if isinstance(named[field], str) else None
-    candidates = (usual[name] for name in USUAL[field] if name in usual)
-    return next((name for name in candidates if name not in named.values()), None)
+    if field in user_columns:
+        return user_columns[field] if isinstance(user_columns[field], str) else None
+    candidates = (folded[name] for name in USUAL[field] if name in folded)
+    return next((name for name in candidates if name not in user_columns.values()), None)
 
 
 def _is_short(name: str, answer: str) -> bool:

@@ -149,8 +149,8 @@ class TuningResult(TabularResult):
                 f"The best setting was not judged on questions of its own, so its gain in {metric} over the default "
                 "is too good: it was chosen for it."
             )
-        better = pair.better == "best"
-        start = "The best setting is better" if better else "The gain is not distinguishable from noise"
+        starts = {"best": "The best setting is better", "default": "The best setting of the search is worse"}
+        start = starts.get(pair.better or "", "The gain is not distinguishable from noise")
         return (
             f"{start}: {pair.difference:+.3f} {metric} against the default on {pair.n} questions set aside (95% "
             f"interval {pair.low:+.3f} to {pair.high:+.3f}, p = {pair.p_adjusted:.2g})."

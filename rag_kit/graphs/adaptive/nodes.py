@@ -172,7 +172,7 @@ class AdaptiveNodes(RagNodes):
         return {"hops": [*state["hops"], Hop(question=question, answer=text)]}
 
     async def conclude(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
-        """Answer from the passages of all steps; what was noted on the way is no source."""
+        """Answer from the passages of all steps; what was noted on the way is not a source."""
         documents = interleave(state["hop_documents"])
         more: Any = {"name": "answer_from_hops", "history": _render_hops(state)}
         update = await self.answer_from(state["search_query"], documents, state, context, **more)

@@ -29,7 +29,7 @@ def build_conversational_rag(
     - A thread that outgrows ``max_history_turns`` or ``max_history_chars`` is summarised: the older half joins what
       was summarised before (``summary``), the newer turns stay word for word.
     - With ``remember=True``, a store, and ``user_id`` in the run's context, lasting facts that the user states are
-      kept across threads, and help to understand and to answer later questions. They are no source.
+      kept across threads, and help to understand and to answer later questions. They are not a source.
     - With ``related_questions`` in the context, up to five questions are offered that the passages answer.
 
     Args:

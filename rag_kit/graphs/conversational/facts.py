@@ -62,7 +62,7 @@ def forget_facts(store: BaseStore, user_id: str) -> None:
     """Delete all that is remembered about a user.
 
     Raises:
-        InvalidInputError: The store is none, or the text is no user id.
+        InvalidInputError: The store is not one, or the text is not a user id.
 
     Example:
         >>> from langgraph.store.memory import InMemoryStore

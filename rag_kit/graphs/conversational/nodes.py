@@ -25,6 +25,8 @@ from rag_kit.text.evidence.usefulness import usefulness
 
 _MAX_HISTORY = 8_000
 _MAX_QUESTION = 300
+_SAME_WORDS = 0.8  # share of common words from which two questions count as one
+_HELPS = 0.5  # usefulness from which a passage helps to answer a question
 MAX_SUMMARISED = 64_000  # characters of turns that a summary is made of
 
 
@@ -207,17 +209,17 @@ def _note_unusable(part: str, error: Exception) -> Update:
 def select_questions(
     offered: Iterable[str], documents: Sequence[Document], earlier_questions: Iterable[str], limit: int
 ) -> list[str]:
-    """Leave out what was asked before, what repeats, and what no passage helps to answer, as far as words tell."""
+    """Choose the suggested follow-up questions that are new and that a passage helps to answer, judged by words."""
     numbered = enumerate(documents, start=1)
     passages = [passage_text(at, document.page_content, document.metadata) for at, document in numbered]
     earlier_terms = [set(terms(text)) for text in earlier_questions]
     questions: list[str] = []
     for text in (" ".join(item.split()) for item in offered):
         keys = set(terms(text))
-        is_new = keys and all(len(keys & other) < 0.8 * len(keys | other) for other in earlier_terms)
+        is_new = keys and all(len(keys & other) < _SAME_WORDS * len(keys | other) for other in earlier_terms)
         if not is_new or len(questions) == limit or len(text) > _MAX_QUESTION:
             continue
-        if any(grade.value >= 0.5 for grade in usefulness(text, passages)):
+        if any(grade.value >= _HELPS for grade in usefulness(text, passages)):
             questions.append(text)
             earlier_terms.append(keys)
     return questions

@@ -11,7 +11,7 @@ from langgraph.graph import END
 from rag_kit.graphs.crag.nodes import CragNodes, next_edges
 from rag_kit.graphs.crag.state import CragContext, CragState
 from rag_kit.graphs.crag.web import WebSearch
-from rag_kit.graphs.evaluators.function import grader_of
+from rag_kit.graphs.evaluators.function import evaluator_of
 from rag_kit.graphs.wiring import READY, CompiledRag, GraphOptions, RagGraph
 
 #: Nodes on the longest path, with room for a user's own.
@@ -41,7 +41,7 @@ def build_crag(
         llm: Any LangChain chat model: it answers, and writes the keywords.
         evaluator: An `Evaluator`, a chat model, a LangChain cross-encoder, an embedding model (evidence of words and
             vectors), or a function or chain (`FunctionEvaluator`). None: ``llm`` itself grades, several passages in a
-            call (``LLMEvaluator``), and beside ``extractive``, which is no language model, ``LexicalEvaluator``.
+            call (``LLMEvaluator``), and beside ``extractive``, which is not a language model, ``LexicalEvaluator``.
         web_search: Any LangChain tool or retriever. None: nothing ever leaves; the run says that it could not look
             outside, and answers from what it has (ambiguous) or declines (incorrect).
         **options: Those of all graphs: prompts, guards, output, checkpointer and others; see `GraphOptions`.
@@ -61,7 +61,7 @@ def build_crag(
         >>> result["answer"], result["status"]
         ('The index is written to the folder named by --index.[1]', 'grounded')
     """
-    judge = grader_of(evaluator, llm, options.get("prompts"))
+    judge = evaluator_of(evaluator, llm, options.get("prompts"))
     web = None if web_search is None else WebSearch(web_search)
     nodes = CragNodes(retriever, llm, options, evaluator=judge, web=web)
     graph = RagGraph(CragState, CragContext, "crag", options, STEPS)

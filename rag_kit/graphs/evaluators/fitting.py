@@ -58,8 +58,8 @@ def fit_thresholds(
         The thresholds, with AUC and accuracy.
 
     Raises:
-        InvalidInputError: The lengths differ, a confidence is no finite number, all labels are the same, a setting is
-            out of range, or no pair could be judged.
+        InvalidInputError: The lengths differ, a confidence is not a finite number, all labels are the same, a setting
+            is out of range, or no pair could be judged.
 
     Example:
         >>> fitted = fit_thresholds([-0.9, -0.5, -0.1, 0.1, 0.4, 0.8], [False, False, True, False, True, True])

@@ -170,7 +170,7 @@ def _read_truth(value: Any) -> bool | None:
     """The truth value that a verdict is, if it is one."""
     if isinstance(value, str):
         return _WORDS.get(value.strip().casefold())
-    return bool(value) if type(value).__name__ in ("bool", "bool_") else None  # numpy's are no bool
+    return bool(value) if type(value).__name__ in ("bool", "bool_") else None  # numpy's are not bool
 
 
 def _second_argument(func: Any, name: str) -> Literal["passages", "passage", "text"]:
@@ -217,10 +217,11 @@ def as_evaluator(value: Any = None) -> Evaluator:
     )
 
 
-def grader_of(value: Any, llm: Any, prompts: Path | None = None) -> Evaluator:
-    """The evaluator of a graph: the one given, else the graph's own language model.
+def evaluator_of(value: Any, llm: Any, prompts: Path | None = None) -> Evaluator:
+    """Make the evaluator of a graph: from the value given, else one that asks the graph's model.
 
-    The embedded ``extractive`` is no language model: beside it words are the evidence.
+    ``extractive`` is not a language model and cannot be asked: beside it the default compares words. ``prompts`` is
+    the graph's folder of prompt files.
     """
     if value is None and not is_extractive(llm):
         return LLMEvaluator(llm, prompts=prompts)

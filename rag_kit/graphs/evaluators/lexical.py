@@ -44,7 +44,7 @@ class LexicalEvaluator(Evaluator):
         thresholds: Other than the careful ones, at which hardly a right answer is lost; higher ones decline more.
 
     Raises:
-        InvalidInputError: ``embeddings`` is no embedding model.
+        InvalidInputError: ``embeddings`` is not an embedding model.
 
     Example:
         >>> from rag_kit.concurrency.steps import run

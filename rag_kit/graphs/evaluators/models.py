@@ -140,10 +140,10 @@ class CrossEncoderEvaluator(Evaluator):
         model: A ``langchain_core.cross_encoders.BaseCrossEncoder``.
         scale: What the model gives: ``"logit"``, or ``"probability"`` (0 to 1; sentence-transformers' models of one
             label apply a sigmoid of their own).
-        thresholds: Where its confidence is enough. The default is no model's own: fit yours by ``fit_thresholds``.
+        thresholds: Where its confidence is enough. The default fits no model: fit yours by ``fit_thresholds``.
 
     Raises:
-        InvalidInputError: ``model`` is no cross-encoder, or ``scale`` is unknown.
+        InvalidInputError: ``model`` is not a cross-encoder, or ``scale`` is unknown.
     """
 
     name = "cross_encoder"

@@ -9,7 +9,7 @@ from langchain_core.retrievers import BaseRetriever
 from langgraph.graph import END
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs.evaluators.function import grader_of
+from rag_kit.graphs.evaluators.function import evaluator_of
 from rag_kit.graphs.self_rag.paper import Paper, ScoringChoice
 from rag_kit.graphs.self_rag.reflect import Reflect
 from rag_kit.graphs.self_rag.shared import SelfRagContext, SelfRagState
@@ -108,7 +108,7 @@ def build_self_rag(
     if mode == "paper":
         nodes, ways = Paper(retriever, llm, options, scoring=scoring), _PAPER
     else:
-        judge = grader_of(evaluator, llm, options.get("prompts"))
+        judge = evaluator_of(evaluator, llm, options.get("prompts"))
         nodes, ways = Reflect(retriever, llm, options, evaluator=judge), _REFLECT
     # two names, since a server takes them for the names of its tools
     name = "self_rag" if mode == "paper" else "self_rag_reflect"

@@ -92,7 +92,7 @@ def label_probabilities(
 
 
 def _sum_by_label(candidates: Sequence[tuple[str, float]], labels: Collection[str]) -> dict[str, float]:
-    """Add up the probabilities of the tokens that begin each label."""
+    """Add up, for each label, the probabilities of the tokens that are it or begin it; candidates: token, logprob."""
     sums = dict.fromkeys(labels, 0.0)
     for text, logprob in dict(candidates).items():  # the chosen token is mostly among the alternatives too
         start = text.strip().lstrip("\"'[:").strip().lower()

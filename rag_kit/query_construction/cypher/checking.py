@@ -74,8 +74,8 @@ def _write_anew(statement: str) -> str:
         after = tokens[place + 1][1] if place + 1 < len(tokens) else ""
         if kind in ("word", "name"):
             label = before == ":" and open_brackets[-1:] != ["{"]
-            named = kind == "name" or before in (".", "AS") or label
-            token = _word(token, after, named=named)
+            must_be_name = kind == "name" or before in (".", "AS") or label
+            token = _render_word(token, after, must_be_name=must_be_name)
         elif token in ("(", "[", "{"):
             open_brackets.append(token)
         elif token in (")", "]", "}") and open_brackets:
@@ -103,12 +103,12 @@ def _tokens(text: str) -> list[tuple[str, str, bool]]:
     return tokens
 
 
-def _word(token: str, after: str, *, named: bool) -> str:
+def _render_word(token: str, after: str, *, must_be_name: bool) -> str:
     """A keyword in capitals, a function as it is, any other word as a name in backticks."""
     name = token.strip("`")
-    # only ASCII: the upper case of the long s is S
+    # only ASCII: 'ſ'.upper() is 'S', so another letter could pass as a keyword
     upper = name.upper() if name.isascii() else ""
-    if not named:
+    if not must_be_name:
         if upper in _KEYWORDS or (upper in ("COUNT", "EXISTS") and after == "{"):
             return upper
         if upper in _REFUSED:

@@ -65,7 +65,7 @@ def find_amounts(text: str, schema: Schema, periods: list[NamedPeriod], taken: l
     years = [date for date in dates if text[date.begin : date.end].isdecimal()]
     sure = [date for date in dates if date not in years]
     numbers = _find_numbers(text, schema, [*taken, *sure], years)
-    # "a price over 1000": what a numeric field's name stands before is no year
+    # "a price over 1000": what a numeric field's name stands before is not a year
     dates = [date for date in dates if not date.overlaps(numbers)]
     return sorted([*dates, *numbers], key=lambda amount: amount.begin)
 
@@ -121,7 +121,7 @@ def _number_amount(text: str, match: re.Match[str], fields: list[MetadataField],
     floor = max(0, begin - cues.REACH)
     left = text[floor:begin]
     bare = _without_cue(left)
-    # 三 and "one" are in much that is no number
+    # 三 and "one" are in much that is not a number
     if not (match["figures"] or bare != left or any(cue.match(text, end) for cue, _ in cues.RIGHT)):
         return None
     for field in fields:

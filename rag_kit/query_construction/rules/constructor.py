@@ -84,7 +84,7 @@ class RuleConstructor:
         conditions, order, used = _read_text(plain, schema, self._today or date.today())
         unknown = find_unknown_alternatives(plain, conditions)
         conditions = [condition for condition in conditions if condition not in unknown]
-        # what is no condition stays in the text
+        # what is not a condition stays in the text
         rest, bare = cues.remainder(text, [*used, *conditions])
         where, repair = bound_filter(join_conditions(plain, conditions))
         repairs = [
@@ -125,7 +125,7 @@ def _read_text(text: str, schema: Schema, today: date) -> tuple[list[Condition],
     understood = [*comparisons, *used, *(value for value in values if value.sure)]
     purpose = purpose_of(text, understood, schema, bool(comparisons or missing))
     if order is not None and order.noun == order.end and purpose != "documents":
-        order, used = None, list(missing)  # "the most recent treatment" is no document
+        order, used = None, list(missing)  # "the most recent treatment" is not a document
     conditions = [*missing, *choose_mentions(text, mentions, purpose)]
     return sorted(conditions, key=lambda condition: (condition.begin, condition.end)), order, used
 
@@ -133,7 +133,7 @@ def _read_text(text: str, schema: Schema, today: date) -> tuple[list[Condition],
 def _values_and_amounts(
     text: str, schema: Schema, today: date, values: Sequence[NamedValue], used: Sequence[Span]
 ) -> tuple[list[NamedValue], list[Amount]]:
-    """The values that are no part of a date, and the dates and numbers that are no part of a value."""
+    """The values that are not part of a date, and the dates and numbers that are not part of a value."""
     # "2010" is a year before it is the value of a text field
     values = [value for value in values if not _is_decimal(text, value) or is_explicit(text, value)]
     periods = [

@@ -13,7 +13,7 @@ from rag_kit.query_construction.words import HAN, Span, longest_spans, simplify,
 from rag_kit.text import content_words
 from rag_kit.text.analysis import load_segmenter
 
-# the s of "Crohn's disease" is no word: the value is "Crohn Disease"
+# the s of "Crohn's disease" is not a word: the value is "Crohn Disease"
 _WORD = re.compile(r"(?!(?<=['’])s\b)[^\W_]+")
 _HAN_RUN = re.compile(r"[\u3400-\u9fff]{1,8}")
 _JOINED = re.compile(r"(?:[\s\-‐,/'’().&:]|['’]s\b)*")

@@ -44,7 +44,7 @@ class TextToStatement(Runnable[str, QueryResult]):
 
     Raises:
         InvalidInputError: An argument is not allowed.
-        ConfigurationError: The model is ``extractive``, which is no language model; or the database cannot be reached.
+        ConfigurationError: The model is ``extractive`` (not a language model), or the database cannot be reached.
         StatementError, ModelError: On call: each statement was refused or failed, or the model gave no usable answer.
     """
 

@@ -93,7 +93,7 @@ class CompressionRetriever(RefiningRetriever):
     @field_validator("compressor", mode="before")
     @classmethod
     def _compressor_is_known(cls, value: Any) -> Any:
-        """Wrap models and LangChain compressors; refuse what is no compressor."""
+        """Wrap models and LangChain compressors; refuse what is not a compressor."""
         if value is None:
             return LexicalCompressor()
         if isinstance(value, Embeddings):
@@ -188,7 +188,7 @@ class CompressionRetriever(RefiningRetriever):
         return [self._merge_group(group, rank, call) for rank, group in enumerate(groups.values(), start=1)]
 
     def _merge_group(self, group: Sequence[Document], rank: int, call: QueryCall) -> Document:
-        """The first of some near-duplicates for all of them, at a rank, with the stages and ids of all."""
+        """Merge near-duplicates into a copy of the first at ``rank``, with the stages and ids of all."""
         doc, *repeats = group
         if not repeats:
             result = copy_document(doc)

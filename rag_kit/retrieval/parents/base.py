@@ -50,7 +50,7 @@ class Passage:
 
 
 def place_matches(view: FamilyView, documents: Sequence[Document]) -> list[Match]:
-    """The places of found documents; a child removed meanwhile is left out, one that is no child stands for itself."""
+    """The places of found documents; a child removed meanwhile is left out, what is not a child stands for itself."""
     ids = [doc.id for doc in documents if doc.id]
     places = view.places(ids)
     alone = [key for key in ids if key not in places]

@@ -92,12 +92,15 @@ class _Window:
         return same_parent and self.first <= other.last and other.first <= self.last
 
     def passage(self, view: FamilyView, texts: dict[str, Document]) -> Passage:
-        """The text from the first to the last sentence of the window."""
+        """The text of the window, or the matching sentence alone if its position in the parent is unknown.
+
+        ``texts`` are the parents by id.
+        """
         best = self.matches[0]
         if self.parent is None:
             return Passage(self.matches, best.score, best.document)
         placed = [s for s in view.siblings(self.parent, self.first, self.last) if s.start is not None]
-        if not placed:  # a text that stands nowhere in its document
+        if not placed:  # no sentence has a position in the parent
             return Passage(self.matches, best.score, best.document)
         start = min(s.start for s in placed if s.start is not None)
         end = max(s.end for s in placed if s.end is not None)

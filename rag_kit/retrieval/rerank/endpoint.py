@@ -41,7 +41,7 @@ class EndpointReranker(Reranker):
         depth: See ``Reranker``.
 
     Raises:
-        ConfigurationError: ``base_url`` is no http(s) address, or holds a password.
+        ConfigurationError: ``base_url`` is not an http(s) address, or holds a password.
         InvalidInputError: Another argument is not allowed.
 
     Example:

@@ -106,7 +106,7 @@ class Authority(Signal):
 def read_date(value: Any) -> datetime.datetime | None:
     """The first moment of a date, a year, seconds since 1970, or a text such as ``2024-03-05`` or ``2024年3月5日``.
 
-    It has a time zone (UTC where none is given); ``None`` if the value is no date.
+    It has a time zone (UTC where none is given); ``None`` if the value is not a date.
 
     Example:
         >>> read_date("2024年3月").isoformat()

@@ -1,11 +1,14 @@
 """The search: what wins, what is given up, what a cap does, and what is asked again."""
 
 import asyncio
+import copy
 import random
 import shutil
 import statistics
 import sys
 import time
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from support.blocking import blockbuster_ctx
@@ -56,6 +59,10 @@ def test_the_winner_is_the_best_of_those_finished_and_beats_the_default(found):
     assert pair.difference == pytest.approx(statistics.fmean(expected))
     assert pair.better == "best"
     assert result.verdict.startswith("The best setting is better: +0.")
+    worse = replace(pair, better="default", difference=-0.2, low=-0.3, high=-0.1)
+    turned = copy.copy(result)
+    vars(turned)["set_aside"] = SimpleNamespace(pair=lambda *_: worse)
+    assert turned.verdict.startswith("The best setting of the search is worse: -0.200")
 
 
 def test_bad_settings_are_given_up_early_and_good_ones_are_not(found):
