@@ -127,6 +127,11 @@ def copy_value(value: Any) -> Any:
 _MAX_DEPTH = 32
 
 
+def field_of(value: Any, name: str) -> Any:
+    """A field of a mapping, or of an object such as a dataclass or a model; None where it has none of that name."""
+    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+
+
 def to_plain(value: Any, *, _above: tuple[int, ...] = ()) -> Any:
     """Turn any value into plain JSON data, as a copy.
 

@@ -13,7 +13,7 @@ from langgraph.types import Overwrite
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from rag_kit.documents.identity import to_plain
+from rag_kit.documents.identity import field_of, to_plain
 from rag_kit.errors import InvalidInputError
 from rag_kit.text.citations.check import check_citations
 
@@ -121,18 +121,13 @@ class InputChannel(EphemeralValue[Any]):
     def update(self, values: Sequence[Any]) -> bool:
         """Take the input of a run, before its first checkpoint."""
         for name in ("filter", "k"):
-            if any(_field(value, name) for value in values):
+            if any(field_of(value, name) for value in values):
                 raise InvalidInputError(
                     f"{name} was given in the input of a graph, where it has no effect; it belongs in the context: "
                     f'graph.invoke({{"question": ...}}, context={{"{name}": ...}}). If the graph is a node of another '
                     "graph whose state has that key, call it inside a node, with such a context."
                 )
         return super().update(values)
-
-
-def _field(value: Any, name: str) -> Any:
-    """A field of an input: a mapping's key, or an attribute of a dataclass or model."""
-    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
 
 
 class RagState(QuestionInput, total=False):

@@ -147,11 +147,6 @@ def remember_method(model: Any, index: int) -> None:
         _first_method[key] = index
 
 
-def forget_methods() -> None:
-    """Forget what endpoints refused, for instance after a server was upgraded."""
-    _first_method.clear()
-
-
 def _model_key(model: Any) -> tuple[str, str, str] | None:
     """Class, name and address of a model; None for one without a name."""
     if (name := model_name(model)) is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from rag_kit.retrieval.query_call import field_of
+from rag_kit.documents.identity import field_of
 
 # A number alone, or one within other words; there a sign would make it another number.
 _NUMBER = re.compile(r"([+-]?\d{1,6})|[^\d+-]*(\d{1,6})[^\d]*")

@@ -71,11 +71,6 @@ class LanguagePrompts:
         return self._prompts.get(tongue) or next(iter(self._prompts.values()))
 
 
-def field_of(answer: Any, name: str) -> Any:
-    """A field of an answer that may be an object or a dict."""
-    return answer.get(name) if isinstance(answer, Mapping) else getattr(answer, name, None)
-
-
 def check_model(llm: Any) -> Runnable[Any, Any]:
     """See that something can be asked as a chat model."""
     if not isinstance(llm, Runnable) or isinstance(llm, BaseRetriever):

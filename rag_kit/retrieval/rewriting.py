@@ -17,6 +17,7 @@ from pydantic import BaseModel, BeforeValidator, Field, PrivateAttr, field_valid
 from rag_kit.concurrency.branches import describe_failure
 from rag_kit.concurrency.steps import Logic
 from rag_kit.documents import document_keys
+from rag_kit.documents.identity import field_of
 from rag_kit.documents.provenance import peek_score
 from rag_kit.errors import InvalidInputError
 from rag_kit.models import JsonCache
@@ -32,7 +33,7 @@ from rag_kit.retrieval.fusion import (
     join_documents,
     reciprocal_rank_fusion,
 )
-from rag_kit.retrieval.query_call import LanguagePrompts, QueryCall, WrappingRetriever, check_model, field_of
+from rag_kit.retrieval.query_call import LanguagePrompts, QueryCall, WrappingRetriever, check_model
 from rag_kit.text import detect_language, fold
 
 _MAX_QUERY_CHARS = 2_000  # of a text made one line; what may be longer is a passage, whose lines stay

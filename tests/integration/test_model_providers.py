@@ -12,8 +12,7 @@ from support.openai_server import OpenAIServer, Recorded, error, tokens
 
 from rag_kit.cli import exits
 from rag_kit.cli.main import main
-from rag_kit.models import embedding_model
-from rag_kit.models.runnables import forget_methods
+from rag_kit.models import embedding_model, runnables
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide"
 KEY = "sk-canary-0123456789abcdef"
@@ -47,7 +46,7 @@ def test_the_line_is_enough(
     provider: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With the line's variables `doctor --model` reaches the endpoint at its path and says what it has."""
-    forget_methods()
+    runnables._first_method.clear()
     monkeypatch.setenv("RAG_KIT_EMBEDDING_MODEL", "none")
     lacking = LACKING.get(provider, set())
     with OpenAIServer([answer], refuse=lacking, key=KEY) as server:

@@ -15,6 +15,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable
 
 from rag_kit.concurrency.steps import Step
+from rag_kit.documents.identity import field_of
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.evaluators.base import UNGRADED, Evaluator, Grading, Thresholds
 from rag_kit.graphs.evaluators.lexical import LexicalEvaluator
@@ -23,7 +24,6 @@ from rag_kit.graphs.running import attempt, call_user_function, run_side_by_side
 from rag_kit.models.chat import bare_model, is_extractive
 from rag_kit.models.runnables import acall_runnable
 from rag_kit.retrieval.answers import grade_score
-from rag_kit.retrieval.query_call import field_of
 from rag_kit.retrieval.rerank.scorers import is_cross_encoder
 
 Scale = Literal["confidence", "share"]

@@ -186,19 +186,6 @@ def read(
     return shared_reader().read(path, limits=limits, root=root, ocr=ocr)
 
 
-async def aread(
-    path: str | Path,
-    *,
-    limits: ReadLimits | None = None,
-    root: str | Path | None = None,
-    ocr: str | None = None,
-) -> list[Document]:
-    """`read` for async code: the wait for the reader process does not hold up the event loop."""
-    from rag_kit.concurrency.bridge import run_in_thread
-
-    return await run_in_thread(lambda: read(path, limits=limits, root=root, ocr=ocr))
-
-
 def _resolved(path: Path, root: Path | None) -> Path:
     """The real path of a file, if it is a local one inside its folder; raises `Unreadable` else."""
     shown = str(path)

@@ -12,12 +12,13 @@ from langchain_core.documents import Document
 from rag_kit.concurrency.branches import describe_failure
 from rag_kit.concurrency.steps import Logic
 from rag_kit.documents import content_hash
+from rag_kit.documents.identity import field_of
 from rag_kit.models.clients import check_embeddings
 from rag_kit.prompts import render_passages
 from rag_kit.prompts.grading import ChosenSentences
 from rag_kit.retrieval.answers import read_numbers
 from rag_kit.retrieval.base import check_count, check_number
-from rag_kit.retrieval.query_call import LanguagePrompts, QueryCall, check_model, field_of
+from rag_kit.retrieval.query_call import LanguagePrompts, QueryCall, check_model
 from rag_kit.retrieval.rerank.base import ORIGINAL_ID_KEY
 from rag_kit.retrieval.vectors import embed, unit
 from rag_kit.text import sentences

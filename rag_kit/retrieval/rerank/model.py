@@ -8,12 +8,13 @@ from typing import Any, ClassVar
 from langchain_core.documents import Document
 
 from rag_kit.concurrency.branches import describe_failure
+from rag_kit.documents.identity import field_of
 from rag_kit.errors import InvalidInputError
 from rag_kit.prompts import render_passages
 from rag_kit.prompts.grading import Grade, RankedPassages
 from rag_kit.retrieval.answers import grade_score, read_numbers
 from rag_kit.retrieval.base import check_count
-from rag_kit.retrieval.query_call import LanguagePrompts, QueryCall, check_model, field_of
+from rag_kit.retrieval.query_call import LanguagePrompts, QueryCall, check_model
 from rag_kit.retrieval.rerank.base import Ranking, Reranker, by_scores
 
 

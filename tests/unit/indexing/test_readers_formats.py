@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 from support import documents as make
 
 from rag_kit.errors import InvalidInputError, ReadError
-from rag_kit.indexing.readers.api import Reader, aread, read
+from rag_kit.indexing.readers.api import Reader
 from rag_kit.indexing.readers.formats import register_reader
 
 
@@ -392,12 +392,6 @@ def test_registered_readers_win_and_their_failures_are_named(tmp_path, reader):
         reader.read(path)
     with pytest.raises(InvalidInputError, match="suffix with its dot"):
         register_reader("shout", str)
-
-
-async def test_aread_gives_the_same_as_read(tmp_path):
-    """Async and sync agree."""
-    path = put(tmp_path, "a.md", "# A\n\nb")
-    assert await aread(path) == read(path)
 
 
 @pytest.mark.data

@@ -14,7 +14,7 @@ from support import documents as make
 from rag_kit.cli.main import main
 from rag_kit.errors import ConfigurationError, InvalidInputError, MissingExtraError, ReadError
 from rag_kit.indexing import DocumentIndex, ingest, read
-from rag_kit.indexing.readers.api import Reader, aread
+from rag_kit.indexing.readers.api import Reader
 from rag_kit.indexing.readers.limits import ReadLimits
 from rag_kit.indexing.readers.ocr import ocr_languages
 
@@ -72,11 +72,11 @@ def wrong(found: str, language: str) -> float:
         *(("chi_sim", suffix) for suffix in ("pdf", "png", "tif", "webp")),
     ],
 )
-async def test_a_scanned_page_has_at_most_three_percent_of_characters_wrong(tmp_path, scan, language, suffix):
+def test_a_scanned_page_has_at_most_three_percent_of_characters_wrong(tmp_path, scan, language, suffix):
     """With both languages asked for, as a scanned PDF and as pictures; lines are paragraphs, also of Chinese."""
     path = tmp_path / f"scan.{suffix}"
     scan(language).save(path, **({"resolution": 300} if suffix == "pdf" else {}))
-    (page,) = await aread(path, ocr="eng+chi_sim")
+    (page,) = read(path, ocr="eng+chi_sim")
     assert wrong(page.page_content, language) <= 0.03
     assert page.metadata["ocr"] is True and page.metadata.get("page", 1) == 1
     joined = {"eng": "into the harbour book", "chi_sim": "港口管理人员可以"}[language]

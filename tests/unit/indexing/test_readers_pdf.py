@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support import documents as make
 
-from rag_kit.indexing.readers.api import Reader, aread
+from rag_kit.indexing.readers.api import Reader, read
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def grid(xs, ys):
         ),
     ],
 )
-async def test_a_table_without_rules_is_a_markdown_table(tmp_path, reader, head, rows):
+def test_a_table_without_rules_is_a_markdown_table(tmp_path, reader, head, rows):
     """Cells stand below the name of their column, the header is a row of its own, an empty cell stays empty."""
     lines = [
         (
@@ -55,7 +55,7 @@ async def test_a_table_without_rules_is_a_markdown_table(tmp_path, reader, head,
     (page,) = reader.read(path)
     table = ["| " + " | ".join(row) + " |" for row in (head, ("---",) * 3, *rows)]
     assert page.page_content.split("\n\n", 1) == [lines[0][3], "\n".join(table)]
-    (again,) = await aread(path)
+    (again,) = read(path)
     assert again.page_content == page.page_content
 
 

@@ -27,8 +27,8 @@ from rag_kit.errors import (
     ModelUnauthorizedError,
     ModelUnreachableError,
 )
-from rag_kit.models import astructured_call, atext_call, chat_model, structured_call, text_call
-from rag_kit.models.runnables import first_method, forget_methods
+from rag_kit.models import astructured_call, atext_call, chat_model, runnables, structured_call, text_call
+from rag_kit.models.runnables import first_method
 from rag_kit.models.schema import target_of
 from rag_kit.prompts import load_prompt
 from rag_kit.prompts.grading import Grade
@@ -42,9 +42,9 @@ GOOD = {"queries": ["a", "b"]}
 
 @pytest.fixture(autouse=True)
 def _fresh_memory() -> Iterator[None]:
-    forget_methods()
+    runnables._first_method.clear()
     yield
-    forget_methods()
+    runnables._first_method.clear()
 
 
 @pytest.fixture(params=["sync", "async"])
