@@ -16,7 +16,7 @@ from typing import Any
 
 from rag_kit.cli.exits import Terminated
 from rag_kit.cli.options import ANSWER, PIPELINE, OpenGraph, add_options, open_graph, run_context
-from rag_kit.cli.output import STATUS, error_line, hint, problem, say, say_json
+from rag_kit.cli.output import STATUS, erase, error_line, hint, problem, say, say_json
 from rag_kit.cli.retrieve import passage_notes, place_of, plain_document, say_passages, shorten
 from rag_kit.errors import InvalidInputError, RagKitError
 
@@ -158,9 +158,10 @@ class AnswerPrinter:
         self._notes: set[str] = set()
 
     async def answer(self, message: Any, config: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Run the graph, print the answer as it is streamed, then its sources; returns the final state."""
+        """Run the graph, print the answer, on a terminal as it is streamed, then its sources; give the final state."""
         STATUS.show("searching ...")
         state: dict[str, Any] = {}
+        live = sys.stdout.isatty()
         streamed = printed = ""
         async for path, mode, value in self.graph.astream(
             message,
@@ -171,7 +172,7 @@ class AnswerPrinter:
         ):
             if mode == "messages":
                 # what graders and rewriters say is not streamed by the graphs; what is, is the answer
-                streamed += value[0].text
+                streamed += value[0].text if live else ""
                 text = without_thoughts(streamed)[len(printed) :]
                 say(text, end="") if text else None
                 printed += text
@@ -183,8 +184,10 @@ class AnswerPrinter:
                 state = value
         if "__interrupt__" not in state:
             answer, begun = state["answer"].strip(), printed.strip()
-            # what was streamed may not be what the graph settled on
-            say(answer[len(begun) :] if answer.startswith(begun) else f"\n\n{answer}")
+            if not answer.startswith(begun):  # the graph settled on something else than was streamed
+                erase(printed)
+                begun = ""
+            say(answer[len(begun) :])
             if self.explain:
                 say_passages(state["documents"], explain=True)
             self._print_sources(state)

@@ -25,9 +25,22 @@ def say(text: str = "", *, style: str = "", indent: str = "", end: str = "\n") -
 def _print(text: str, stream: TextIO, style: str = "", end: str = "\n") -> None:
     """Print a text that is safe in the place of the status line."""
     STATUS.clear()
-    if style and stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb":
+    if style and _takes_codes(stream):
         text = f"\x1b[{_STYLES[style]}m{text}\x1b[0m"
     print(text, file=stream, end=end, flush=not end)
+
+
+def _takes_codes(stream: TextIO) -> bool:
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def erase(text: str) -> None:
+    """Erase a text that `say` printed last on a terminal; one that cannot be erased is left, with a blank line."""
+    width, height = shutil.get_terminal_size()
+    lines = clean_text(text).split("\n")
+    rows = len(lines) - 1 + sum(max(columns(line) - 1, 0) // width for line in lines)
+    code = (f"\x1b[{rows}A" if rows else "") + "\r\x1b[J"
+    print(code if _takes_codes(sys.stdout) and rows < height else "\n\n", end="", flush=True)
 
 
 def say_table(rows: Iterable[Sequence[str]]) -> None:

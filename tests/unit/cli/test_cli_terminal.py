@@ -129,6 +129,34 @@ def test_a_session_of_the_adaptive_graph_takes_the_reply_to_a_question_back(inde
     assert "40 degrees" in screen.text
 
 
+@pytest.mark.parametrize(
+    ("question", "said", "rows"),
+    [("Hello, who are you?", "I am a program.", ""), ("你好，你是谁？", "我是一个程序。" * 7, "\x1b[1A")],
+)
+def test_an_answer_that_was_changed_at_the_end_stands_alone(
+    index: Path, capsys: pytest.CaptureFixture[str], question: str, said: str, rows: str
+) -> None:
+    """A citation without a source goes: what was streamed is erased on a terminal, and never written to a pipe."""
+
+    def reply(request: Any) -> Any:
+        classification = {"intent": "chat", "complexity": "none", "reason": "talk"}
+        return classification if "classify_question" in request.prompt else f"{said} [1]"
+
+    with OpenAIServer([reply]) as server, pytest.MonkeyPatch.context() as patch:
+        keys = {"OPENAI_API_KEY": "sk-test", "RAG_KIT_BASE_URL": server.url, "RAG_KIT_CHAT_MODEL": "openai:m"}
+        ask = ["ask", question, "--index", str(index), "--graph", "adaptive"]
+        screen = terminal(*ask, **keys)
+        assert screen.finish() == exits.OK, screen.text
+        for name, value in keys.items():
+            patch.setenv(name, value)
+        capsys.readouterr()
+        assert main(ask) == exits.OK
+    assert capsys.readouterr().out == f"{said}\n"
+    streamed, code, settled = screen.text.partition(f"{rows}\r\x1b[J")
+    assert code and f"{said} [1]" in streamed and settled.startswith(f"{said}\r\n"), screen.text
+    assert said not in settled[len(said) :]
+
+
 def test_a_cancellation_that_gets_lost_is_repeated() -> None:
     """A run that swallows its first cancellation, as Python 3.11's wait_for may, is ended by the same Ctrl-C."""
 
