@@ -17,7 +17,8 @@ from langchain_core.retrievers import BaseRetriever
 
 from rag_kit.errors import ConfigurationError, RagKitError
 from rag_kit.indexing import DocumentIndex
-from rag_kit.models import chat_model, embedding_model
+from rag_kit.models import chat_model
+from rag_kit.models.embedding import recorded_embedding_model
 from rag_kit.retrieval import index_retriever
 
 
@@ -42,7 +43,7 @@ def retriever() -> BaseRetriever:
     index = os.environ.get("RAG_KIT_INDEX", str(default))
     try:
         recorded = DocumentIndex.recorded_embedding(index)
-        embeddings = embedding_model(recorded) if recorded else None
+        embeddings = recorded_embedding_model(recorded) if recorded else None
         return index_retriever(DocumentIndex.open(index, embeddings=embeddings))
     except RagKitError as error:
         return NoIndex(error=error)

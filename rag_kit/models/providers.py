@@ -19,6 +19,7 @@ T = TypeVar("T")
 BASE_URL = "RAG_KIT_BASE_URL"
 #: Providers whose clients are those of the ``openai`` package.
 OPENAI = ("openai", "azure_openai")
+_KEY_VARIABLE = re.compile(r"\b[A-Z][A-Z0-9_]*_(?:KEY|TOKEN)\b")
 _INFERRED = (
     ("openai", ("gpt-", "o1", "o3", "o4", "chatgpt", "text-embedding-")),
     ("anthropic", ("claude",)),
@@ -97,7 +98,9 @@ def make(name: str, build: Callable[[], T]) -> T:
     except Exception as error:  # noqa: BLE001 - each provider raises its own; values in it may be secret
         text = short(str(error).split("\n")[0]).rstrip(".") or type(error).__name__
         problem = f"{name!r} cannot be used: {text}"
+        if variable := _KEY_VARIABLE.search(text):
+            problem = f"{name!r} needs a key: set {variable[0]}"
+        elif "provider" in text.lower():
+            problem += ". A name is PROVIDER:MODEL, as in openai:gpt-5.5 or anthropic:claude-sonnet-4-5"
     # Raised out here, so that the provider's exception (with the settings in it) is not chained.
-    raise ConfigurationError(
-        f"{redact(problem)}. A name is PROVIDER:MODEL, as in openai:gpt-5.5 or anthropic:claude-sonnet-4-5."
-    )
+    raise ConfigurationError(f"{redact(problem)}.")

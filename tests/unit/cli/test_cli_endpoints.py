@@ -151,6 +151,27 @@ def test_keyword_search_needs_no_embedding_model(
     assert code == exits.USAGE and "OPENAI_API_KEY" in err
 
 
+@pytest.mark.parametrize("named", [[], ["--embedding-model", "none"]])
+def test_a_missing_model_of_the_index_is_named_with_the_ways_out(
+    index: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, named: list[str]
+) -> None:
+    """Without its key, or given away, it is this index's model; with --allow-degraded it is searched by keyword."""
+    monkeypatch.delenv("OPENAI_API_KEY")
+    asked = QUESTION, "--index", index, *named
+    for pipeline in ("hybrid", "dense"):
+        code, _, err = run(capsys, "ask", *asked, "--pipeline", pipeline)
+        assert code == exits.USAGE and err.count("rag-kit: ") == 1
+        assert f"The embedding model of this index is '{MODEL}@127.0.0.1'" in err
+        assert "--pipeline bm25" in err and "--allow-degraded" in err
+        assert "api_key" not in err and "PROVIDER:MODEL" not in err and "DocumentIndex" not in err
+    for command in ("ask", "retrieve"):
+        code, out, err = run(capsys, command, *asked, "--allow-degraded", "--json")
+        assert code == exits.OK, err
+        assert (
+            "40 degrees" in out and "degraded: dense failed" in out and "embedding model of this index" in out
+        )
+
+
 @pytest.mark.parametrize("command", ["ask", "doctor", "retrieve"])
 def test_a_traceback_for_debugging_holds_no_key(
     index: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str
