@@ -125,6 +125,7 @@ def copy_value(value: Any) -> Any:
 
 
 _MAX_DEPTH = 32
+_PLAIN_TYPES = frozenset({str, int, bool, type(None)})
 
 
 def field_of(value: Any, name: str) -> Any:
@@ -142,7 +143,7 @@ def to_plain(value: Any, *, _above: tuple[int, ...] = ()) -> Any:
         >>> to_plain({"when": datetime.date(2026, 1, 2), "tags": {"b", "a"}, "at": (1, math.inf)})
         {'when': '2026-01-02', 'tags': ['a', 'b'], 'at': [1, None]}
     """
-    if type(value) in (str, int, bool, type(None)):
+    if type(value) in _PLAIN_TYPES:
         return value
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
@@ -157,10 +158,14 @@ def to_plain(value: Any, *, _above: tuple[int, ...] = ()) -> Any:
     if len(_above) >= _MAX_DEPTH or id(value) in _above:
         return type(value).__name__
     below = (*_above, id(value))
-    if isinstance(value, (dict, Mapping)):  # the first is quicker to check
-        return {str(key): to_plain(item, _above=below) for key, item in value.items()}
+    # what is plain already is not asked about by a call of its own: most of a record is
     if isinstance(value, (list, tuple)):
-        return [to_plain(item, _above=below) for item in value]
+        return [item if type(item) in _PLAIN_TYPES else to_plain(item, _above=below) for item in value]
+    if isinstance(value, (dict, Mapping)):  # the first is quicker to check
+        items = ((str(key), item) for key, item in value.items())
+        return {
+            key: item if type(item) in _PLAIN_TYPES else to_plain(item, _above=below) for key, item in items
+        }
     if isinstance(value, (set, frozenset)):
         items = [to_plain(item, _above=below) for item in value]
         return sorted(items, key=lambda item: (str(type(item)), str(item)))

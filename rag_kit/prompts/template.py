@@ -39,7 +39,7 @@ class TaggedTemplate(StringTemplate):
         """Fill in the values."""
         values = self._merge_partial_and_user_variables(**kwargs)
         escaped = {name: self._escape(name, values[name]) for name in self.input_variables}
-        return super().format(**escaped)
+        return self.template.format_map(escaped)
 
     def _escape(self, name: str, value: Any) -> str:
         """A value as text, without tags of the prompt in it; of `Markup` only those of this file are escaped."""
