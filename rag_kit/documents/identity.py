@@ -162,10 +162,11 @@ def to_plain(value: Any, *, _above: tuple[int, ...] = ()) -> Any:
     if isinstance(value, (list, tuple)):
         return [item if type(item) in _PLAIN_TYPES else to_plain(item, _above=below) for item in value]
     if isinstance(value, (dict, Mapping)):  # the first is quicker to check
-        items = ((str(key), item) for key, item in value.items())
-        return {
-            key: item if type(item) in _PLAIN_TYPES else to_plain(item, _above=below) for key, item in items
-        }
+        plain = {str(key): item for key, item in value.items()}
+        for key, item in plain.items():
+            if type(item) not in _PLAIN_TYPES:
+                plain[key] = to_plain(item, _above=below)
+        return plain
     if isinstance(value, (set, frozenset)):
         items = [to_plain(item, _above=below) for item in value]
         return sorted(items, key=lambda item: (str(type(item)), str(item)))
