@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from rag_kit import errors
 
 OK = 0
-FAILED = 1  #: the command ran and the result is bad, e.g. verify found damage, --strict met a broken file
+FAILED = 1  #: the command ran and the result is bad, e.g. doctor found a fault, --strict met a broken file
 USAGE = 2  #: wrong arguments, settings, prompt files or data
 NO_INDEX = 3  #: there is no index in that folder
 MISMATCH = 4  #: the index was built with another embedding model

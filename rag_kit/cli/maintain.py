@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     with DocumentIndex.open(index_name(arguments), mode="w" if repairs else "r", check=False) as index:
         report = index.repair() if repairs else index.verify()
     say_json(report.as_dict()) if arguments.json else say(str(report))
-    return exits.OK if report.ok else exits.FAILED
+    return exits.OK if report.ok else exits.DAMAGED
 
 
 def _install(arguments: argparse.Namespace) -> tuple[dict[str, Any], str]:

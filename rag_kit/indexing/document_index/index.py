@@ -152,7 +152,7 @@ class DocumentIndex(WritableIndex):
             return index.embedding
 
     def repair(self) -> IndexReport:
-        """Rebuild all that is derived from the store, and fill in vectors that are missing.
+        """Where `verify` finds a problem, rebuild all that is derived from the store, and fill in missing vectors.
 
         Vectors are taken from the store; only those that are damaged are embedded again, for which the index must have
         been opened with its model. Files of which a stored chunk is damaged are read again by the next `ingest`.
@@ -160,10 +160,14 @@ class DocumentIndex(WritableIndex):
         Returns:
             What was done, and what is still wrong.
         """
-        repaired = rebuild(self._store, self.embeddings)
-        self._check = True
         report = self.verify()
-        report.repaired = repaired
+        if report.ok:
+            report.notes.append("nothing needed repair")
+        else:
+            repaired = rebuild(self._store, self.embeddings)
+            report = self.verify()
+            report.repaired = repaired
+        self._check = True
         return report
 
     def reembed(

@@ -209,9 +209,20 @@ def test_an_edited_prompt_file_is_used(
 
 
 def test_verify_finds_a_whole_index(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A fresh index is whole."""
-    assert run(capsys, "verify", "--index", folder / "index")[0] == exits.OK
-    assert run(capsys, "repair", "--index", folder / "index")[0] == exits.OK
+    """A fresh index is whole, and repair leaves it as it is; a damaged one has its own exit code until repair."""
+    index = folder / "index"
+    [keywords] = index.glob("bm25-*")
+    before = keywords.stat().st_mtime_ns
+    assert run(capsys, "verify", "--index", index)[0] == exits.OK
+    code, out, _ = run(capsys, "repair", "--index", index)
+    assert code == exits.OK and "nothing needed repair" in out and "repaired" not in out
+    assert keywords.stat().st_mtime_ns == before
+    keywords.write_bytes(keywords.read_bytes()[:-20])
+    code, out, _ = run(capsys, "verify", "--index", index)
+    assert code == exits.DAMAGED and "problem: keyword" in out
+    code, out, _ = run(capsys, "repair", "--index", index)
+    assert code == exits.OK and "repaired: rebuilt the file of keyword" in out and "needed" not in out
+    assert run(capsys, "verify", "--index", index)[0] == exits.OK
 
 
 def test_json_holds_nothing_that_steers_a_terminal(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
