@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from support.ingest_driver import IngestDriver
 
-KILLS = int(os.environ.get("RAG_KIT_KILLS", "50"))
+KILLS = int(os.environ.get("RAG_KIT_KILLS", "30"))
 SEED = int(os.environ.get("RAG_KIT_SEED", "20261121"))
 
 
@@ -74,6 +74,8 @@ def test_killed_and_run_again_gives_the_undisturbed_index(tmp_path: Path) -> Non
                     shutil.copytree(base, work)
                 done = driver.run(docs, work, kill_after=moment, prune=True)
                 killed += done["status"] == -9
+                if done["status"] == 0:  # the machine is quicker by now
+                    durations.append(done["seconds"])
                 left = sorted(path.name for path in work.iterdir()) if work.is_dir() else []
                 print(
                     f"{phase} {number}: kill at {moment:.3f} s, status {done['status']}, left {left}",

@@ -32,7 +32,10 @@ def test_killed_writes_of_families_are_whole_or_absent(tmp_path: Path) -> None:
         for number in range(KILLS):
             work = tmp_path / f"kill{number}"
             shutil.copytree(tmp_path / "v1", work)
-            killed += driver.families(work, 2, kill_after=chance.random() * seconds)["status"] == -9
+            done = driver.families(work, 2, kill_after=chance.random() * seconds)
+            killed += done["status"] == -9
+            if done["status"] == 0:  # the machine is quicker by now
+                seconds = done["seconds"]
             state = driver.dump_families(work)
             assert "NOT ok" not in state["verify"], state["verify"]
             # version 1 lacks n0; while 2 is written n1 is of version 1, till it is deleted

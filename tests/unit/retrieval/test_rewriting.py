@@ -189,11 +189,11 @@ async def test_budgets_lead_to_the_plain_search(make: Make) -> None:
         found = await both(retriever, QUESTION)
         assert sent(found) == [QUESTION] and retriever.llm.prompts == []  # type: ignore[attr-defined]
         assert any("budget" in note for note in notes(found))
-    slow = make(Scripted(script="{}", delay=3), deadline=0.4)
+    slow = make(Scripted(script="{}", delay=3), deadline=0.8)
     for call in (lambda: slow.invoke(QUESTION), lambda: asyncio.run(slow.ainvoke(QUESTION))):
         begun = time.monotonic()
         found = await asyncio.to_thread(call)
-        assert time.monotonic() - begun < 1.5 and sent(found) == [QUESTION]
+        assert time.monotonic() - begun < 2.5 and sent(found) == [QUESTION]
     with pytest.raises(BudgetExceededError):
         make(max_calls=0, on_error="raise").invoke(QUESTION)
     with use_budget(Budget(max_calls=0)):
