@@ -50,9 +50,7 @@ def hits(found: Any) -> list[Document]:
 
 DOORS = {
     "keyword": lambda index, question: index.search_keyword(question, 9),
-    "keyword, async": lambda index, question: asyncio.run(index.asearch_keyword(question, 9)),
     "dense": lambda index, question: index.search_dense(question, 9),
-    "dense, async": lambda index, question: asyncio.run(index.asearch_dense(question, 9)),
     "weighted": lambda index, question: index.keyword_view().search_weighted(
         dict.fromkeys(index.keyword_view().analyzer(question), 1.0), 9
     ),

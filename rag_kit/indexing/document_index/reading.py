@@ -11,7 +11,6 @@ from typing import Any
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
-from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.documents import Filter
 from rag_kit.errors import IndexMismatchError, InvalidInputError
 from rag_kit.indexing.bm25.parameters import check_k
@@ -23,7 +22,7 @@ from rag_kit.indexing.document_index.state import Connection, IndexReport, State
 from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.document_index.vectors import decode_vectors
 from rag_kit.indexing.searched import REPRESENTATION, passage_filter
-from rag_kit.models.clients import aembed_query, embed_query
+from rag_kit.models.clients import embed_query
 
 
 class ReadableIndex:
@@ -161,12 +160,6 @@ class ReadableIndex:
         """
         return self.keyword_view().search(query, k, filter)
 
-    async def asearch_keyword(
-        self, query: str, k: int = 4, filter: Filter | None = None
-    ) -> list[tuple[Document, float]]:
-        """As `search_keyword`, on a thread."""
-        return await run_in_thread(self.search_keyword, query, k, filter)
-
     def keyword_view(self) -> KeywordView:
         """The keyword leg to read from: its terms, search with a weight for each, counts for feedback."""
         return self._store.keyword_view()
@@ -192,23 +185,9 @@ class ReadableIndex:
         if isinstance(query, str):
             assert self.embeddings is not None
             query = embed_query(self.embeddings, query)
-        return self._nearest(query, k, filter)
-
-    async def asearch_dense(
-        self, query: str | Sequence[float], k: int = 4, filter: Filter | None = None
-    ) -> list[tuple[Document, float]]:
-        """As `search_dense`; the query is embedded by the model's own async method."""
-        await run_in_thread(self._check_dense_search, query, k)
-        if isinstance(query, str):
-            assert self.embeddings is not None
-            query = await aembed_query(self.embeddings, query)
-        return await run_in_thread(self._nearest, query, k, filter)
-
-    def _nearest(self, query: Sequence[float], k: int, where: Filter | None) -> list[tuple[Document, float]]:
-        """The k nearest to a vector by cosine."""
         with self._store.reading() as connection:
             state = self._store.state(connection)
-            where = passage_filter(where, state.derived)
+            where = passage_filter(filter, state.derived)
             near = query_vector(query, state.dimension)
             hits = self._store.vectors.search(connection, state, near, k, where)
             rows = read_documents(connection, [key for key, _ in hits])

@@ -75,7 +75,7 @@ async def test_readers_find_by_the_old_vectors_until_the_switch(folder: Path, ne
             with pytest.raises(IndexMismatchError, match="Open it again"):
                 dense()
         with pytest.raises(IndexMismatchError, match="Open it again"):
-            await reader.asearch_dense("delta7", 1)
+            await index_retriever(reader, "dense").ainvoke("delta7")
         with pytest.raises(IndexMismatchError, match="Open it again"):
             index_retriever(reader, "dense").invoke("delta7")
         assert reader.search_keyword("epsilon", 1)[0][0].id == "e"

@@ -116,14 +116,12 @@ def both(
         {"$not": {"share": {"$in": [1, 13]}}},
     ],
 )
-async def test_hits_are_those_of_a_folder(
-    both: tuple[DocumentIndex, DocumentIndex], where: Filter | None
-) -> None:
+def test_hits_are_those_of_a_folder(both: tuple[DocumentIndex, DocumentIndex], where: Filter | None) -> None:
     """After many changes both find the same ids with the same cosines: equal vectors, zeros, huge and tiny ones."""
     folder, database = both
     for number, k in ((3, 1), (41, 4), (250, 10), (13, 5), (900, 100), (1100, 3000)):
         query = vector(number, 1, 32)
-        expected, found = folder.search_dense(query, k, where), await database.asearch_dense(query, k, where)
+        expected, found = folder.search_dense(query, k, where), database.search_dense(query, k, where)
         assert [document.id for document, _ in found] == [document.id for document, _ in expected]
         assert [s for _, s in found] == pytest.approx([s for _, s in expected], abs=2e-6)
 
