@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from typing import NamedTuple
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
@@ -22,6 +23,8 @@ from rag_kit.models.runnables import connections_of
 EMBED_BATCH = 512
 _REQUESTS = 4  # to an endpoint at a time
 _NEXT = "next_vectors"
+#: Of the next vectors those of the present texts: a chunk that was changed keeps that of its former text.
+_RIGHT = f"EXISTS (SELECT 1 FROM chunks c WHERE c.n = {_NEXT}.n AND {_NEXT}.generation >= c.generation)"
 _LACKING = "FROM chunks c LEFT JOIN {} v USING (n) WHERE v.n IS NULL"
 
 
@@ -146,9 +149,9 @@ def fill_vectors(
     with store.write_lock:
         while lacking := _begin_or_finish(store, name, written=done > 0):
             total, last = done + lacking, -1  # the last row number, below all at first
-            while rows := _lacking_rows(store, name, last, size):
-                count, filled = _embed_rows(store, name, rows, embeddings, max_concurrency)
-                embedded, done, last = embedded + count, done + filled, rows[-1][0]
+            while (lacked := _lacking_rows(store, name, last, size)).rows:
+                count, filled = _embed_rows(store, name, lacked, embeddings, max_concurrency)
+                embedded, done, last = embedded + count, done + filled, lacked.rows[-1][0]
                 if progress is not None:
                     progress(done, max(total, done))
     return embedded
@@ -181,39 +184,44 @@ def _begin_or_finish(store: Store, name: str, *, written: bool) -> int:
 
 def _delete_outdated(store: Store, connection: Connection, state: State, name: str) -> None:
     """Keep the vectors that an interrupted call made by this model, but for chunks that were changed since then."""
-    still_right = "FALSE"
-    if state.next_embedding == name:
-        still_right = (
-            f"EXISTS (SELECT 1 FROM chunks c WHERE c.n = {_NEXT}.n AND {_NEXT}.generation >= c.generation)"
-        )
-    else:
+    still_right = _RIGHT if state.next_embedding == name else "FALSE"
+    if state.next_embedding != name:
         store.set_meta(next_embedding=name, next_dimension=None)
     connection.execute(f"DELETE FROM {_NEXT} WHERE NOT {still_right}")
 
 
-def _lacking_rows(store: Store, name: str, last: int, size: int) -> list[tuple[int, bytes, str, str]]:
-    """Number, hash, text and metadata of the next chunks that lack a vector."""
+class _Lacking(NamedTuple):
+    """Chunks that lack a vector, and what was true when they were read: others may write from then on."""
+
+    rows: list[tuple[int, bytes, str, str]]  # number, hash, text, metadata
+    state: State
+    known: dict[bytes, bytes]  # vectors of the same texts, by the hash of what is embedded
+
+
+def _lacking_rows(store: Store, name: str, last: int, size: int) -> _Lacking:
+    """The next chunks that lack a vector."""
     with store.reading_uncommitted() as connection:
-        lacking = _LACKING.format(_vector_table(store.state(connection), name))
-        query = f"SELECT c.n, c.hash, c.text, c.metadata {lacking} AND c.n > ? ORDER BY c.n LIMIT {size}"
-        return list(connection.execute(query, (last,)).fetchall())
+        state = store.state(connection)
+        table = _vector_table(state, name)
+        query = f"SELECT c.n, c.hash, c.text, c.metadata {_LACKING.format(table)} AND c.n > ? ORDER BY c.n LIMIT {size}"
+        rows = connection.execute(query, (last,)).fetchall()
+        present = f"(SELECT * FROM {_NEXT} WHERE {_RIGHT})" if table == _NEXT else table
+        return _Lacking(rows, state, vectors_by_hash(connection, {row[1] for row in rows}, present))
 
 
 def _embed_rows(
     store: Store,
     name: str,
-    rows: list[tuple[int, bytes, str, str]],
+    lacking: _Lacking,
     embeddings: Embeddings,
     max_concurrency: int | None,
 ) -> tuple[int, int]:
     """Embed some chunks, write the vectors of those that did not change meanwhile; count texts and chunks."""
+    rows, state, known = lacking
     texts = {n: embedded_row(text, metadata) for n, _, text, metadata in rows}
     keys = {n: text_hash(text) for n, text in texts.items()}
-    with store.reading_uncommitted() as connection:
-        state = store.state(connection)
-        table = _vector_table(state, name)
-        length = state.dimension if table == "vectors" else state.next_dimension
-        known = vectors_by_hash(connection, {row[1] for row in rows}, table)
+    table = _vector_table(state, name)
+    length = state.dimension if table == "vectors" else state.next_dimension
     missing = {keys[n]: text for n, text in texts.items() if keys[n] not in known}
     embedded = next(embed_ahead(embeddings, [missing], length, max_concurrency))
     vectors = known | embedded
