@@ -23,12 +23,14 @@ from rag_kit.concurrency.branches import FanOut
 from rag_kit.concurrency.bridge import acall_function, call_function, run_in_thread
 from rag_kit.concurrency.steps import Logic, Step, acall_in_time, arun, call_in_time, run
 from rag_kit.errors import (
+    BranchError,
     BudgetExceededError,
     ConfigurationError,
     InvalidInputError,
     ModelError,
     ModelOutputError,
     ModelUnauthorizedError,
+    ModelUnreachableError,
 )
 from rag_kit.graphs.context import RagContext
 from rag_kit.graphs.state import Update, Usage
@@ -44,20 +46,25 @@ Body = Callable[[Any, Any], Logic[Update | Command[Any]]]
 #: What a node gives instead when a cap of the run is reached: of state, settings and error; None raises the error.
 OnCap = Callable[[Any, Any, BudgetExceededError], Update | Command[Any] | None]
 
-# What another attempt cannot mend: the caller's mistakes, a refused key, a cap, a fault of the code.
+# What another attempt cannot mend: the caller's mistakes, a refused key, a cap, a fault of the code; and an endpoint
+# that was asked again before it counted as unreachable.
 _FINAL = (
-    InvalidInputError, ConfigurationError, ModelUnauthorizedError, ModelOutputError, BudgetExceededError,
-    GraphBubbleUp, TypeError, LookupError, AttributeError, AssertionError, NameError,
+    InvalidInputError, ConfigurationError, ModelUnauthorizedError, ModelUnreachableError, ModelOutputError,
+    BudgetExceededError, GraphBubbleUp, TypeError, LookupError, AttributeError, AssertionError, NameError,
 )  # fmt: skip
+
+
+def _may_pass(error: BaseException) -> bool:
+    """Whether another attempt may mend an error; that of a branch is as its cause."""
+    while isinstance(error, BranchError) and error.__cause__ is not None:
+        error = error.__cause__
+    return isinstance(error, Exception) and not isinstance(error, _FINAL)
+
 
 #: Retries of nodes that fetch from elsewhere. Nodes that stream an answer have none: the listener would read
 #: everything twice; the calls inside them retry what has not begun to stream. LangGraph's own default never retries
 #: ValueError, RuntimeError or TimeoutError, which is what most clients of stores and endpoints raise.
-RETRY = RetryPolicy(
-    initial_interval=0.2,
-    max_interval=5.0,
-    retry_on=lambda error: isinstance(error, Exception) and not isinstance(error, _FINAL),
-)
+RETRY = RetryPolicy(initial_interval=0.2, max_interval=5.0, retry_on=_may_pass)
 
 # Modules whose frames only carry a call on, from a node to what it calls; left out of tracebacks.
 _INTERNAL_MODULES = ("rag_kit.concurrency.", "rag_kit.graphs.running", "rag_kit.models.runnables")

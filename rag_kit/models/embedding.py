@@ -21,7 +21,7 @@ BATCH = "RAG_KIT_EMBEDDING_BATCH"
 EMBEDDED = "minilm"
 NONE = "none"
 TIMEOUT = 60.0
-RETRIES = 4
+RETRIES = 2
 
 
 def embedding_model(name: str | None = None, **settings: Any) -> Embeddings | None:

@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Any
 
 from langchain_core import exceptions as core
+from langchain_core.embeddings import Embeddings
 from pydantic import ValidationError
 
 from rag_kit.concurrency.bridge import of_another_loop
@@ -100,7 +101,7 @@ _ERRORS = {
 }
 _REDIRECT = (
     "The model endpoint{place} redirects to {target}, which is not followed: it would get questions, passages and the "
-    "key. If that endpoint is meant, set its address (base_url, RAG_KIT_BASE_URL or RAG_KIT_EMBEDDING_BASE_URL)."
+    "key. If that endpoint is meant, set its address (base_url, RAG_KIT_BASE_URL)."
 )
 _KEY_HEADER = re.compile(r"(?i)auth|key|token|secret")
 
@@ -173,6 +174,9 @@ def map_model_error(error: BaseException, *, model: Any = None) -> ModelError:
     message, target = _MESSAGES[Failure.REFUSED if kind is Failure.REFUSED_FOR_GOOD else kind], ""
     if kind is Failure.REFUSED_FOR_GOOD and status is not None and status < 400:
         message, target = _REDIRECT, short(_header(error, "location").partition("?")[0])
+    if isinstance(model, Embeddings):
+        message = message.replace("model endpoint", "embedding endpoint")
+        message = message.replace("RAG_KIT_BASE_URL", "RAG_KIT_EMBEDDING_BASE_URL (else RAG_KIT_BASE_URL)")
     code = f" (HTTP {status})" if status else ""
     message = message.format(place=_place(error, model), code=code, text=text, target=target)
     return _ERRORS.get(kind, ModelError)(message)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.openai_server import OpenAIServer, Reply, hang, stall
+from support.openai_server import OpenAIServer, Reply, hang, reset, stall
 
 from rag_kit.cli import exits
 from rag_kit.cli.main import main
@@ -92,7 +92,20 @@ def test_an_embedding_endpoint_that_does_not_answer_stops_the_command(
     code, _, err = run(capsys, command, QUESTION, "--index", index)
     lines = [line for line in err.splitlines() if line.startswith("rag-kit: ")]
     assert code == exits.UNREACHABLE and len(lines) == 1, err
-    assert f"http://127.0.0.1:{closed_port} could not be reached" in lines[0]
+    assert f"embedding endpoint at http://127.0.0.1:{closed_port} could not be reached" in lines[0]
+    assert "Check that it runs, and RAG_KIT_EMBEDDING_BASE_URL " in lines[0]
+
+
+@pytest.mark.parametrize("pipeline", ["hybrid", "dense"])
+def test_an_embedding_endpoint_is_asked_again_by_its_client_alone(
+    index: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, pipeline: str
+) -> None:
+    """The graph around it does not repeat what the client has repeated; here that is set to nothing."""
+    with OpenAIServer(key=KEY, embeddings=[reset()]) as gone:
+        monkeypatch.setenv("RAG_KIT_EMBEDDING_BASE_URL", gone.url)
+        code, _, err = run(capsys, "ask", QUESTION, "--index", index, "--pipeline", pipeline)
+        assert code == exits.UNREACHABLE, err
+        assert len(gone.requests) == 1
 
 
 @pytest.mark.parametrize("command", ["ask", "retrieve"])

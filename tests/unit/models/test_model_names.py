@@ -88,6 +88,7 @@ def test_embeddings_send_plain_strings_and_download_nothing(
         vectors = embeddings.embed_documents(texts)
         assert len(vectors) == 5 and vectors[0] == vectors[3] != vectors[1]
         assert embedding_name(embeddings) == "openai:some-embedding@127.0.0.1"
+        assert vars(embeddings)["max_retries"] == 2  # as of chat models
 
 
 def test_settings_win_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
