@@ -73,6 +73,7 @@ def _minimum(text: str) -> tuple[str, float]:
 def run(arguments: argparse.Namespace) -> int:
     """Evaluate and print."""
     from rag_kit.evaluation import EvaluationSet, evaluate
+    from rag_kit.evaluation.runs.results import unmatched_gold
     from rag_kit.evaluation.scorers import get_metrics
 
     minima = dict(arguments.minima)
@@ -92,8 +93,12 @@ def run(arguments: argparse.Namespace) -> int:
         means = {metric: vars(summary) for metric, summary in results.summary().items()}
         counts = {"examples": results.examples, "rows": len(results)}
         say_json({"name": results.name, **counts, "metrics": means, **manifest})
+        if unmatched := unmatched_gold(results):
+            hint(unmatched)
     else:
         say(str(results))
+    if arguments.index and arguments.graph is None and not any(map(results.values, results.metrics)):
+        hint("No metric has a value, for the index was searched and nobody answered: add --graph plain.")
     return _exit_code(results, minima)
 
 

@@ -192,6 +192,7 @@ class Results(TabularResult):
         ]
         if missing := self.examples - len(self):
             notes.append(f"{missing} of {self.examples} questions were not asked yet.")
+        notes += filter(None, [unmatched_gold(self)])
         if stopped := self.manifest.get("stopped_by"):
             notes.append(f"The run was stopped: {stopped}")
         title = f"{self.name}: {len(outputs)} questions" + (f", {failed} of them failed" if failed else "")
@@ -221,6 +222,18 @@ def why_empty(results: Results, name: str) -> str | None:
     cells = [row.cells[name] for row in results.rows if name in row.cells]
     reasons = Counter(cell.reason for cell in cells if cell.reason).most_common(1)
     return reasons[0][0] if reasons and all(cell.value is None for cell in cells) else None
+
+
+def unmatched_gold(results: Results) -> str:
+    """What to say where no relevant id of any question is one of what was retrieved; else empty."""
+    gold = {key for row in results for key, grade in row.example.relevant.items() if grade > 0}
+    passages = [passage for row in results for passage in row.output.passages or ()]
+    if not gold or not passages or any(key in gold for passage in passages for key in passage.ids):
+        return ""
+    return (
+        f"None of the gold ids ({len(gold)}, such as {min(gold)!r:.80}) was retrieved for any question; what was has "
+        f"ids such as {' and '.join(passages[0].ids):.160}. Does the set name passages as the index does?"
+    )
 
 
 def _usage(parts: Sequence[Any]) -> str:

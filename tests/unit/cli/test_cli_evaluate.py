@@ -220,6 +220,24 @@ def test_a_metric_without_gold_says_so(folder: Path, capsys: pytest.CaptureFixtu
     assert "recall@2, mrr@2 without a value: " in " ".join(out.split()) and "relevant" in out
 
 
+def test_gold_ids_that_nothing_has_are_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A zero that comes of other names for the passages is told from one of the search, with --json too."""
+    question = {"question": "When does the pump start?", "relevant": {"pump.txt": 1, "other": 1, "no": 0}}
+    for relevant, noted in ((question["relevant"], True), ({"pump.md": 1, "other": 1}, False)):
+        (folder / "set.jsonl").write_text(json.dumps({**question, "relevant": relevant}) + "\n")
+        code, out, _ = run(capsys, "--index", "index")
+        assert code == exits.OK and ("None of the gold ids (2, such as 'other')" in out) is noted, out
+        assert ("pump.md. Does the set name passages" in out) is noted
+        code, out, err = run(capsys, "--index", "index", "--json")
+        assert json.loads(out)["rows"] == 1 and ("None of the gold ids" in err) is noted
+
+
+def test_a_set_of_answers_and_a_search_need_a_graph(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing answers where an index is only searched: the way to have it answered is named."""
+    assert "add --graph plain" in run(capsys, "--index", "index")[2]
+    assert "add --graph plain" not in run(capsys, "--index", "index", "--graph", "plain")[2]
+
+
 @pytest.mark.parametrize("value", ["nan", "inf", "x", ""])
 def test_a_bar_that_is_no_number_is_refused_before_anything_is_asked(
     value: str, folder: Path, capsys: pytest.CaptureFixture[str]
