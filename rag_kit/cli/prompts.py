@@ -83,6 +83,9 @@ def _check(library: PromptLibrary, arguments: argparse.Namespace) -> int:
     if arguments.json:
         say_json({"ok": not problems, "prompts": count, "problems": [vars(problem) for problem in problems]})
     else:
-        right = f"{count} prompts are right in {arguments.language or 'en and zh'}"
+        own = sum(path.parent == library.folder for path in library.files())
+        right = (
+            f"{count} prompts are right in {arguments.language or 'en and zh'}, {own} of the files your own"
+        )
         say("\n".join([*map(str, problems), f"{len(problems)} problem(s)" if problems else right]))
     return exits.FAILED if problems else exits.OK

@@ -89,7 +89,10 @@ def parse_prompt(data: str | bytes, *, name: str, language: str, file: str | Non
         problems.append(Problem(where, line, message))
 
     if not NAME.fullmatch(name) or language not in LANGUAGES:
-        report(1, file_name_rule(f"{name}.{language}.prompt"))
+        rule = "NAME.LANGUAGE.prompt with NAME of lower-case letters, digits and _ (a letter first, up to 64)"
+        languages = ", ".join(LANGUAGES)
+        given = f"{name}.{language}.prompt"
+        report(1, f"the file name {given!r} does not fit; allowed: {rule} and LANGUAGE one of {languages}")
     text = _decode(data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data, report)
     head = _FRONT.match(text)
     if head is None:
@@ -119,14 +122,6 @@ def _decode(data: bytes, report: Report) -> str:
         line = data[: error.start].count(b"\n") + 1
         report(line, f"byte {error.start} is not UTF-8; save the file as UTF-8")
     return ""
-
-
-def file_name_rule(file_name: str) -> str:
-    """The message for a file whose name does not fit."""
-    return (
-        f"the file name {file_name!r} does not fit; allowed: NAME.LANGUAGE.prompt with NAME of lower-case "
-        f"letters, digits and _ (a letter first, up to 64) and LANGUAGE one of {', '.join(LANGUAGES)}"
-    )
 
 
 def _sections(body: str, first_line: int, report: Report) -> list[Section]:

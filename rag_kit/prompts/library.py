@@ -16,7 +16,6 @@ from rag_kit.prompts.format import (
     Problem,
     PromptFile,
     PromptFileError,
-    file_name_rule,
     parse_prompt,
 )
 from rag_kit.prompts.front_matter import NAME
@@ -71,6 +70,8 @@ class PromptLibrary:
         """
         from rag_kit.prompts.template import PromptTemplate
 
+        if self.folder is not None and (problems := self.misnamed()):
+            raise PromptFileError(*problems)
         return PromptTemplate.from_file(self.read(name, language))
 
     def read(self, name: str, language: str = "en") -> PromptFile:
@@ -87,6 +88,27 @@ class PromptLibrary:
         if original and (problems := mismatches(parsed, original, f"the packaged prompt {name!r}")):
             raise PromptFileError(*problems)
         return parsed
+
+    def misnamed(self) -> list[Problem]:
+        """The problems of files in the own folder, if any, that replace no packaged prompt and may be meant to.
+
+        Each that ends in ``.prompt`` has to be right; one with another ending must not have the name of a packaged
+        prompt. Other files, and backups of editors, are not looked at.
+        """
+        problems: list[Problem] = []
+        for path in sorted((self.folder or self.packaged).glob("[!.]*[!~]")):
+            name, language = split_name(path.with_suffix(SUFFIX))
+            fits = NAME.fullmatch(name) and language in LANGUAGES
+            replaces = fits and _prompt_path(self.packaged, name, language)
+            if replaces and path.suffix != SUFFIX:
+                message = f"a prompt file ends in {SUFFIX}; rename or remove this one"
+                problems.append(Problem(str(path), 1, message))
+            elif path.suffix == SUFFIX and not replaces:
+                try:
+                    _read_file(path)
+                except PromptFileError as error:
+                    problems += error.problems
+        return problems
 
     def original(self, name: str, language: str) -> PromptFile | None:
         """The packaged prompt that an own file of this name must fit; None if the name is new, or the file is wrong."""
@@ -219,11 +241,7 @@ def check_library(library: PromptLibrary, language: str | None = None) -> list[P
     problems = {problem for name in library.names() for problem in _check_name(library, name)}
     if language is not None:
         problems = {problem for problem in problems if split_name(Path(problem.file))[1] == language}
-    for path in library.files():
-        name, tongue = split_name(path)
-        if not NAME.fullmatch(name) or tongue not in LANGUAGES:
-            problems.add(Problem(str(path), 1, file_name_rule(path.name)))
-    return sorted(problems, key=lambda p: (p.file, p.line, p.message))
+    return sorted(problems.union(library.misnamed()), key=lambda p: (p.file, p.line, p.message))
 
 
 def _check_name(library: PromptLibrary, name: str) -> list[Problem]:

@@ -11,7 +11,7 @@ import pytest
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.prompts import load_prompt
-from rag_kit.prompts.library import PromptLibrary, packaged_folder
+from rag_kit.prompts.library import PromptLibrary, check_library, packaged_folder
 
 OWN = """---
 name: NAME
@@ -140,6 +140,42 @@ def test_a_wrong_own_file_is_not_passed_over(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="not valid YAML") as caught:
         load_prompt("answer", folder=tmp_path)
     assert str(caught.value).startswith(f"{path}:4: ")
+
+
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        ("anwser.en.prompt", "name is 'answer', but the file name says 'anwser'"),
+        ("answer.fr.prompt", "LANGUAGE one of en, zh"),
+        ("answer.prompt", "NAME.LANGUAGE.prompt"),
+        ("answer.en.txt", "a prompt file ends in .prompt"),
+        ("answer.zh.md", "a prompt file ends in .prompt"),
+    ],
+)
+def test_a_file_with_a_wrong_name_is_not_passed_over(tmp_path: Path, file: str, said: str) -> None:
+    """What was meant to replace a packaged prompt stops every load, and is a problem of the check."""
+    path = tmp_path / file
+    path.write_text(packaged_text("answer"), encoding="utf-8")
+    for name in ("answer", "condense"):
+        with pytest.raises(InvalidInputError) as caught:
+            load_prompt(name, language="zh", folder=tmp_path)
+        assert str(caught.value).startswith(f"{path}:") and said in str(caught.value)
+    assert [problem.file for problem in check_library(PromptLibrary(tmp_path))] == [str(path)]
+
+
+def test_files_of_another_kind_may_lie_in_the_folder(tmp_path: Path) -> None:
+    """A README, a note, a backup of an editor and a new prompt stop nothing."""
+    own(tmp_path)
+    for file in (
+        "README.md",
+        "README",
+        "notes.txt",
+        "answer.en.prompt~",
+        "answer.en.prompt.bak",
+        ".answer.en.txt",
+    ):
+        (tmp_path / file).write_text("x")
+    assert load_prompt("answer", folder=tmp_path).file == load_prompt("answer").file
 
 
 @pytest.mark.parametrize(
