@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rag_kit.cli.output import hint
 from rag_kit.errors import ConfigurationError, InvalidInputError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -131,6 +132,8 @@ def open_retriever(arguments: argparse.Namespace) -> Iterator[tuple[DocumentInde
     searches_vectors = arguments.embedding_model or pipeline != "bm25"
     embeddings = _search_embeddings(arguments, name) if searches_vectors else None
     with DocumentIndex.open(name, embeddings=embeddings) as index:
+        if next(index.metadata_rows(), None) is None:
+            hint(f"The index is empty, so nothing will be found. Fill it: rag-kit ingest PATH --index {name}")
         if ":" in pipeline:
             yield index, _load_retriever(pipeline, index)
             return

@@ -245,8 +245,10 @@ def _batch_of(grouping: Grouping, representer: Representer | None, group: Group)
 
 
 def _closing_notes(grouping: Grouping, settings: SplitSettings, embedding: str) -> list[str]:
-    """Notes on pages read by OCR or without text, and on chunks that the model cannot embed."""
+    """Notes on an empty index, on pages read by OCR or without text, and on chunks that the model cannot embed."""
     notes = []
+    if not grouping.report.chunks and not grouping.report.dry_run:
+        notes.append("the index is empty: no file with text was found")
     if grouping.recognised:
         notes.append(f"read by OCR ({settings.ocr}): {_first_names(sorted(grouping.recognised))}")
     if grouping.empty:

@@ -225,6 +225,21 @@ def test_verify_finds_a_whole_index(folder: Path, capsys: pytest.CaptureFixture[
     assert run(capsys, "verify", "--index", index)[0] == exits.OK
 
 
+def test_an_empty_index_is_named(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where nothing could be read, ingest says so, and so does each search."""
+    empty = tmp_path / "empty"
+    (empty / ".git").mkdir(parents=True)
+    ingest = ("ingest", empty, "--index", tmp_path / "nothing", "--embedding-model", "none")
+    code, _, err = run(capsys, *ingest)
+    assert code == exits.OK and "the index is empty: no file with text was found" in err
+    assert json.loads(run(capsys, *ingest, "--json")[1])["notes"]
+    for command in ("ask", "retrieve"):
+        _, _, err = run(capsys, command, "When does it start?", "--index", tmp_path / "nothing")
+        assert "The index is empty" in err and "rag-kit ingest PATH" in err
+        _, _, err = run(capsys, command, "When does it start?", "--index", folder / "index")
+        assert "The index is empty" not in err
+
+
 def test_json_holds_nothing_that_steers_a_terminal(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """--json escapes control, bidirectional and lone surrogate characters, and is still the same value."""
     query = "valve \x9b31m \u202e \ud800"
