@@ -119,3 +119,25 @@ def test_a_role_that_skips_policies_is_refused(indexes: dict[str, DocumentIndex]
             DocumentIndex.open(url)
         with pytest.raises(InvalidInputError, match="plain role"):
             DocumentIndex.create(url)
+
+
+def test_a_role_that_begins_to_skip_policies_is_refused(
+    indexes: dict[str, DocumentIndex], server: str
+) -> None:
+    """An index that is open when its role gets BYPASSRLS reads and changes nothing from then on."""
+    a, b = indexes["a"], indexes["b"]
+    b.upsert([Document("SECRET fan", id="kept")])
+    with psycopg.connect(server.replace("plain", "tester"), autocommit=True) as connection:
+        connection.execute("ALTER ROLE plain BYPASSRLS")
+        try:
+            for use in (
+                a.ids,
+                lambda: a.search_keyword("fan"),
+                lambda: asyncio.run(LEAVES["dense"](a).ainvoke("fan")),
+                lambda: a.delete(["kept"]),
+            ):
+                with pytest.raises(InvalidInputError, match="plain role"):
+                    use()
+        finally:
+            connection.execute("ALTER ROLE plain NOBYPASSRLS")
+    assert a.ids() and b.delete(["kept"]) == 1

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag_kit.errors import DocumentIndexError, IndexFormatError, InvalidInputError, LockedError, RagKitError
-from rag_kit.indexing.document_index.state import missing_index
+from rag_kit.indexing.document_index.state import locked_index, missing_index
 
 if TYPE_CHECKING:
     from filelock import FileLock
@@ -85,10 +85,7 @@ def lock_for_writing(folder: Path, wait: float) -> FileLock:
     try:
         lock.acquire(timeout=max(0.0, wait))
     except Timeout:
-        raise LockedError(
-            f"Another process is writing to the index in {folder}{f' (waited {wait:g} s)' if wait > 0 else ''}. "
-            "Wait for it, or let this one wait: wait=SECONDS, rag-kit ingest --wait SECONDS."
-        ) from None
+        raise locked_index(folder, wait) from None
     except OSError as error:
         raise InvalidInputError(f"Nothing can be written to {folder} ({error}).") from error
     return lock

@@ -37,8 +37,9 @@ class DocumentIndex(WritableIndex):
     second writer is refused. Pickled or copied, an index is opened again where that is done, for reading.
 
     In place of the folder, ``postgresql://USER@HOST/DATABASE?index=NAME&tenant=NAME`` names a schema (default
-    ``rag_kit``) of a database, and whose rows in it (extra ``postgres``). There any number of processes may write, too;
-    ``wait`` has no meaning. A password belongs into ``PGPASSWORD`` or ``~/.pgpass``; one in the URL is not pickled.
+    ``rag_kit``) of a database, and whose rows in it (extra ``postgres``). There any number of processes may write, too:
+    each write waits ``wait`` seconds for its turn, by default 300. A password belongs into ``PGPASSWORD`` or
+    ``~/.pgpass``; one in the URL is not pickled.
 
     Metadata come back as JSON can say it: dates as ISO strings, tuples and sets as lists, not-a-number as ``None``. A
     document without an id gets one from ``metadata["source"]`` and its text: writing it again changes nothing.
@@ -98,7 +99,7 @@ class DocumentIndex(WritableIndex):
             connected = _connected_store(vector_store, embeddings)
             store: Store = FolderStore.create(location, name, settings or {}, wait, connected)
         else:
-            store = _postgres_store(vector_store).create(location, name, settings or {})
+            store = _postgres_store(vector_store).create(location, name, settings or {}, wait)
         return cls(store, embeddings, True, vector_store)
 
     @classmethod
@@ -137,7 +138,7 @@ class DocumentIndex(WritableIndex):
             connected = _connected_store(vector_store, embeddings)
             store: Store = FolderStore.open(place, name, connected, writable=writable, wait=wait, check=check)
         else:
-            store = _postgres_store(vector_store).open(place, name, writable=writable, check=check)
+            store = _postgres_store(vector_store).open(place, name, writable=writable, wait=wait, check=check)
         return cls(store, embeddings, check, vector_store)
 
     @staticmethod

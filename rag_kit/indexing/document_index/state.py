@@ -9,7 +9,7 @@ from typing import Annotated, Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from rag_kit.errors import IndexFormatError, IndexMissingError
+from rag_kit.errors import IndexFormatError, IndexMissingError, LockedError
 
 _MAX_PLACEHOLDERS = 500  # placeholders in one statement
 NO_GENERATION = -1  # below all generations: what has changed since is everything
@@ -139,4 +139,12 @@ def missing_index(location: object) -> IndexMissingError:
     """The error for a folder or database without an index."""
     return IndexMissingError(
         f"There is no index in {location}. Make one: rag-kit ingest PATH --index '{location}'"
+    )
+
+
+def locked_index(location: object, wait: float) -> LockedError:
+    """The error for an index that another process writes to, after some seconds of waiting."""
+    return LockedError(
+        f"Another process is writing to the index in {location}{f' (waited {wait:g} s)' if wait > 0 else ''}. "
+        "Wait for it, or let this one wait: wait=SECONDS, rag-kit ingest --wait SECONDS."
     )

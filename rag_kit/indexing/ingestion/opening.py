@@ -92,7 +92,7 @@ def open_index(
                 if isinstance(folder, Path):
                     raise
                 # another process has created it meanwhile
-                index = DocumentIndex.open(folder, mode="w", embeddings=embeddings)
+                index = DocumentIndex.open(folder, mode="w", embeddings=embeddings, wait=wait)
         yield stack.enter_context(index)
 
 

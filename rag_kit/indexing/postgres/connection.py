@@ -21,7 +21,7 @@ from rag_kit.errors import (
     InvalidInputError,
     RagKitError,
 )
-from rag_kit.indexing.document_index.state import VERSION, missing_index
+from rag_kit.indexing.document_index.state import VERSION, locked_index, missing_index
 from rag_kit.indexing.postgres.location import Location
 
 _NUMBERS = count()
@@ -42,12 +42,20 @@ _ADVICE = {
     "0A000": _VECTOR,
     "58P": _VECTOR,
     "58": f"{_NOTHING}: check the disk of the server.",
+    "busy": "All connections of this process are in use: let fewer threads search and write at a time.",
     "57": f"{_NOTHING}, unless its end was just being committed: run the same again.",
 }
 
 
 #: SQLSTATE by words of what a server says that lets nobody in; libpq does not give its number.
-_REFUSALS = {'role "': "28000", "pg_hba": "28000", "password": "28000", 'database "': "3D000"}
+_REFUSALS = {
+    "couldn't get a connection": "busy",
+    "too many connections": "53300",
+    'role "': "28000",
+    "pg_hba": "28000",
+    "password": "28000",
+    'database "': "3D000",
+}
 
 
 @lru_cache(maxsize=500)
@@ -95,10 +103,12 @@ def filter_rows(
     return {n: key for n, key, metadata in rows if metadata is None or passes(json.loads(metadata))}
 
 
-def explanation(error: psycopg.Error, location: Location) -> RagKitError:
+def explanation(error: psycopg.Error, location: Location, wait: float) -> RagKitError:
     """The rag_kit error to raise instead of psycopg's: one line, without a password."""
     text = " ".join(location.without_secrets(str(error)).split())
     state = error.sqlstate or next((number for words, number in _REFUSALS.items() if words in text), "")
+    if state == "55P03":  # the lock was not available in time
+        return locked_index(location, wait)
     if 'extension "vector"' in text:
         state = "0A000"  # feature not supported
     # 22: wrong data; 54: beyond a limit of the server, such as the size of a row
@@ -141,8 +151,9 @@ def make_schema(connection: psycopg.Connection[Any], location: Location) -> None
         return
     except IndexMissingError:
         connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(location.index)))
-    if not connection.execute("SELECT 1 FROM pg_extension WHERE extname = 'vector'").fetchone():
-        connection.execute("CREATE EXTENSION vector SCHEMA public")
+    # of all indexes of the database: whoever comes second would be told of a duplicate key
+    connection.execute("SELECT pg_advisory_xact_lock(hashtextextended('rag_kit extension', 0))")
+    connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
     connection.execute("CREATE TABLE migrations (number integer PRIMARY KEY)")
     connection.execute("INSERT INTO migrations VALUES (%s)", (VERSION,))
     folder = files(__package__) / "migrations"

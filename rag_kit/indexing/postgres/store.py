@@ -44,6 +44,7 @@ logger = logging.getLogger(__name__)
 
 _MAX_CONNECTIONS = 16  # of one index in one process
 _TIMEOUT = 30.0  # seconds to wait for one of them
+_TURN = 300.0  # seconds that a write waits for those of others, which may make an HNSW index
 _PLAIN = (
     "The role that opens {} skips row-level security (a superuser, or BYPASSRLS), so it would read and change the rows "
     "of all tenants. Connect as a plain role."
@@ -64,31 +65,40 @@ class PostgresStore(Store):
 
     location: Location
 
-    def __init__(self, location: Location, *, writable: bool) -> None:
+    def __init__(self, location: Location, *, writable: bool, wait: float = 0.0) -> None:
         super().__init__(writable=writable)
+        self._wait = wait if wait > 0 else _TURN
         self.location = location
         self.keyword, self.vectors = PostgresKeywordLeg(), PostgresVectorLeg()
         self.legs = (self.vectors, self.keyword)
         self._views = threading.local()
         self._pools: dict[int, ConnectionPool[psycopg.Connection[Any]]] = {}
         with self.translate_errors(), self._probe() as probe:
-            self._skips_policies, types = role_and_types(probe)
-        if self._skips_policies and location.tenant:
+            skips_policies, types = role_and_types(probe)
+        if skips_policies and location.tenant:
             raise InvalidInputError(_PLAIN.format(location))
         # to compile a search takes longer than to run it
         local = sql.SQL(
             "SET LOCAL search_path = {}, {}; SET LOCAL rag_kit.tenant = {}; SET LOCAL jit = off"
         ).format(sql.Identifier(location.index), sql.Identifier(types), sql.Literal(location.tenant))
         key = hashlib.sha256(f"{location.index}\0{location.tenant}".encode()).digest()[:8]
-        turn = sql.SQL("SELECT pg_advisory_xact_lock({})").format(int.from_bytes(key, signed=True))
+        turn = sql.SQL("SET LOCAL lock_timeout = {}; SELECT pg_advisory_xact_lock({})").format(
+            int(min(self._wait * 1000 + 1, 2**31 - 1)), int.from_bytes(key, signed=True)
+        )
+        # a role may be given BYPASSRLS at any time; null where there are no tables yet
+        bound = sql.SQL("SELECT row_security_active(to_regclass({}))").format(f"{location.index}.meta")
         # each is one round trip
-        self._read = sql.SQL("; ").join([sql.SQL("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"), local])
-        self._write = sql.SQL("; ").join([sql.SQL("BEGIN ISOLATION LEVEL READ COMMITTED"), local, turn])
+        reads = sql.SQL("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        writes = sql.SQL("BEGIN ISOLATION LEVEL READ COMMITTED")
+        self._read = sql.SQL("; ").join([reads, local, bound])
+        self._write = sql.SQL("; ").join([writes, local, turn, bound])
 
     @classmethod
-    def create(cls, location: Location, embedding: str | None, settings: Mapping[str, Any]) -> PostgresStore:
+    def create(
+        cls, location: Location, embedding: str | None, settings: Mapping[str, Any], wait: float
+    ) -> PostgresStore:
         """Make an index; see ``DocumentIndex.create``."""
-        store = cls(location, writable=True)
+        store = cls(location, writable=True, wait=wait)
         with store.close_on_error(), store.writing() as connection:
             make_schema(connection.native, location)  # type: ignore[attr-defined]
             if connection.execute("SELECT 1 FROM meta").fetchone():
@@ -100,9 +110,11 @@ class PostgresStore(Store):
         return store
 
     @classmethod
-    def open(cls, location: Location, embedding: str | None, *, writable: bool, check: bool) -> PostgresStore:
+    def open(
+        cls, location: Location, embedding: str | None, *, writable: bool, wait: float, check: bool
+    ) -> PostgresStore:
         """Open an index; see ``DocumentIndex.open``."""
-        store = cls(location, writable=writable)
+        store = cls(location, writable=writable, wait=wait)
         with store.close_on_error():
             with store.reading() as connection:
                 check_schema(connection.native, location)
@@ -136,7 +148,7 @@ class PostgresStore(Store):
         except PoolClosed as error:
             raise DocumentIndexError(f"The index in {self.location} was closed. Open it again.") from error
         except psycopg.Error as error:
-            raise explanation(error, self.location) from error
+            raise explanation(error, self.location, self._wait) from error
 
     def _probe(self) -> psycopg.Connection[Any]:
         """A connection made by hand: a pool would hide why there is none, and wait."""
@@ -144,8 +156,7 @@ class PostgresStore(Store):
 
     def _refuse_tenants(self, native: psycopg.Connection[Any]) -> None:
         """Raise InvalidInputError where the role would see rows of tenants, which policies do not keep from it."""
-        table = native.execute("SELECT to_regclass(%s)", (f"{self.location.index}.meta",)).fetchone()
-        if table and table[0] and native.execute("SELECT 1 FROM meta WHERE tenant <> ''").fetchone():
+        if self.location.tenant or native.execute("SELECT 1 FROM meta WHERE tenant <> ''").fetchone():
             raise InvalidInputError(_PLAIN.format(self.location))
 
     def _begin(self, statement: sql.Composed) -> psycopg.Connection[Any]:
@@ -157,8 +168,10 @@ class PostgresStore(Store):
                 self._probe().close()
                 raise
             try:
-                native.execute(statement)
-                if self._skips_policies:
+                begun = native.execute(statement)
+                while begun.nextset():  # to the answer of the last statement
+                    pass
+                if begun.fetchone() == (False,):
                     self._refuse_tenants(native)
                 return native
             except psycopg.OperationalError:

@@ -155,7 +155,9 @@ def test_a_server_that_is_down_or_refuses(
     down = "postgresql://ann:geheim@127.0.0.1:1/docs"
     for command in (["ingest", str(tmp_path)], ["retrieve", "pump"], ["verify"], ["ask", "pump"]):
         assert "Start the server" in one_line(capsys, *command, "--index", down)
+    sql(server.plain_url, "CREATE ROLE crowded LOGIN CONNECTION LIMIT 0")
     for url, advice in (
+        (server.plain_url.replace("tester", "crowded:geheim"), "lower its load"),
         (server.plain_url.replace("tester", "nobody:geheim"), "Check user"),
         (server.plain_url.replace("/postgres", "/none"), "createdb"),
         ("postgresql://none.invalid/docs?password=geheim", "Start the server"),
