@@ -105,7 +105,7 @@ class Citations(Metric):
         answer = output.answer or ""
         if output.status in ("declined", "refused", "clarify") or is_declined(answer):
             return Cell.undefined("it is no answer: there is nothing to cite")
-        claims = statements(answer)
+        claims = statements(answer, output.contexts)
         if not claims:
             return Cell.undefined("the answer holds no statement")
         if judge is not None and self.needs_judge:

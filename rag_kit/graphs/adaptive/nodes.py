@@ -166,7 +166,7 @@ class AdaptiveNodes(RagNodes):
         """Note what the passages say to the sub-question; the note is for the next steps, not for the user."""
         question, documents = state["sub_question"], state["hop_documents"][-1]
         written = await self.answer_from(question, documents, state, context, stream=False)
-        answer = renumber(written["answer"], {})
+        answer = renumber(written["answer"], {}, [document.page_content for document in documents])
         verdict = "" if is_declined(answer) else await self.guards.check_answer(answer)
         text = "" if isinstance(verdict, Refusal) else " ".join(verdict.split())[:MAX_NOTED]
         return {"hops": [*state["hops"], Hop(question=question, answer=text)]}

@@ -10,6 +10,8 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
+from langchain_core.documents import Document
+
 from rag_kit.graphs.self_rag.shared import Beam, Candidate, Segment
 from rag_kit.text import detect_language, sentences
 from rag_kit.text.citations.check import renumber
@@ -155,9 +157,9 @@ def _extend(beam: Beam, candidate: Candidate) -> Beam:
     return {**first_beam(), "segments": [*beam["segments"], segment], "score": candidate["score"] or 0.0}
 
 
-def clean_continuation(text: str, count: int) -> str:
+def clean_continuation(text: str, count: int, documents: Sequence[Document] = ()) -> str:
     """A continuation without citations of its own, at most `count` sentences; empty if it says END."""
-    bare = renumber(text, {}).strip()
+    bare = renumber(text, {}, [document.page_content for document in documents]).strip()
     chosen = [sentence for sentence in sentences(bare) if not _END.match(sentence.text)][:count]
     return bare[chosen[0].start : chosen[-1].end].strip() if chosen else ""
 

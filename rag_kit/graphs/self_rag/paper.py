@@ -200,17 +200,17 @@ class Paper(SelfRagNodes):
     ) -> Candidate:
         """Write one continuation and judge it; a text that ends or repeats the answer is not judged."""
         answer, candidate = answer_so_far(beam), _new_candidate(state, beam, passage)
+        documents = [] if passage is None else [state["passages"][passage]]
         values = {"question": state["asked"], "answer": answer}
         critiques: Sequence[str] = CRITIQUES[2:]
         prompt, critique = "continue_unaided", "critique_usefulness"
-        if passage is not None:
-            document = state["passages"][passage]
-            candidate["source"] = source_of(document)
-            values["passages"] = render_passages([document], max_chars=self.max_passage_chars)
+        if documents:
+            candidate["source"] = source_of(documents[0])
+            values["passages"] = render_passages(documents, max_chars=self.max_passage_chars)
             prompt, critique, critiques = "continue_answer", "critique", CRITIQUES
         count = context.segment_sentences
         written = await self._ask_scored(prompt, state, context, {**values, "count": str(count)})
-        candidate["text"] = text = clean_continuation(written.value, count)
+        candidate["text"] = text = clean_continuation(written.value, count, documents)
         earlier = [part.text for part in sentences(answer)] + [part["text"] for part in beam["segments"]]
         if text and without_punctuation(text) in map(without_punctuation, earlier):
             candidate["reason"] = "repeats the answer so far"

@@ -23,7 +23,9 @@ from rag_kit.text.evidence.sentences import (
 
 _MAX_SENTENCES = 2
 _MAX_HOPS = 10
-_OWN_MARKS = re.compile(r"\s?[\[［【]\s*(?:\d{1,4}(?:\s*[,，、–-]\s*\d{1,4})*)\s*[\]］】]")
+_FOOTNOTES = re.compile(
+    r"(?<=[.!?。！？…])([\"”’」』)）]?)(?:\s?[\[［【]\s*\d{1,4}(?:\s*[,，、–-]\s*\d{1,4})*\s*[\]］】])+"
+)
 _LIST_MARK = re.compile(r"^(?:[-*•·‣]|#{1,6})\s+")
 _ENDED = re.compile(r"[.!?。！？…][\"'”’」』)）\]]*$")
 _NOT_WORD = re.compile(r"\W+")
@@ -120,8 +122,8 @@ def _pick_sentences(question: str, passages: Sequence[PassageText], count: int) 
 
 
 def _whole_sentence(text: str) -> str:
-    """A sentence on one line, ended, without the bracketed numbers of its source, which would read as citations."""
-    text = _LIST_MARK.sub("", " ".join(_OWN_MARKS.sub("", text).split()))
+    """A sentence on one line, ended, without its source's footnotes after a stop, which would read as citations."""
+    text = _LIST_MARK.sub("", " ".join(_FOOTNOTES.sub(r"\1", text).split()))
     if text.startswith("|") or _ENDED.search(text):
         return text
     return text.rstrip(",;:，；：、") + ("。" if detect_language(text) == "zh" else ".")

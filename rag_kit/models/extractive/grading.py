@@ -9,7 +9,7 @@ from typing import Any
 from rag_kit.models.extractive.answering import strength_of
 from rag_kit.models.extractive.blocks import Prompt
 from rag_kit.text import sentences
-from rag_kit.text.citations.check import check_citations
+from rag_kit.text.citations.check import check_citations, renumber
 from rag_kit.text.citations.decline import is_declined
 from rag_kit.text.evidence.questions import analyse, terms
 from rag_kit.text.evidence.sentences import collect, is_question, offers, weight_of
@@ -88,7 +88,7 @@ def grade_support(prompt: Prompt) -> dict[str, Any]:
     """Whether some passage supports each sentence of the answer; numbers of passages in it do not matter."""
     answer = prompt.block("answer")
     texts = [passage.text for passage in prompt.passages]
-    statements = [_MARKS.sub("", sentence.text) for sentence in sentences(answer)][:_MAX_STATEMENTS]
+    statements = [renumber(sentence.text, {}, texts) for sentence in sentences(answer)][:_MAX_STATEMENTS]
     missing = [statement for statement in statements if _support(statement, texts) != "full"]
     good = is_declined(answer) or (bool(statements) and not missing)
     supported, unsupported, _ = _REASONS[prompt.language]
@@ -125,7 +125,7 @@ def _support(statement: str, passages: Sequence[str]) -> str:
     keys = _terms(statement)
     partial = False
     for passage in passages:
-        if check_citations(f"{_MARKS.sub('', statement)}[1]", [passage]).status == "grounded":
+        if check_citations(f"{renumber(statement, {}, [passage])}[1]", [passage]).status == "grounded":
             return "full"
         best = max((len(keys & _terms(sentence.text)) for sentence in sentences(passage)), default=0)
         # a number that was changed is a contradiction and no part

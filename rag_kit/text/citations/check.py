@@ -29,6 +29,10 @@ _PLAIN = re.compile(r"\[(\d{1,6})\]")
 # begins where a run of blanks begins, so that a long run is looked at once and not from each of its blanks
 _SPACE_BEFORE = re.compile(r"(?<![ \t])[ \t]++(?=\[\d{1,6}\])")
 _MARKS = re.compile(r"((?:\[\d{1,6}\](?:\s{0,3}(?=\[\d{1,6}\]))?)+)")
+# the word before a mark, with marks between (a[1][2]); none where a sentence ended, as before a footnote
+_WORD_BEFORE = re.compile(r"[^\s\]】。！？]{1,20}(?<![.!?…])(?<![.!?…][\"”’)])(?:\[[\d, ]{1,9}\]){0,3}\s?\Z")
+_HIDDEN = str.maketrans("[］【]［】", "\ue000\ue001\ue002\ue003\ue004\ue005")
+_SHOWN = {hidden: bracket for bracket, hidden in _HIDDEN.items()}
 _RANGE = re.compile(r"(\d{1,6})(?:\s{0,4}[–—~-]\s{0,4}(\d{1,6}))?")
 _NO_STATEMENT = re.compile(
     r"^\s*(?:#{1,6}\s.*|[-*•·]?\s*(?:\*\*)?[^.!?。！？]{0,120}[:：](?:\*\*)?\s*|[\W_]*)$", re.DOTALL
@@ -80,7 +84,8 @@ def check_citations(
     and names, the same negations and no opposites, and nothing that stands elsewhere in the passage in the place of
     something else. It is lexical: a statement that says the same in quite other words is reported as unsupported, and a
     false one may pass (`docs/benchmarks.md` has the figures). A statement in another language than its passage, or that
-    differs by one word which the passage does not have, is undecided. Time is linear in the answer and in each cited
+    differs by one word which the passage does not have, is undecided. A mark that a passage has after the same word,
+    as in ``a[3]``, is a part of the statement if that has another mark. Time is linear in the answer and in each cited
     passage; MAX_ANSWER characters and MAX_STATEMENTS statements are checked, and a longer answer is flagged.
 
     Args:
@@ -105,7 +110,7 @@ def check_citations(
     if is_declined(answer):
         return CitationReport("declined")
     reasons = {key: texts[language == "zh"] for key, texts in _REASONS.items()}
-    claims = statements(answer)
+    claims = statements(answer, [source.text for source in sources])
     citations = [
         citation for claim in claims for citation in _check_statement(claim, sources, reasons, judged or {})
     ]
@@ -161,21 +166,28 @@ class Statement(NamedTuple):
     numbers: tuple[int, ...]
 
 
-def statements(answer: str) -> list[Statement]:
+def statements(answer: str, passages: Sequence[str] = ()) -> list[Statement]:
     """Cut the first MAX_ANSWER characters of an answer into at most MAX_STATEMENTS statements with their citations.
 
     Marks may be ``[1]``, ``[1, 2]``, ``[1-3]``, ``[1][2]``, ``【1】`` or ``［1］``, before or after the full
     stop, or on the next line. A sentence with several marks is cut at them where each part says something.
-    Headings and lines that only introduce a list are not statements.
+    Headings and lines that only introduce a list are not statements. What only looks like a mark, since the passages
+    have it after the same word, belongs to the text of a sentence that has a mark besides.
 
     Example:
         >>> statements("A cat sleeps [1]. Dogs bark loudly 【2、3】。")
         [Statement(text='A cat sleeps.', numbers=(1,)), Statement(text='Dogs bark loudly。', numbers=(2, 3))]
     """
-    plain = _SPACE_BEFORE.sub("", _MARK.sub(_plain_mark, answer[:MAX_ANSWER]))
+    from_passages = _marks_in_place(passages)
+
+    def plain_or_hidden(mark: re.Match[str]) -> str:
+        return mark[0].translate(_HIDDEN) if _in_place(mark) in from_passages else _plain_mark(mark)
+
+    plain = _SPACE_BEFORE.sub("", _MARK.sub(plain_or_hidden, answer[:MAX_ANSWER]))
     claims: list[Statement] = []
-    for sentence in sentences(plain):
-        pieces = _MARKS.split(sentence.text)
+    for text, _, _ in sentences(plain):
+        cited = text if _PLAIN.search(text) else _MARK.sub(_plain_mark, text.translate(_SHOWN))
+        pieces = [piece.translate(_SHOWN) for piece in _MARKS.split(cited)]
         texts, marks = pieces[::2], pieces[1::2]
         if marks and not texts[0] and claims and not claims[-1].numbers:
             claims[-1] = Statement(claims[-1].text, _cited_numbers(marks[0]))
@@ -187,8 +199,8 @@ def statements(answer: str) -> list[Statement]:
     return claims[:MAX_STATEMENTS]
 
 
-def renumber(answer: str, numbers: Mapping[int, int]) -> str:
-    """An answer with other numbers in its marks; a number that has no other is left out.
+def renumber(answer: str, numbers: Mapping[int, int], passages: Sequence[str] = ()) -> str:
+    """An answer with other numbers in its marks, but for those of its passages; one that has no other is left out.
 
     Example:
         >>> renumber("Tea is hot [1, 2]. So is coffee【3】.", {1: 4, 3: 1})
@@ -196,12 +208,26 @@ def renumber(answer: str, numbers: Mapping[int, int]) -> str:
         >>> renumber("Tea is hot [1].", {})
         'Tea is hot.'
     """
+    from_passages = _marks_in_place(passages)
 
     def new_marks(match: re.Match[str]) -> str:
+        if _in_place(match) in from_passages:
+            return match[0]
         news = [numbers[n] for n in _cited_numbers(_plain_mark(match)) if n in numbers]
         return match["blank"] + "".join(f"[{n}]" for n in news) if news else ""
 
     return _BLANK_AND_MARK.sub(new_marks, answer)
+
+
+def _marks_in_place(passages: Sequence[str]) -> frozenset[str]:
+    """The marks of passages, each with the word before it."""
+    return frozenset(_in_place(mark) for text in passages for mark in _MARK.finditer(text)) - {""}
+
+
+def _in_place(mark: re.Match[str]) -> str:
+    """A mark with the word before it, without blanks; "" where there is none."""
+    word = _WORD_BEFORE.search(mark.string, max(0, mark.start() - 30), mark.start())
+    return "".join(f"{word[0]}{mark[0]}".split()) if word else ""
 
 
 def _plain_mark(match: re.Match[str]) -> str:

@@ -92,12 +92,12 @@ class Source:
 
 
 def judge(statement: str, sources: Sequence[Source]) -> list[Verdict]:
-    """Judge a statement, which has no marks, against each passage that it cites; several may support it together."""
+    """Judge a statement without its marks against each passage that it cites; several may support it together."""
     verdicts = [_judge_against(statement, source) for source in sources]
     if len(sources) < 2 or any(verdict.status == "supported" for verdict in verdicts):
         return verdicts
     quotes = [source.text[start:end] for source, (*_, start, end) in zip(sources, verdicts, strict=True)]
-    together, _ = _compare_words(tokens(statement), tokens(_MARK.sub("", "\n".join(quotes))))
+    together, _ = _compare_words(tokens(_MARK.sub("", statement)), tokens(_MARK.sub("", "\n".join(quotes))))
     if together != "covered" or not all(quotes):
         return verdicts
     return [
@@ -111,7 +111,7 @@ def _judge_against(statement: str, source: Source) -> Verdict:
     letters = _letters(statement)
     if not source.spans or not letters:
         return Verdict(0.0, "thin", *(source.spans or [(0, 0)])[0])
-    stated = tokens(statement)
+    stated = tokens(_MARK.sub("", statement))
     best, places = source.best_sentences(statement, stated)
     start, end = source.spans[places[0]][0], source.spans[places[-1]][1]
     if letters in _letters(source.text[start:end]):

@@ -31,7 +31,7 @@ GRAPHS: dict[str, Any] = {
     "plain": build_plain_rag,
     "conversational": build_conversational_rag,
     "crag": build_crag,
-    "reflect": lambda retriever, llm: build_self_rag(retriever, llm, mode="reflect"),
+    "reflect": lambda *parts, **options: build_self_rag(*parts, mode="reflect", **options),
     "adaptive": build_adaptive_rag,
 }
 
@@ -77,6 +77,29 @@ async def test_the_model_checks_all_statements_in_one_call(
         assert len(checks(server)) == 2 and text in checks(server)[0]
         made.invoke(inputs, context={**context, "citation_check": "words"})
         assert len(checks(server)) == 2
+
+
+@pytest.mark.parametrize("graph", [*GRAPHS, "paper"])
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        (
+            "What does the setting rrf_k take?",
+            'The setting rrf_k takes {"int": [1, 100], "default": 60} and weight takes [0, 1].',
+        ),
+        ("循环在停止之前读取什么？", "循环在停止之前读取数组a[3]和[0, 1]。"),
+    ],
+)
+async def test_brackets_of_a_document_come_through(graph: str, question: str, text: str) -> None:
+    """In every graph, sync and async, numbers in brackets that the document has are no citations."""
+    retriever: Any = RunnableLambda(lambda query: [Document(text)])
+    build = {**GRAPHS, "paper": build_self_rag}[graph]
+    made = build(
+        retriever, chat_model("extractive"), output="full", **({"mode": "paper"} if graph == "paper" else {})
+    )
+    for found in (made.invoke({"question": question}), await made.ainvoke({"question": question})):
+        assert (found["answer"], found["status"]) == (f"{text}[1]", "grounded")
+        assert [one["statement"] for one in found["citations"]] == [text]
 
 
 @pytest.mark.parametrize("broken", [error(500), "no JSON at all", {"labels": []}])

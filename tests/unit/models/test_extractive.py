@@ -127,6 +127,33 @@ def test_source_marks_are_left_out(model: ExtractiveChatModel) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("question", "passage", "language"),
+    [
+        (
+            "What does the setting rrf_k take?",
+            'The setting rrf_k takes {"int": [1, 100], "default": 60} and weight takes [0, 1].',
+            "en",
+        ),
+        (
+            "What does the loop read before it stops?",
+            "The loop reads a[3] and b[1][2] before it stops.",
+            "en",
+        ),
+        ("When was the pump built?", "The pump was built in 1911[[ 41 ]](#cite_note-41) by Smith.", "en"),
+        ("参数的取值范围是什么？", "参数的取值范围是[1, 100]，默认值是［60］。", "zh"),
+    ],
+)
+def test_brackets_of_the_source_stay(
+    model: ExtractiveChatModel, question: str, passage: str, language: str
+) -> None:
+    """Numbers in brackets inside a sentence belong to it: the sentence comes word for word, and is grounded."""
+    reply = ask(model, question, [passage, "Tea is hot."], language)
+    assert reply == f"{passage}[1]"
+    report = check_citations(reply, [passage, "Tea is hot."])
+    assert report.status == "grounded" and [one.number for one in report.citations] == [1]
+
+
 def test_headings_are_context_not_answers(model: ExtractiveChatModel) -> None:
     """A title line supplies the subject and is not given as an answer."""
     passages = ["Rhine\nIt is 1,230 km long. Ships use it daily."]

@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 from langchain_core.messages import AIMessage
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.text.citations.check import check_citations
+from rag_kit.text.citations.check import check_citations, renumber
 from rag_kit.text.citations.decline import DECLINED, is_declined
 
 RIVERS = (
@@ -249,6 +249,8 @@ def test_reasons_in_chinese() -> None:
         "不" * 80_000,
         "The Rhine rises in Switzerland [1]. " * 3_000,
         "a not in " * 9_000 + "documents",
+        "a [1] " * 16_000,
+        "不" * 19 + "[1]不" * 20_000,
     ],
 )
 def test_hostile_answers_are_bounded(answer: str) -> None:
@@ -270,6 +272,49 @@ def test_quotes_are_always_verbatim(answer: str, passages: list[str]) -> None:
         else:
             passage = passages[citation.number - 1]
             assert citation.quote == passage[citation.quote_start : citation.quote_end]
+
+
+SETTINGS = [
+    'The setting rrf_k takes {"int": [1, 100], "default": 60} and weight takes [0, 1].',
+    "The loop reads a[3], then b[1][2] and goes on. It was built in 1911[[ 41 ]](#cite_note-41) by Smith.[7]",
+    "取值范围是[1, 100]，默认是［60］。",
+]
+
+
+@pytest.mark.parametrize(
+    ("statement", "mark"),
+    [
+        ('The setting rrf_k takes {"int": [1, 100], "default": 60} and weight takes [0, 1].', "[1]"),
+        ("The loop reads a[3], then b[1][2] and goes on.", "[2]"),
+        ("It was built in 1911[[ 41 ]](#cite_note-41) by Smith.", "[2]"),
+        ("取值范围是[1, 100]，默认是［60］。", "[3]"),
+    ],
+)
+def test_brackets_of_a_passage_are_no_citations(statement: str, mark: str) -> None:
+    """Numbers that a passage has in brackets after the same word belong to the statement that is cited."""
+    answer = f"Emma is a novel.[4] {statement}{mark}"
+    report = check_citations(answer, [*SETTINGS, EMMA])
+    assert [citation.statement for citation in report.citations] == ["Emma is a novel.", statement]
+    assert [f"[{citation.number}]" for citation in report.citations] == ["[4]", mark]
+    assert report.status == "grounded" and {citation.score for citation in report.citations} == {1.0}
+    assert renumber(answer, {}, SETTINGS) == f"Emma is a novel. {statement}"
+
+
+@pytest.mark.parametrize(
+    ("answer", "numbers"),
+    [
+        ("The loop reads a list, then goes on [7].", [7]),
+        ("The loop reads a[3], then goes on [7].", [7]),
+        ("The setting takes [1, 5] and weight.[1]", [1, 5]),
+        ("The loop reads a[3].", [3]),  # alone it may be a citation
+        ("It was built by Smith.[7][2]", [7, 2]),  # a footnote's number stands where citations stand
+    ],
+)
+def test_other_brackets_are_citations(answer: str, numbers: list[int]) -> None:
+    """A number that no passage has there is a citation, and flagged where there is no such passage."""
+    report = check_citations(answer, SETTINGS)
+    assert [citation.number for citation in report.citations] == numbers
+    assert ("missing_passage" in {one.status for one in report.citations}) == (max(numbers) > 3)
 
 
 def test_documents_are_taken_as_they_are() -> None:
