@@ -114,7 +114,9 @@ class SelfRagContext(RagContext):
     )
 
     max_calls: int | None = max_calls_field(64)
-    k: int | None = setting(5, "Passages for a segment or a round.", "retrieve", ge=1, le=20)
+    k: int | None = setting(
+        None, "Passages for a segment or a round; empty: the retriever's own number.", ge=1, le=20
+    )
 
     max_segments: int = setting(
         3, "paper: parts of an answer.", "rank_segments", "decide_retrieval", ge=1, le=20

@@ -15,7 +15,9 @@ from support.by_task import ByTask, by_task, first_sentence, grades, labels
 
 from rag_kit.errors import BudgetExceededError
 from rag_kit.graphs import build_self_rag
+from rag_kit.models import chat_model
 from rag_kit.models.extractive.blocks import Prompt
+from rag_kit.retrieval import BM25Retriever
 
 TEXT = " ".join(f"Fact number {i} holds here." for i in range(40))
 
@@ -217,6 +219,16 @@ def test_reflect_gives_the_best_so_far_at_any_cap(max_calls: int) -> None:
     assert result["answer"].startswith("Fact number")
     assert result["usage"]["calls"] <= max_calls
     assert any(f"max_calls={max_calls}" in note for note in result["notes"])
+
+
+@pytest.mark.parametrize("mode", ["paper", "reflect"])
+async def test_without_k_the_retriever_gives_its_own_number(mode: Any) -> None:
+    """As in every graph: `k` of the retriever holds, and that of the run in its place."""
+    retriever = BM25Retriever.from_texts([f"Pump {number} starts at 40 degrees." for number in range(9)], k=7)
+    graph = build_self_rag(retriever, chat_model("extractive"), mode=mode, output="full")
+    asked = {"question": "At how many degrees does the pump start?"}
+    assert len(graph.invoke(asked)["passages"]) == len((await graph.ainvoke(asked))["passages"]) == 7
+    assert len(graph.invoke(asked, context={"k": 3})["passages"]) == 3
 
 
 def test_settings_have_bounds() -> None:
