@@ -17,7 +17,7 @@ from typing import Any
 from rag_kit.cli.exits import Terminated
 from rag_kit.cli.options import ANSWER, PIPELINE, OpenGraph, add_options, open_graph, run_context
 from rag_kit.cli.output import STATUS, erase, error_line, hint, problem, say, say_json
-from rag_kit.cli.retrieve import passage_notes, place_of, plain_document, say_passages, shorten
+from rag_kit.cli.retrieve import place_of, plain_document, say_passages, shorten
 from rag_kit.errors import InvalidInputError, RagKitError
 
 _HELP = """Ask a question, or go on from the last one. Ctrl-C stops an answer.
@@ -75,7 +75,7 @@ def _answer_all(arguments: argparse.Namespace, printer: AnswerPrinter, runner: a
             call = printer.graph.ainvoke({"question": question}, context=printer.context)
             result = runner.run(finish_or_cancel(call))
             documents = [plain_document(document) for document in result["documents"]]
-            record = {**{key: result[key] for key in _JSON_KEYS}, "notes": _all_notes(result)}
+            record = {key: result[key] for key in (*_JSON_KEYS, "notes")}
             record |= {"documents": documents, "model": printer.model}
             say_json(record, indent=None if piped else 2)
             continue
@@ -213,7 +213,7 @@ class AnswerPrinter:
                 say(text, style="yellow", indent="  ")
         for statement in result["uncited"]:
             say(f"! no citation for: {shorten(statement)}", style="yellow", indent="  ")
-        for note in _all_notes(result):
+        for note in dict.fromkeys(result["notes"]):
             if note not in self._notes:  # in a session a note comes once
                 self._notes.add(note)
                 hint(f"note: {note}")
@@ -227,8 +227,3 @@ def without_thoughts(streamed: str) -> str:
         ('Yes ', '')
     """
     return _HALF_TAG.sub("", _THOUGHT.sub("", streamed)).lstrip()
-
-
-def _all_notes(result: Mapping[str, Any]) -> list[str]:
-    """Everything that was degraded: notes of the run, then those that passages carry; each once."""
-    return list(dict.fromkeys([*result["notes"], *passage_notes(result["documents"])]))

@@ -14,9 +14,10 @@ from pydantic import Field
 
 from rag_kit import __version__
 from rag_kit.cli.output import error_line, problem
-from rag_kit.cli.retrieve import passage_notes, place_of, plain_document
+from rag_kit.cli.retrieve import place_of, plain_document
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.documents import PROVENANCE_KEY, Filter, compile_filter
+from rag_kit.documents.provenance import passage_notes
 from rag_kit.errors import InvalidInputError, RagKitError
 from rag_kit.indexing.searched import REPRESENTATION
 from rag_kit.retrieval.compose import acall_retriever

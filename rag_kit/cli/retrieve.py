@@ -23,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Search and print."""
     STATUS.show("searching ...")
+    from rag_kit.documents.provenance import passage_notes
     from rag_kit.retrieval.compose import call_retriever
     from rag_kit.text import check_question
 
@@ -63,14 +64,6 @@ def place_of(metadata: Mapping[str, Any]) -> str:
 def shorten(text: str, width: int = 160) -> str:
     """One line of at most ``width`` columns."""
     return cut(one_line(text), width, "…")
-
-
-def passage_notes(documents: list[Document]) -> list[str]:
-    """What was degraded while these passages were found; each note once."""
-    from rag_kit.documents import get_provenance
-
-    notes = (note for document in documents for note in get_provenance(document).get("notes", []))
-    return list(dict.fromkeys(notes))
 
 
 def plain_document(document: Document) -> dict[str, Any]:

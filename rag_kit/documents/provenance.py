@@ -120,6 +120,11 @@ def add_note(doc: Document, note: str) -> Document:
     return _copy_with_record(doc, record)
 
 
+def passage_notes(documents: Iterable[Document]) -> list[str]:
+    """What was degraded while these documents were found; each note once."""
+    return list(dict.fromkeys(note for doc in documents for note in peek_provenance(doc).get("notes", ())))
+
+
 def strip_provenance(doc: Document) -> Document:
     """Copy a document without its provenance, for writing it to a store."""
     result = copy_document(doc)

@@ -15,6 +15,7 @@ from langgraph.graph import END
 from langgraph.types import Command, Overwrite
 
 from rag_kit.concurrency.steps import Step
+from rag_kit.documents.provenance import passage_notes
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.citing import check_answer_by_model
 from rag_kit.graphs.context import RagContext
@@ -204,6 +205,9 @@ class RagNodes:
         checked["status"] = self.final_status(state, checked["status"])
         report("cited", status=checked["status"])
         notes += checked.pop("notes", [])
+        # also of what a grader left out
+        found = [doc for key in ("documents", "retrieved", "passages") for doc in state.get(key) or ()]
+        notes += [note for note in passage_notes(found) if note not in state["notes"]]
         turn = Turn(question=question, answer=answer)
         return {**checked, "answer": answer, "notes": notes, "history": [turn]}
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from rag_kit import graphs
 from rag_kit.cli import exits
 from rag_kit.cli.main import main
 from rag_kit.cli.options import GRAPHS
+from rag_kit.indexing import DocumentIndex
+from rag_kit.models import chat_model
+from rag_kit.retrieval import index_retriever
 
 every_graph = pytest.mark.parametrize("graph", sorted(GRAPHS))
 
@@ -50,6 +56,24 @@ def test_declines_and_json(graph: str, index: Path, capsys: pytest.CaptureFixtur
     result = json.loads(capsys.readouterr().out)
     assert result["status"] == "declined" and result["question"] == question
     assert result["usage"]["seconds"] > 0
+
+
+@every_graph
+@pytest.mark.parametrize("pipeline", ["hybrid", "bm25"])
+def test_notes_are_those_of_the_graph(
+    graph: str, pipeline: Any, index: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without vectors `hybrid` is degraded, and says so in Python, sync and async, as in --json; `bm25` is a choice."""
+    question = "At how many degrees does the pump start?"
+    capsys.readouterr()
+    arguments = ["--index", str(index), "--graph", graph, "--pipeline", pipeline, "--json"]
+    assert main(["ask", question, *arguments]) == exits.OK
+    said = json.loads(capsys.readouterr().out)["notes"]
+    with DocumentIndex.open(index) as opened:
+        made = getattr(graphs, GRAPHS[graph])(index_retriever(opened, pipeline), chat_model("extractive"))
+        notes = made.invoke({"question": question})["notes"]
+        assert asyncio.run(made.ainvoke({"question": question}))["notes"] == notes == said
+    assert sum("keyword search only" in note for note in notes) == (pipeline == "hybrid")
 
 
 @every_graph
