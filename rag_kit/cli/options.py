@@ -65,7 +65,7 @@ _SHARED: dict[str, dict[str, Any]] = {
     "--base-url": {"metavar": "URL", "help": "an OpenAI-compatible endpoint (or RAG_KIT_BASE_URL)"},
     "--prompts": {"type": Path, "metavar": "DIR", "help": "folder with your own prompt files"},
     "--max-calls": {"type": int, "metavar": "N", "help": "model calls allowed"},
-    "--max-tokens": {"type": int, "metavar": "N", "help": "tokens allowed, in and out"},
+    "--max-tokens": {"type": int, "metavar": "N", "help": "tokens, in and out; the call over it is the last"},
     "--deadline": {"type": float, "metavar": "SECONDS", "help": "time allowed (ask and mcp: 300)"},
     "--max-concurrency": {"type": int, "default": 8, "metavar": "N", "help": "questions at a time (8)"},
     "--explain": {"action": "store_true", "help": "show why each passage is there"},

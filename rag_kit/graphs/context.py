@@ -53,7 +53,9 @@ class RagContext(BaseModel):
         None, 'Only passages whose metadata match, e.g. {"year": {"$gte": 2020}}.'
     )
     max_calls: int | None = max_calls_field(8)
-    max_tokens: int | None = setting(None, "Tokens, in and out, that one run may use.", ge=1)
+    max_tokens: int | None = setting(
+        None, "Tokens, in and out, that one run may use; the call that exceeds them is the last.", ge=1
+    )
     deadline: float | None = setting(300.0, "Seconds that one run may take.", gt=0, le=MAX_SECONDS)
     citation_check: Literal["words", "model"] = setting(
         "words",
