@@ -41,7 +41,7 @@ class MissingExtraError(RagKitError, ImportError):
         self.extra = extra
         super().__init__(
             f"{needed_for} needs packages that are not installed. "
-            f"Install the extra {extra!r}: pip install 'rag-kit[{extra}]'"
+            f"Install the extra {extra!r} where this rag-kit is installed: python -m pip install 'rag-kit[{extra}]'"
         )
 
 

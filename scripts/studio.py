@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,12 @@ OFFLINE = {
 }
 
 
+def is_taken(port: int) -> bool:
+    """Whether a program listens on a port of this machine; then LangGraph takes another one."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 def main() -> int:
     """Make sure there is an index to ask, then serve the graphs of langgraph.json."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -26,6 +33,12 @@ def main() -> int:
         "--browser", action="store_true", help="open Studio's page (it is on the public internet)"
     )
     arguments = parser.parse_args()
+    if is_taken(arguments.port):
+        print(
+            f"Port {arguments.port} is taken. Name another: make studio PORT={arguments.port + 1}",
+            file=sys.stderr,
+        )
+        return 1
     index = os.environ.setdefault("RAG_KIT_INDEX", str(ROOT / ".demo" / "index"))
     if "://" not in index and not Path(index).exists():
         from rag_kit.cli.main import main as rag_kit

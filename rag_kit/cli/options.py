@@ -128,10 +128,22 @@ def open_retriever(arguments: argparse.Namespace) -> Iterator[tuple[DocumentInde
     """
     from rag_kit.indexing import DocumentIndex
 
-    pipeline, name = arguments.pipeline, index_name(arguments)
-    searches_vectors = arguments.embedding_model or pipeline != "bm25"
-    embeddings = _search_embeddings(arguments, name) if searches_vectors else None
+    pipeline, model, name = arguments.pipeline, arguments.embedding_model, index_name(arguments)
+    embeddings, problem = None, ""
+    if model or pipeline != "bm25":
+        try:
+            embeddings = index_embeddings(name, model)
+        except (ConfigurationError, MissingExtraError) as error:
+            problem = str(error).rstrip(".")
     with DocumentIndex.open(name, embeddings=embeddings) as index:
+        if embeddings is None and index.embedding is not None and pipeline in ("hybrid", "dense"):
+            problem = problem or "'none' was given in its place"
+        if problem:
+            problem = f"The embedding model of this index is {index.embedding or 'none'!r}: {problem}."
+            if not arguments.allow_degraded or pipeline == "dense":
+                advice = "Or search by keyword alone: --pipeline bm25, or hybrid with --allow-degraded."
+                raise ConfigurationError(f"{problem} {advice}")
+            hint(problem)
         if next(index.metadata_rows(), None) is None:
             hint(f"The index is empty, so nothing will be found. Fill it: rag-kit ingest PATH --index {name}")
         if ":" in pipeline:
@@ -142,29 +154,6 @@ def open_retriever(arguments: argparse.Namespace) -> Iterator[tuple[DocumentInde
         k = DEFAULT_K if arguments.k is None else arguments.k
         on_error: Any = "skip" if arguments.allow_degraded else "raise"
         yield index, index_retriever(index, pipeline, k, arguments.filter, on_error=on_error)
-
-
-def _search_embeddings(arguments: argparse.Namespace, index: str) -> Embeddings | None:
-    """The model that embeds questions; where it cannot be made, ``--allow-degraded`` gives one whose calls fail."""
-    from rag_kit.indexing import DocumentIndex
-    from rag_kit.models.clients import FailingEmbeddings
-
-    recorded, pipeline = DocumentIndex.recorded_embedding(index), arguments.pipeline
-    try:
-        embeddings = index_embeddings(index, arguments.embedding_model)
-        if embeddings is not None or recorded is None or pipeline not in ("hybrid", "dense"):
-            return embeddings
-        reason = "'none' was given in its place"
-    except (ConfigurationError, MissingExtraError) as error:
-        if recorded is None:
-            raise
-        reason = str(error).rstrip(".")
-    reason = f"The embedding model of this index is {recorded!r}: {reason}."
-    if arguments.allow_degraded and pipeline != "dense":
-        return FailingEmbeddings(recorded, reason)
-    raise ConfigurationError(
-        f"{reason} Or search by keyword alone: --pipeline bm25, or hybrid with --allow-degraded."
-    )
 
 
 def _load_retriever(name: str, index: DocumentIndex) -> BaseRetriever:

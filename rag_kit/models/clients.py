@@ -9,7 +9,7 @@ from langchain_core.embeddings import Embeddings
 
 from rag_kit.concurrency.bridge import call_client, run_in_thread
 from rag_kit.concurrency.steps import Step, arun, run
-from rag_kit.errors import InvalidInputError, ModelError, RagKitError
+from rag_kit.errors import InvalidInputError, RagKitError
 
 from .failures import map_model_error
 from .runnables import connections_of
@@ -23,19 +23,6 @@ def check_embeddings(embeddings: Any) -> Embeddings:
             "rag_kit.models.embedding_model('minilm')."
         )
     return embeddings
-
-
-class FailingEmbeddings(Embeddings):
-    """Stands for an index's embedding model that cannot be made here: every call fails with the reason."""
-
-    def __init__(self, recorded: str, reason: str) -> None:
-        self.recorded_as, self.reason = recorded, reason
-
-    def embed_documents(self, texts: Any) -> Any:
-        """Fail."""
-        raise ModelError(self.reason)
-
-    embed_query: Any = embed_documents
 
 
 def embed_query(embeddings: Embeddings, text: str) -> list[float]:

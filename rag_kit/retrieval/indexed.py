@@ -117,6 +117,9 @@ def rows_retriever(
             )
         note = "degraded: keyword search only, for the index has no vectors"
         return KeywordIndexRetriever(index=index, k=k, filter=filter, name="bm25", note=note)
+    if index.embeddings is None and pipeline == "hybrid" and ensemble.get("on_error") == "skip":
+        note = f"degraded: keyword search only, for the index was opened without its embedding model {recorded!r}"
+        return KeywordIndexRetriever(index=index, k=k, filter=filter, name="bm25", note=note)
     if index.embeddings is None:
         raise InvalidInputError(
             f"pipeline={pipeline!r} needs the embedding model {recorded!r} of the index: "

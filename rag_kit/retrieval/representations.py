@@ -201,7 +201,8 @@ def index_retriever(
     Args:
         index: An open index; it must stay open as long as the retriever is used.
         pipeline: ``"bm25"``, ``"dense"``, or ``"hybrid"``: both, fused as `HybridRetriever` does. Over an index without
-            vectors ``"hybrid"`` is keyword search, and says so in the provenance of what it finds.
+            vectors, and with ``on_error="skip"`` over one opened without its model, ``"hybrid"`` is keyword search,
+            and says so in the provenance of what it finds.
         k: Most documents to return.
         filter: Metadata filter for every call.
         fetch_k: How many documents each half of a hybrid fetches; default: ten times ``k``, at least 100.

@@ -13,6 +13,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.runnables import RunnableLambda
 
 from rag_kit.documents import get_provenance
+from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.retrieval import BM25Retriever, EnsembleRetriever, index_retriever
 from rag_kit.retrieval.base import RagKitRetriever, Request
@@ -174,3 +175,16 @@ async def test_over_a_document_index(tmp_path: Path) -> None:
     assert provenance["notes"] == []
     assert [doc.id for doc in await hybrid.ainvoke("red fox")] == [doc.id for doc in found]
     index.close()
+
+
+async def test_over_an_index_that_was_opened_without_its_model(tmp_path: Path) -> None:
+    """A missing model is a half that fails: skipped with a note where that is asked for, else refused."""
+    with DocumentIndex.create(tmp_path / "index", embeddings=DeterministicFakeEmbedding(size=16)) as written:
+        written.upsert([Document("red fox", id="fox")])
+    with DocumentIndex.open(tmp_path / "index") as index:
+        degraded = index_retriever(index, on_error="skip")
+        for found in (degraded.invoke("red fox"), await degraded.ainvoke("red fox")):
+            assert "opened without its embedding model" in get_provenance(found[0])["notes"][0]
+        for settings in ({}, {"on_error": "raise"}, {"pipeline": "dense", "on_error": "skip"}):
+            with pytest.raises(InvalidInputError, match="needs the embedding model"):
+                index_retriever(index, **settings)
