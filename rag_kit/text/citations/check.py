@@ -29,8 +29,9 @@ _PLAIN = re.compile(r"\[(\d{1,6})\]")
 # begins where a run of blanks begins, so that a long run is looked at once and not from each of its blanks
 _SPACE_BEFORE = re.compile(r"(?<![ \t])[ \t]++(?=\[\d{1,6}\])")
 _MARKS = re.compile(r"((?:\[\d{1,6}\](?:\s{0,3}(?=\[\d{1,6}\]))?)+)")
-# the word before a mark, with marks between (a[1][2]); none where a sentence ended, as before a footnote
-_WORD_BEFORE = re.compile(r"[^\s\]】。！？]{1,20}(?<![.!?…])(?<![.!?…][\"”’)])(?:\[[\d, ]{1,9}\]){0,3}\s?\Z")
+# the word before a mark; none where a sentence ended, as before a footnote
+_WORD_BEFORE = re.compile(r"[^\s\]】。！？]{1,20}(?<![.!?…])(?<![.!?…][\"”’)])\s?\Z")
+_MAX_PLACE = 100
 _HIDDEN = str.maketrans("[］【]［】", "\ue000\ue001\ue002\ue003\ue004\ue005")
 _SHOWN = {hidden: bracket for bracket, hidden in _HIDDEN.items()}
 _RANGE = re.compile(r"(\d{1,6})(?:\s{0,4}[–—~-]\s{0,4}(\d{1,6}))?")
@@ -178,10 +179,10 @@ def statements(answer: str, passages: Sequence[str] = ()) -> list[Statement]:
         >>> statements("A cat sleeps [1]. Dogs bark loudly 【2、3】。")
         [Statement(text='A cat sleeps.', numbers=(1,)), Statement(text='Dogs bark loudly。', numbers=(2, 3))]
     """
-    from_passages = _marks_in_place(passages)
+    is_text = _passage_marks(answer[:MAX_ANSWER], passages)
 
     def plain_or_hidden(mark: re.Match[str]) -> str:
-        return mark[0].translate(_HIDDEN) if _in_place(mark) in from_passages else _plain_mark(mark)
+        return mark[0].translate(_HIDDEN) if mark.start() in is_text else _plain_mark(mark)
 
     plain = _SPACE_BEFORE.sub("", _MARK.sub(plain_or_hidden, answer[:MAX_ANSWER]))
     claims: list[Statement] = []
@@ -208,10 +209,10 @@ def renumber(answer: str, numbers: Mapping[int, int], passages: Sequence[str] = 
         >>> renumber("Tea is hot [1].", {})
         'Tea is hot.'
     """
-    from_passages = _marks_in_place(passages)
+    is_text = _passage_marks(answer, passages)
 
     def new_marks(match: re.Match[str]) -> str:
-        if _in_place(match) in from_passages:
+        if match.end("blank") in is_text:
             return match[0]
         news = [numbers[n] for n in _cited_numbers(_plain_mark(match)) if n in numbers]
         return match["blank"] + "".join(f"[{n}]" for n in news) if news else ""
@@ -219,15 +220,23 @@ def renumber(answer: str, numbers: Mapping[int, int], passages: Sequence[str] = 
     return _BLANK_AND_MARK.sub(new_marks, answer)
 
 
-def _marks_in_place(passages: Sequence[str]) -> frozenset[str]:
-    """The marks of passages, each with the word before it."""
-    return frozenset(_in_place(mark) for text in passages for mark in _MARK.finditer(text)) - {""}
+def _passage_marks(answer: str, passages: Sequence[str]) -> set[int]:
+    """Where the marks of an answer begin that a passage has after the same word."""
+    known = {key for text in passages for _, key in _marks_after_words(text)}
+    return {start for start, key in _marks_after_words(answer) if key in known} if known else set()
 
 
-def _in_place(mark: re.Match[str]) -> str:
-    """A mark with the word before it, without blanks; "" where there is none."""
-    word = _WORD_BEFORE.search(mark.string, max(0, mark.start() - 30), mark.start())
-    return "".join(f"{word[0]}{mark[0]}".split()) if word else ""
+def _marks_after_words(text: str) -> Iterator[tuple[int, str]]:
+    """Where each mark begins, and the mark with the word and the marks before it; those without a word are left out."""
+    key, end = "", 0
+    for mark in _MARK.finditer(text):
+        if not key or text[end : mark.start()].strip():
+            word = _WORD_BEFORE.search(text, max(0, mark.start() - 21), mark.start())
+            key = word[0] if word else ""
+        if key:
+            key = "".join(f"{key}{mark[0]}".split())[-_MAX_PLACE:]
+            yield mark.start(), key
+        end = mark.end()
 
 
 def _plain_mark(match: re.Match[str]) -> str:

@@ -276,7 +276,8 @@ def test_quotes_are_always_verbatim(answer: str, passages: list[str]) -> None:
 
 SETTINGS = [
     'The setting rrf_k takes {"int": [1, 100], "default": 60} and weight takes [0, 1].',
-    "The loop reads a[3], then b[1][2] and goes on. It was built in 1911[[ 41 ]](#cite_note-41) by Smith.[7]",
+    "The loop reads a[3], then b[1][2] and goes on. It was built in 1911[[ 41 ]](#cite_note-41) by Smith.[7] "
+    "Osteoblasts express it [18] [19] [1].",
     "取值范围是[1, 100]，默认是［60］。",
 ]
 
@@ -287,6 +288,7 @@ SETTINGS = [
         ('The setting rrf_k takes {"int": [1, 100], "default": 60} and weight takes [0, 1].', "[1]"),
         ("The loop reads a[3], then b[1][2] and goes on.", "[2]"),
         ("It was built in 1911[[ 41 ]](#cite_note-41) by Smith.", "[2]"),
+        ("Osteoblasts express it [18] [19] [1].", "[2]"),
         ("取值范围是[1, 100]，默认是［60］。", "[3]"),
     ],
 )
