@@ -16,7 +16,6 @@ from rag_kit.text.evidence.sentences import collect, is_question, offers, weight
 from rag_kit.text.evidence.usefulness import Usefulness, usefulness
 
 _MAX_STATEMENTS = 20
-_MARKS = re.compile(r"\s?\[\d{1,4}\]")
 _PARTIAL = 0.5
 """Share of a statement's words that a sentence must hold to support it in part."""
 _NEAR_BEST = 0.5
@@ -101,7 +100,7 @@ def grade_support(prompt: Prompt) -> dict[str, Any]:
 
 def grade_usefulness(prompt: Prompt) -> dict[str, Any]:
     """Whether the answer does not decline, and speaks about the thing asked about."""
-    answer = _MARKS.sub("", prompt.block("answer"))
+    answer = renumber(prompt.block("answer"), {})
     question = analyse(prompt.question)
     share = 0.0 if is_declined(answer) else weight_of(question, question.keys & _terms(answer))
     return {"relevant": share > 0, "score": share, "reason": _REASONS[prompt.language][2].format(share)}
