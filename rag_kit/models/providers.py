@@ -58,17 +58,15 @@ def check_name(name: Any, example: str) -> str:
 
 
 def options(settings: Mapping[str, Any], *variables: str) -> dict[str, Any]:
-    """Settings of a model's constructor; its http(s) endpoint is ``base_url``, else the first variable that is set."""
+    """Settings of a model's constructor; its endpoint is ``base_url``, else the first variable that is set.
+
+    An address that is none, or would put a secret into logs, is refused.
+    """
     addresses = {"base_url": settings.get("base_url"), **{name: os.environ.get(name) for name in variables}}
     source = next((source for source, address in addresses.items() if address), None)
-    chosen = dict(settings)
-    if source is not None:
-        chosen["base_url"] = _check_address(source, str(addresses[source]))
-    return chosen
-
-
-def _check_address(source: str, address: str) -> str:
-    """The address of an endpoint; refused where it is none, or would put a secret into logs."""
+    if source is None:
+        return dict(settings)
+    address = str(addresses[source])
     if not re.match(r"https?://[^/\s]", address):
         raise ConfigurationError(
             f"{source}={short(address)!r} is no address; it must start with http:// or https://, as in "
@@ -79,7 +77,7 @@ def _check_address(source: str, address: str) -> str:
             f"{source} holds a password or a query; addresses are logged by HTTP clients, so give the "
             "address alone and the key in its own variable."
         )
-    return address
+    return {**settings, "base_url": address}
 
 
 def make(name: str, build: Callable[[], T]) -> T:

@@ -46,7 +46,13 @@ class PromptLibrary:
 
     def __init__(self, folder: Path | str | None = None) -> None:
         self.packaged = packaged_folder()
-        self.folder = _user_folder(folder)
+        named = (os.environ.get(FOLDER_VARIABLE, "").strip() or None) if folder is None else folder
+        self.folder = None if named is None else Path(named).expanduser()
+        if self.folder is not None and not self.folder.is_dir():
+            name = FOLDER_VARIABLE if folder is None else "folder"
+            raise InvalidInputError(
+                f"{name} is {str(self.folder)!r}, which is no folder; name the one that holds your prompts."
+            )
 
     def files(self) -> list[Path]:
         """All prompt files, packaged and own, sorted."""
@@ -90,11 +96,7 @@ class PromptLibrary:
         return parsed
 
     def misnamed(self) -> list[Problem]:
-        """The problems of files in the own folder, if any, that replace no packaged prompt and may be meant to.
-
-        Each that ends in ``.prompt`` has to be right; one with another ending must not have the name of a packaged
-        prompt. Other files, and backups of editors, are not looked at.
-        """
+        """The problems of own files that replace no packaged prompt, but end in ``.prompt`` or have the name of one."""
         problems: list[Problem] = []
         for path in sorted((self.folder or self.packaged).glob("[!.]*[!~]")):
             name, language = split_name(path.with_suffix(SUFFIX))
@@ -136,20 +138,6 @@ def packaged_folder() -> Path:
         if folder.is_dir():
             return folder
     raise InvalidInputError(f"The packaged prompts are not at {here / 'files'}; install rag-kit again.")
-
-
-def _user_folder(folder: Path | str | None) -> Path | None:
-    """The user's own folder: the argument, else the environment variable, else None."""
-    named_folder = os.environ.get(FOLDER_VARIABLE, "").strip() if folder is None else folder
-    if folder is None and not named_folder:
-        return None
-    path = Path(named_folder).expanduser()
-    if not path.is_dir():
-        name = FOLDER_VARIABLE if folder is None else "folder"
-        raise InvalidInputError(
-            f"{name} is {str(path)!r}, which is no folder; name the one that holds your prompts."
-        )
-    return path
 
 
 def split_name(path: Path) -> tuple[str, str]:

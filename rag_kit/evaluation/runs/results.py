@@ -227,12 +227,12 @@ def why_empty(results: Results, name: str) -> str | None:
 def unmatched_gold(results: Results) -> str:
     """What to say where no relevant id of any question is one of what was retrieved; else empty."""
     gold = {key for row in results for key, grade in row.example.relevant.items() if grade > 0}
-    passages = [passage for row in results for passage in row.output.passages or ()]
-    if not gold or not passages or any(key in gold for passage in passages for key in passage.ids):
+    found = [passage.ids for row in results for passage in row.output.passages or ()]
+    if not gold or not found or not gold.isdisjoint(key for ids in found for key in ids):
         return ""
     return (
         f"None of the gold ids ({len(gold)}, such as {min(gold)!r:.80}) was retrieved for any question; what was has "
-        f"ids such as {' and '.join(passages[0].ids):.160}. Does the set name passages as the index does?"
+        f"ids such as {' and '.join(found[0]):.160}. Does the set name passages as the index does?"
     )
 
 
