@@ -92,9 +92,8 @@ def run(arguments: argparse.Namespace) -> int:
         manifest = {key: results.manifest.get(key) for key in ("status", "stopped_by", "usage", "done")}
         means = {metric: vars(summary) for metric, summary in results.summary().items()}
         counts = {"examples": results.examples, "rows": len(results)}
-        say_json({"name": results.name, **counts, "metrics": means, **manifest})
-        if unmatched := unmatched_gold(results):
-            hint(unmatched)
+        notes = list(filter(None, [unmatched_gold(results)]))
+        say_json({"name": results.name, **counts, "metrics": means, "notes": notes, **manifest})
     else:
         say(str(results))
     if arguments.index and arguments.graph is None and not any(map(results.values, results.metrics)):

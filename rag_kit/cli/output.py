@@ -37,8 +37,7 @@ def _takes_codes(stream: TextIO) -> bool:
 def erase(text: str) -> None:
     """Erase a text that `say` printed last on a terminal; one that cannot be erased is left, with a blank line."""
     width, height = shutil.get_terminal_size()
-    lines = clean_text(text).split("\n")
-    rows = len(lines) - 1 + sum(max(columns(line) - 1, 0) // width for line in lines)
+    rows = sum(1 + max(columns(line) - 1, 0) // width for line in clean_text(text).split("\n")) - 1
     code = (f"\x1b[{rows}A" if rows else "") + "\r\x1b[J"
     print(code if _takes_codes(sys.stdout) and rows < height else "\n\n", end="", flush=True)
 

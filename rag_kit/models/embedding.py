@@ -78,20 +78,16 @@ def embedding_model(name: str | None = None, **settings: Any) -> Embeddings | No
 
             # Counting tokens would download a table from the network, and compatible servers want strings.
             plain = {"check_embedding_ctx_length": False, "timeout": TIMEOUT, "max_retries": RETRIES}
-            guarded = with_http_clients({**plain, **_batch(), **chosen})
+            if text := os.environ.get(BATCH):  # the endpoint takes fewer texts in a request than OpenAI's
+                if not text.strip().isdecimal() or int(text) < 1:
+                    raise ConfigurationError(
+                        f"{BATCH}={text!r} is no number of texts; set a whole number of 1 or more."
+                    )
+                plain["chunk_size"] = int(text)
+            guarded = with_http_clients({**plain, **chosen})
         return init_embeddings(model, provider=provider, **guarded)
 
     return make(name, build)
-
-
-def _batch() -> dict[str, int]:
-    """The most texts of a request, where the endpoint takes fewer than OpenAI's."""
-    text = os.environ.get(BATCH)
-    if not text:
-        return {}
-    if not text.strip().isdecimal() or int(text) < 1:
-        raise ConfigurationError(f"{BATCH}={text!r} is no number of texts; set a whole number of 1 or more.")
-    return {"chunk_size": int(text)}
 
 
 def recorded_embedding_model(recorded: str, **settings: Any) -> Embeddings | None:

@@ -108,7 +108,7 @@ def rows_retriever(
         raise InvalidInputError(f"pipeline={pipeline!r} is unknown; allowed: {', '.join(PIPELINES)}.")
     if pipeline == "bm25":
         return KeywordIndexRetriever(index=index, k=k, filter=filter, name="bm25")
-    recorded = index.embedding
+    recorded, note = index.embedding, None
     if recorded is None:
         if pipeline == "dense":
             raise InvalidInputError(
@@ -116,16 +116,16 @@ def rows_retriever(
                 f"them: rag-kit ingest PATH --index {index.folder} --embedding-model NAME"
             )
         note = "degraded: keyword search only, for the index has no vectors"
-        return KeywordIndexRetriever(index=index, k=k, filter=filter, name="bm25", note=note)
-    if index.embeddings is None and pipeline == "hybrid" and ensemble.get("on_error") == "skip":
+    elif index.embeddings is None:
+        if pipeline == "dense" or ensemble.get("on_error") != "skip":
+            raise InvalidInputError(
+                f"pipeline={pipeline!r} needs the embedding model {recorded!r} of the index: "
+                "DocumentIndex.open(folder, embeddings=embedding_model(...)); or search by keyword alone: "
+                "index_retriever(index, 'bm25')."
+            )
         note = f"degraded: keyword search only, for the index was opened without its embedding model {recorded!r}"
+    if note is not None:
         return KeywordIndexRetriever(index=index, k=k, filter=filter, name="bm25", note=note)
-    if index.embeddings is None:
-        raise InvalidInputError(
-            f"pipeline={pipeline!r} needs the embedding model {recorded!r} of the index: "
-            "DocumentIndex.open(folder, embeddings=embedding_model(...)); or search by keyword alone: "
-            "index_retriever(index, 'bm25')."
-        )
     if pipeline == "dense":
         return DenseIndexRetriever(index=index, k=k, filter=filter, name="dense")
     settings: dict[str, Any] = {

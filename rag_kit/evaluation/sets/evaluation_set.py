@@ -116,7 +116,11 @@ class EvaluationSet(Sequence[Example]):
         """
         if type(n) is not int or not 0 <= n <= len(self):
             raise InvalidInputError(f"n is {n!r}; {self.name!r} has {len(self)} examples: give 0 to as many")
-        chosen = set(sorted(self._places, key=lambda key: _draw_rank(key, seed))[:n])
+
+        def rank(key: str) -> bytes:  # by id and seed alone: no generator's stream could change it
+            return hashlib.sha256(f"{seed}:{key}".encode("utf-8", "surrogatepass")).digest()
+
+        chosen = set(sorted(self._places, key=rank)[:n])
         return self._part_of(example for example in self.examples if example.id in chosen)
 
     def fingerprint(self) -> str:
@@ -270,11 +274,6 @@ class EvaluationSet(Sequence[Example]):
         part = EvaluationSet(self.name, examples)
         part.corpus = self.corpus
         return part
-
-
-def _draw_rank(key: str, seed: int) -> bytes:
-    """A place in a draw that depends on the id and the seed alone: no generator's stream could change it."""
-    return hashlib.sha256(f"{seed}:{key}".encode("utf-8", "surrogatepass")).digest()
 
 
 def _set_name(name: str) -> str:

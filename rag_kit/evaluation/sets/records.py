@@ -79,16 +79,13 @@ def read_examples(
             raise InvalidInputError(f"{where}: {error}") from error
     if not positions:
         raise InvalidInputError(f"{source} holds no record; there is nothing to evaluate with")
-    for field, name in ((field, name) for field, column in named.items() for name in _column_names(column)):
-        if name not in seen_fields:
+    for field, column in named.items():
+        names = [column] if isinstance(column, str) else column or ()
+        if missing := [name for name in names if name not in seen_fields]:
             present = first_few(seen_fields, 20)
             raise InvalidInputError(
-                f"{source} has no column {name!r} (for {field}); its columns are {present}"
+                f"{source} has no column {missing[0]!r} (for {field}); its columns are {present}"
             )
-
-
-def _column_names(column: Any) -> list[str]:
-    return [column] if isinstance(column, str) else list(column or ())
 
 
 def _check_columns(columns: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -161,7 +158,8 @@ def _read_fields(record: Mapping[str, Any], user_columns: Mapping[str, Any], whe
     if isinstance(answer, list):  # a column of answers: the first is the reference, all are accepted
         fields["reference"] = answer[0] if answer else None
         fields.setdefault("answers", answer)
-    elif guessed and answer and _is_short(columns["reference"], answer):  # then it is an accepted answer too
+    elif guessed and answer and _fold_name(columns["reference"]) in _ANSWER and len(answer.strip()) <= _SHORT:
+        # a short one is an accepted answer too
         fields.setdefault("answers", [answer])
     used = set(columns.values())
     if "answerable" not in fields and (name := next((folded[n] for n in _UNANSWERABLE if n in folded), None)):
@@ -182,10 +180,6 @@ def _find_column(field: str, user_columns: Mapping[str, Any], folded: Mapping[st
         return user_columns[field] if isinstance(user_columns[field], str) else None
     candidates = (folded[name] for name in USUAL[field] if name in folded)
     return next((name for name in candidates if name not in user_columns.values()), None)
-
-
-def _is_short(name: str, answer: str) -> bool:
-    return _fold_name(name) in _ANSWER and len(answer.strip()) <= _SHORT
 
 
 def _fold_name(name: str) -> str:

@@ -228,8 +228,8 @@ def test_gold_ids_that_nothing_has_are_named(folder: Path, capsys: pytest.Captur
         code, out, _ = run(capsys, "--index", "index")
         assert code == exits.OK and ("None of the gold ids (2, such as 'other')" in out) is noted, out
         assert ("pump.md. Does the set name passages" in out) is noted
-        code, out, err = run(capsys, "--index", "index", "--json")
-        assert json.loads(out)["rows"] == 1 and ("None of the gold ids" in err) is noted
+        said = json.loads(run(capsys, "--index", "index", "--json")[1])
+        assert said["rows"] == 1 and ("None of the gold ids" in str(said["notes"])) is noted
 
 
 def test_a_set_of_answers_and_a_search_need_a_graph(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
