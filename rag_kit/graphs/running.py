@@ -33,7 +33,7 @@ from rag_kit.errors import (
     ModelUnreachableError,
 )
 from rag_kit.graphs.context import RagContext
-from rag_kit.graphs.state import Update, Usage
+from rag_kit.graphs.state import Update, Usage, clean_texts
 from rag_kit.models import astructured_call, atext_call, structured_call, text_call
 from rag_kit.models.structured import RAISE
 from rag_kit.prompts import PromptTemplate
@@ -144,11 +144,11 @@ def _drop_internal_frames(error: BaseException) -> None:
 
 
 def _with_usage(update: Any, usage: Any) -> Any:
-    """A node's update, or the command that holds it, with what the node used."""
+    """A node's update, or the command that holds it, with what the node used; its texts are cleaned."""
     if update is None or isinstance(update, Mapping):
-        return {**(update or {}), "usage": usage}
+        return clean_texts({**(update or {}), "usage": usage})
     if isinstance(update, Command) and update.graph is None and isinstance(update.update or {}, Mapping):
-        return replace(update, update={**(update.update or {}), "usage": usage})
+        return replace(update, update=clean_texts({**(update.update or {}), "usage": usage}))
     return [*(update if isinstance(update, list | tuple) else [update]), {"usage": usage}]
 
 

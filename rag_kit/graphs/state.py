@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any, Literal, Required, cast, get_args, get_origin, get_type_hints
@@ -21,6 +22,7 @@ from rag_kit.text.citations.check import check_citations
 MAX_TURNS = 20
 
 _SERIALIZER = JsonPlusSerializer()
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 class Turn(TypedDict):
@@ -127,7 +129,7 @@ class InputChannel(EphemeralValue[Any]):
                     f'graph.invoke({{"question": ...}}, context={{"{name}": ...}}). If the graph is a node of another '
                     "graph whose state has that key, call it inside a node, with such a context."
                 )
-        return super().update(values)
+        return super().update([clean_texts(value) for value in values])
 
 
 class RagState(QuestionInput, total=False):
@@ -187,6 +189,19 @@ def _is_serializable(value: Any) -> bool:
     except (TypeError, ValueError, OverflowError, RecursionError):
         return False
     return True
+
+
+def clean_texts(value: Any, depth: int = 6) -> Any:
+    """The value with U+FFFD for NUL and halves of surrogate pairs, which threads in PostgreSQL cannot hold."""
+    if isinstance(value, str):
+        return _UNSTORABLE.sub("\ufffd", value) if _UNSTORABLE.search(value) else value
+    if isinstance(value, Overwrite):
+        return Overwrite(clean_texts(value.value, depth))
+    if isinstance(value, Document):
+        return value.model_copy(update=clean_texts(dict(value), depth))
+    if type(value) is dict and depth:
+        return {clean_texts(key): clean_texts(item, depth - 1) for key, item in value.items()}
+    return [clean_texts(item, depth - 1) for item in value] if type(value) is list and depth else value
 
 
 #: A node's return value: some keys of the state.

@@ -24,6 +24,7 @@ from rag_kit.concurrency.bridge import run_coroutine, run_in_thread
 from rag_kit.documents import clean_text, copy_document, with_provenance
 from rag_kit.errors import BudgetExceededError, InvalidInputError, RagKitError
 from rag_kit.graphs.running import call_within_deadline, without_tokens
+from rag_kit.graphs.state import clean_texts
 from rag_kit.models.chat import bare_model
 from rag_kit.models.runnables import acall_runnable
 from rag_kit.text import fold
@@ -44,7 +45,7 @@ _MAX_QUERY = 400
 _YES = "yes|yes please|y|true|ok|okay|sure|approve|approved|是|是的|同意|好|好的|可以|批准"
 _NO = (
     "|no|nope|n|no thanks|no thank you|never|none|not|don't|do not|stop|cancel|abort|deny|decline|refuse|reject"
-    "|ignore|skip|false|null|do not search|否|不|不是|不了|不要|不用|不用了|不行|不可以|不同意"
+    "|rejected|ignore|skip|false|null|do not search|否|不|不是|不了|不要|不用|不用了|不行|不可以|不同意"
     "|不要搜索|别|拒绝|取消|停止|算了"
 )
 
@@ -213,10 +214,16 @@ def _web_address(metadata: Mapping[str, Any]) -> str:
 def read_approval(reply: Any) -> tuple[str | None, str]:
     """What a person's reply means: the query in place of the one shown, "" for that one, None for a refusal and why.
 
+    A mapping, or a text that is one in JSON, has the query as ``query``, or True or False as ``approved``.
+
     Example:
-        >>> read_approval("OK!"), read_approval(False), read_approval("fan start")
+        >>> read_approval("OK!"), read_approval('{"approved": false}'), read_approval({"query": "fan start"})
         (('', ''), (None, 'a person refused'), ('fan start', ''))
     """
+    if isinstance(reply, str) and (parsed := _parse_json(reply)) is not None:
+        reply = parsed
+    if isinstance(reply, Mapping) and {"approved", "query"} & {*reply}:
+        reply = reply.get("approved", True) is True and reply.get("query", True)
     if isinstance(reply, str):
         word = fold(reply).replace("’", "'").strip(" .,!?。！")
         if word in _NO.split("|"):
@@ -231,4 +238,4 @@ def read_approval(reply: Any) -> tuple[str | None, str]:
 
 def one_line(text: str) -> str:
     """A query on one line, short enough for a search engine."""
-    return " ".join(text.split())[:_MAX_QUERY].strip()
+    return " ".join(str(clean_texts(text)).split())[:_MAX_QUERY].strip()

@@ -80,6 +80,18 @@ class Run:
         ("OK!", ["pump start"]),
         ({"type": "reject"}, []),
         ({"approve": True}, []),
+        ({"approved": False}, []),
+        ({"approved": False, "query": "fan start"}, []),
+        ({"approved": "no"}, []),
+        ({"approved": True}, ["pump start"]),
+        ({"query": "fan start", "reason": "shown"}, ["fan start"]),
+        ({"query": ""}, []),
+        ('{"approved": false}', []),
+        ('{"approved": true, "query": "风扇"}', ["风扇"]),
+        ('{"type": "reject"}', []),
+        ("{}", []),
+        ("rejected", []),
+        ("fan\0 start\ud800", ["fan\ufffd start\ufffd"]),
     ],
 )
 async def test_the_reply_decides_what_leaves(reply: Any, searched: list[str], native: bool) -> None:

@@ -34,18 +34,18 @@ CYCLE["again"] = CYCLE
 ODD: list[Any] = [Identifier(), 10**30, {"half \ud800": 1}, {"deep": [Identifier()]}, len, CYCLE]
 
 
+BUILDS: list[Any] = [
+    build_plain_rag,
+    build_crag,
+    build_self_rag,
+    lambda *parts, **options: build_self_rag(*parts, mode="reflect", **options),
+    build_adaptive_rag,
+    build_conversational_rag,
+]
+
+
 @pytest.mark.parametrize("odd", ODD, ids=["object", "number", "key", "deep", "function", "cycle"])
-@pytest.mark.parametrize(
-    "build",
-    [
-        build_plain_rag,
-        build_crag,
-        build_self_rag,
-        lambda *parts, **options: build_self_rag(*parts, mode="reflect", **options),
-        build_adaptive_rag,
-        build_conversational_rag,
-    ],
-)
+@pytest.mark.parametrize("build", BUILDS)
 async def test_odd_metadata_do_not_end_a_run(build: Any, odd: Any) -> None:
     """In every graph: the answer comes, and what can be kept of the metadata is."""
 
@@ -60,6 +60,37 @@ async def test_odd_metadata_do_not_end_a_run(build: Any, odd: Any) -> None:
     for found in (made.invoke(question, config), await made.ainvoke(question, config)):
         assert found["answer"] == "The fan starts at 60 degrees.[1]"
         assert found["citations"][0]["file"] == "fan.md"
+
+
+@pytest.mark.parametrize("bad", ["\0", "\ud800"], ids=["nul", "surrogate"])
+@pytest.mark.parametrize(
+    ("question", "sentence"),
+    [
+        ("At how many degrees{} does the fan start?", "The fan{} starts at 60 degrees."),
+        ("风扇在多少度{}启动？", "风扇{}在六十度启动。"),
+    ],
+)
+@pytest.mark.parametrize("build", BUILDS)
+async def test_what_postgresql_refuses_is_replaced(
+    build: Any, question: str, sentence: str, bad: str
+) -> None:
+    """In question, passages and answer: what is kept of a thread has neither NUL nor half a surrogate pair."""
+
+    def search(query: str) -> list[Document]:
+        assert bad not in query
+        metadata = {"file": f"fan{bad}.md", f"key{bad}": [{"tags": bad}]}
+        return [Document(sentence.format(bad), metadata=metadata)]
+
+    made = build(
+        RunnableLambda(search), chat_model("extractive"), checkpointer=InMemorySaver(), output="full"
+    )
+    config: Any = {"configurable": {"thread_id": "1"}}
+    given = {"question": question.format(bad)}
+    for found in (made.invoke(given, config), await made.ainvoke(given, config)):
+        assert found["question"] == question.format("\ufffd")
+        assert found["answer"] == sentence.format("\ufffd") + "[1]" and found["status"] == "grounded"
+        kept = repr([saved.values for saved in made.get_state_history(config)])
+        assert "\\x00" not in kept and "\\ud800" not in kept
 
 
 def test_what_can_be_kept_stays_as_it_is() -> None:
