@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -54,9 +55,10 @@ def cluster_client(workers: int | None, scheduler: Any) -> Iterator[Any]:
         try:
             client = Client(str(address), timeout=_CONNECT_SECONDS, set_as_default=False)
         except (OSError, ValueError, TypeError, RuntimeError, ImportError) as error:
+            where = re.sub(r"\S+@", "***@", f"{address} ({' '.join(str(error).split())})")[:300]
             raise ConfigurationError(
-                f"No Dask scheduler answers at {address} ({' '.join(str(error).split())[:200]}). Give the address that "
-                "dask scheduler prints, as in tcp://host:8786; one that speaks TLS is tls://host:8786."
+                f"No Dask scheduler answers at {where}. Give the address that dask scheduler prints, as in "
+                "tcp://host:8786; one that speaks TLS is tls://host:8786."
             ) from error
         with client:
             yield client

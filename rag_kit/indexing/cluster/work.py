@@ -45,11 +45,17 @@ def on_cluster(client: Any, parts: worker.Parts) -> Iterator[Cluster]:
                 f"{name}={type(part).__name__} cannot be sent to workers ({error_text(error, max_chars=200)}). Give "
                 "one that can be pickled, without open connections or locks, or leave workers= and scheduler= out."
             ) from error
+    cluster = Cluster(client, run)
     try:
         _register(client, parts, run)
-        yield Cluster(client, run)
+        yield cluster
+    except Exception as error:
+        if client.status != "closed":
+            raise
+        raise cluster._unreachable() from error
     finally:
-        with suppress(OSError, KeyError, RuntimeError, ValueError):  # the cluster may be gone
+        # the cluster may be gone; a closed client has no scheduler, which is an AttributeError
+        with suppress(OSError, KeyError, RuntimeError, ValueError, AttributeError):
             client.unregister_worker_plugin(run)
 
 
@@ -125,8 +131,8 @@ class Cluster:
 
     def _unreachable(self) -> ConfigurationError:
         return ConfigurationError(
-            f"The scheduler at {self._address} went away. What was committed stays; run the same again, and it goes on "
-            "where it stopped."
+            f"The scheduler at {self._address} went away, or its client was closed. What was committed stays; run the "
+            "same again, and it goes on where it stopped."
         )
 
 

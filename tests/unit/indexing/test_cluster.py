@@ -234,6 +234,7 @@ def test_what_cannot_work_is_said_in_one_line(
             "No Dask scheduler answers at tcp://127.0.0.1:9",
         ),
         ({"scheduler": "nonsense://x"}, ConfigurationError, "No Dask scheduler answers"),
+        ({"scheduler": "tcp://me:thisisakey@127.0.0.1:9"}, ConfigurationError, r"at \*\*\*@127.0.0.1:9"),
         ({"scheduler": client, "workers": 2}, InvalidInputError, "give one of them"),
         ({"workers": 0}, InvalidInputError, "workers=0"),
         ({"scheduler": client, "embeddings": Refused("here")}, ConfigurationError, "not sent: api_key="),
@@ -270,6 +271,17 @@ def processes_of(folder: Path) -> list[psutil.Process]:
         for process in psutil.process_iter(["environ"])
         if (process.info["environ"] or {}).get("CLUSTER_TEST") == str(folder)
     ]
+
+
+def test_a_client_that_is_closed(client: Any, docs: Path, tmp_path: Path) -> None:
+    """Before an ingest or in its midst: one line says so, and the next one finishes."""
+    from distributed import Client
+
+    own = Client(client.scheduler.address, set_as_default=False)
+    for _ in range(2):
+        with pytest.raises(ConfigurationError, match="client was closed"):
+            ingest(docs, tmp_path / "index", scheduler=own, progress=lambda *_, **__: own.close())
+    assert ingest(docs, tmp_path / "index", scheduler=client).chunks > 40
 
 
 @pytest.mark.slow
