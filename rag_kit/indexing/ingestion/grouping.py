@@ -60,6 +60,7 @@ class Grouping:
     rehash: bool = False  # compare bytes also where size and time are the same
     corrections: Sequence[Correction] = ()  # chunks that were corrected by hand
     english_only: bool = False  # count the Chinese chunks, which the embedding model cannot embed
+    max_source: int | None = None  # most bytes of a file's path, for a database, which takes no NUL either
     chinese: int = 0  # how many these are
     recognised: set[str] = field(default_factory=set)  # files of which text was read by OCR
     empty: dict[str, int] = field(default_factory=dict)  # file -> its pages without text
@@ -135,6 +136,12 @@ class Grouping:
         chunks, record = self.converter.convert(file)
         record = replace(record, source=source)
         try:
+            if self.max_source and len(source.encode()) > self.max_source:
+                raise InvalidInputError(
+                    f"its path has more than {self.max_source} bytes, which PostgreSQL cannot index; move the file."
+                )
+            if self.max_source and any("\0" in f"{chunk.id}{chunk.page_content}" for chunk in chunks):
+                raise InvalidInputError("its text holds NUL, which PostgreSQL refuses; leave it out.")
             if corrections := self._corrections_of(source):
                 chunks, lost = correct(chunks, source, corrections)
                 self.report.lost += [(file.file, fix.text, fix.corrected) for fix in lost]

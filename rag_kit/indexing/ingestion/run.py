@@ -21,7 +21,7 @@ from rag_kit.indexing.ingestion.grouping import Group, Grouping
 from rag_kit.indexing.ingestion.opening import list_files, open_converter, open_index, open_representer
 from rag_kit.indexing.ingestion.report import IngestReport, Progress
 from rag_kit.indexing.ingestion.settings import SplitSettings, settings_for
-from rag_kit.indexing.postgres.location import Location, location_of
+from rag_kit.indexing.postgres.location import MAX_SOURCE, Location, location_of
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -169,6 +169,7 @@ def ingest(
                 rehash=rehash,
                 corrections=index.corrections(),
                 english_only=getattr(index.embeddings, "english_only", False),
+                max_source=MAX_SOURCE if isinstance(place, Location) else None,
             )
             if not dry_run:
                 if index.settings != settings.values:
