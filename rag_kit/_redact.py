@@ -12,7 +12,7 @@ _SECRETS = (
         ),
         "***",
     ),
-    (re.compile(r"(://)[^\s/@]+@"), r"\1***@"),
+    (re.compile(r"(://|:/(?=[^\s/@]*:))[^\s/@]+@"), r"\1***@"),
     (
         re.compile(
             # looks back for the beginning of the word: a chain of a-b-c-... must not be read again from each part

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import shutil
 import sys
 import textwrap
@@ -14,6 +15,7 @@ from typing import Any, TextIO
 from rag_kit.documents.display import UNSAFE, Table, clean_text, columns, cut, one_line
 from rag_kit.errors import RagKitError
 
+_PASSWORD = re.compile(r"(:/{1,2}[^\s/@:]*:)\S+@")  # in a URL, also in one that pathlib has made a path of
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "yellow": "33", "cyan": "36"}
 
 
@@ -99,8 +101,8 @@ def prepare_streams() -> None:
 
 
 def problem(text: str) -> None:
-    """Print one line of trouble on stderr."""
-    _print(f"rag-kit: {one_line(text)}", sys.stderr, "red")
+    """Print one line of trouble on stderr, without passwords of URLs."""
+    _print("rag-kit: " + _PASSWORD.sub(r"\1***@", one_line(text)), sys.stderr, "red")
 
 
 def hint(text: str) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from rag_kit._redact import redact
 from rag_kit.errors import IndexMissingError, InvalidInputError
 from rag_kit.indexing.cluster.connecting import is_clustered
 from rag_kit.indexing.document_index.index import DocumentIndex
@@ -47,7 +48,7 @@ def check_paths(paths: Sequence[Path], known: Sequence[str]) -> None:
     """Raise InvalidInputError for a missing path, unless it is a known source that vanished, or a folder of some."""
     for path in paths:
         if not path.exists() and not any(in_scope(source, [identity(path)]) for source in known):
-            raise InvalidInputError(f"{path} does not exist. Name files or folders that are there.")
+            raise InvalidInputError(f"{redact(str(path))} does not exist. Name files or folders.")
 
 
 def list_files(paths: Sequence[Path], folder: object, known: Sequence[str]) -> Listing:

@@ -12,7 +12,9 @@ from urllib.parse import parse_qsl, unquote
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.files import as_path
 
-_LIKE_URL = re.compile(r"[a-z][a-z0-9+.-]*://|\s*postgres(ql)?:|.*\bpassword\s*=", re.I)
+# Found anywhere, as in quotes: taken for a folder, it would be made under a name that shows its password.
+_SETTING = r"\b(host|user|dbname)\s*=.*\s\w+\s*="  # of libpq's other form
+_LIKE_URL = re.compile(rf"\w://|(?<![a-z])postgres(ql)?:|:\S+@[\w.-]+:\d|password\s*=|{_SETTING}", re.I)
 # what is not percent-encoded would be cut in the middle of a password, and its end be shown
 _URL = re.compile(
     r"postgres(?:ql)?://(?:(?P<user>[^:@/?]*)(?P<password>:[^@/?]*)?@)?(?P<server>(?:[^:@/?\[]|\[[^]@/?]*]|:\d+)*)"
@@ -20,6 +22,8 @@ _URL = re.compile(
     re.I | re.S,
 )
 _NAME = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,59}")
+#: Bytes of a source that the database takes, beside a tenant; and it takes no NUL.
+MAX_SOURCE = 2_500
 _SECRET = ("password", "sslpassword", "oauth_client_secret")
 _DEFAULTS = {"index": "rag_kit", "tenant": ""}
 
@@ -63,9 +67,9 @@ def location_of(place: str | PathLike[str] | Location) -> Path | Location:
     """
     if isinstance(place, Location):
         return place
-    if not isinstance(place, str) or not _LIKE_URL.match(place):
+    if not _LIKE_URL.search(str(place)):
         return as_path(place, "folder")
-    url = _URL.fullmatch(place)
+    url = _URL.fullmatch(str(place))
     try:
         query = (url and url["query"]) or ""
         # strict: replaced, tenants that differ in bytes that are no UTF-8 would be one

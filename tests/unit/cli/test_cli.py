@@ -152,6 +152,24 @@ def test_a_mistake_gives_one_line_and_its_own_exit_code(
     assert "unexpected" not in err
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [["verify", "{url}"], ["ingest", "{url}", "--index", "new"], ["verify", "--index", "'{url}'"]],
+)
+def test_no_mistake_shows_a_password(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    arguments: list[str],
+) -> None:
+    """A URL in the wrong place is shown without its password, and no folder is named after it."""
+    monkeypatch.chdir(tmp_path)
+    url = "postgresql://app:s3cret@db.local:5432/docs?index=a"
+    got, _, err = run(capsys, *[word.format(url=url) for word in arguments])
+    assert got == exits.USAGE and err.startswith("rag-kit: ") and "s3cret" not in err
+    assert not list(tmp_path.iterdir())
+
+
 def test_own_retriever_by_module_and_object(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -64,13 +64,30 @@ def test_a_password_is_not_shown() -> None:
         " postgresql://u:pass@host/db",
         "postgresql:/u:pass@host/db",
         "host=db password=pass@",
+        "host=db user=u:pass@",
+        '"postgresql://u:pass@host/db"',
+        "'postgres://u:pass@host/db'",
+        "<postgresql://u:pass@host/db>",
+        "jdbc:postgresql://u:pass@host/db",
+        "URL=postgresql://u:pass@host/db",
+        "u:pass@host:5432/db",
+        Path("postgresql://u:pass@host/db"),
     ],
 )
-def test_urls_that_are_refused(url: str) -> None:
-    """What is no URL of an index is refused, without showing what may be a password."""
-    with pytest.raises(InvalidInputError) as raised:
-        DocumentIndex.open(url)
-    assert "ss@" not in str(raised.value)
+def test_urls_that_are_refused(url: str | Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is no URL of an index is refused, without showing what may be a password, or writing it to disk."""
+    monkeypatch.chdir(tmp_path)
+    for call in (DocumentIndex.open, DocumentIndex.create):
+        with pytest.raises(InvalidInputError) as raised:
+            call(url)
+        assert "ss@" not in str(raised.value)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["postgres", "my-postgresql", "user=ann/index", "a:b/c", "10:30@lab", "泵"])
+def test_folders_that_are_not_urls(name: str) -> None:
+    """A name is a folder's, unless a password may stand in it."""
+    assert location_of(name) == Path(name)
 
 
 def test_create_open_and_write(server: str) -> None:
@@ -115,6 +132,30 @@ def test_nul_is_refused(server: str) -> None:
         assert index.ids() == []
         index.upsert([good])
         assert index.get(["good"])[0].metadata == good.metadata
+
+
+def test_a_file_that_a_database_cannot_hold(server: str, tmp_path: Path) -> None:
+    """Text with NUL and a path that is too long are reported as not read; the other files are written."""
+    docs, url = tmp_path / "docs", f"{server}&index=unfit"
+    deep = docs.joinpath(*["d" * 250] * 12)
+    docs.mkdir()
+    (docs / "nul.own").write_text("x")
+    (docs / "pump.md").write_text("The pump starts at 40 degrees.")
+    (docs / "泵.md").write_text("水泵在四十度启动。", encoding="utf-8")
+    for folder in reversed([deep, *deep.parents]):
+        folder.mkdir(exist_ok=True)
+    (deep / "deep.md").write_text("The pump is deep.")
+    readers = {"*.own": lambda path: "The pump has a \0."}
+    for added in (2, 0):
+        report = ingest(docs, url, readers=readers)
+        assert report.added == added
+        assert [("NUL" in why, "2500 bytes" in why) for _, why in report.failed] == [
+            (False, True),
+            (True, False),
+        ]
+    with DocumentIndex.open(url) as index:
+        assert len(index.ids()) == 2
+    assert ingest(docs, tmp_path / "folder", readers=readers).added == 4
 
 
 @pytest.mark.slow
