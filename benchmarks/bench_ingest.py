@@ -151,8 +151,12 @@ def alone(docs: Path, folder: Path, model: Embeddings, readers: Mapping[str, Any
     cut = choose_splitter("structure", chunk_size=CHUNK, chunk_overlap=0)
     settings = SplitSettings(cut, CHUNK, 0)
     start = time.perf_counter()
-    with closing(Converter(settings, None, readers)) as converter:
+    with (
+        closing(Converter(settings, None, readers)) as converter,
+        DocumentIndex.create(folder.with_name(f"{folder.name}-none")) as index,
+    ):
         grouping = Grouping(
+            index,
             converter,
             {},
             settings.key,

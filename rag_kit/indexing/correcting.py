@@ -114,8 +114,18 @@ def import_chunks(index: DocumentIndex, path: str | PathLike[str]) -> Corrected:
         (1, 'The pump starts at 40 degrees.')
     """
     lines = _read_lines(Path(path))
-    earlier = {correction.id: correction for correction in index.corrections()}
-    present = index.present_chunks(lines)
+
+    def look_up() -> tuple[dict[str, Correction], dict[str, tuple[Correction, bool]]]:
+        corrections = {one.id: one for one in index.corrections() if one.id in lines}
+        return corrections, index.present_chunks(lines)
+
+    def check(_: Batch) -> None:
+        if look_up() != known:
+            raise InvalidInputError(
+                f"{path}: another process has just changed chunks of it. Nothing was changed; export again."
+            )
+
+    earlier, present = known = look_up()
     represented = bool(index.settings.get("represent"))
     rows, families, corrections = list[Row](), list[Family](), list[Correction]()
     removed, restored, sources = list[str](), list[str](), list[str]()
@@ -158,6 +168,7 @@ def import_chunks(index: DocumentIndex, path: str | PathLike[str]) -> Corrected:
         records=again,
         corrections=corrections,
         uncorrected=restored,
+        check=check,
     )
     index.write(batch)
     counts = len(corrections) - len(removed), len(removed), len(restored)

@@ -210,11 +210,7 @@ def _lacking_rows(store: Store, name: str, last: int, size: int) -> _Lacking:
 
 
 def _embed_rows(
-    store: Store,
-    name: str,
-    lacking: _Lacking,
-    embeddings: Embeddings,
-    max_concurrency: int | None,
+    store: Store, name: str, lacking: _Lacking, embeddings: Embeddings, max_concurrency: int | None
 ) -> tuple[int, int]:
     """Embed some chunks, write the vectors of those that did not change meanwhile; count texts and chunks."""
     rows, state, known = lacking

@@ -150,6 +150,7 @@ class WritableIndex(ReadableIndex):
         embedded, known = len(vectors), dict[bytes, bytes]()
         with self._store.writing() as connection:
             state = self._store.state(connection)
+            batch.check(batch)
             if batch.rows:  # another process may have made vectors by another model
                 check_model(self.folder, state.embedding, self._embedding_name, writing=True)
             if batch.rows and self.embeddings is not None:
@@ -190,17 +191,22 @@ class WritableIndex(ReadableIndex):
         """Record how files are read and split, as plain JSON."""
         self._store.set_meta(settings=dict(settings))
 
-    def source_records(self) -> dict[str, SourceRecord]:
-        """What is remembered about files, by source."""
-        with self._store.reading() as connection:
-            query = f"SELECT {', '.join(SourceRecord.__dataclass_fields__)} FROM sources ORDER BY source"
-            return {row[0]: SourceRecord(*row) for row in connection.execute(query)}
+    def source_records(self, sources: Iterable[str] | None = None) -> dict[str, SourceRecord]:
+        """What is remembered about files, or about some of them, by source."""
+        rows = self._rows_of("sources", SourceRecord.__dataclass_fields__, sources)
+        return {row[0]: SourceRecord(*row) for row in rows}
 
-    def corrections(self) -> list[Correction]:
-        """The chunks that were corrected by hand."""
-        with self._store.reading() as connection:
-            query = f"SELECT {', '.join(Correction._fields)} FROM corrections ORDER BY source, ordinal, id"
-            return [Correction(*row) for row in connection.execute(query)]
+    def corrections(self, sources: Iterable[str] | None = None) -> list[Correction]:
+        """The chunks that were corrected by hand, or those of some sources."""
+        rows = self._rows_of("corrections", Correction._fields, sources)
+        return sorted(map(Correction._make, rows), key=lambda one: (one.source, one.ordinal, one.id))
+
+    def _rows_of(self, table: str, columns: Iterable[str], sources: Iterable[str] | None) -> list[Any]:
+        with self._store.reading_uncommitted() as connection:
+            query = f"SELECT {', '.join(columns)} FROM {table}"
+            if sources is None:
+                return list(connection.execute(f"{query} ORDER BY source"))
+            return list(select_in(connection, f"{query} WHERE source IN ({{}})", sources))
 
     def present_chunks(self, ids: Iterable[str]) -> dict[str, tuple[Correction, bool]]:
         """Chunks by id, as corrections to themselves, and whether each is found by its children."""

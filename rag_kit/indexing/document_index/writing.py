@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, fields
 from typing import NamedTuple
 
@@ -50,6 +50,8 @@ class Batch:
     records: Sequence[SourceRecord] = ()  # what to remember about files
     corrections: Sequence[Correction] = ()  # what to remember of chunks that are corrected by hand
     uncorrected: Iterable[str] = ()  # ids of chunks that are as they were read again
+    #: Called inside the transaction: takes out what others have overtaken since the batch was made, or raises.
+    check: Callable[[Batch], object] = lambda batch: None
 
 
 @dataclass

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from langchain_core.documents import Document
 
     from rag_kit.indexing.cluster.work import ClusterConverter
-    from rag_kit.indexing.document_index.writing import Correction, SourceRecord
+    from rag_kit.indexing.document_index.index import DocumentIndex
+    from rag_kit.indexing.document_index.writing import Batch, Correction, SourceRecord
     from rag_kit.indexing.files import SourceFile
     from rag_kit.indexing.ingestion.converting import Converter
     from rag_kit.indexing.ingestion.report import IngestReport, Progress
@@ -50,6 +51,7 @@ class Group:
 class Grouping:
     """Looks at every file, reads those that changed, and gathers them in groups."""
 
+    index: DocumentIndex
     converter: Converter | ClusterConverter
     records: Mapping[str, SourceRecord]  # what is remembered of files, by source
     key: str  # how files are read and split now; a file with another key is read again
@@ -59,16 +61,16 @@ class Grouping:
     strict: bool = False  # raise for the first file that cannot be read
     rehash: bool = False  # compare bytes also where size and time are the same
     corrections: Sequence[Correction] = ()  # chunks that were corrected by hand
-    english_only: bool = False  # count the Chinese chunks, which the embedding model cannot embed
     max_source: int | None = None  # most bytes of a file's path, for a database, which takes no NUL either
-    chinese: int = 0  # how many these are
+    chinese: int = 0  # how many chunks an English embedding model cannot embed
     recognised: set[str] = field(default_factory=set)  # files of which text was read by OCR
     empty: dict[str, int] = field(default_factory=dict)  # file -> its pages without text
+    _files: Mapping[str, SourceFile] = field(default_factory=dict)  # what `groups` was given
     _originals: dict[bytes, str] = field(default_factory=dict)  # fingerprint -> what others may be copies of
 
     def groups(self, files: Mapping[str, SourceFile]) -> Iterator[Group]:
         """The groups of files; with ``strict`` the first file that cannot be read raises ReadError."""
-        group, changed = Group(), list[str]()
+        self._files, group, changed = files, Group(), list[str]()
         for record in self.records.values():
             if record.source not in files and not record.original and os.path.exists(record.source):
                 self._add_original(record)
@@ -147,7 +149,6 @@ class Grouping:
                 self.report.lost += [(file.file, fix.text, fix.corrected) for fix in lost]
             elif original := self._originals.get(record.fingerprint, ""):
                 group.new.append(replace(record, original=original))
-                self.report.count_copy(source, original, files)
                 return
             rows = make_rows(chunks, source=source)
             if any(REPRESENTATION in chunk.metadata for chunk in chunks):
@@ -159,8 +160,7 @@ class Grouping:
             raise ReadError(f"{file.file}: {error}") from error
         group.new.append(record)
         self._add_original(record)
-        self.report.count(file.file, "updated" if source in self.records else "added")
-        if self.english_only:
+        if getattr(self.index.embeddings, "english_only", False):
             self.chinese += sum(detect_language(row.text) == "zh" for row in rows)
         for metadata in (chunk.metadata for chunk in chunks):
             if metadata.get("ocr") is True:
@@ -170,6 +170,32 @@ class Grouping:
         group.rows += rows
         group.chunks += chunks
         group.sources += [source] * len(chunks)
+
+    def check(self, batch: Batch) -> None:
+        """Take out files that others have corrected, or removed the original of, or (of those not read) written."""
+        read = set(batch.whole)
+        given = {correction for correction in self.corrections if correction.source in read}
+        gone = {correction.source for correction in given ^ set(self.index.corrections(read))}
+        names = {name for record in batch.records for name in (record.source, record.original)}
+        before = self.index.source_records(names)
+        now = before | {record.source: record for record in batch.records if record.source not in gone}
+        for record in batch.records:
+            if record.source not in read:
+                holds = before.get(record.source) == self.records[record.source]
+            else:
+                original = now.get(record.original or record.source)
+                holds = original is not None and original.fingerprint == record.fingerprint
+            if not holds:
+                gone.add(record.source)
+        for source in sorted(gone & read):
+            with self._report_failure(source, file := self._files[source].file):
+                raise ReadError(
+                    f"{file}: another process has just corrected it by hand or removed its original; ingest it again."
+                )
+        batch.rows = [row for row in batch.rows if row.source not in gone]
+        batch.parents = [row for row in batch.parents if row.source not in gone]
+        batch.records = [record for record in batch.records if record.source not in gone]
+        batch.whole = read - gone
 
     def _corrections_of(self, source: str) -> list[Correction]:
         return [correction for correction in self.corrections if correction.source == source]

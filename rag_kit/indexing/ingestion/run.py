@@ -159,6 +159,7 @@ def ingest(
             index.transaction() if strict and not dry_run else contextlib.nullcontext(),
         ):
             grouping = Grouping(
+                index,
                 converter,
                 records,
                 settings.key,
@@ -168,7 +169,6 @@ def ingest(
                 strict=strict,
                 rehash=rehash,
                 corrections=index.corrections(),
-                english_only=getattr(index.embeddings, "english_only", False),
                 max_source=MAX_SOURCE if isinstance(place, Location) else None,
             )
             if not dry_run:
@@ -203,6 +203,11 @@ def _write_files(
     def count_files(batch: Batch) -> None:
         if batch.whole:  # else its files have a new time alone, and are counted
             for record in batch.records:
+                if record.original:
+                    report.count_copy(record.source, record.original, files)
+                else:
+                    what = "updated" if record.source in grouping.records else "added"
+                    report.count(files[record.source].file, what)
                 grouping.progress.count(record.size)
             grouping.progress.tell(files[batch.records[-1].source].file)
 
@@ -242,7 +247,8 @@ def _batch_of(grouping: Grouping, representer: Representer | None, group: Group)
             )
     # other settings than any ingest has: such a file is read again
     new = [replace(record, settings="") if record.source in failed else record for record in group.new]
-    return Batch(rows, parents, [record.source for record in new], records=[*new, *group.seen])
+    sources = [record.source for record in new]
+    return Batch(rows, parents, sources, records=[*new, *group.seen], check=grouping.check)
 
 
 def _closing_notes(grouping: Grouping, settings: SplitSettings, embedding: str) -> list[str]:

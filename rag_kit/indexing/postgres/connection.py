@@ -161,12 +161,7 @@ def make_schema(connection: psycopg.Connection[Any], location: Location) -> None
         connection.execute(file.read_text(encoding="utf-8"))
 
 
-def role_and_types(connection: psycopg.Connection[Any]) -> tuple[bool, str]:
-    """Whether the role of a connection skips row-level security, and the schema that pgvector is in, or will be."""
-    query = (
-        "SELECT rolsuper OR rolbypassrls, "
-        "(SELECT extnamespace::regnamespace::name FROM pg_extension WHERE extname = 'vector') "
-        "FROM pg_roles WHERE rolname = current_user"
-    )
-    skips_policies, schema = connection.execute(query).fetchone() or (True, None)
-    return bool(skips_policies), str(schema or "public")
+def types_schema(connection: psycopg.Connection[Any]) -> str:
+    """The schema that pgvector is in, or will be."""
+    query = "SELECT extnamespace::regnamespace::name FROM pg_extension WHERE extname = 'vector'"
+    return str((connection.execute(query).fetchone() or ["public"])[0])

@@ -32,7 +32,7 @@ try:
         check_schema,
         explanation,
         make_schema,
-        role_and_types,
+        types_schema,
     )
     from rag_kit.indexing.postgres.keyword import PostgresKeywordLeg
     from rag_kit.indexing.postgres.keyword_search import PostgresKeywordView
@@ -74,9 +74,7 @@ class PostgresStore(Store):
         self._views = threading.local()
         self._pools: dict[int, ConnectionPool[psycopg.Connection[Any]]] = {}
         with self.translate_errors(), self._probe() as probe:
-            skips_policies, types = role_and_types(probe)
-        if skips_policies and location.tenant:
-            raise InvalidInputError(_PLAIN.format(location))
+            types = types_schema(probe)
         # to compile a search takes longer than to run it
         local = sql.SQL(
             "SET LOCAL search_path = {}, {}; SET LOCAL rag_kit.tenant = {}; SET LOCAL jit = off"
@@ -85,13 +83,13 @@ class PostgresStore(Store):
         turn = sql.SQL("SET LOCAL lock_timeout = {}; SELECT pg_advisory_xact_lock({})").format(
             int(min(self._wait * 1000 + 1, 2**31 - 1)), int.from_bytes(key, signed=True)
         )
-        # a role may be given BYPASSRLS at any time; null where there are no tables yet
-        bound = sql.SQL("SELECT row_security_active(to_regclass({}))").format(f"{location.index}.meta")
+        # asked in each transaction, for a role may get BYPASSRLS at any time; null where there are no tables yet
+        self._bound = sql.SQL("SELECT row_security_active(to_regclass({}))").format(f"{location.index}.meta")
         # each is one round trip
         reads = sql.SQL("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         writes = sql.SQL("BEGIN ISOLATION LEVEL READ COMMITTED")
-        self._read = sql.SQL("; ").join([reads, local, bound])
-        self._write = sql.SQL("; ").join([writes, local, turn, bound])
+        self._read = sql.SQL("; ").join([reads, local, self._bound])
+        self._write = sql.SQL("; ").join([writes, local, turn, self._bound])
 
     @classmethod
     def create(
@@ -100,7 +98,8 @@ class PostgresStore(Store):
         """Make an index; see ``DocumentIndex.create``."""
         store = cls(location, writable=True, wait=wait)
         with store.close_on_error(), store.writing() as connection:
-            make_schema(connection.native, location)  # type: ignore[attr-defined]
+            make_schema(native := connection.native, location)  # type: ignore[attr-defined]
+            store._refuse_tenants(native.execute(store._bound))
             if connection.execute("SELECT 1 FROM meta").fetchone():
                 raise InvalidInputError(
                     f"There is an index in {location} already. Open it: DocumentIndex.open(url, mode='w')."
@@ -154,9 +153,10 @@ class PostgresStore(Store):
         """A connection made by hand: a pool would hide why there is none, and wait."""
         return psycopg.connect(self.location.conninfo, **_CONNECT)  # type: ignore[arg-type]
 
-    def _refuse_tenants(self, native: psycopg.Connection[Any]) -> None:
-        """Raise InvalidInputError where the role would see rows of tenants, which policies do not keep from it."""
-        if self.location.tenant or native.execute("SELECT 1 FROM meta WHERE tenant <> ''").fetchone():
+    def _refuse_tenants(self, answer: psycopg.Cursor[Any]) -> None:
+        """Raise InvalidInputError where the role would see rows of tenants, for policies do not bind it."""
+        query = "SELECT 1 FROM meta WHERE tenant <> ''"
+        if answer.fetchone() == (False,) and (self.location.tenant or answer.execute(query).fetchone()):
             raise InvalidInputError(_PLAIN.format(self.location))
 
     def _begin(self, statement: sql.Composed) -> psycopg.Connection[Any]:
@@ -168,11 +168,10 @@ class PostgresStore(Store):
                 self._probe().close()
                 raise
             try:
-                begun = native.execute(statement)
-                while begun.nextset():  # to the answer of the last statement
+                answer = native.execute(statement)
+                while answer.nextset():  # the last statement asks about policies
                     pass
-                if begun.fetchone() == (False,):
-                    self._refuse_tenants(native)
+                self._refuse_tenants(answer)
                 return native
             except psycopg.OperationalError:
                 lost = native.closed

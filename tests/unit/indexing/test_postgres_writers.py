@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,8 +15,11 @@ import pytest
 from langchain_core.documents import Document
 from support.embedding import WordEmbeddings
 
-from rag_kit.errors import DocumentIndexError, LockedError
+from rag_kit.errors import DocumentIndexError, InvalidInputError, LockedError, ReadError
 from rag_kit.indexing import DocumentIndex, ingest
+from rag_kit.indexing.correcting import export_chunks, import_chunks
+from rag_kit.indexing.ingestion import run as ingestion
+from rag_kit.indexing.ingestion.converting import Converter
 
 psycopg = pytest.importorskip("psycopg")
 pytest.importorskip("psycopg_pool")
@@ -25,8 +29,7 @@ postgres_store = pytest.importorskip("rag_kit.indexing.postgres.store")
 @pytest.fixture
 def url(postgres_url: str, request: pytest.FixtureRequest) -> str:
     """The URL of an index of the test's own."""
-    name = "".join(letter if letter.isalnum() else "_" for letter in request.node.name.lower())
-    return f"{postgres_url}&index=w_{name[:50]}"
+    return f"{postgres_url}&index=w{hashlib.sha256(request.node.nodeid.encode()).hexdigest()[:16]}"
 
 
 def after_each_read(
@@ -122,3 +125,101 @@ def test_indexes_that_are_made_at_the_same_time(postgres_url: str, monkeypatch: 
     second.join(20)
     for name in ("first", "second"):
         DocumentIndex.open(f"{url}&index={name}").close()
+
+
+def texts(url: str) -> list[str]:
+    with DocumentIndex.open(url) as index:
+        assert index.verify().ok
+        return [document.page_content for document in index.get(index.ids())]
+
+
+def test_a_correction_that_is_imported_during_an_ingest_stays(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that is corrected while it is read is reported, and not written: the next ingest reads it again."""
+    (docs := tmp_path / "docs").mkdir()
+    (docs / "a.md").write_text("# Pump\n\nIt starts at 4O degrees.\n\n# Other\n\nOther text.")
+    (docs / "b.md").write_text("A valve.")
+    ingest(docs, url)
+    (docs / "a.md").write_text("# Pump\n\nIt starts at 4O degrees.\n\n# Other\n\nAnother text.")
+    (docs / "b.md").write_text("Another valve.")
+    convert = Converter.convert
+
+    def correct(self: Converter, file: Any) -> Any:
+        if file.file == "a.md":
+            with DocumentIndex.open(url, mode="w") as index:
+                export_chunks(index, lines := tmp_path / "chunks.jsonl")
+                lines.write_text(lines.read_text().replace("4O degrees", "40 degrees"))
+                assert import_chunks(index, lines).corrected == 1
+        return convert(self, file)
+
+    monkeypatch.setattr(Converter, "convert", correct)
+    report = ingest(docs, url)
+    monkeypatch.undo()
+    assert [file for file, _ in report.failed] == ["a.md"] and "corrected it by hand" in report.failed[0][1]
+    assert (report.updated, report.changes) == (1, [("b.md", "updated")])
+    assert texts(url) == ["# Pump\n\nIt starts at 40 degrees.", "# Other\n\nOther text.", "Another valve."]
+    assert ingest(docs, url).changes == [("a.md", "updated")]
+    assert texts(url) == ["# Pump\n\nIt starts at 40 degrees.", "# Other\n\nAnother text.", "Another valve."]
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_copy_whose_original_goes_during_an_ingest(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, strict: bool
+) -> None:
+    """A copy of what another process has just removed is reported, and its original is not remembered again."""
+    (docs := tmp_path / "docs").mkdir()
+    for name in "xy":
+        (docs / f"{name}.md").write_text("The valve is blue.")
+    ingest(docs / "x.md", url)
+    list_files = ingestion.list_files
+
+    def remove(*arguments: Any) -> Any:
+        with DocumentIndex.open(url, mode="w") as index:
+            index.delete_sources(index.sources())
+        return list_files(*arguments)
+
+    monkeypatch.setattr(ingestion, "list_files", remove)
+    if strict:
+        with pytest.raises(ReadError, match="removed its original"):
+            ingest(docs, url, strict=True)
+    else:
+        report = ingest(docs, url)
+        assert [file for file, _ in report.failed] == ["y.md"] and report.duplicates == []
+    monkeypatch.undo()
+    with DocumentIndex.open(url) as index:
+        assert index.source_records() == {}
+    assert ingest(docs, url).duplicates == [("y.md", "x.md")]
+    assert texts(url) == ["The valve is blue."]
+
+
+@pytest.mark.parametrize("taken_out", [False, True])
+def test_a_chunk_of_a_file_that_is_replaced_meanwhile_does_not_come_back(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken_out: bool
+) -> None:
+    """Corrections are refused where another process has changed the chunks, or removed the file, in the meantime."""
+    embed, lines = WordEmbeddings.embed_documents, tmp_path / "chunks.jsonl"
+    with (
+        DocumentIndex.create(url, embeddings=WordEmbeddings()) as index,
+        DocumentIndex.open(url, embeddings=WordEmbeddings(), mode="w") as other,
+    ):
+        index.upsert([Document("It starts at 4O degrees.", id="pump", metadata={"source": "a.md"})])
+        export_chunks(index, lines)
+        exported = lines.read_text()
+        if taken_out:
+            lines.write_text('{"id": "pump", "text": null}')
+            assert import_chunks(index, lines).removed == 1
+
+        def replace(self: WordEmbeddings, given: list[str]) -> list[list[float]]:
+            monkeypatch.undo()
+            if taken_out:
+                other.delete_sources(["a.md"])
+            else:
+                other.sync([Document("It was dismantled.", id="new", metadata={"source": "a.md"})])
+            return embed(self, given)
+
+        monkeypatch.setattr(WordEmbeddings, "embed_documents", replace)
+        lines.write_text(exported if taken_out else exported.replace("4O", "40"))
+        with pytest.raises(InvalidInputError, match=r"Nothing was changed; export again\."):
+            import_chunks(index, lines)
+        assert index.ids() == ([] if taken_out else ["new"]) and index.corrections() == []
