@@ -154,6 +154,17 @@ def test_the_recorded_model_is_found_again_at_its_host(
     assert code == exits.MISMATCH and "RAG_KIT_EMBEDDING_BASE_URL" in err and "127.0.0.1" in err
 
 
+def test_the_assemblies_for_studio_find_the_recorded_model(
+    index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The recorded name holds the host, which is no part of the model's name."""
+    from graphs import parts
+
+    monkeypatch.setenv("RAG_KIT_INDEX", str(index))
+    [found] = parts.retriever.__wrapped__().invoke(QUESTION)
+    assert "40 degrees" in found.page_content
+
+
 def test_keyword_search_needs_no_embedding_model(
     index: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
