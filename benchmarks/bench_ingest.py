@@ -150,13 +150,11 @@ def alone(docs: Path, folder: Path, model: Embeddings, readers: Mapping[str, Any
 
     cut = choose_splitter("structure", chunk_size=CHUNK, chunk_overlap=0)
     settings = SplitSettings(cut, CHUNK, 0)
+    empty = DocumentIndex.create(folder.with_name(f"{folder.name}-empty"))
     start = time.perf_counter()
-    with (
-        closing(Converter(settings, None, readers)) as converter,
-        DocumentIndex.create(folder.with_name(f"{folder.name}-none")) as index,
-    ):
+    with empty, closing(Converter(settings, None, readers)) as converter:
         grouping = Grouping(
-            index,
+            empty,
             converter,
             {},
             settings.key,
