@@ -85,7 +85,7 @@ def _check(library: PromptLibrary, arguments: argparse.Namespace) -> int:
     else:
         own = sum(path.parent == library.folder for path in library.files())
         right = (
-            f"{count} prompts are right in {arguments.language or 'en and zh'}, {own} of the files your own"
+            f"{count} prompts are right in {arguments.language or 'en and zh'}; files of your own among them: {own}"
         )
         say("\n".join([*map(str, problems), f"{len(problems)} problem(s)" if problems else right]))
     return exits.FAILED if problems else exits.OK

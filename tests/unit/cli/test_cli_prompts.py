@@ -78,7 +78,7 @@ def test_show_makes_control_characters_visible(folder: Path, capsys: pytest.Capt
 def test_check_reports_problems_with_file_and_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Right: exit code 0. Wrong: 1, and one line for each problem."""
     assert run("check", "--folder", folder) == 0
-    assert "prompts are right in en and zh, 1 of the files your own" in capsys.readouterr().out
+    assert "prompts are right in en and zh; files of your own among them: 1" in capsys.readouterr().out
     path = folder / "answer.en.prompt"
     path.write_text(path.read_text().replace("{{question}}", "{{qestion}}"))
     assert run("check", "--folder", folder) == 1
