@@ -84,8 +84,6 @@ def _check(library: PromptLibrary, arguments: argparse.Namespace) -> int:
         say_json({"ok": not problems, "prompts": count, "problems": [vars(problem) for problem in problems]})
     else:
         own = sum(path.parent == library.folder for path in library.files())
-        right = (
-            f"{count} prompts are right in {arguments.language or 'en and zh'}; files of your own among them: {own}"
-        )
+        right = f"{count} prompts are right in {arguments.language or 'en and zh'}; files of your own among them: {own}"
         say("\n".join([*map(str, problems), f"{len(problems)} problem(s)" if problems else right]))
     return exits.FAILED if problems else exits.OK
