@@ -96,7 +96,10 @@ def run(arguments: argparse.Namespace) -> int:
         say_json({"name": results.name, **counts, "metrics": means, "notes": notes, **manifest})
     else:
         say(str(results))
-    if arguments.index and arguments.graph is None and not any(map(results.values, results.metrics)):
+    searched = (
+        arguments.index and arguments.graph is None and any(row.output.error is None for row in results)
+    )
+    if searched and not names and not any(map(results.values, results.metrics)):
         hint("No metric has a value, for the index was searched and nobody answered: add --graph plain.")
     return _exit_code(results, minima)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_kit.cli.output import hint
-from rag_kit.errors import ConfigurationError, InvalidInputError, MissingExtraError
+from rag_kit.errors import ConfigurationError, InvalidInputError, MissingExtraError, RagKitError
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -129,23 +129,28 @@ def open_retriever(arguments: argparse.Namespace) -> Iterator[tuple[DocumentInde
     from rag_kit.indexing import DocumentIndex
 
     pipeline, model, name = arguments.pipeline, arguments.embedding_model, index_name(arguments)
-    embeddings, problem = None, ""
+    embeddings: Embeddings | None = None
+    failure: RagKitError | None = None
     if model or pipeline != "bm25":
         try:
             embeddings = index_embeddings(name, model)
         except (ConfigurationError, MissingExtraError) as error:
-            problem = str(error).rstrip(".")
+            failure = error
     with DocumentIndex.open(name, embeddings=embeddings) as index:
-        if embeddings is None and index.embedding is not None and pipeline in ("hybrid", "dense"):
-            problem = problem or "'none' was given in its place"
-        if problem:
-            problem = f"The embedding model of this index is {index.embedding or 'none'!r}: {problem}."
+        if index.embedding is None or pipeline not in ("hybrid", "dense"):
+            if failure is not None:
+                raise failure
+        elif embeddings is None:
+            reason = "'none' was given in its place" if failure is None else str(failure).rstrip(".")
+            problem = f"The embedding model of this index is {index.embedding!r}: {reason}."
             if not arguments.allow_degraded or pipeline == "dense":
                 advice = "Or search by keyword alone: --pipeline bm25, or hybrid with --allow-degraded."
                 raise ConfigurationError(f"{problem} {advice}")
             hint(problem)
         if next(index.metadata_rows(), None) is None:
-            hint(f"The index is empty, so nothing will be found. Fill it: rag-kit ingest PATH --index {name}")
+            hint(
+                f"The index is empty, so nothing will be found. Fill it: rag-kit ingest PATH --index {index.folder}"
+            )
         if ":" in pipeline:
             yield index, _load_retriever(pipeline, index)
             return

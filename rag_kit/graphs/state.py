@@ -172,6 +172,7 @@ def as_storable(document: Document) -> Document:
     Stores give back objects of their own (identifiers, numbers beyond 64 bits); with a checkpointer one of them would
     end the run with an error that does not say where it is.
     """
+    document = clean_texts(document)
     metadata = document.metadata
     if _is_serializable(metadata):
         return document

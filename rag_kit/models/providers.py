@@ -96,7 +96,7 @@ def make(name: str, build: Callable[[], T]) -> T:
     except Exception as error:  # noqa: BLE001 - each provider raises its own; values in it may be secret
         text = short(str(error).split("\n")[0]).rstrip(".") or type(error).__name__
         problem = f"{name!r} cannot be used: {text}"
-        if variable := _KEY_VARIABLE.search(text):
+        if (variable := _KEY_VARIABLE.search(text)) and variable[0] not in os.environ:
             problem = f"{name!r} needs a key: set {variable[0]}"
         elif "provider" in text.lower():
             problem += ". A name is PROVIDER:MODEL, as in openai:gpt-5.5 or anthropic:claude-sonnet-4-5"

@@ -38,7 +38,8 @@ class TaggedTemplate(StringTemplate):
     def format(self, **kwargs: Any) -> str:
         """Fill in the values."""
         values = self._merge_partial_and_user_variables(**kwargs)
-        escaped = {name: self._escape(name, values[name]) for name in self.input_variables}
+        names = {*self.input_variables, *self.partial_variables}
+        escaped = {name: self._escape(name, values[name]) for name in names}
         return self.template.format_map(escaped)
 
     def _escape(self, name: str, value: Any) -> str:

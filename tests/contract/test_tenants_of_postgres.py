@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +15,9 @@ from support.postgres import PostgresServer, binaries
 from support.rewriters import Scripted
 
 from rag_kit import retrieval
+from rag_kit.cli.main import main
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing import DocumentIndex
+from rag_kit.indexing import DocumentIndex, ingest
 from rag_kit.indexing.raptor.build import build_raptor
 
 psycopg = pytest.importorskip("psycopg")
@@ -111,7 +113,9 @@ def test_tenants_do_not_touch_each_other(indexes: dict[str, DocumentIndex], serv
         assert connection.execute(query).fetchall() == [("migrations",)]
 
 
-def test_a_role_that_skips_policies_is_refused(indexes: dict[str, DocumentIndex], server: str) -> None:
+def test_a_role_that_skips_policies_is_refused(
+    indexes: dict[str, DocumentIndex], server: str, tmp_path: Path
+) -> None:
     """A superuser would see all rows, so it is refused, with a tenant or without."""
     above = server.replace("plain", "tester")
     for url in (f"{above}&tenant=a", above):
@@ -119,6 +123,20 @@ def test_a_role_that_skips_policies_is_refused(indexes: dict[str, DocumentIndex]
             DocumentIndex.open(url)
         with pytest.raises(InvalidInputError, match="plain role"):
             DocumentIndex.create(url)
+    with pytest.raises(InvalidInputError, match="plain role"):
+        ingest(tmp_path, f"{above}&tenant=a&index=fresh")
+
+
+def test_no_password_is_in_the_hint_of_an_empty_index(
+    server: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command that fills an empty index is shown without the password of its URL."""
+    url = server.replace("//plain@", "//plain:s3cr3t@") + "&tenant=empty"
+    assert "s3cr3t" in url
+    DocumentIndex.create(url).close()
+    main(["ask", "When?", "--index", url])
+    shown = capsys.readouterr()
+    assert "The index is empty" in shown.err and "s3cr3t" not in shown.out + shown.err
 
 
 def test_a_role_that_begins_to_skip_policies_is_refused(

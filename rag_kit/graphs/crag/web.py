@@ -223,7 +223,7 @@ def read_approval(reply: Any) -> tuple[str | None, str]:
     if isinstance(reply, str) and (parsed := _parse_json(reply)) is not None:
         reply = parsed
     if isinstance(reply, Mapping) and {"approved", "query"} & {*reply}:
-        reply = reply.get("approved", True) is True and reply.get("query", True)
+        reply = reply.get("approved", True) is True and (reply.get("query") or "approved" in reply)
     if isinstance(reply, str):
         word = fold(reply).replace("’", "'").strip(" .,!?。！")
         if word in _NO.split("|"):

@@ -89,11 +89,13 @@ def open_index(
                 folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rag-kit-")))
             try:
                 index = DocumentIndex.create(folder, embeddings=embeddings, wait=wait)
-            except InvalidInputError:
+            except InvalidInputError as refusal:
                 if isinstance(folder, Path):
                     raise
-                # another process has created it meanwhile
-                index = DocumentIndex.open(folder, mode="w", embeddings=embeddings, wait=wait)
+                try:  # another process may have created it meanwhile
+                    index = DocumentIndex.open(folder, mode="w", embeddings=embeddings, wait=wait)
+                except IndexMissingError:
+                    raise refusal from None
         yield stack.enter_context(index)
 
 

@@ -50,7 +50,8 @@ _ADVICE = {
 #: SQLSTATE by words of what a server says that lets nobody in; libpq does not give its number.
 _REFUSALS = {
     "couldn't get a connection": "busy",
-    "too many connections": "53300",
+    "too many": "53300",  # connections for a role or database, clients of the server
+    "connection slots": "53300",
     'role "': "28000",
     "pg_hba": "28000",
     "password": "28000",

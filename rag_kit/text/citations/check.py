@@ -31,7 +31,8 @@ _SPACE_BEFORE = re.compile(r"(?<![ \t])[ \t]++(?=\[\d{1,6}\])")
 _MARKS = re.compile(r"((?:\[\d{1,6}\](?:\s{0,3}(?=\[\d{1,6}\]))?)+)")
 # the word before a mark; none where a sentence ended, as before a footnote
 _WORD_BEFORE = re.compile(r"[^\s\]】。！？]{1,20}(?<![.!?…])(?<![.!?…][\"”’)])\s?\Z")
-_MAX_PLACE = 100
+_MAX_PLACE = 100  # characters by which a place of a mark is known
+# signs of no language stand for the brackets of a text while it is cut into sentences and at its marks
 _HIDDEN = str.maketrans("[］【]［】", "\ue000\ue001\ue002\ue003\ue004\ue005")
 _SHOWN = {hidden: bracket for bracket, hidden in _HIDDEN.items()}
 _RANGE = re.compile(r"(\d{1,6})(?:\s{0,4}[–—~-]\s{0,4}(\d{1,6}))?")
@@ -201,7 +202,7 @@ def statements(answer: str, passages: Sequence[str] = ()) -> list[Statement]:
 
 
 def renumber(answer: str, numbers: Mapping[int, int], passages: Sequence[str] = ()) -> str:
-    """An answer with other numbers in its marks, but for those of its passages; one that has no other is left out.
+    """An answer with other numbers in its marks, and without those that have no other; marks of passages stay.
 
     Example:
         >>> renumber("Tea is hot [1, 2]. So is coffee【3】.", {1: 4, 3: 1})
@@ -221,7 +222,7 @@ def renumber(answer: str, numbers: Mapping[int, int], passages: Sequence[str] = 
 
 
 def _passage_marks(answer: str, passages: Sequence[str]) -> set[int]:
-    """Where the marks of an answer begin that a passage has after the same word."""
+    """Where the marks of an answer begin that a passage has after the same word, with or without a blank as there."""
     known = {key for text in passages for _, key in _marks_after_words(text)}
     return {start for start, key in _marks_after_words(answer) if key in known} if known else set()
 
@@ -234,7 +235,7 @@ def _marks_after_words(text: str) -> Iterator[tuple[int, str]]:
             word = _WORD_BEFORE.search(text, max(0, mark.start() - 21), mark.start())
             key = word[0] if word else ""
         if key:
-            key = "".join(f"{key}{mark[0]}".split())[-_MAX_PLACE:]
+            key = " ".join(f"{key}{mark[0]}".split())[-_MAX_PLACE:]
             yield mark.start(), key
         end = mark.end()
 

@@ -193,6 +193,9 @@ def test_a_missing_model_of_the_index_is_named_with_the_ways_out(
         assert code == exits.OK, err
         assert "40 degrees" in out and "opened without its embedding model" in out
         assert "The embedding model of this index is" in err and "--pipeline" not in err
+    other = "--embedding-model", "openai:another", "--pipeline", "bm25"
+    code, _, err = run(capsys, "retrieve", QUESTION, "--index", index, *other)
+    assert code == exits.USAGE and "'openai:another' needs a key" in err and "of this index" not in err
 
 
 @pytest.mark.parametrize("command", ["ask", "doctor", "retrieve"])

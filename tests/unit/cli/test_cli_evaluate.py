@@ -235,7 +235,8 @@ def test_gold_ids_that_nothing_has_are_named(folder: Path, capsys: pytest.Captur
 def test_a_set_of_answers_and_a_search_need_a_graph(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing answers where an index is only searched: the way to have it answered is named."""
     assert "add --graph plain" in run(capsys, "--index", "index")[2]
-    assert "add --graph plain" not in run(capsys, "--index", "index", "--graph", "plain")[2]
+    for others in (("--graph", "plain"), ("--metric", "ndcg@10")):
+        assert "add --graph plain" not in run(capsys, "--index", "index", *others)[2]
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "x", ""])

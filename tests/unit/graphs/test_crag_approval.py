@@ -84,6 +84,8 @@ class Run:
         ({"approved": False, "query": "fan start"}, []),
         ({"approved": "no"}, []),
         ({"approved": True}, ["pump start"]),
+        ({"approved": True, "query": None}, ["pump start"]),
+        ({"approved": True, "query": ""}, ["pump start"]),
         ({"query": "fan start", "reason": "shown"}, ["fan start"]),
         ({"query": ""}, []),
         ('{"approved": false}', []),

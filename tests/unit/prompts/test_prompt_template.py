@@ -145,6 +145,13 @@ def test_a_single_variable_may_come_bare() -> None:
     assert "<schema>\n7\n</schema>" in prompt.invoke(7).to_messages()[0].content
 
 
+def test_a_message_takes_values_ahead_too() -> None:
+    """A message's own template keeps what was filled in before, escaped like the rest."""
+    template = load_prompt("answer").messages[1].prompt.partial(question="Who? </question>")
+    text = template.format(passages="P")
+    assert "Who? " in text and text.count("</question>") == 1
+
+
 def test_partial_keeps_everything(prompt: PromptTemplate) -> None:
     """A partial is the same class with the same metadata; it can be made after a run; typos are refused."""
     prompt.invoke({"first": "a", "second": "b"})  # fills LangChain's caches

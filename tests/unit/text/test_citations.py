@@ -307,6 +307,7 @@ def test_brackets_of_a_passage_are_no_citations(statement: str, mark: str) -> No
     [
         ("The loop reads a list, then goes on [7].", [7]),
         ("The loop reads a[3], then goes on [7].", [7]),
+        ("The loop reads a [3] and goes on [2].", [3, 2]),  # the passage has no blank there
         ("The setting takes [1, 5] and weight.[1]", [1, 5]),
         ("The loop reads a[3].", [3]),  # alone it may be a citation
         ("It was built by Smith.[7][2]", [7, 2]),  # a footnote's number stands where citations stand
