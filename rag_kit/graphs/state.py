@@ -172,12 +172,12 @@ def as_storable(document: Document) -> Document:
     Stores give back objects of their own (identifiers, numbers beyond 64 bits); with a checkpointer one of them would
     end the run with an error that does not say where it is.
     """
-    if _is_serializable(document.metadata):
+    metadata = document.metadata
+    if _is_serializable(metadata):
         return document
-    document = clean_texts(document)  # half a surrogate pair may be all that is refused
     plain = {
         key: value if _is_serializable(value) else str(to_plain(value))
-        for key, value in document.metadata.items()
+        for key, value in metadata.items()
         if _is_serializable(key)
     }
     return Document(page_content=document.page_content, metadata=plain, id=document.id)
