@@ -82,16 +82,16 @@ _MESSAGES = {
     Failure.OUTPUT: "The model's answer could not be used: {text}.",
     Failure.LOOP: "The model's asynchronous client{place} holds connections of another event loop, which may be "
     "closed: {text}. Make a model for each loop, or give one that has a blocking side too.",
-    Failure.TIMEOUT: "The model endpoint{place} did not answer in time: {text}. Raise timeout, or check the server.",
-    Failure.CONNECTION: "The model endpoint{place} could not be reached, or broke off: {text}. Check that it runs, "
-    "and RAG_KIT_BASE_URL.",
-    Failure.SERVER: "The model endpoint{place} failed{code}: {text}. Try again later.",
-    Failure.UNAUTHORIZED: "The model endpoint{place} refused the key{code}: {text}. Check the key in the provider's "
+    Failure.TIMEOUT: "The {what} endpoint{place} did not answer in time: {text}. Raise timeout, or check the server.",
+    Failure.CONNECTION: "The {what} endpoint{place} could not be reached, or broke off: {text}. Check that it runs, "
+    "and {variable}.",
+    Failure.SERVER: "The {what} endpoint{place} failed{code}: {text}. Try again later.",
+    Failure.UNAUTHORIZED: "The {what} endpoint{place} refused the key{code}: {text}. Check the key in the provider's "
     "environment variable, and that it may use this model.",
-    Failure.RATE_LIMITED: "The model endpoint{place} has too many requests{code}: {text}. Wait, or allow fewer at a "
+    Failure.RATE_LIMITED: "The {what} endpoint{place} has too many requests{code}: {text}. Wait, or allow fewer at a "
     "time (max_concurrency).",
-    Failure.REFUSED: "The model endpoint{place} refused the request{code}: {text}. Check the model name, "
-    "RAG_KIT_BASE_URL and the length of the input.",
+    Failure.REFUSED: "The {what} endpoint{place} refused the request{code}: {text}. Check the model name, "
+    "{variable} and the length of the input.",
     Failure.OTHER: "The model{place} failed with {text}",
 }
 _ERRORS = {
@@ -100,8 +100,8 @@ _ERRORS = {
     **dict.fromkeys(RETRYABLE, ModelUnreachableError),
 }
 _REDIRECT = (
-    "The model endpoint{place} redirects to {target}, which is not followed: it would get questions, passages and the "
-    "key. If that endpoint is meant, set its address (base_url, RAG_KIT_BASE_URL)."
+    "The {what} endpoint{place} redirects to {target}, which is not followed: it would get questions, passages and the "
+    "key. If that endpoint is meant, set its address (base_url, {variable})."
 )
 _KEY_HEADER = re.compile(r"(?i)auth|key|token|secret")
 
@@ -174,11 +174,11 @@ def map_model_error(error: BaseException, *, model: Any = None) -> ModelError:
     message, target = _MESSAGES[Failure.REFUSED if kind is Failure.REFUSED_FOR_GOOD else kind], ""
     if kind is Failure.REFUSED_FOR_GOOD and status is not None and status < 400:
         message, target = _REDIRECT, short(_header(error, "location").partition("?")[0])
+    what, variable = "model", "RAG_KIT_BASE_URL"
     if isinstance(model, Embeddings):
-        message = message.replace("model endpoint", "embedding endpoint")
-        message = message.replace("RAG_KIT_BASE_URL", "RAG_KIT_EMBEDDING_BASE_URL (else RAG_KIT_BASE_URL)")
-    code = f" (HTTP {status})" if status else ""
-    message = message.format(place=_place(error, model), code=code, text=text, target=target)
+        what, variable = "embedding", "RAG_KIT_EMBEDDING_BASE_URL (else RAG_KIT_BASE_URL)"
+    fields = {"place": _place(error, model), "code": f" (HTTP {status})" if status else "", "text": text}
+    message = message.format(what=what, variable=variable, target=target, **fields)
     return _ERRORS.get(kind, ModelError)(message)
 
 
