@@ -9,13 +9,11 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
 from langchain_openai import ChatOpenAI
+from support.graphs import BUILDERS
 from support.openai_server import OpenAIServer, Recorded, error
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs import (
-    build_adaptive_rag,
-    build_conversational_rag,
-    build_crag,
     build_plain_rag,
     build_self_rag,
 )
@@ -27,13 +25,9 @@ EN = (
     "It sets in from sixty.[1] It has 9 blades.[1]",
 )
 ZH = ("风扇在多少度时启动？", "风扇在60度时启动。", "到了六十度它就转起来。[1]它有9片叶片。[1]")
-GRAPHS: dict[str, Any] = {
-    "plain": build_plain_rag,
-    "conversational": build_conversational_rag,
-    "crag": build_crag,
-    "reflect": lambda *parts, **options: build_self_rag(*parts, mode="reflect", **options),
-    "adaptive": build_adaptive_rag,
-}
+GRAPHS = {
+    name: build for name, build in BUILDERS.items() if name != "self-rag"
+}  # that one cites each segment itself
 
 
 def scripted(request: Recorded) -> Any:

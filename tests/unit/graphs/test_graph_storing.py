@@ -8,14 +8,11 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
+from support.graphs import BUILDERS
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs import (
-    build_adaptive_rag,
-    build_conversational_rag,
-    build_crag,
     build_plain_rag,
-    build_self_rag,
 )
 from rag_kit.graphs.state import as_storable
 from rag_kit.models import chat_model
@@ -34,18 +31,8 @@ CYCLE["again"] = CYCLE
 ODD: list[Any] = [Identifier(), 10**30, {"half \ud800": 1}, {"deep": [Identifier()]}, len, CYCLE]
 
 
-BUILDS: list[Any] = [
-    build_plain_rag,
-    build_crag,
-    build_self_rag,
-    lambda *parts, **options: build_self_rag(*parts, mode="reflect", **options),
-    build_adaptive_rag,
-    build_conversational_rag,
-]
-
-
 @pytest.mark.parametrize("odd", ODD, ids=["object", "number", "key", "deep", "function", "cycle"])
-@pytest.mark.parametrize("build", BUILDS)
+@pytest.mark.parametrize("build", BUILDERS.values(), ids=BUILDERS)
 async def test_odd_metadata_do_not_end_a_run(build: Any, odd: Any) -> None:
     """In every graph: the answer comes, and what can be kept of the metadata is."""
 
@@ -70,7 +57,7 @@ async def test_odd_metadata_do_not_end_a_run(build: Any, odd: Any) -> None:
         ("风扇在多少度{}启动？", "风扇{}在六十度启动。"),
     ],
 )
-@pytest.mark.parametrize("build", BUILDS)
+@pytest.mark.parametrize("build", BUILDERS.values(), ids=BUILDERS)
 async def test_what_postgresql_refuses_is_replaced(
     build: Any, question: str, sentence: str, bad: str
 ) -> None:

@@ -11,6 +11,7 @@ from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 from support.by_task import ByTask
+from support.graphs import BUILDERS
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs import (
@@ -182,17 +183,7 @@ def _no_bombs(question: str, config: RunnableConfig) -> Refusal | None:
 
 
 @pytest.mark.parametrize("native", [False, True])
-@pytest.mark.parametrize(
-    "build",
-    [
-        build_plain_rag,
-        build_crag,
-        build_self_rag,
-        lambda *parts, **options: build_self_rag(*parts, mode="reflect", **options),
-        build_adaptive_rag,
-        build_conversational_rag,
-    ],
-)
+@pytest.mark.parametrize("build", BUILDERS.values(), ids=BUILDERS)
 async def test_a_follow_up_is_seen_as_the_conversation_completes_it(build: Any, native: bool) -> None:
     """A refused question cannot be asked in two parts: nothing is searched for, and the thread forgets it."""
     replies = {
