@@ -54,11 +54,11 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(autouse=True)
-def nothing_logged() -> None:
-    """Each test starts with no degraded search logged."""
-    branches = sys.modules.get("rag_kit.concurrency.branches")
-    if branches is not None:
-        branches._logged.clear()
+def no_outage() -> None:
+    """Each test starts with no part failing."""
+    notes = sys.modules.get("rag_kit.concurrency.notes")
+    if notes is not None:
+        notes.outages.clear()
 
 
 @pytest.fixture(autouse=True)

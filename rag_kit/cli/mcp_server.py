@@ -20,7 +20,7 @@ from rag_kit.documents import PROVENANCE_KEY, Filter, compile_filter
 from rag_kit.documents.provenance import passage_notes
 from rag_kit.errors import InvalidInputError, RagKitError
 from rag_kit.indexing.searched import REPRESENTATION
-from rag_kit.retrieval.compose import acall_retriever
+from rag_kit.retrieval.inner import acall_retriever
 from rag_kit.text import check_question
 
 if TYPE_CHECKING:

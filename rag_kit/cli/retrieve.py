@@ -24,7 +24,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Search and print."""
     STATUS.show("searching ...")
     from rag_kit.documents.provenance import passage_notes
-    from rag_kit.retrieval.compose import call_retriever
+    from rag_kit.retrieval.inner import call_retriever
     from rag_kit.text import check_question
 
     question = check_question(arguments.question, example="rag-kit retrieve 'How ...?' --index DIR")

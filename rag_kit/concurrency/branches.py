@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-import re
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -26,11 +24,6 @@ T = TypeVar("T")
 S = TypeVar("S")
 OnError = Literal["raise", "skip"]
 
-_NUMBERS = re.compile(r"\d+(?:\.\d+)?")
-_MAX_LOGGED = 256
-#: Causes of warnings: logger, retriever, note.
-_logged: set[tuple[str, str, str]] = set()
-
 
 @dataclass(frozen=True)
 class Outcome(Generic[T]):
@@ -44,6 +37,11 @@ class Outcome(Generic[T]):
     def ok(self) -> bool:
         """Whether the branch returned."""
         return self.error is None
+
+    @property
+    def value_or_error(self) -> Any:
+        """What the branch returned, else its error."""
+        return self.value if self.error is None else self.error
 
 
 @dataclass(frozen=True)
@@ -68,19 +66,6 @@ def describe_failure(name: str, error: BaseException | None) -> str:
     if isinstance(error, BranchTimeoutError):
         return f"{name} did not answer in time: {error}"
     return f"{name} failed: {error_text(cast('BaseException', error), max_chars=300)}"
-
-
-def log_degraded(log: logging.Logger, name: str, note: str) -> None:
-    """Log a note about a degraded search as a warning once for each cause; then as debug lines.
-
-    The same cause is the same note (``"degraded: ..."``) of the same retriever, whatever numbers stand in it.
-    """
-    cause = (log.name, name, _NUMBERS.sub("#", note))
-    level = logging.DEBUG if cause in _logged else logging.WARNING
-    if len(_logged) >= _MAX_LOGGED:
-        _logged.clear()
-    _logged.add(cause)
-    log.log(level, "%s: %s (this warning comes once; the notes of each document say it too)", name, note)
 
 
 def fan_out(

@@ -69,6 +69,16 @@ async def arun(logic: Logic[T], context: Any = None) -> T:
     return await _carry_out(logic, lambda step: step.native(context))
 
 
+def run_logic(make: Callable[[], Logic[T]]) -> T:
+    """Make logic and carry it out, blocking: the form of a branch on a thread."""
+    return run(make())
+
+
+async def arun_logic(make: Callable[[], Logic[T]]) -> T:
+    """As `run_logic`, without blocking the event loop."""
+    return await arun(make())
+
+
 @types.coroutine
 def _carry_out(logic: Logic[T], act: Callable[[Step[Any]], Awaitable[Any]]) -> Generator[Any, Any, T]:
     """Await ``act(step)`` for each step of the logic; what fails is raised where the logic awaits the step."""
@@ -92,12 +102,12 @@ def _carry_out(logic: Logic[T], act: Callable[[Step[Any]], Awaitable[Any]]) -> G
             value, resume = error, logic.throw
 
 
-def call_in_time(func: Callable[[], T], timeout: float | None = None) -> T:
+def call_in_time(func: Callable[[], T], timeout: float | None = None, name: str = "It") -> T:
     """Call a function and wait no longer than allowed; its thread is abandoned then. Without a limit, call it here.
 
     Raises BranchTimeoutError after ``timeout`` seconds, BudgetExceededError if an active budget's deadline is first.
     """
-    seconds, make_error = time_limit(timeout)
+    seconds, make_error = time_limit(timeout, name)
     if seconds is None:
         return func()
     call = Call(func)

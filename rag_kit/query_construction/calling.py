@@ -8,14 +8,13 @@ from typing import Any, cast
 
 from langchain_core.documents import Document
 
-from rag_kit.concurrency.branches import describe_failure
 from rag_kit.concurrency.bridge import blocking
 from rag_kit.documents import Filter, combine_filters, compile_filter, document_keys, with_provenance
 from rag_kit.documents.provenance import peek_provenance, peek_score
 from rag_kit.errors import FilterError, InvalidInputError
 from rag_kit.query_construction.clauses import ConstructedQuery, Sort, relax_filter, show_filter
 from rag_kit.query_construction.fields import Schema
-from rag_kit.retrieval.query_call import Call, QueryCall
+from rag_kit.retrieval.call import Call, Job
 
 _MAX_SORTED = 20_000
 
@@ -23,7 +22,7 @@ _MAX_SORTED = 20_000
 class SelfQueryCall:
     """The steps of one call of a `SelfQueryRetriever`, its `owner`."""
 
-    def __init__(self, owner: Any, call: QueryCall) -> None:
+    def __init__(self, owner: Any, call: Call) -> None:
         self.owner = owner
         self.call = call
         self._where: Filter | None = None
@@ -31,7 +30,7 @@ class SelfQueryCall:
 
     async def steps(self) -> list[Document]:
         """Make the filter, search with it, and with ever weaker filters as long as nothing is found."""
-        call, k = self.call, self.call.request.k
+        call, k = self.call, self.call.k
         constructed = await self._construct(await self._schema())
         where, by = constructed.filter, f"by {constructed.constructor}"
         call.note(f"filter, {by}: {show_filter(where)}" if where else f"no filter in the question, {by}")
@@ -43,7 +42,9 @@ class SelfQueryCall:
             call.note(f"{requested_limit} documents were asked for; k={k} holds")
         documents = await self._find(constructed, where, limit)
         if not documents:
-            for weaker, dropped in relax_filter(where) if self.owner.relax else ():
+            # a rewritten question is one search of several: only the question itself says that nothing passes
+            relaxes = self.owner.relax and call.question == call.query
+            for weaker, dropped in relax_filter(where) if relaxes else ():
                 documents = await self._find(constructed, weaker, limit)
                 if documents:
                     call.note(f"relaxed: nothing passes the whole filter; dropped {dropped}")
@@ -52,38 +53,38 @@ class SelfQueryCall:
 
     async def _schema(self) -> Schema:
         """The fields, with values of those rows only that the caller may see."""
-        owner, request = self.owner, self.call.request
+        owner, call = self.owner, self.call
         if owner.schema_ is not None:
             return cast("Schema", owner.schema_)
-        where = owner._visible(request.filter, request.config)
-        return await self.call.do("schema", partial(owner._schema, where))
+        where = owner._visible(call.filter, call.config)
+        return await call.do("schema", partial(owner._schema, where))
 
     async def _construct(self, schema: Schema) -> ConstructedQuery:
         """Text and filter by the model; by rules where there is none, or where it fails."""
         owner, call = self.owner, self.call
         if owner._prompts is not None:
-            arguments = (call.query, schema, call.request.child("self_query"))
-            native = partial(owner._ask_model, *arguments)
-            request = Call("self_query", blocking(native, "self_query"), native)
-            (outcome,) = (await call.do_first([request])).outcomes
+            native = partial(owner._ask_model, call.question, schema, call.child("self_query"))
+            job = Job("self_query", blocking(native, "self_query"), native)
+            with call.before_search():
+                [outcome] = await call.side_by_side([job], timed=False)
             if outcome.error is None:
                 return cast("ConstructedQuery", outcome.value)
             if owner.on_error == "raise" or isinstance(outcome.error, InvalidInputError):
                 raise outcome.error
-            failed = describe_failure("self_query", outcome.error)
-            call.note(f"degraded: {failed}; the filter was made by rules")
-        by_rules: ConstructedQuery = owner._rules.construct(call.query, schema)
+            call.note_failure("self_query", outcome.error, "the filter was made by rules", unsearched=True)
+        by_rules: ConstructedQuery = owner._rules.construct(call.question, schema)
         return by_rules
 
     async def _find(self, constructed: ConstructedQuery, where: Filter | None, limit: int) -> list[Document]:
         """Search under a filter; where words find nothing, list what passes."""
         question = self.call.query
         try:
-            self._where = combine_filters(self.call.request.filter, where)
+            self._where = combine_filters(self.call.filter, where)
         except FilterError as error:  # the two together are beyond the bounds of a filter
             self.call.note(f"degraded: the question's filter was left out: {error}")
-            self._where = self.call.request.filter
-        text = question if self.owner.use_original_query else constructed.query
+            self._where = self.call.filter
+        rewritten = question != self.call.question
+        text = question if rewritten or self.owner.use_original_query else constructed.query
         if constructed.sort is not None:
             return await self._sort(text, constructed.sort, limit)
         documents: list[Document] = []
@@ -103,7 +104,7 @@ class SelfQueryCall:
         """The first documents by a field: of all that pass, or, where they cannot be listed, of the best."""
         candidates = None if text else await self._list_rows(_MAX_SORTED)
         if candidates is None:
-            depth = self.owner.fetch_k or max(100, 10 * self.call.request.k)
+            depth = self.owner.fetch_k or max(100, 10 * self.call.k)
             candidates = await self._search(text or self.call.query, max(depth, limit))
             self.call.note(f"sorted by {sort.field} among the {len(candidates)} best")
         else:
@@ -123,7 +124,7 @@ class SelfQueryCall:
         if source is None:
             return None
         try:
-            visible = self.owner._visible(self._where, self.call.request.config)
+            visible = self.owner._visible(self._where, self.call.config)
         except FilterError as error:
             self.call.note(f"rows were not listed: {error}")
             return None

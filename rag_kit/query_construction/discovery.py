@@ -10,7 +10,7 @@ from typing import Any
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableSequence
-from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
+from langchain_core.vectorstores import InMemoryVectorStore, VectorStore, VectorStoreRetriever
 
 from rag_kit.documents import PROVENANCE_KEY, Filter, combine_filters, compile_filter, copy_document
 from rag_kit.documents.explanation import SITUATION
@@ -20,12 +20,11 @@ from rag_kit.indexing import BM25Index, DocumentIndex
 from rag_kit.indexing.store_filters import made_by
 from rag_kit.query_construction.fields import MAX_FIELDS, DateFormat, FieldType, MetadataField, Schema
 from rag_kit.retrieval import BM25Retriever, VectorRetriever, index_retriever
-from rag_kit.retrieval.own_filter import inside, own_filter
+from rag_kit.retrieval.inner import is_kit_retriever
+from rag_kit.retrieval.inside import inside, own_filter
 from rag_kit.retrieval.stores import native_filter
 
 _GROUP = 500
-# not the sources of a router: one of them has a part of the rows only
-_LISTED = ("index", "vectorstore", "documents", "retriever", "base_retriever", "retrievers")
 _MAX_ROWS = 20_000
 _MAX_VALUES = 10_000
 _MAX_CHARS = 200
@@ -81,7 +80,10 @@ def source_of(value: Any) -> Source | None:
     if isinstance(value, RunnableSequence):  # its later steps may hide rows
         return None
     if isinstance(value, Runnable):
-        return next((source for part in inside(value, names=_LISTED) if (source := source_of(part))), None)
+        parts = value.searched() if is_kit_retriever(value) else inside(value)
+        if isinstance(value, VectorStoreRetriever):
+            parts = [value.vectorstore]
+        return next((source for part in parts if (source := source_of(part))), None)
     if isinstance(value, VectorStore):
         paged = made_by(value, "langchain_chroma") or made_by(value, "langchain_qdrant")
         paged = paged or (made_by(value, "langchain_postgres") and hasattr(value, "get"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 from typing import Any, ClassVar, Literal, Self, cast
 
@@ -24,13 +24,16 @@ from rag_kit.query_construction.discovery import Source, as_retriever, discover_
 from rag_kit.query_construction.fields import Schema, cut_line, describe_fields
 from rag_kit.query_construction.rules.constructor import RuleConstructor
 from rag_kit.retrieval import VectorRetriever
-from rag_kit.retrieval.own_filter import own_filter
-from rag_kit.retrieval.query_call import CallRetriever, LanguagePrompts, QueryCall, check_model
+from rag_kit.retrieval.base import RagKitRetriever
+from rag_kit.retrieval.call import Call
+from rag_kit.retrieval.fields import Cap, OptionalCount, Seconds, check_model
+from rag_kit.retrieval.inside import own_filter
+from rag_kit.retrieval.language_prompts import LanguagePrompts
 
 _MAX_SCHEMAS = 32
 
 
-class SelfQueryRetriever(CallRetriever):
+class SelfQueryRetriever(RagKitRetriever):
     """Turn a question into a text to search for and a filter on metadata, and search with both.
 
     "Studies on stroke after 2010, not in children" becomes ``mesh contains Stroke and year > 2010 and not mesh contains
@@ -100,6 +103,13 @@ class SelfQueryRetriever(CallRetriever):
     enable_limit: bool = True
     use_original_query: bool = False
     relax: bool = True
+    fetch_k: OptionalCount = None
+    on_error: Literal["raise", "skip"] = "skip"
+    timeout: Seconds = None
+    max_concurrency: OptionalCount = None
+    max_calls: Cap = None
+    max_tokens: Cap = None
+    deadline: Seconds = None
 
     _source: Source | None = PrivateAttr(default=None)
     _rules: RuleConstructor = PrivateAttr()
@@ -216,7 +226,11 @@ class SelfQueryRetriever(CallRetriever):
         answer = await astructured_call(model, prompt, values, SelfQuery, timeout=self.timeout, config=config)
         return check_answer(answer, question, schema, today)
 
-    async def _steps(self, call: QueryCall) -> list[Document]:
+    def inner_retrievers(self) -> Sequence[Any]:
+        """The one that is searched with."""
+        return [self.retriever]
+
+    async def _search(self, query: str, call: Call) -> list[Document]:
         return await SelfQueryCall(self, call).steps()
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import html
 import math
 import operator
-import sys
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, cast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
@@ -17,20 +16,23 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ensure_config
 from langchain_core.runnables.utils import ConfigurableFieldSpec, get_unique_config_specs
-from pydantic import BeforeValidator, ConfigDict, ValidationError, ValidationInfo, field_validator
+from pydantic import ConfigDict, PrivateAttr, ValidationError, field_validator
 
 from rag_kit.concurrency.bridge import run_in_thread
+from rag_kit.concurrency.steps import Logic, Step, arun, arun_logic, run, run_logic
 from rag_kit.documents import Filter, clean_text, combine_filters, validate_filter
 from rag_kit.documents.fields import fields_of_filter
 from rag_kit.documents.provenance import compact_provenance, retriever_depth
 from rag_kit.errors import InvalidInputError
-from rag_kit.models.runnables import callbacks_below, has_listeners, silent_manager
+from rag_kit.models.runnables import has_listeners, silent_manager
 from rag_kit.retrieval.arguments import as_invalid_input, translate_arguments, unknown_arguments
-from rag_kit.retrieval.own_filter import are_documents, check_fields, known_already
+from rag_kit.retrieval.call import ALL, Call, Job
+from rag_kit.retrieval.inner import Found
+from rag_kit.retrieval.inside import check_fields, fields_inside
+from rag_kit.retrieval.runs import start_run
 
-_COPIED = ("tags", "metadata", "configurable")  # of a config, so that no child writes to the caller's
-_OF_ONE_RUN = ("run_name", "run_id")  # of a config, not for a child
-ALL = sys.maxsize  # the k of a call for whatever is found
+T = TypeVar("T")
+_MAX_PARTS = 16  # of a list among the fields, which may hold a corpus
 _LANGCHAIN_ARGUMENTS = frozenset({"verbose", "run_id"})
 
 
@@ -57,50 +59,16 @@ def check_number(name: str, value: Any, *, above: float | None = None, maximum: 
     return float(value)
 
 
-def _checked(value: Any, info: ValidationInfo) -> Any:
-    return check_count(str(info.field_name), value)
+class HasRunnables:
+    """A part of a retriever that asks models or retrievers of its own: a reranker, a compressor."""
 
-
-Count = Annotated[int, BeforeValidator(_checked)]
-"""A field for a number of documents, at least 1."""
-OptionalCount = Annotated[
-    int | None, BeforeValidator(lambda v, info: None if v is None else _checked(v, info))
-]
-"""A ``Count``, or ``None``."""
-
-
-@dataclass(frozen=True)
-class Request:
-    """What one call asks for; hand ``child(...)`` of its ``config`` to what you call.
-
-    ``k`` is the most documents to return, or ``ALL`` for whatever is found; ``filter`` is the retriever's own AND the
-    call's; ``extra`` holds the arguments that the class names in ``call_arguments``.
-    """
-
-    k: int
-    filter: Filter | None
-    config: RunnableConfig
-    run_manager: CallbackManagerForRetrieverRun | AsyncCallbackManagerForRetrieverRun
-    extra: Mapping[str, Any]
-
-    def fetch(self, minimum: int | None = None) -> int | None:
-        """How many documents to ask an inner retriever for; ``None`` (its own number) where all are wanted."""
-        return minimum or None if self.k == ALL else max(self.k, minimum or 0)
-
-    def child(self, tag: str | None = None) -> RunnableConfig:
-        """The whole config (``configurable``, tags, metadata...) for a child run of this one."""
-        # As LangChain's patch_config, for a config that is known to be whole.
-        config: dict[str, Any] = {**self.config, "callbacks": callbacks_below(self.run_manager, tag)}
-        for key in _OF_ONE_RUN:
-            config.pop(key, None)
-        for key in _COPIED:
-            if config.get(key) is not None:
-                config[key] = config[key].copy()
-        return cast("RunnableConfig", config)
+    def runnables(self) -> Iterator[Runnable[Any, Any]]:
+        """The runnables among its attributes."""
+        return (value for value in vars(self).values() if isinstance(value, Runnable))
 
 
 class RagKitRetriever(BaseRetriever):
-    """Base class of retrievers: implement ``_retrieve`` and, where it does I/O, ``_aretrieve``.
+    """Base class of retrievers: implement ``_search``, once for sync and async.
 
     ``invoke(query, config, k=..., filter=...)`` overrides ``k`` and narrows by ``filter``, which is ANDed
     with the retriever's own. The same goes through ``batch``, ``bind`` and the retrievers that wrap others.
@@ -117,7 +85,7 @@ class RagKitRetriever(BaseRetriever):
     Example:
         >>> class First(RagKitRetriever):
         ...     texts: list[str]
-        ...     def _retrieve(self, query, request):
+        ...     async def _search(self, query, call):
         ...         return [Document(text) for text in self.texts]
         >>> [doc.page_content for doc in First(texts=["a", "b", "c"]).invoke("q", k=2)]
         ['a', 'b']
@@ -129,18 +97,26 @@ class RagKitRetriever(BaseRetriever):
     other_names: ClassVar[Mapping[str, str]] = {}
     takes_search_kwargs: ClassVar[bool] = False
     k_may_be_none: ClassVar[bool] = False
+    # The models' share of a deadline; a slow model would leave no time for the search that follows.
+    model_share: ClassVar[float] = 0.75
+    #: Several queries take less than one search each: they are handed to ``_search_many`` together.
+    searches_together: ClassVar[bool] = False
 
     k: int = 4
     filter: Mapping[str, Any] | None = None
     id_key: str | None = None
 
-    def __init__(self, *unnamed: Any, **values: Any) -> None:
-        if unnamed:
-            raise InvalidInputError(f"{type(self).__name__} takes its arguments by name, such as k=4.")
-        try:
-            super().__init__(**translate_arguments(type(self), values))
-        except ValidationError as error:
-            raise as_invalid_input(type(self), error) from None
+    _known_fields: set[str] = PrivateAttr(default_factory=set)  # of filters that were checked
+
+    if not TYPE_CHECKING:  # type checkers read the fields
+
+        def __init__(self, *unnamed: Any, **values: Any) -> None:
+            if unnamed:
+                raise InvalidInputError(f"{type(self).__name__} takes its arguments by name, such as k=4.")
+            try:
+                super().__init__(**translate_arguments(type(self), values))
+            except ValidationError as error:
+                raise as_invalid_input(type(self), error) from None
 
     @field_validator("k", mode="before")
     @classmethod
@@ -154,15 +130,32 @@ class RagKitRetriever(BaseRetriever):
         return value
 
     @abstractmethod
-    def _retrieve(self, query: str, request: Request) -> list[Document]:
-        """Find documents, best first; more than ``request.k`` are cut off."""
+    def _search(self, query: str, call: Call) -> Logic[list[Document]]:
+        """Find documents, best first; more than ``call.k`` are cut off.
 
-    async def _aretrieve(self, query: str, request: Request) -> list[Document]:
-        """Async ``_retrieve``; by default runs ``_retrieve`` on a thread of the shared pool."""
-        manager = request.run_manager
-        if isinstance(manager, AsyncCallbackManagerForRetrieverRun):
-            request = replace(request, run_manager=manager.get_sync())
-        return await run_in_thread(self._retrieve, query, request)
+        A coroutine function that awaits steps alone (``rag_kit.concurrency.steps``), such as those of ``call``, or
+        ``blocking_step(name, function, ...)`` for blocking work: so it serves ``invoke`` and ``ainvoke``.
+        """
+
+    async def _search_many(self, calls: Sequence[Call]) -> list[Found]:
+        """Find documents for several calls with one k and one filter; by default side by side."""
+        jobs = [
+            Job(self.get_name(), partial(run_logic, search), partial(arun_logic, search))
+            for search in (partial(self._search_within, call) for call in calls)
+        ]
+        return [outcome.value_or_error for outcome in await calls[0].side_by_side(jobs, timed=False)]
+
+    def inner_retrievers(self) -> Sequence[Any]:
+        """The retrievers that this one asks."""
+        return ()
+
+    def searched(self) -> Sequence[Any]:
+        """The index, store or documents that are searched, or the retrievers through which."""
+        return self.inner_retrievers()
+
+    def known_fields(self, needed: set[str]) -> set[str] | None:
+        """Metadata fields of the documents, read until all needed ones were seen; ``None`` where that costs."""
+        return fields_inside(self.inner_retrievers(), needed)
 
     def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:
         """Find documents for a query.
@@ -179,106 +172,178 @@ class RagKitRetriever(BaseRetriever):
             InvalidInputError: The query is not a string, or an argument is not allowed.
         """
         whole = ensure_config(config)
-        if self._needs_langchain_run(whole, kwargs):
+        if has_listeners(whole) or not _LANGCHAIN_ARGUMENTS.isdisjoint(kwargs):
             return super().invoke(input, config, call_config=whole, **kwargs)
         manager = silent_manager(CallbackManagerForRetrieverRun, whole)
-        return self._get_relevant_documents(input, run_manager=manager, call_config=whole, **kwargs)
+        return run(self._answer(self._make_call(input, manager, whole, kwargs)))
 
     async def ainvoke(
         self, input: str, config: RunnableConfig | None = None, **kwargs: Any
     ) -> list[Document]:
         """As ``invoke``, natively asynchronous."""
         whole = ensure_config(config)
-        if self._needs_langchain_run(whole, kwargs):
+        if has_listeners(whole) or not _LANGCHAIN_ARGUMENTS.isdisjoint(kwargs):
             return await super().ainvoke(input, config, call_config=whole, **kwargs)
         manager = silent_manager(AsyncCallbackManagerForRetrieverRun, whole)
-        return await self._aget_relevant_documents(input, run_manager=manager, call_config=whole, **kwargs)
-
-    def _needs_langchain_run(self, config: RunnableConfig, kwargs: Mapping[str, Any]) -> bool:
-        """Whether to go through LangChain's own ``invoke``; without a listener, a run costs more than a short search.
-
-        A subclass that has a search method of LangChain's, and arguments that LangChain reads, need it as well.
-        """
-        cls = type(self)
-        return (
-            cls._get_relevant_documents is not RagKitRetriever._get_relevant_documents
-            or cls._aget_relevant_documents is not RagKitRetriever._aget_relevant_documents
-            or not _LANGCHAIN_ARGUMENTS.isdisjoint(kwargs)
-            or has_listeners(config)
-        )
+        return await arun(self._answer(self._make_call(input, manager, whole, kwargs)))
 
     def _get_relevant_documents(
         self,
         query: str,
         *,
         run_manager: CallbackManagerForRetrieverRun,
-        k: int | None = None,
-        filter: Filter | None = None,
         call_config: RunnableConfig | None = None,
-        **extra: Any,
+        **arguments: Any,
     ) -> list[Document]:
-        """Check the call and search; called by `invoke`, or by LangChain where the run has listeners."""
-        request = self._make_request(query, run_manager, k, filter, call_config, extra)
-        if unseen := self._unseen_fields(request):
-            check_fields(self, unseen, request.config)
-        depth = retriever_depth.get()
-        within = retriever_depth.set(depth + 1)
-        try:
-            documents = self._retrieve(query, request)[: request.k] if query.strip() else []
-        finally:
-            retriever_depth.reset(within)
-        return documents if depth else compact_provenance(documents)
+        """Search; called by LangChain where the run has listeners."""
+        return run(self._answer(self._make_call(query, run_manager, call_config, arguments)))
 
     async def _aget_relevant_documents(
         self,
         query: str,
         *,
         run_manager: AsyncCallbackManagerForRetrieverRun,
-        k: int | None = None,
-        filter: Filter | None = None,
         call_config: RunnableConfig | None = None,
-        **extra: Any,
+        **arguments: Any,
     ) -> list[Document]:
-        request = self._make_request(query, run_manager, k, filter, call_config, extra)
-        if unseen := self._unseen_fields(request):
-            await run_in_thread(check_fields, self, unseen, request.config)
+        return await arun(self._answer(self._make_call(query, run_manager, call_config, arguments)))
+
+    def search_many(
+        self,
+        queries: Sequence[str],
+        config: RunnableConfig | Sequence[RunnableConfig] | None = None,
+        *,
+        return_exceptions: bool = False,
+        **arguments: Any,
+    ) -> list[Any]:
+        """Search for several queries, side by side; embedded in one request where the model can.
+
+        Args:
+            queries: The queries.
+            config: LangChain's config, or one a query; each query is a run of its own.
+            return_exceptions: Give the exception in the place of a search that failed, as ``batch`` does.
+            **arguments: ``k`` and ``filter`` for all.
+
+        Returns:
+            What each query found, in their order, as separate calls would have.
+
+        Raises:
+            InvalidInputError: An argument is not allowed.
+            RagKitError: A search failed.
+
+        Example:
+            >>> from langchain_core.embeddings import DeterministicFakeEmbedding
+            >>> from rag_kit.retrieval import ExactVectorRetriever
+            >>> documents = [Document("sun"), Document("moon")]
+            >>> retriever = ExactVectorRetriever.from_documents(documents, DeterministicFakeEmbedding(size=8))
+            >>> [found[0].page_content for found in retriever.search_many(["moon", "sun"], k=1)]
+            ['moon', 'sun']
+        """
+        return run(self._answer_many(queries, config, arguments, return_exceptions, native=False))
+
+    async def asearch_many(
+        self,
+        queries: Sequence[str],
+        config: RunnableConfig | Sequence[RunnableConfig] | None = None,
+        *,
+        return_exceptions: bool = False,
+        **arguments: Any,
+    ) -> list[Any]:
+        """As ``search_many``, natively asynchronous."""
+        return await arun(self._answer_many(queries, config, arguments, return_exceptions, native=True))
+
+    async def _answer(self, call: Call) -> list[Document]:
+        """Check the filter, search, and cut."""
+        [found] = await self._answer_calls([call])
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    async def _answer_calls(self, calls: Sequence[Call]) -> list[Found]:
+        """Search for calls that differ in their queries alone."""
         depth = retriever_depth.get()
+        # a filter from an outer retriever was checked there
+        if where := self.filter if depth else calls[0].filter:
+            await self._check_filter(where, calls[0].config)
+        asked = [call for call in calls if call.query.strip()]
         within = retriever_depth.set(depth + 1)
         try:
-            documents = (await self._aretrieve(query, request))[: request.k] if query.strip() else []
+            if len(asked) == 1:
+                found: list[Found] = [await self._search_within(asked[0])]
+            else:
+                found = await self._search_many(asked) if asked else []
         finally:
             retriever_depth.reset(within)
-        return documents if depth else compact_provenance(documents)
+        answers = iter(found)
+        return [_finished(next(answers), call.k, depth) if call.query.strip() else [] for call in calls]
 
-    def _unseen_fields(self, request: Request) -> set[str]:
-        """Fields of the filter that were not seen before; a filter from an outer retriever was checked there."""
-        where = self.filter if retriever_depth.get() else request.filter
-        fields = fields_of_filter(where) if where else set()
-        return set() if not fields or known_already(self, fields, request.config) else fields
+    async def _search_within(self, call: Call) -> list[Document]:
+        """Search within what the call may spend."""
+        with call.bounds():
+            return await self._search(call.query, call)
 
-    def _make_request(
+    async def _check_filter(self, where: Filter, config: RunnableConfig) -> None:
+        """Refuse fields that no document has; those that were seen once are not looked for again."""
+        unseen = fields_of_filter(where) - self._known_fields
+        if unseen:
+            self._known_fields |= await blocking_step("fields", check_fields, self, unseen, config)
+
+    async def _answer_many(
         self,
-        query: Any,
-        run_manager: CallbackManagerForRetrieverRun | AsyncCallbackManagerForRetrieverRun,
-        k: int | None,
-        filter: Filter | None,
-        config: RunnableConfig | None,
-        extra: Mapping[str, Any],
-    ) -> Request:
-        """The request of one call, from its arguments and the fields; refuses what is not allowed."""
+        queries: Any,
+        config: Any,
+        arguments: Mapping[str, Any],
+        return_exceptions: bool,
+        *,
+        native: bool,
+    ) -> list[Found]:
+        """Search for several queries, each a run of its own where somebody listens."""
+        if isinstance(queries, str) or not all(isinstance(query, str) for query in queries):
+            raise InvalidInputError(
+                "queries must be a list of strings; for one query use the retriever's invoke."
+            )
+        configs = config if isinstance(config, Sequence) else [config] * len(queries)
+        pairs = [(query, ensure_config(one)) for query, one in zip(queries, configs, strict=True)]
+        runs = [await start_run(self, query, whole, native) for query, whole in pairs]
+        try:
+            calls = [
+                self._make_call(query, one.manager, whole, arguments)
+                for (query, whole), one in zip(pairs, runs, strict=True)
+            ]
+            results = await self._answer_calls(calls) if calls else []
+        except Exception as error:
+            for one in runs:
+                await one.end(error)
+            raise
+        for one, found in zip(runs, results, strict=True):
+            await one.end(found)
+        errors = [found for found in results if isinstance(found, Exception)]
+        if errors and not return_exceptions:
+            raise errors[0]
+        return results
+
+    def _make_call(
+        self, query: Any, run_manager: Any, config: RunnableConfig | None, arguments: Mapping[str, Any]
+    ) -> Call:
+        """The call that arguments and fields make; refuses what is not allowed."""
         if not isinstance(query, str):
             raise InvalidInputError(f"A query must be a string, not {type(query).__name__}.")
-        unknown = sorted(set(extra) - self.call_arguments - _LANGCHAIN_ARGUMENTS) if extra else None
-        if unknown:
+        own = {name: arguments[name] for name in arguments if name in self.call_arguments}
+        others = dict.fromkeys(arguments.keys() - own.keys() - _LANGCHAIN_ARGUMENTS)
+        k, filter, question = (arguments.get(name) for name in ("k", "filter", "question"))
+        if unknown := sorted(others.keys() - {"k", "filter", "question"}):
             problem = unknown_arguments(unknown, {"k", "filter", *self.call_arguments}, {})
             raise InvalidInputError(f"{self.get_name()} was called with unknown arguments: {problem}.")
         count = self.k if k is None else k
-        return Request(
+        return Call(
+            self,
+            query,
             k=ALL if count is None else check_count("k", count),
             filter=combine_filters(self.filter, filter) if self.filter or filter is not None else None,
             config=ensure_config() if config is None else config,  # invoke has filled it in
             run_manager=run_manager,
-            extra={name: extra[name] for name in extra if name in self.call_arguments},
+            question=question,
+            arguments=own,
         )
 
     @property
@@ -287,9 +352,16 @@ class RagKitRetriever(BaseRetriever):
         return get_unique_config_specs(spec for part in self._parts() for spec in part.config_specs)
 
     def _parts(self) -> Iterator[Runnable[Any, Any]]:
-        """The runnables among the fields, and those that a reranker or source among them holds."""
+        """The retrievers inside, the runnables among the fields, and those of rerankers and compressors."""
+        inner = list(self.inner_retrievers())
+        yield from inner
         for name in type(self).model_fields:
-            yield from _runnables_in(getattr(self, name), 2)
+            value = getattr(self, name)
+            if isinstance(value, Runnable) and not any(value is part for part in inner):
+                yield value
+            elif not isinstance(value, (str, Mapping)):
+                for part in value[:_MAX_PARTS] if isinstance(value, list) else (value,):
+                    yield from part.runnables() if isinstance(part, HasRunnables) else ()
 
     def _repr_html_(self) -> str:
         """For Jupyter: the retriever's name, its plain settings and the names of its parts."""
@@ -304,13 +376,13 @@ class RagKitRetriever(BaseRetriever):
         return f"<div><strong>{html.escape(clean_text(self.get_name()))}</strong><ul>{items}</ul></div>"
 
 
-def _runnables_in(value: Any, depth: int) -> Iterator[Runnable[Any, Any]]:
-    """The runnables in a value, in its items, or in the attributes of an object, ``depth`` objects deep."""
-    if isinstance(value, Runnable):
-        yield value
-    elif isinstance(value, (Mapping, list, tuple)) and not are_documents(value):
-        for part in value.values() if isinstance(value, Mapping) else value:
-            yield from _runnables_in(part, depth)
-    elif depth and hasattr(value, "__dict__"):
-        for part in vars(value).values():
-            yield from _runnables_in(part, depth - 1)
+def blocking_step(name: str, func: Callable[..., T], *arguments: Any) -> Step[T]:
+    """A step that calls a function, on an event loop on a thread."""
+    return Step[T](name, lambda _: func(*arguments), lambda _: run_in_thread(func, *arguments))
+
+
+def _finished(found: Found, k: int, depth: int) -> Found:
+    """The first k documents; those that leave the outermost retriever have their provenance as one string."""
+    if isinstance(found, Exception):
+        return found
+    return found[:k] if depth else compact_provenance(found[:k])

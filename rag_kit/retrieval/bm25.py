@@ -9,14 +9,15 @@ from typing import Any, ClassVar, Self
 from langchain_core.documents import Document
 from pydantic import Field, field_validator
 
-from rag_kit.concurrency.bridge import run_in_thread
+from rag_kit.documents.fields import read_fields
 from rag_kit.documents.provenance import add_first_stage
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25.index import BM25Index
 from rag_kit.indexing.bm25.parameters import DEFAULT_B, DEFAULT_K1, documents_of_texts
 from rag_kit.indexing.bm25.postings import Variant
 from rag_kit.retrieval.arguments import unknown_arguments
-from rag_kit.retrieval.base import RagKitRetriever, Request
+from rag_kit.retrieval.base import RagKitRetriever, blocking_step
+from rag_kit.retrieval.call import Call
 from rag_kit.text.ngrams import CharacterNgrams
 
 _LONG = 20_000  # characters; analysing a longer query would hold up an event loop
@@ -44,10 +45,21 @@ class MemoryIndexRetriever(RagKitRetriever):
         """Index texts, with the metadata of each, and search them; arguments as for ``from_documents``."""
         return cls.from_documents(documents_of_texts(texts, metadatas), **settings)
 
-    async def _aretrieve(self, query: str, request: Request) -> list[Document]:
-        if len(query) > _LONG:
-            return await run_in_thread(self._retrieve, query, request)
-        return self._retrieve(query, request)
+    def searched(self) -> Sequence[Any]:
+        """The index."""
+        return [self.index]
+
+    def known_fields(self, needed: set[str]) -> set[str] | None:
+        """Metadata fields of the documents, read until those that are needed were seen."""
+        return read_fields(self.index.metadata_rows(), needed)[0]
+
+
+async def _in_memory(find: Callable[[str, Call], list[Document]], query: str, call: Call) -> list[Document]:
+    """Search in the event loop, which takes less than a change of threads; a long query on a thread."""
+    if len(query) <= _LONG:
+        return find(query, call)
+    documents: list[Document] = await blocking_step("search", find, query, call)
+    return documents
 
 
 class BM25Retriever(MemoryIndexRetriever):
@@ -116,9 +128,12 @@ class BM25Retriever(MemoryIndexRetriever):
         settings |= {**(bm25_params or {}), "analyzer": analyzer or preprocess_func}
         return cls(index=BM25Index.from_documents(documents, ids=ids, **settings), **fields)
 
-    def _retrieve(self, query: str, request: Request) -> list[Document]:
-        hits = self.index.search(query, request.k, request.filter)
-        return add_first_stage(hits, "bm25", self.get_name(), query, max_score=self.index.maximum(query))
+    async def _search(self, query: str, call: Call) -> list[Document]:
+        return await _in_memory(self._find, query, call)
+
+    def _find(self, query: str, call: Call) -> list[Document]:
+        hits = self.index.search(query, call.k, call.filter)
+        return add_first_stage(hits, "bm25", self.get_name(), query, max_score=hits.maximum)
 
 
 class TrigramRetriever(MemoryIndexRetriever):
@@ -172,8 +187,10 @@ class TrigramRetriever(MemoryIndexRetriever):
         index = BM25Index.from_documents(documents, ids=ids, analyzer=CharacterNgrams())
         return cls(index=index, **fields)
 
-    def _retrieve(self, query: str, request: Request) -> list[Document]:
-        highest = self.index.maximum(query)
-        hits = self.index.search(query, request.k, request.filter)
-        good = [hit for hit in hits if hit[1] >= self.min_match * highest]
-        return add_first_stage(good, "trigram", self.get_name(), query, max_score=highest)
+    async def _search(self, query: str, call: Call) -> list[Document]:
+        return await _in_memory(self._find, query, call)
+
+    def _find(self, query: str, call: Call) -> list[Document]:
+        hits = self.index.search(query, call.k, call.filter)
+        good = [hit for hit in hits if hit[1] >= self.min_match * hits.maximum]
+        return add_first_stage(good, "trigram", self.get_name(), query, max_score=hits.maximum)

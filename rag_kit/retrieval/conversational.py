@@ -12,8 +12,8 @@ from pydantic import BaseModel, Field
 from rag_kit.errors import InvalidInputError
 from rag_kit.prompts.rendering import render_history
 from rag_kit.prompts.schemas import Passages, Query
+from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.fusion import Search
-from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.retrieval.rewriting import RewritingRetriever, folded, texts_of
 
 _MAX_QUESTION = 1_000  # characters of a completed question
@@ -52,6 +52,7 @@ class ConversationalRetriever(RewritingRetriever):
     task: ClassVar[str] = "condense"
     answer_form: ClassVar[type[BaseModel]] = Query
     call_arguments: ClassVar[frozenset[str]] = frozenset({"history"})
+    keeps_conditions: ClassVar[bool] = True
 
     mode: Literal["condense", "answer"] = "condense"
     max_history_chars: int = Field(default=8_000, ge=200)
@@ -84,9 +85,9 @@ class ConversationalRetriever(RewritingRetriever):
 
         return RunnableLambda(find, afunc=afind, name=f"{self.get_name()}.chain")
 
-    async def _rewrite(self, question: str, call: QueryCall) -> list[Search]:
+    async def _rewrite(self, question: str, call: Call) -> list[Search]:
         """One search: for the complete question, or for a draft answer; none if the question stands alone."""
-        messages = earlier_messages(call.request.extra.get("history"), question)
+        messages = earlier_messages(call.arguments.get("history"), question)
         history = render_history(messages, max_chars=self.max_history_chars)
         if not history:
             call.settled = True

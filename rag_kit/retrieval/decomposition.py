@@ -12,9 +12,11 @@ from pydantic import BaseModel, PrivateAttr, model_validator
 from rag_kit.prompts import render_passages
 from rag_kit.prompts.rendering import render_history
 from rag_kit.prompts.schemas import SubQuestions
+from rag_kit.retrieval.call import Call
+from rag_kit.retrieval.fields import Rewrites
 from rag_kit.retrieval.fusion import Search
-from rag_kit.retrieval.query_call import LanguagePrompts, QueryCall
-from rag_kit.retrieval.rewriting import Rewrites, RewritingRetriever, folded, texts_of
+from rag_kit.retrieval.language_prompts import LanguagePrompts
+from rag_kit.retrieval.rewriting import RewritingRetriever, folded, texts_of
 from rag_kit.text import detect_language
 from rag_kit.text.citations.decline import DECLINED, is_declined
 
@@ -61,6 +63,7 @@ class DecompositionRetriever(RewritingRetriever):
     task: ClassVar[str] = "decompose"
     answer_form: ClassVar[type[BaseModel]] = SubQuestions
     represented_role: ClassVar[str] = ROLE
+    keeps_conditions: ClassVar[bool] = True
 
     mode: Literal["parallel", "serial"] = "parallel"
     n: Rewrites = 4
@@ -75,42 +78,42 @@ class DecompositionRetriever(RewritingRetriever):
     def _prompt_name(self) -> str:
         return "decompose_step" if self.mode == "serial" else self.task
 
-    async def _rewrite(self, question: str, call: QueryCall) -> list[Search]:
+    async def _rewrite(self, question: str, call: Call) -> list[Search]:
         """A search for each sub-question that the model names."""
         answers = await self._ask([{"question": question, "count": self.n}], call)
         texts = texts_of(answers, "queries")
         parts = self._usable_texts(texts, question, call, max_texts=self.n, max_chars=_MAX_CHARS)
         call.settled = bool(answers) and not parts and self._needs_no_parts(answers, call)
-        if 0 < (k := call.request.k) < len(parts):
+        if 0 < (k := call.k) < len(parts):
             call.note(f"k={k} is fewer than the {len(parts)} sub-questions: not all are represented")
         return [Search(part, ROLE) for part in parts]
 
-    async def _steps(self, call: QueryCall) -> list[Document]:
+    async def _search(self, query: str, call: Call) -> list[Document]:
         if self.mode == "parallel":
-            return await super()._steps(call)
+            return await super()._search(query, call)
         return self._merge(call, await self._search_in_turn(call))
 
-    async def _search_in_turn(self, call: QueryCall) -> list[Search]:
+    async def _search_in_turn(self, call: Call) -> list[Search]:
         """Ask, search, answer, and again; the question itself is searched for beside the first sub-question."""
         steps: list[_Step] = []
         results: list[Search] = []
         searched = 0
         while len(steps) < self.n and (part := await self._next_part(steps, call)):
             original = self._original(call.query, call, [part]) if not steps else []
-            latest = await self._search([*original, part], call, searched)
+            latest = await self._search_for([*original, part], call, searched)
             results += latest
             searched += len(original) + 1
             answer = None
             if len(steps) + 1 < self.n:
                 documents = [doc for search in latest if search.role == ROLE for doc in search.documents]
-                answer = await self._answer(part.query, documents, call, len(steps) + 1)
+                answer = await self._answer_part(part.query, documents, call, len(steps) + 1)
             steps.append({"query": part.query, "answer": answer})
             call.extra["steps"] = steps
         if steps or call.settled:
-            await call.keep_answers()
-        return results if steps else await self._search(self._original(call.query, call, []), call)
+            await call.keep_replies()
+        return results if steps else await self._search_for(self._original(call.query, call, []), call)
 
-    async def _next_part(self, steps: Sequence[_Step], call: QueryCall) -> Search | None:
+    async def _next_part(self, steps: Sequence[_Step], call: Call) -> Search | None:
         """A search for the next sub-question, asked for after the earlier ones were answered; ``None`` at the end."""
         turns = []
         for step in steps:
@@ -126,8 +129,8 @@ class DecompositionRetriever(RewritingRetriever):
             call.settled = self._needs_no_parts(answers, call)
         return Search(parts[0], ROLE) if parts else None
 
-    async def _answer(
-        self, part: str, documents: Sequence[Document], call: QueryCall, part_number: int
+    async def _answer_part(
+        self, part: str, documents: Sequence[Document], call: Call, part_number: int
     ) -> str | None:
         """The answer to a sub-question from the documents; ``None`` if they give none.
 
@@ -135,14 +138,14 @@ class DecompositionRetriever(RewritingRetriever):
         """
         if not documents:
             return None
-        passages = render_passages(documents[: call.request.k], max_chars=_MAX_PASSAGES)
+        passages = render_passages(documents[: call.k], max_chars=_MAX_PASSAGES)
         values = {"question": part, "passages": passages}
         prompt = self._answer_prompts.choose(part)
         written = await self._ask([values], call, prompt=prompt, form=str, name=f"answer {part_number}")
         answer = " ".join(_CITATION.sub("", written[0]).split()) if written else ""
         return None if not answer or is_declined(answer) else answer[:_MAX_ANSWER]
 
-    def _needs_no_parts(self, answers: Sequence[Any], call: QueryCall) -> bool:
+    def _needs_no_parts(self, answers: Sequence[Any], call: Call) -> bool:
         """Say why there are no parts: none are needed, or what was written is of no use."""
         if any(texts_of(answers, "queries")):
             call.note(f"degraded: {self.task}: the model gave no usable sub-question")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.documents import Document
@@ -12,13 +11,15 @@ from pydantic import Field, PrivateAttr
 
 from rag_kit.documents import Filter, copy_document
 from rag_kit.documents.columns import MetadataColumns
+from rag_kit.documents.fields import read_fields
 from rag_kit.documents.provenance import add_first_stage
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.vectors import TIE, best_with_ties
 from rag_kit.models.clients import check_embeddings, embed_documents
-from rag_kit.retrieval.base import Request
-from rag_kit.retrieval.batching import SteppedRetriever, search_by_vector
-from rag_kit.retrieval.hybrid import QueryVectors, reads
+from rag_kit.models.query_vectors import QueryVectors
+from rag_kit.retrieval.by_vector import ByVectorRetriever
+from rag_kit.retrieval.call import Call
+from rag_kit.retrieval.hybrid import reads
 from rag_kit.retrieval.vectors import checked_vectors, unit
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 _Hits = list[tuple[int, float]]
 
 
-class ExactVectorRetriever(SteppedRetriever):
+class ExactVectorRetriever(ByVectorRetriever):
     """Cosine similarity with every document, ties in the order of the documents.
 
     An approximate index (HNSW) adds misses of its own and differs between runs; a benchmark of a model should
@@ -103,23 +104,30 @@ class ExactVectorRetriever(SteppedRetriever):
         vectors: np.ndarray = self._matrix[rows]
         return vectors
 
-    def nearest(self, query: str, vector: Sequence[float], k: int, filter: Filter | None) -> list[Document]:
+    def searched(self) -> Sequence[Any]:
+        """The documents."""
+        return [self.documents]
+
+    def known_fields(self, needed: set[str]) -> set[str] | None:
+        """Metadata fields of the documents, read until those that are needed were seen."""
+        return read_fields((document.metadata for document in self.documents), needed)[0]
+
+    def _model(self) -> Any:
+        return self.embeddings
+
+    def nearest(
+        self, query: str, vector: Sequence[float], k: int, filter: Filter | None, *, ids_only: bool = False
+    ) -> list[Document]:
         """The documents nearest to a vector, with their cosines in the provenance."""
         mask = self._columns.mask(filter) if filter else None
         return self._documents(query, nearest_rows(self._matrix, [vector], k, mask)[0], "feedback")
 
-    async def _search_in_steps(self, query: str, request: Request) -> list[Document]:
-        find = partial(self._nearest_hits, request=request)
-        return self._documents(query, await search_by_vector(self, self.embeddings, query, request, find))
-
-    def _nearest_hits(
-        self, queries: Sequence[str], vectors: Sequence[Sequence[float]], request: Request
-    ) -> dict[str, _Hits]:
-        mask = self._columns.mask(request.filter) if request.filter else None
+    def _nearest(self, query: str, vector: Sequence[float], call: Call) -> list[Document]:
+        mask = self._columns.mask(call.filter) if call.filter else None
         size = self._matrix.shape[1] if len(self._matrix) else None
-        checked = checked_vectors(vectors, len(queries), self.embeddings, dimension=size)
-        self.query_vectors.keep(queries, vectors)
-        return dict(zip(queries, nearest_rows(self._matrix, checked, request.k, mask), strict=True))
+        checked = checked_vectors([vector], 1, self.embeddings, dimension=size)
+        self.query_vectors.keep(query, vector)
+        return self._documents(query, nearest_rows(self._matrix, checked, call.k, mask)[0])
 
     def _documents(self, query: str, hits: _Hits, name: str | None = None) -> list[Document]:
         scored = [(copy_document(self.documents[row]), score) for row, score in hits]

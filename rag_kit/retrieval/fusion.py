@@ -1,4 +1,4 @@
-"""Fuse ranked lists, with every search in the provenance.
+"""Fuse the ranked lists of several searches, with every search in the provenance.
 
 Paper: Cormack et al.: Reciprocal Rank Fusion outperforms Condorcet and individual rank learning methods, SIGIR 2009.
 """
@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rag_kit.documents import add_note, with_provenance
-from rag_kit.documents.provenance import peek_provenance
+from rag_kit.documents import add_note, document_keys, with_provenance
+from rag_kit.documents.identity import ORIGINAL_ID_KEY
+from rag_kit.documents.provenance import peek_provenance, peek_score
 from rag_kit.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from langchain_core.runnables import Runnable
 
 K = TypeVar("K", bound=Hashable)
-FUSIONS = ("rrf", "convex", "auto")
+FUSIONS = ("rrf", "convex")
 # Sums of the same shares in another order differ by rounding; closer scores than this are a tie.
 _TIE = 1e-12
 
@@ -140,19 +141,6 @@ def ordered(scores: dict[K, float]) -> list[tuple[K, float]]:
     return [pair for group in groups for pair in sorted(group, key=lambda item: positions[item[0]])]
 
 
-class FusedList(list[tuple[str, float]]):
-    """``(key, score)`` pairs, best first, and how they came about.
-
-    ``normalised`` holds each list's normalised scores (nothing where the fusion looks at ranks), ``weights`` the lists'
-    weights where they are not the branches' own, ``extra`` and ``notes`` what goes into the provenance of all.
-    """
-
-    normalised: Sequence[Mapping[str, float]] = ()
-    weights: Sequence[float] = ()
-    extra: Mapping[str, object] | None = None
-    notes: Sequence[str] = ()
-
-
 @dataclass(frozen=True)
 class Search:
     """A text to search for, and what that found, best first.
@@ -185,18 +173,174 @@ class Merged:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Fused:
+    """A fused ranking: ``(key, score)`` pairs, best first; z-scores and shares of the lists (``"convex"``); notes."""
+
+    ranking: list[tuple[str, float]]
+    standardised: Sequence[Mapping[str, float]] = ()
+    shares: Sequence[float] = ()
+    notes: Sequence[str] = ()
+
+    def details(self, number: int, key: str) -> dict[str, float]:
+        """What a list, by its number from 0, gave to the score of a key."""
+        if not self.standardised:
+            return {}
+        return {"weight": self.shares[number], "normalised": self.standardised[number][key]}
+
+
+def fuse(
+    searches: Sequence[Search],
+    keys: Sequence[Sequence[str]],
+    fusion: str = "rrf",
+    *,
+    rrf_k: float = 60,
+    depth: int | None = None,
+) -> Fused:
+    """Fuse the lists of several searches, whose documents have these keys.
+
+    ``"rrf"`` looks at ranks alone. ``"convex"`` is the weighted mean of z-scores; a list of a retriever that states the
+    highest score possible (keyword search) is filled up with zeros to ``depth``, the number of documents asked for.
+    """
+    if fusion == "rrf":
+        weights = [search.weight for search in searches]
+        return Fused(reciprocal_rank_fusion(keys, weights=weights, k=rrf_k))
+    from rag_kit.retrieval.convex import standardise, weighted_mean
+
+    lists, notes = [], []
+    for search, list_keys in zip(searches, keys, strict=True):
+        places = first_places(list_keys)
+        scores = [peek_score(search.documents[place]) for place in places.values()]
+        table = standardise(scores, depth if _states_maximum(search.documents) else None)
+        notes += [f"{search.name}: {table.note}"] if table.note else []
+        lists.append((dict(zip(places, table.values, strict=True)), table.absent, search.weight))
+    total = sum(search.weight for search in searches)
+    shares = [search.weight / total for search in searches]
+    return Fused(ordered(weighted_mean(lists)), [values for values, *_ in lists], shares, notes)
+
+
+def _states_maximum(documents: Sequence[Document]) -> bool:
+    """Tell whether the retriever states the highest score possible, and so gives 0 to what it does not find."""
+    stages = peek_provenance(documents[0]).get("stages", []) if documents else []
+    return bool(stages and stages[-1].get("max_score"))
+
+
+def merge(
+    searches: Sequence[Search],
+    common: Merged,
+    k: int,
+    *,
+    fusion: str = "rrf",
+    rrf_k: float = 60,
+    depth: int | None = None,
+    id_key: str | None = None,
+    alone: str | None = None,
+    first_role: str = "",
+) -> list[Document]:
+    """Join the results of several searches into one list of documents, with all stages in the provenance.
+
+    Args:
+        searches: The searches with what they found.
+        common: What all documents have in common in the provenance.
+        k: Most documents to return.
+        fusion, rrf_k, depth: Those of ``fuse``.
+        id_key: Metadata key that identifies a document; without it the id counts, else the text. Documents of
+            different retrievers that share an id and not the text are different documents.
+        alone: Stage of a search that is the only one: it keeps its order and scores. ``None``: it is fused as well.
+        first_role: The best document of each search of this role comes first, in turn.
+    """
+    keys, shared = identify(searches, id_key)
+    notes = [*common.notes, *shared, *(nothing_found(search) for search in searches if not search.documents)]
+    positions = [first_places(list_keys) for list_keys in keys]
+    ranking: Sequence[tuple[str, float | None]]
+    if len(searches) == 1 and alone is not None:
+        documents = searches[0].documents
+        ranking = [(key, peek_score(documents[position])) for key, position in positions[0].items()]
+        common = replace(common, notes=notes)
+        return join_documents(searches, positions, ranking[:k], common, alone)
+    fused = fuse(searches, keys, fusion, rrf_k=rrf_k, depth=depth)
+    common = replace(common, notes=[*notes, *fused.notes])
+    ranking = [*_put_first(searches, positions, fused.ranking, first_role)]
+    return join_documents(searches, positions, ranking[:k], common, f"fusion:{fusion}", fused=fused)
+
+
+def identify(searches: Sequence[Search], id_key: str | None) -> tuple[list[list[str]], list[str]]:
+    """The keys of each search's documents, and a note for each id that means several texts.
+
+    Stores number their documents apart from each other: one id of two retrievers may mean two texts. Searches of one
+    retriever are not told apart, since it may cut its documents by the query.
+    """
+    keys = document_keys([search.documents for search in searches], id_key)
+    origins = [id(search.retriever) for search in searches]
+    if id_key is not None or len(set(origins)) < 2:
+        return keys, []
+    texts: dict[str, dict[str, int]] = {}  # key -> text -> the retriever that has it
+    for origin, list_keys, search in zip(origins, keys, searches, strict=True):
+        for key, doc in zip(list_keys, search.documents, strict=True):
+            if ORIGINAL_ID_KEY not in doc.metadata:  # a shortened text is that of its id
+                texts.setdefault(key, {}).setdefault(doc.page_content, origin)
+    split = {key for key, of_key in texts.items() if len(set(of_key.values())) > 1}
+    if not split:
+        return keys, []
+    numbers = {key: {text: number for number, text in enumerate(texts[key])} for key in split}
+    renamed = [
+        [
+            f"{key}\0{numbers[key].get(doc.page_content, 0)}" if key in split else key
+            for key, doc in zip(list_keys, search.documents, strict=True)
+        ]
+        for list_keys, search in zip(keys, searches, strict=True)
+    ]
+    example = min(split)
+    note = f"{len(split)} ids, such as {example[:60]!r}, mean different texts in different retrievers: kept apart"
+    return renamed, [note]
+
+
+def _put_first(
+    searches: Sequence[Search],
+    positions: Sequence[Mapping[str, int]],
+    ranking: list[tuple[str, float]],
+    role: str,
+) -> list[tuple[str, float]]:
+    """Put the best document of each search of a role first, in turn; the rest keeps its order."""
+    of_role = [
+        at for search, at in zip(searches, positions, strict=True) if role and search.role == role and at
+    ]
+    first = dict.fromkeys(next(iter(at)) for at in of_role)
+    if not first:
+        return ranking
+    scores = dict(ranking)
+    return [(key, scores[key]) for key in first] + [pair for pair in ranking if pair[0] not in first]
+
+
+def nothing_found(search: Search) -> str:
+    """A note for a search without results."""
+    if search.role is None and not search.route:
+        return f"{search.name} found nothing"
+    query = " ".join(search.query.split())
+    where = f" in {search.route['source']!r}" if search.route else ""
+    return f"nothing found for {query if len(query) <= 80 else query[:79] + '…'!r}{where}"
+
+
 def join_documents(
     searches: Sequence[Search],
     positions: Sequence[Mapping[str, int]],
     ranking: Iterable[tuple[str, float | None]],
     common: Merged,
     stage: str,
-    more: Callable[[int, str], Mapping[str, Any]] | None = None,
+    *,
+    fused: Fused | None = None,
+    stored: Mapping[str, Document] | None = None,
 ) -> list[Document]:
-    """One document for each key of a ranking, with the stages of all copies that several searches found.
+    """Make one document for each key of a ranking, with the stages of all copies that several searches found.
 
-    ``positions`` holds, for each search, where the document of a key stands in it; ``more`` gives further fields for
-    the stage of a list (by number, from 0) and a key, such as the normalised score.
+    Args:
+        searches: The searches with what they found.
+        positions: For each search, where the document of a key is in it.
+        ranking: Keys and scores, best first.
+        common: What all documents have in common in the provenance.
+        stage: Name of the last stage.
+        fused: Gives the details of each list's part in the score, which go into its stage.
+        stored: Text and metadata of the keys, where the searches gave scores alone; others are left out.
     """
     results = []
     for rank, (key, score) in enumerate(ranking, start=1):
@@ -211,13 +355,14 @@ def join_documents(
             if first is None or (doc.id and not first.id):
                 first = doc
             record = peek_provenance(doc)
-            extra_fields = more(number, key) if more is not None else {}
-            stages += _stages(record, search, position + 1, search.branch or number + 1, extra_fields)
+            extra = {} if fused is None else fused.details(number, key)
+            stages += _stages(record, search, position + 1, search.branch or number + 1, extra)
             inner += record.get("notes", ())
-        if first is not None:
+        document = first if stored is None else stored.get(key)
+        if document is not None:
             fields: dict[str, Any] = {"retriever": common.name, "query": common.question, "sources": stages}
             fields |= {"notes": [*common.notes, *inner], **common.extra}
-            results.append(with_provenance(first, score=score, rank=rank, stage=stage, **fields))
+            results.append(with_provenance(document, score=score, rank=rank, stage=stage, **fields))
     times = Counter(doc.page_content for doc in results)
     if len(times) == len(results):
         return results

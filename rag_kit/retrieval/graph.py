@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -13,10 +14,10 @@ from rag_kit.documents import combine_filters, content_hash, with_provenance
 from rag_kit.documents.provenance import peek_score
 from rag_kit.indexing.bm25.index import BM25Index
 from rag_kit.retrieval.bm25 import BM25Retriever
+from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.expansion.feedback import KeywordIndex, check_index, reader_of
 from rag_kit.retrieval.indexed import rows_retriever
-from rag_kit.retrieval.own_filter import own_filter
-from rag_kit.retrieval.query_call import QueryCall
+from rag_kit.retrieval.inside import own_filter
 from rag_kit.retrieval.refining import RefiningRetriever
 
 _SEEDS = 20  # first results that the walk begins at
@@ -66,16 +67,20 @@ class GraphRetriever(RefiningRetriever):
             return {**values, "retriever": BM25Retriever(index=index)}
         return {**values, "retriever": rows_retriever(index)}
 
+    def searched(self) -> Sequence[Any]:
+        """The index."""
+        return [self.index]
+
     def _fetch_size(self, k: int) -> int:
         return _SEEDS
 
-    async def _refine(self, documents: list[Document], call: QueryCall) -> list[Document]:
+    async def _refine(self, documents: list[Document], call: Call) -> list[Document]:
         """The passages that the walk from these documents visits most; those that are not in the index come last."""
-        own = own_filter(self.retriever, call.request.config, strict=True)
-        where = combine_filters(call.request.filter, own)
+        own = own_filter(self.retriever, call.config, strict=True)
+        where = combine_filters(call.filter, own)
         keys = [doc.id or content_hash(doc.page_content) for doc in documents]
         seeds = {key: math.exp(-rank / _FALL) for rank, key in enumerate(keys)}
-        visited, unknown = await call.do("graph", partial(self._spread, seeds, call.request.k, where))
+        visited, unknown = await call.do("graph", partial(self._spread, seeds, call.k, where))
         unconnected = [doc for key, doc in zip(keys, documents, strict=True) if key in unknown]
         if count := len(unconnected):
             call.note(f"degraded: {count} of the first results are not in the index; they stand last")

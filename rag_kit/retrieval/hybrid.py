@@ -1,63 +1,57 @@
-"""Keyword and vector search fused, weighed for each query, with feedback on the vectors."""
+"""Keyword and vector search fused, with feedback on the vectors."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 from langchain_core.documents import Document
 from pydantic import Field, model_validator
 
-from rag_kit.concurrency.branches import describe_failure
-from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.errors import DocumentIndexError, InvalidInputError, LockedError
-from rag_kit.retrieval.base import Request
-from rag_kit.retrieval.compose import Weights
+from rag_kit.retrieval.base import blocking_step
+from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.ensemble import EnsembleRetriever
-from rag_kit.retrieval.fusion import Search
+from rag_kit.retrieval.fields import Weights
+from rag_kit.retrieval.fusion import (
+    Fused,
+    Merged,
+    Search,
+    first_places,
+    fuse,
+    identify,
+    join_documents,
+    nothing_found,
+)
 from rag_kit.text.language import detect_language
 
 # docs/decisions/0011
+DENSE_WEIGHT = 0.5
+"""The weight of the dense side; the keyword list has the rest."""
+_FEEDBACK = 0.45  # of the dense side's weight that the second dense list has
 _FIRST = 3  # results that the query is moved towards
 _SHARE = 0.5  # of their mean vector
-_WEIGHT = 0.45  # of the dense side's weight that the second dense list has
-_REMEMBERED = 256  # as many branches as run at a time in a process
+
+IDS_ONLY = "ids_only"
+"""Argument of a call: give ids and scores alone, since text and metadata are read of what is returned."""
 
 Vector = Sequence[float]
 
 
-class QueryVectors:
-    """The vectors of the last queries of a retriever, so that none is embedded twice for one question."""
-
-    def __init__(self) -> None:
-        self._vectors: OrderedDict[str, Vector] = OrderedDict()
-
-    def keep(self, queries: Sequence[str], vectors: Sequence[Vector]) -> None:
-        """Remember vectors, and forget all but the last 256; threads may do so at once."""
-        for query, vector in zip(queries, vectors, strict=True):
-            self._vectors.pop(query, None)  # to the end
-            self._vectors[query] = vector
-        while len(self._vectors) > _REMEMBERED:
-            self._vectors.popitem(last=False)
-
-    def get(self, query: str) -> Vector | None:
-        """The vector of a query, if it is one of the last."""
-        return self._vectors.get(query)
-
-
 class HybridRetriever(EnsembleRetriever):
-    """Keyword and vector search over the same documents, weighed for each query, with feedback on the vectors.
+    """Keyword and vector search over the same documents, fused by scores, with feedback on the vectors.
 
-    The two lists are fused as ``fusion="auto"`` does; then the vector of the query is moved towards those of the first
-    three results and searched again, which costs no call to the embedding model, and the three lists are fused: the
-    second dense list has .45 of the dense side's weight. A question in a language that the embedding model does not
-    read is searched by keyword alone, and a note says so. ``index_retriever`` makes one over an index.
+    The two lists are fused by z-scores; then the vector of the query is moved towards those of the first three results
+    and searched again, which costs no call to the embedding model, and the three lists are fused: the second dense list
+    has .45 of the dense side's weight. A question in a language that the embedding model does not read is searched by
+    keyword alone, and a note says so. ``index_retriever`` makes one over an index.
 
     Rocchio: Relevance feedback in information retrieval, 1971; what it gains stands in ``docs/decisions/0011``.
 
     Args:
         retrievers: The keyword retriever (`BM25Retriever`) and the one over vectors (`ExactVectorRetriever`).
+        weights: Their weights, .5 each by default.
         k: Most documents to return.
         fetch_k: How many each of them is asked for; 100 if not given.
 
@@ -74,8 +68,8 @@ class HybridRetriever(EnsembleRetriever):
         ['pump']
     """
 
-    fusion: str = "auto"
-    weights: Weights = Field(default_factory=lambda: [1.0, 1 - _WEIGHT])
+    fusion: str = "convex"
+    weights: Weights = Field(default_factory=lambda: [1 - DENSE_WEIGHT, DENSE_WEIGHT])
 
     @model_validator(mode="after")
     def _second_searches_vectors(self) -> Self:
@@ -91,39 +85,72 @@ class HybridRetriever(EnsembleRetriever):
     def _dense(self) -> Any:
         return self.retrievers[1]
 
-    def _branches(self, query: str) -> list[Any]:
+    @property
+    def _reads_later(self) -> bool:
+        """Whether the two retrievers may give ids alone: both search one stored index."""
+        indexes = [getattr(retriever, "index", None) for retriever in self.retrievers]
+        return hasattr(self._dense, "stored") and indexes[0] is indexes[1]
+
+    def _branches(self, query: str) -> list[Search]:
         branches = super()._branches(query)
         return branches if self._dense.reads(query) else branches[:1]
 
-    async def _afuse(self, *arguments: Any) -> list[Document]:
-        return await run_in_thread(self._fuse, *arguments)  # it searches
+    def _arguments(self) -> dict[str, Any]:
+        return {IDS_ONLY: True} if self._reads_later else {}
 
-    def _extra_rankings(
-        self, query: str, request: Request, answered: Sequence[Search]
-    ) -> tuple[list[Search], list[str]]:
-        """A third ranking: by the question's vector moved towards the best documents of the first fusion."""
-        dense = self._dense
-        vector = dense.query_vectors.get(query)
+    async def _merge(self, call: Call, answered: Sequence[Search]) -> list[Document]:
+        """Search by the moved vector, fuse, and read what is returned."""
+        if not self._dense.reads(call.query):
+            call.note("degraded: keyword search only, for the embedding model reads English only")
+        documents: list[Document] = await blocking_step("fusion", self._merged, call, answered)
+        return documents
+
+    def _merged(self, call: Call, answered: Sequence[Search]) -> list[Document]:
+        searches = self._with_feedback(call, answered)
+        keys, notes = identify(searches, self.id_key)
+        fused = self._fuse(call, searches, keys)
+        ranking = fused.ranking[: call.k]
+        stored = self._dense.stored([key for key, _ in ranking]) if self._reads_later else None
+        empty = [nothing_found(search) for search in searches if not search.documents and not search.role]
+        return join_documents(
+            searches,
+            [first_places(list_keys) for list_keys in keys],
+            ranking,
+            Merged(call.query, self.get_name(), [*call.notes, *notes, *empty, *fused.notes]),
+            f"fusion:{self.fusion}",
+            fused=fused,
+            stored=stored,
+        )
+
+    def _fuse(self, call: Call, searches: Sequence[Search], keys: Sequence[Sequence[str]]) -> Fused:
+        return fuse(searches, keys, self.fusion, rrf_k=self.rrf_k, depth=self._depth(call))
+
+    def _with_feedback(self, call: Call, answered: Sequence[Search]) -> Sequence[Search]:
+        """The searches, and one by the question's vector moved towards the best documents of their fusion."""
+        dense, vector = self._dense, self._dense.query_vectors.get(call.query)
         if vector is None or len(answered) < 2:
-            only = "degraded: keyword search only, for the embedding model reads English only"
-            return [], [] if dense.reads(query) else [only]
-        keys, fused = self._fused_keys(answered, self._depth(request))
+            return answered
+        keys, _ = identify(answered, self.id_key)
         by_key = {
             key: document
             for search, list_keys in zip(answered, keys, strict=True)
             for key, document in zip(list_keys, search.documents, strict=True)
         }
-        stored = dense.vectors_of([by_key[key] for key, _ in fused[:_FIRST]])
+        first = [by_key[key] for key, _ in self._fuse(call, answered, keys).ranking[:_FIRST]]
         # an index that was given other vectors meanwhile (`reembed`) still has the answers above
-        moved = _move_towards(vector, [row for row in stored if len(row) == len(vector)])
+        moved = _move_towards(vector, [row for row in dense.vectors_of(first) if len(row) == len(vector)])
         if moved is None:
-            return [], []
+            return answered
+        depth = self._depth(call) or call.k
         try:
-            documents = dense.nearest(query, moved, self._depth(request) or request.k, request.filter)
+            documents = dense.nearest(call.query, moved, depth, call.filter, ids_only=self._reads_later)
         except (DocumentIndexError, LockedError) as error:
-            return [], [f"degraded: {describe_failure('feedback', error)}"]
-        name = f"{answered[1].name}, feedback"
-        return [Search(query, "feedback", None, _WEIGHT, documents, name, len(answered) + 1)], []
+            call.note_failure("feedback", error)
+            return answered
+        keyword, by_vector = answered
+        share, name = by_vector.weight * _FEEDBACK, f"{by_vector.name}, feedback"
+        feedback = Search(call.query, "feedback", None, share, documents, name, len(answered) + 1)
+        return [keyword, replace(by_vector, weight=by_vector.weight - share), feedback]
 
 
 def reads(embeddings: object, query: str) -> bool:

@@ -13,9 +13,10 @@ from pydantic import BaseModel, model_validator
 from rag_kit.errors import InvalidInputError
 from rag_kit.models.clients import aembed_documents, embed_documents
 from rag_kit.prompts.schemas import Passages
+from rag_kit.retrieval.call import Call
+from rag_kit.retrieval.fields import Rewrites
 from rag_kit.retrieval.fusion import Search
-from rag_kit.retrieval.query_call import QueryCall
-from rag_kit.retrieval.rewriting import Rewrites, RewritingRetriever
+from rag_kit.retrieval.rewriting import RewritingRetriever
 from rag_kit.retrieval.vector import VectorRetriever, VectorSearch
 from rag_kit.retrieval.vectors import checked_vectors
 
@@ -83,7 +84,7 @@ class HyDERetriever(RewritingRetriever):
             raise InvalidInputError("The vector store names no embedding model; give embeddings=.")
         return self
 
-    async def _rewrite(self, question: str, call: QueryCall) -> list[Search]:
+    async def _rewrite(self, question: str, call: Call) -> list[Search]:
         """A search for each imagined passage, or one with the mean of their vectors and the question's."""
         numbers = range(1, self.n + 1)
         values = [{"question": question, "number": number, "count": self.n} for number in numbers]
@@ -94,7 +95,9 @@ class HyDERetriever(RewritingRetriever):
             return [Search(passage, "passage") for passage in passages]
         texts = [question, *passages] if self.include_original else passages
         embedding = self._vectors(texts, call)
-        vectors = await call.attempt("embedding", embedding, "there is no vector of the passages")
+        vectors = await call.attempt(
+            "embedding", embedding, "there is no vector of the passages", unsearched=True
+        )
         if vectors is None:
             return []
         import numpy as np
@@ -103,7 +106,7 @@ class HyDERetriever(RewritingRetriever):
         vector = [float(value) for value in np.average(vectors, axis=0, weights=self._weights(len(texts)))]
         return [Search(question, "passages", self._by_vector(vector))]
 
-    def _original(self, question: str, call: QueryCall, rewritten: Sequence[Search]) -> list[Search]:
+    def _original(self, question: str, call: Call, rewritten: Sequence[Search]) -> list[Search]:
         if self.mode == "vector" and rewritten:
             return []  # the question is part of the mean
         return super()._original(question, call, rewritten)
@@ -120,7 +123,7 @@ class HyDERetriever(RewritingRetriever):
     def _embeddings(self) -> Embeddings | None:
         return self.embeddings or self.retriever.vectorstore.embeddings  # type: ignore[attr-defined]
 
-    async def _vectors(self, texts: list[str], call: QueryCall) -> NDArray[np.float64]:
+    async def _vectors(self, texts: list[str], call: Call) -> NDArray[np.float64]:
         model: Any = self._embeddings()
         calls = partial(embed_documents, model, texts), partial(aembed_documents, model, texts)
         return checked_vectors(await call.do("embedding", *calls), len(texts), model)
@@ -175,7 +178,7 @@ class Query2DocRetriever(RewritingRetriever):
             values = {"mode": "dense", **values}
         return values
 
-    async def _rewrite(self, question: str, call: QueryCall) -> list[Search]:
+    async def _rewrite(self, question: str, call: Call) -> list[Search]:
         """One search: the question with the imagined passage behind it."""
         passages = await self._ask_for_texts(
             [{"question": question}], "passages", call, max_chars=_MAX_APPENDED_CHARS, cut=True

@@ -4,44 +4,77 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from langchain_core.documents import Document
 from pydantic import Field
 
-from rag_kit.documents import add_note
+from rag_kit.documents import Filter, add_note
+from rag_kit.documents.fields import read_fields
 from rag_kit.documents.provenance import add_first_stage
 from rag_kit.errors import InvalidInputError, ModelError
 from rag_kit.indexing.document_index.index import DocumentIndex
-from rag_kit.retrieval.base import RagKitRetriever, Request
-from rag_kit.retrieval.batching import SteppedRetriever, blocking_step, embedding_step, search_by_vector
+from rag_kit.models.query_vectors import QueryVectors, embed_query_step
+from rag_kit.models.runnables import has_listeners
+from rag_kit.retrieval.base import RagKitRetriever, blocking_step
+from rag_kit.retrieval.by_vector import ByVectorRetriever
+from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.ensemble import EnsembleRetriever
-from rag_kit.retrieval.hybrid import HybridRetriever, QueryVectors, reads
+from rag_kit.retrieval.hybrid import IDS_ONLY, HybridRetriever, reads
+from rag_kit.retrieval.inner import Found
 
 PIPELINES = ("hybrid", "bm25", "dense")
 Hits = list[tuple[Document, float]]
 
 
+def _ids_only(call: Call) -> bool:
+    """Whether ids and scores are enough: those who listen to the run see whole documents."""
+    return bool(call.arguments.get(IDS_ONLY)) and not has_listeners(call.config)
+
+
 class KeywordIndexRetriever(RagKitRetriever):
     """BM25 over an open index; ``note`` is put into the provenance of every document."""
+
+    call_arguments: ClassVar[frozenset[str]] = frozenset({IDS_ONLY})
 
     index: DocumentIndex
     note: str | None = None
 
-    def _retrieve(self, query: str, request: Request) -> list[Document]:
-        # On a thread when called asynchronously: both calls read the store.
-        hits = self.index.search_keyword(query, request.k, request.filter)
-        highest = self.index.keyword_view().maximum(query) if hits else 0.0
-        documents = add_first_stage(hits, "bm25", self.get_name(), query, max_score=highest)
-        return documents if self.note is None else [add_note(document, self.note) for document in documents]
+    def searched(self) -> Sequence[Any]:
+        """The index."""
+        return [self.index]
+
+    def known_fields(self, needed: set[str]) -> set[str] | None:
+        """Metadata fields of the documents, read until those that are needed were seen."""
+        return read_fields(self.index.metadata_rows(), needed)[0]
+
+    async def _search(self, query: str, call: Call) -> list[Document]:
+        documents: list[Document] = await blocking_step("search", self._find, query, call)
+        if self.note is None:
+            return documents
+        call.note(self.note)
+        return [add_note(document, self.note) for document in documents]
+
+    def _find(self, query: str, call: Call) -> list[Document]:
+        hits = self.index.keyword_view().search(query, call.k, call.filter, ids_only=_ids_only(call))
+        return add_first_stage(hits, "bm25", self.get_name(), query, max_score=hits.maximum)
 
 
-class DenseIndexRetriever(SteppedRetriever):
+class DenseIndexRetriever(ByVectorRetriever):
     """Vector search over an index that was opened with its embedding model; scores are cosines."""
+
+    call_arguments: ClassVar[frozenset[str]] = frozenset({IDS_ONLY})
 
     index: DocumentIndex
     query_vectors: QueryVectors = Field(default_factory=QueryVectors, exclude=True, repr=False)
+
+    def searched(self) -> Sequence[Any]:
+        """The index."""
+        return [self.index]
+
+    def known_fields(self, needed: set[str]) -> set[str] | None:
+        """Metadata fields of the documents, read until those that are needed were seen."""
+        return read_fields(self.index.metadata_rows(), needed)[0]
 
     def reads(self, query: str) -> bool:
         """Whether the embedding model reads the query's language."""
@@ -51,36 +84,40 @@ class DenseIndexRetriever(SteppedRetriever):
         """The stored vectors of documents of the index."""
         return list(self.index.vectors([document.id or "" for document in documents]).values())
 
+    def stored(self, ids: Sequence[str]) -> dict[str, Document]:
+        """Text and metadata of documents, by id."""
+        return {document.id or "": document for document in self.index.get(ids)}
+
     def nearest(
-        self, query: str, vector: Sequence[float], k: int, filter: Mapping[str, Any] | None
+        self, query: str, vector: Sequence[float], k: int, filter: Filter | None, *, ids_only: bool = False
     ) -> list[Document]:
         """The documents nearest to a vector, with their cosines in the provenance."""
-        return add_first_stage(self.index.search_dense(vector, k, filter), "dense", "feedback", query)
+        hits = self.index.search_dense(vector, k, filter, ids_only=ids_only)
+        return add_first_stage(hits, "dense", "feedback", query)
 
-    async def _search_in_steps(self, query: str, request: Request) -> list[Document]:
+    def _model(self) -> Any:
+        return self.index.embeddings
+
+    async def _search(self, query: str, call: Call) -> list[Document]:
         """Search by the query's vector, made before (`embed_first`) or now."""
-        model = self.index.embeddings
-        if model is None:
-            # says what is missing
-            hits = await blocking_step("search", self.index.search_dense, query, request.k, request.filter)
-        else:
-            find = partial(self._nearest, request=request)
-            cached = self.query_vectors.get(query)
-            if cached is None:
-                hits = await search_by_vector(self.index, model, query, request, find)
-            else:
-                hits = (await blocking_step("search", find, [query], [cached]))[query]
-        return add_first_stage(hits, "dense", self.get_name(), query)
+        vector = self.query_vectors.get(query)
+        if vector is None and self.index.embeddings is not None:
+            return await super()._search(query, call)
+        # without a model and a vector, the index says what is missing
+        documents: list[Document] = await blocking_step("search", self._nearest, query, vector, call)
+        return documents
 
-    def _nearest(
-        self, queries: Sequence[str], vectors: Sequence[Sequence[float]], request: Request
-    ) -> dict[str, Hits]:
-        """The hits of each query; its vector is kept for a search by feedback."""
-        self.query_vectors.keep(queries, vectors)
-        return {
-            query: self.index.search_dense(vector, request.k, request.filter)
-            for query, vector in zip(queries, vectors, strict=True)
-        }
+    async def _search_many(self, calls: Sequence[Call]) -> list[Found]:
+        if self.index.embeddings is None:
+            return await RagKitRetriever._search_many(self, calls)
+        return await super()._search_many(calls)
+
+    def _nearest(self, query: str, vector: Sequence[float] | None, call: Call) -> list[Document]:
+        if vector is not None:
+            self.query_vectors.keep(query, vector)
+        sought = query if vector is None else vector
+        hits = self.index.search_dense(sought, call.k, call.filter, ids_only=_ids_only(call))
+        return add_first_stage(hits, "dense", self.get_name(), query)
 
 
 async def embed_first(retriever: Any, query: str) -> None:
@@ -91,7 +128,7 @@ async def embed_first(retriever: Any, query: str) -> None:
     if dense is None or model is None or not dense.reads(query):
         return
     with suppress(ModelError):  # then each search asks, and fails or is skipped by itself
-        dense.query_vectors.keep([query], [await embedding_step(model, query)])
+        dense.query_vectors.keep(query, await embed_query_step(model, query))
 
 
 def rows_retriever(
@@ -138,8 +175,6 @@ def rows_retriever(
         "fetch_k": fetch_k if fetch_k is not None else max(100, 10 * k),
         **ensemble,
     }
-    if not {"fusion", "rrf_k", "weights", "normalisation"} & ensemble.keys():
+    if not {"fusion", "rrf_k", "weights"} & ensemble.keys():
         return HybridRetriever(**settings)
-    if not {"fusion", "rrf_k"} & ensemble.keys():
-        settings = {"fusion": "convex", "normalisation": "z-score", **settings}
-    return EnsembleRetriever(**settings)
+    return EnsembleRetriever(**{"fusion": "rrf" if "rrf_k" in ensemble else "convex", **settings})

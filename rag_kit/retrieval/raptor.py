@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,13 +10,14 @@ from langchain_core.documents import Document
 from pydantic import PrivateAttr
 
 from rag_kit.documents import add_note, combine_filters, copy_document
+from rag_kit.documents.fields import read_fields
 from rag_kit.documents.provenance import add_first_stage
 from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.document_index.vectors import Vectors, best_ids, unit
 from rag_kit.indexing.raptor.tree import RaptorTree
 from rag_kit.indexing.searched import RAPTOR, REPRESENTATION
-from rag_kit.retrieval.base import Request
-from rag_kit.retrieval.batching import SteppedRetriever, search_by_vector
+from rag_kit.retrieval.by_vector import ByVectorRetriever
+from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.indexed import Hits, rows_retriever
 
 
@@ -38,7 +38,7 @@ class _Loaded(NamedTuple):
         return old if len(self.complete) < len(self.tree.nodes) else ""
 
 
-class RaptorRetriever(SteppedRetriever):
+class RaptorRetriever(ByVectorRetriever):
     """Search passages, and summaries of clusters of passages (``build_raptor``), by vector, all at once.
 
     A question about the complete of something finds the summary of what is spread over many passages. A summary is
@@ -59,48 +59,54 @@ class RaptorRetriever(SteppedRetriever):
         super().model_post_init(context)
         rows_retriever(self.index, "dense")
 
-    async def _search_in_steps(self, query: str, request: Request) -> list[Document]:
-        model: Any = self.index.embeddings
-        search = partial(self._search_many, request=request)
-        return await search_by_vector(self.index, model, query, request, search)
+    def _model(self) -> Any:
+        return self.index.embeddings
 
-    def _search_many(
-        self, queries: Sequence[str], vectors: Sequence[Sequence[float]], request: Request
-    ) -> dict[str, list[Document]]:
-        """The documents for each query; the tree is read again when the index has changed."""
-        with self.index.view(request.filter) as (connection, state, passes):
+    def searched(self) -> Sequence[Any]:
+        """The index."""
+        return [self.index]
+
+    def known_fields(self, needed: set[str]) -> set[str] | None:
+        """Metadata fields of the passages, read until those that are needed were seen."""
+        return read_fields(self.index.metadata_rows(), needed)[0]
+
+    def _nearest(self, query: str, vector: Sequence[float], call: Call) -> list[Document]:
+        """The passages and summaries nearest to the query; the tree is read again when the index has changed."""
+        with self.index.view(call.filter) as (connection, state, passes):
             loaded = self._loaded
             if loaded is None or loaded.generation != state.generation:
-                tree = RaptorTree.of(connection)
-                for node in tree.nodes.values():
-                    del node.metadata[RAPTOR]
-                current = {key for key, leaf in tree.leaves.items() if leaf.current}
-                complete = _complete_summaries(tree, current)
-                stored = self.index.vectors(list(tree.nodes)).items()
-                rows = {key: unit(np.asarray(row, np.float32)) for key, row in stored}
-                loaded = self._loaded = _Loaded(state.generation, tree, rows, complete)
+                loaded = self._loaded = self._load(connection, state.generation)
         allowed = loaded.complete
         if passes is not None:
             leaves = loaded.tree.leaves.items()
             passing = {key for key, leaf in leaves if passes(leaf.row) and leaf.current}
             allowed = _complete_summaries(loaded.tree, passing)
-        results = {}
-        for query, vector in zip(queries, vectors, strict=True):
-            query_vector = unit(np.asarray(vector, np.float32))
-            hits = self._hits(query_vector, loaded, allowed, request)
-            documents = add_first_stage(hits, RAPTOR, self.get_name(), query)
-            results[query] = [add_note(doc, loaded.note) for doc in documents] if loaded.note else documents
-        return results
+        hits = self._hits(unit(np.asarray(vector, np.float32)), loaded, allowed, call)
+        documents = add_first_stage(hits, RAPTOR, self.get_name(), query)
+        if not loaded.note:
+            return documents
+        call.note(loaded.note)
+        return [add_note(doc, loaded.note) for doc in documents]
 
-    def _hits(self, vector: Vectors, loaded: _Loaded, allowed: set[str], request: Request) -> Hits:
+    def _load(self, connection: Any, generation: int) -> _Loaded:
+        """Read the tree in one generation of the index."""
+        tree = RaptorTree.of(connection)
+        for node in tree.nodes.values():
+            del node.metadata[RAPTOR]
+        current = {key for key, leaf in tree.leaves.items() if leaf.current}
+        stored = self.index.vectors(list(tree.nodes)).items()
+        rows = {key: unit(np.asarray(row, np.float32)) for key, row in stored}
+        return _Loaded(generation, tree, rows, _complete_summaries(tree, current))
+
+    def _hits(self, vector: Vectors, loaded: _Loaded, allowed: set[str], call: Call) -> Hits:
         """The passages and summaries nearest to a vector, with their cosines."""
-        passages = combine_filters(request.filter, {REPRESENTATION: {"$exists": False}})
-        hits = self.index.search_dense(vector.tolist(), request.k, passages)
+        passages = combine_filters(call.filter, {REPRESENTATION: {"$exists": False}})
+        hits = self.index.search_dense(vector.tolist(), call.k, passages)
         rows = {key: row for key, row in loaded.vectors.items() if key in allowed}
         if rows:
-            nearest = best_ids(np.stack(list(rows.values())) @ vector, list(rows), request.k)
+            nearest = best_ids(np.stack(list(rows.values())) @ vector, list(rows), call.k)
             hits += [(copy_document(loaded.tree.nodes[key]), score) for key, score in nearest]
-        return sorted(hits, key=lambda hit: (-hit[1], hit[0].id or ""))[: request.k]
+        return sorted(hits, key=lambda hit: (-hit[1], hit[0].id or ""))[: call.k]
 
 
 def _complete_summaries(tree: RaptorTree, leaves: set[str]) -> set[str]:

@@ -5,19 +5,22 @@ from __future__ import annotations
 import logging
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from functools import reduce
-from typing import ClassVar
+from functools import partial, reduce
+from typing import Any, ClassVar, Literal
 
 from langchain_core.documents import Document
 
-from rag_kit.concurrency.steps import Logic
+from rag_kit.concurrency.steps import Logic, arun_logic, run_logic
 from rag_kit.documents import add_note, document_keys
-from rag_kit.retrieval.query_call import QueryCall, WrappingRetriever
+from rag_kit.retrieval.base import RagKitRetriever
+from rag_kit.retrieval.call import Call, Job
+from rag_kit.retrieval.fields import Cap, InnerRetriever, OptionalCount, Seconds
+from rag_kit.retrieval.inner import Asked, Found
 
 _log = logging.getLogger(__name__)
 
 
-class RefiningRetriever(WrappingRetriever):
+class RefiningRetriever(RagKitRetriever):
     """Base of the retrievers that ask another retriever and then work on its documents.
 
     Args:
@@ -30,20 +33,59 @@ class RefiningRetriever(WrappingRetriever):
 
     model_share: ClassVar[float] = 1.0  # the search comes first
     other_names: ClassVar[Mapping[str, str]] = {"base_retriever": "retriever"}
+    searches_together: ClassVar[bool] = True
+
+    retriever: InnerRetriever
+    fetch_k: OptionalCount = None
+    on_error: Literal["raise", "skip"] = "skip"
+    timeout: Seconds = None
+    max_concurrency: OptionalCount = None
+    max_calls: Cap = None
+    max_tokens: Cap = None
+    deadline: Seconds = None
 
     @abstractmethod
-    def _refine(self, documents: list[Document], call: QueryCall) -> Logic[list[Document]]:
+    def _refine(self, documents: list[Document], call: Call) -> Logic[list[Document]]:
         """Work on the documents, best first and without repeats; ``call.notes`` are added afterwards."""
 
     @abstractmethod
     def _fetch_size(self, k: int) -> int:
         """How many documents to ask the inner retriever for, without a ``fetch_k``."""
 
-    async def _steps(self, call: QueryCall) -> list[Document]:
+    def inner_retrievers(self) -> Sequence[Any]:
+        """The one whose documents are worked on."""
+        return [self.retriever]
+
+    def _depth(self, call: Call) -> int:
+        """How many documents to ask the inner retriever for."""
+        return max(call.k, self._fetch_size(call.k) if self.fetch_k is None else self.fetch_k)
+
+    async def _search(self, query: str, call: Call) -> list[Document]:
         """Search deep enough, drop repeats, refine, and add the notes of the call."""
-        k = call.request.k
-        fetch = self._fetch_size(k) if self.fetch_k is None else self.fetch_k
-        documents = await call.search(self.retriever, call.query, max(k, fetch))
+        return await self._finish(await call.search(self.retriever, query, self._depth(call)), call)
+
+    async def _search_many(self, calls: Sequence[Call]) -> list[Found]:
+        """Search for all queries together, then refine each list."""
+        first, name = calls[0], self.retriever.get_name()
+        asked = [Asked(self.retriever, call.query, call.child("retriever"), name) for call in calls]
+        found = await first.search_outcomes(asked, self._depth(first))
+        jobs = [
+            Job(name, partial(run_logic, refine), partial(arun_logic, refine))
+            for call, outcome in zip(calls, found, strict=True)
+            if (refine := partial(self._finish_within, outcome.value or [], call))
+        ]
+        refined = await first.side_by_side(jobs, timed=False)
+        return [
+            (after if before.ok else before).value_or_error
+            for before, after in zip(found, refined, strict=True)
+        ]
+
+    async def _finish_within(self, documents: Sequence[Document], call: Call) -> list[Document]:
+        with call.bounds():
+            return await self._finish(documents, call)
+
+    async def _finish(self, documents: Sequence[Document], call: Call) -> list[Document]:
+        """Drop repeats, refine, and add the notes of the call."""
         distinct = self._distinct(documents, call)
         refined = (await self._refine(distinct, call)) if distinct else []
         notes = call.report()
@@ -51,7 +93,7 @@ class RefiningRetriever(WrappingRetriever):
             _log.info("%s: %s", self.get_name(), "; ".join(notes))
         return [reduce(add_note, notes, doc) for doc in refined]
 
-    def _distinct(self, documents: Sequence[Document], call: QueryCall) -> list[Document]:
+    def _distinct(self, documents: Sequence[Document], call: Call) -> list[Document]:
         """Each document once: a repeat would take a place, and be judged twice."""
         first: dict[str, Document] = {}
         for key, doc in zip(document_keys([documents], self.id_key)[0], documents, strict=True):

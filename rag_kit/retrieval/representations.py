@@ -12,18 +12,18 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 from pydantic import PrivateAttr, field_validator
 
-from rag_kit.concurrency.branches import log_degraded
+from rag_kit.concurrency.notes import outages, write_note
 from rag_kit.documents import combine_filters
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.document_index.rows import Family
 from rag_kit.indexing.representing.kinds import REPRESENTATION, TEXT, kinds_of
-from rag_kit.retrieval.base import RagKitRetriever, Request
-from rag_kit.retrieval.batching import SteppedRetriever, blocking_step, search_step
-from rag_kit.retrieval.compose import BranchingRetriever
+from rag_kit.retrieval.base import RagKitRetriever, blocking_step
+from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.ensemble import EnsembleRetriever
+from rag_kit.retrieval.fields import OptionalCount, Seconds
 from rag_kit.retrieval.indexed import embed_first, rows_retriever
-from rag_kit.retrieval.own_filter import own_filter
+from rag_kit.retrieval.inside import own_filter
 from rag_kit.retrieval.parents.parent_document import ParentDocumentRetriever
 from rag_kit.retrieval.parents.writing import FamilyWriter
 
@@ -35,7 +35,7 @@ _DOCUMENT_WORDS = (TEXT, "children")  # these consist of the document's own word
 _SETTING = "represent"
 
 
-class MultiRepresentationRetriever(SteppedRetriever, FamilyWriter, BranchingRetriever):
+class MultiRepresentationRetriever(FamilyWriter):
     """Find documents by their text and by further texts made of them; return the documents.
 
     Each representation is searched by itself, so that none crowds out another, and what they find is fused by document.
@@ -83,6 +83,10 @@ class MultiRepresentationRetriever(SteppedRetriever, FamilyWriter, BranchingRetr
     kinds: tuple[str, ...] | None = None
     weights: Mapping[str, float] | None = None
     fusion: str = "convex"
+    fetch_k: OptionalCount = None
+    on_error: Literal["raise", "skip"] = "skip"
+    timeout: Seconds = None
+    max_concurrency: OptionalCount = None
     represent: tuple[str, ...] | None = None
     llm: Any = None
     cache: str | PathLike[str] | None = None
@@ -107,13 +111,21 @@ class MultiRepresentationRetriever(SteppedRetriever, FamilyWriter, BranchingRetr
         self._rows = self.retriever or rows_retriever(self.index, self.pipeline, k=self.k)
         self._ensemble()
 
-    async def _search_in_steps(self, query: str, request: Request) -> list[Document]:
+    def inner_retrievers(self) -> Sequence[Any]:
+        """The one that searches the rows."""
+        return [self._rows]
+
+    def searched(self) -> Sequence[Any]:
+        """The index."""
+        return [self.index]
+
+    async def _search(self, query: str, call: Call) -> list[Document]:
         ensemble = await blocking_step("representations", self._ensemble)
         await embed_first(self._rows, query)
         # a filter of the retriever inside holds for documents too
-        where = combine_filters(request.filter, own_filter(self._rows, request.config))
-        config = request.child("representations")
-        return await search_step(ensemble, query, config=config, k=request.k, filter=where)
+        return await call.search(
+            ensemble, query, call.k, combine_filters(call.filter, own_filter(self._rows, call.config))
+        )
 
     def _ensemble(self) -> EnsembleRetriever:
         """The ensemble of one retriever for each representation, made once while these stay the same."""
@@ -166,13 +178,15 @@ class MultiRepresentationRetriever(SteppedRetriever, FamilyWriter, BranchingRetr
             settings = {**recorded, **representer.recorded}
         if representations.failed:
             note = f"the model gave no usable reply for {len(representations.failed)} of {len(documents)} documents"
-            log_degraded(_log, self.get_name(), f"degraded: {note}, which lack some representations")
+            text = f"degraded: {note}, which lack some representations"
+            outages.failed(_log, f"{self.get_name()} > representations", text)
+            write_note(text)
         if settings != recorded:
             self.index.record_settings(settings)
         return representations.families
 
 
-class _OfKind(SteppedRetriever):
+class _OfKind(RagKitRetriever):
     """Searches the rows of one kind of representation.
 
     This condition is not its `filter`: that would be applied to the documents too, which have no such metadata.
@@ -181,10 +195,15 @@ class _OfKind(SteppedRetriever):
     rows: Runnable[Any, Any]
     kind: str
 
-    async def _search_in_steps(self, query: str, request: Request) -> list[Document]:
+    def inner_retrievers(self) -> Sequence[Any]:
+        """The one that searches the rows."""
+        return [self.rows]
+
+    async def _search(self, query: str, call: Call) -> list[Document]:
         condition = {"$exists": False} if self.kind == TEXT else {"$eq": self.kind}
-        where = combine_filters(request.filter, {REPRESENTATION: condition})
-        return await search_step(self.rows, query, config=request.child("rows"), k=request.k, filter=where)
+        return await call.search(
+            self.rows, query, call.k, combine_filters(call.filter, {REPRESENTATION: condition})
+        )
 
 
 def index_retriever(
@@ -206,8 +225,8 @@ def index_retriever(
         k: Most documents to return.
         filter: Metadata filter for every call.
         fetch_k: How many documents each half of a hybrid fetches; default: ten times ``k``, at least 100.
-        **ensemble: Further arguments of `EnsembleRetriever`: ``timeout``, ``on_error``... With ``weights``,
-            ``fusion``, ``normalisation`` or ``rrf_k`` the two halves are fused as these say, without feedback.
+        **ensemble: Further arguments of `EnsembleRetriever`: ``timeout``, ``on_error``... With ``weights``, ``fusion``
+            or ``rrf_k`` the two halves are fused as these say, without feedback.
 
     Raises:
         InvalidInputError: The pipeline is unknown, or needs vectors or a model that are not there.

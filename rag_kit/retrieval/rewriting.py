@@ -2,49 +2,57 @@
 
 from __future__ import annotations
 
-import os
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
-from typing import Annotated, Any, ClassVar, Literal, Self
+from os import PathLike
+from typing import Any, ClassVar, Literal, Self, TypedDict, Unpack
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
-from pydantic import BaseModel, BeforeValidator, Field, PrivateAttr, field_validator, model_validator
+from pydantic import BaseModel, PrivateAttr, field_validator, model_validator
 
-from rag_kit.concurrency.branches import describe_failure
 from rag_kit.concurrency.steps import Logic
-from rag_kit.documents import document_keys
 from rag_kit.documents.identity import field_of
-from rag_kit.documents.provenance import peek_score
 from rag_kit.errors import InvalidInputError
 from rag_kit.models import JsonCache
 from rag_kit.models.identity import model_identity
-from rag_kit.retrieval.base import Count
-from rag_kit.retrieval.compose import Weights
-from rag_kit.retrieval.convex import RankedList, fuse
-from rag_kit.retrieval.fusion import (
-    Merged,
-    Search,
-    check_fusion,
-    first_places,
-    join_documents,
-    reciprocal_rank_fusion,
-)
-from rag_kit.retrieval.query_call import LanguagePrompts, QueryCall, WrappingRetriever, check_model
+from rag_kit.retrieval.base import RagKitRetriever
+from rag_kit.retrieval.call import Call
+from rag_kit.retrieval.fields import Cap, InnerRetriever, Model, OptionalCount, Seconds, Weights
+from rag_kit.retrieval.fusion import Merged, Search, check_fusion, merge
+from rag_kit.retrieval.language_prompts import LanguagePrompts
 from rag_kit.text import detect_language, fold
 
 _MAX_QUERY_CHARS = 2_000  # of a text made one line; what may be longer is a passage, whose lines stay
 
-Rewrites = Annotated[Count, Field(le=32)]
-"""A field for a number of rewrites, 1 to 32."""
-Model = Annotated[Runnable[Any, Any], BeforeValidator(check_model)]
-"""A field for a chat model."""
+
+class RewritingSettings(TypedDict, total=False):
+    """The further arguments of retrievers that rewrite the question; see ``RewritingRetriever``."""
+
+    language: Literal["auto", "en", "zh"]
+    include_original: bool
+    fusion: str
+    rrf_k: float
+    weights: Sequence[float] | None
+    filter: Mapping[str, Any] | None
+    id_key: str | None
+    fetch_k: int | None
+    on_error: Literal["raise", "skip"]
+    timeout: float | None
+    max_concurrency: int | None
+    max_calls: int | None
+    max_tokens: int | None
+    deadline: float | None
+    cache: JsonCache | str | PathLike[str] | None
+    name: str | None
+    tags: list[str] | None
+    metadata: dict[str, Any] | None
 
 
-class RewritingRetriever(WrappingRetriever):
+class RewritingRetriever(RagKitRetriever):
     """Base of the retrievers that rewrite the question with a model.
 
     Whatever the model does, the question itself is searched for at least: no answer, a useless one, or a budget
@@ -58,7 +66,7 @@ class RewritingRetriever(WrappingRetriever):
             language (``{"en": ..., "zh": ...}``). ``None`` for the kit's own, in the language of the question.
         language: ``"en"`` or ``"zh"`` for the prompt; ``"auto"`` goes by the question.
         include_original: Search for the question too.
-        fusion: How several lists are fused; ``"rrf"``, ``"convex"`` or ``"auto"``.
+        fusion: How several lists are fused: ``"rrf"``, or ``"convex"``, the weighted mean of z-scores.
         rrf_k: The ``k`` of reciprocal rank fusion.
         weights: One weight a search, in order, the question first if it is included; the last one holds for all
             further ones, so ``[2, 1]`` counts the question twice as much as each rewrite. 0 leaves a search out.
@@ -80,6 +88,8 @@ class RewritingRetriever(WrappingRetriever):
     task: ClassVar[str]
     answer_form: ClassVar[type[BaseModel]]
     represented_role: ClassVar[str] = ""  # of the searches whose best documents come first
+    #: The texts keep the conditions of the question, so a retriever inside reads them there and not in the question.
+    keeps_conditions: ClassVar[bool] = False
 
     other_names: ClassVar[Mapping[str, str]] = {
         "llm_chain": "llm= and, for words of your own, prompt=; or from_llm(llm, retriever)",
@@ -89,12 +99,20 @@ class RewritingRetriever(WrappingRetriever):
 
     k: int | None = 4  # type: ignore[assignment]
     llm: Model
+    retriever: InnerRetriever
     prompt: Any = None
     language: Literal["auto", "en", "zh"] = "auto"
     include_original: bool = True
     fusion: str = "rrf"
     rrf_k: float = 60
     weights: Weights = None
+    fetch_k: OptionalCount = None
+    on_error: Literal["raise", "skip"] = "skip"
+    timeout: Seconds = None
+    max_concurrency: OptionalCount = None
+    max_calls: Cap = None
+    max_tokens: Cap = None
+    deadline: Seconds = None
     cache: JsonCache | None = None
 
     _prompts: LanguagePrompts = PrivateAttr()
@@ -107,7 +125,7 @@ class RewritingRetriever(WrappingRetriever):
         *,
         prompt: Any = None,
         k: int | None = 4,
-        **settings: Any,
+        **settings: Unpack[RewritingSettings],
     ) -> Self:
         """Make the retriever from a model and the retriever to search with; ``settings`` are any further arguments."""
         return cls(llm=llm, retriever=retriever, prompt=prompt, k=k, **settings)
@@ -115,7 +133,7 @@ class RewritingRetriever(WrappingRetriever):
     @field_validator("cache", mode="before")
     @classmethod
     def _cache_is_open(cls, value: Any) -> Any:
-        return JsonCache(value) if isinstance(value, (str, os.PathLike)) else value
+        return JsonCache(value) if isinstance(value, (str, PathLike)) else value
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
@@ -132,23 +150,26 @@ class RewritingRetriever(WrappingRetriever):
         """The kit's own prompt."""
         return self.task
 
+    def inner_retrievers(self) -> Sequence[Any]:
+        """The one that is searched with."""
+        return [self.retriever]
+
     @abstractmethod
-    def _rewrite(self, question: str, call: QueryCall) -> Logic[list[Search]]:
+    def _rewrite(self, question: str, call: Call) -> Logic[list[Search]]:
         """Ask the model, and say what to search with; an empty list leads to the plain search."""
 
-    async def _steps(self, call: QueryCall) -> list[Document]:
+    async def _search(self, query: str, call: Call) -> list[Document]:
         """Have the question rewritten, search, and fuse."""
-        question = call.query
-        rewritten = await self._rewrite(question, call)
+        rewritten = await self._rewrite(query, call)
         if rewritten or call.settled:
-            await call.keep_answers()
-        searches = await self._search([*self._original(question, call, rewritten), *rewritten], call)
+            await call.keep_replies()
+        searches = await self._search_for([*self._original(query, call, rewritten), *rewritten], call)
         return self._merge(call, searches)
 
     async def _ask(
         self,
         values: Sequence[Mapping[str, Any]],
-        call: QueryCall,
+        call: Call,
         *,
         prompt: Any = None,
         form: Any = None,
@@ -159,23 +180,19 @@ class RewritingRetriever(WrappingRetriever):
         prompt = prompt or self._prompts.choose(call.query)
         names = [name if len(values) == 1 else f"{name} {number}" for number in range(1, len(values) + 1)]
         outcomes = await call.ask(self.llm, prompt, values, form or self.answer_form, names)
-        for outcome in outcomes:
-            if outcome.error is not None:
-                if self.on_error == "raise":
-                    raise outcome.error
-                call.note(f"degraded: {describe_failure(outcome.name, outcome.error)}")
-        return [outcome.value for outcome in outcomes if outcome.ok]
+        return call.note_replies(outcomes, self.llm)
 
-    async def _search(
-        self, searches: Sequence[Search], call: QueryCall, previous_count: int = 0
+    async def _search_for(
+        self, searches: Sequence[Search], call: Call, previous_count: int = 0
     ) -> list[Search]:
         """Make searches, after ``previous_count`` others; those that failed, or have weight 0, are left out."""
         weights = self._weights(previous_count + len(searches))[previous_count:]
         weighted = [
             replace(search, weight=weight) for search, weight in zip(searches, weights, strict=True) if weight
         ]
-        k = call.request.fetch(self.fetch_k)
-        return await call.search_all(self.retriever, weighted, k, first=previous_count + 1)
+        k = call.fetch(self.fetch_k)
+        question = None if self.keeps_conditions else call.question
+        return await call.search_all(self.retriever, weighted, k, first=previous_count + 1, question=question)
 
     def _weights(self, count: int) -> list[float]:
         """The weights of that many searches, the question's first if it is among them."""
@@ -184,7 +201,7 @@ class RewritingRetriever(WrappingRetriever):
         # The plain search is made whatever weight the question has beside its rewrites.
         return weights if any(weights) else [1.0] * count
 
-    def _original(self, question: str, call: QueryCall, rewritten: Sequence[Search]) -> list[Search]:
+    def _original(self, question: str, call: Call, rewritten: Sequence[Search]) -> list[Search]:
         """The question itself, if it is to be searched for or nothing else is left."""
         if not rewritten and not call.settled:
             call.note(f"degraded: {self.task}: searched with the question alone")
@@ -194,7 +211,7 @@ class RewritingRetriever(WrappingRetriever):
         self,
         texts: Sequence[str],
         question: str,
-        call: QueryCall,
+        call: Call,
         *,
         max_texts: int,
         max_chars: int,
@@ -233,7 +250,7 @@ class RewritingRetriever(WrappingRetriever):
         self,
         values: Sequence[Mapping[str, Any]],
         field: str,
-        call: QueryCall,
+        call: Call,
         *,
         max_texts: int = 1,
         max_chars: int,
@@ -250,80 +267,20 @@ class RewritingRetriever(WrappingRetriever):
             call.note(f"degraded: {self.task}: the model gave no usable {field}")
         return usable
 
-    def _merge(self, call: QueryCall, searches: Sequence[Search]) -> list[Document]:
+    def _merge(self, call: Call, searches: Sequence[Search]) -> list[Document]:
         """The documents of all searches, fused, with what was searched for in the provenance."""
         queries = list(dict.fromkeys(search.query for search in searches))
         extra = {"technique": self.task, "queries": queries, **call.extra}
         return merge(
             searches,
             Merged(call.query, self.get_name(), call.report(), extra),
-            call.request.k,
-            single=f"rewrite:{self.task}",
+            call.k,
+            alone=f"rewrite:{self.task}",
             fusion=self.fusion,
             rrf_k=self.rrf_k,
             id_key=self.id_key,
-            represented_role=self.represented_role,
+            first_role=self.represented_role,
         )
-
-
-def merge(
-    searches: Sequence[Search],
-    common: Merged,
-    k: int,
-    *,
-    single: str = "merge",
-    fusion: str = "rrf",
-    rrf_k: float = 60,
-    id_key: str | None = None,
-    represented_role: str = "",
-    keys: Sequence[Sequence[str]] | None = None,
-) -> list[Document]:
-    """Join the results of searches; one alone keeps its order and its scores (stage ``single``), several are fused.
-
-    The best documents of the searches of ``represented_role`` come first, in turn; ``keys`` are the identities of
-    the documents, where these are not the usual ones.
-    """
-    if keys is None:
-        keys = document_keys([search.documents for search in searches], id_key)
-    positions = [first_places(list_keys) for list_keys in keys]
-    ranking: list[tuple[str, float | None]]
-    if len(searches) == 1:
-        documents = searches[0].documents
-        ranking = [(key, peek_score(documents[position])) for key, position in positions[0].items()]
-        stage = single
-    else:
-        if fusion == "rrf":
-            fused = reciprocal_rank_fusion(keys, weights=[search.weight for search in searches], k=rrf_k)
-        else:
-            scores = [list(map(peek_score, search.documents)) for search in searches]
-            lists = zip(keys, scores, [search.weight for search in searches], strict=True)
-            fused = fuse(fusion, [RankedList(*ranked) for ranked in lists])
-        ranking = [*_put_representatives_first(searches, positions, fused, represented_role)]
-        stage = f"fusion:{fusion}"
-    notes = [_nothing_found_note(search) for search in searches if not search.documents]
-    common = replace(common, notes=[*common.notes, *notes])
-    return join_documents(searches, positions, ranking[:k], common, stage)
-
-
-def _put_representatives_first(
-    searches: Sequence[Search],
-    positions: Sequence[Mapping[str, int]],
-    ranking: list[tuple[str, float]],
-    role: str,
-) -> list[tuple[str, float]]:
-    """The best document of each search of a role, in turn, then the rest in the order of the fusion."""
-    of_role = [at for search, at in zip(searches, positions, strict=True) if search.role == role and at]
-    first = dict.fromkeys(next(iter(at)) for at in of_role)
-    if not first:
-        return ranking
-    scores = dict(ranking)
-    return [(key, scores[key]) for key in first] + [pair for pair in ranking if pair[0] not in first]
-
-
-def _nothing_found_note(search: Search) -> str:
-    query = " ".join(search.query.split())
-    where = f" in {search.route['source']!r}" if search.route else ""
-    return f"nothing found for {query if len(query) <= 80 else query[:79] + '…'!r}{where}"
 
 
 def texts_of(answers: Sequence[Any], field: str) -> list[str]:

@@ -7,10 +7,11 @@ from typing import Any, Self
 
 from langchain_core.documents import Document
 
+from rag_kit.concurrency.steps import Step
 from rag_kit.documents.provenance import add_first_stage
 from rag_kit.indexing.sparse.index import SparseEncoder, SparseIndex, Weights
-from rag_kit.retrieval.base import Request
 from rag_kit.retrieval.bm25 import MemoryIndexRetriever
+from rag_kit.retrieval.call import Call
 
 
 class SparseRetriever(MemoryIndexRetriever):
@@ -61,12 +62,9 @@ class SparseRetriever(MemoryIndexRetriever):
         )
         return cls(index=index, **fields)
 
-    def _retrieve(self, query: str, request: Request) -> list[Document]:
-        return self._find(query, self.index.encode_query(query), request)
-
-    async def _aretrieve(self, query: str, request: Request) -> list[Document]:
-        return self._find(query, await self.index.aencode_query(query), request)
-
-    def _find(self, query: str, vector: Weights, request: Request) -> list[Document]:
-        hits = self.index.search_vector(vector, request.k, request.filter)
+    async def _search(self, query: str, call: Call) -> list[Document]:
+        vector: Weights = await Step(
+            "encode", lambda _: self.index.encode_query(query), lambda _: self.index.aencode_query(query)
+        )
+        hits = self.index.search_vector(vector, call.k, call.filter)
         return add_first_stage(hits, "sparse", self.get_name(), query, max_score=self.index.maximum(vector))

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
 from langchain_core.documents import Document
 from langchain_core.structured_query import Visitor
-from langchain_core.vectorstores import VectorStore
+from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from rag_kit.concurrency.bridge import call_client, run_in_thread
-from rag_kit.concurrency.steps import Step
+from rag_kit.concurrency.steps import Step, arun_logic, run_logic
 from rag_kit.documents import compile_filter, with_provenance
+from rag_kit.models.query_vectors import embed_together
 from rag_kit.models.runnables import connections_of
-from rag_kit.retrieval.base import Request
-from rag_kit.retrieval.batching import (
-    SteppedRetriever,
-    blocking_step,
-    embed_in_one,
-    many_searcher,
-    search_together,
-)
+from rag_kit.retrieval.base import RagKitRetriever
+from rag_kit.retrieval.call import Call, Job
+from rag_kit.retrieval.inner import Found
 from rag_kit.retrieval.stores import deeper, native_async_scores, native_filter
 
 _Scored = list[tuple[Document, float | None]]
@@ -30,13 +27,13 @@ _Scored = list[tuple[Document, float | None]]
 _SCORED = ("similarity_search_with_score_by_vector", "similarity_search_by_vector_with_relevance_scores")
 
 
-class VectorRetriever(SteppedRetriever):
+class VectorRetriever(RagKitRetriever):
     """Search a vector store.
 
     The score in the provenance is the store's relevance (higher is better) where the store can tell it, else
     the store's own number, which may be a distance. That number is kept beside it as ``store_score``.
 
-    Several queries at once (``search_many``...) go to the model, Chroma and the in-memory store in one request each.
+    Several queries at once (``search_many``, multi-query...) go to the embedding model in one request.
 
     Args:
         vectorstore: Any LangChain vector store.
@@ -55,78 +52,86 @@ class VectorRetriever(SteppedRetriever):
     """
 
     takes_search_kwargs: ClassVar[bool] = True
+    searches_together: ClassVar[bool] = True
 
     vectorstore: VectorStore
     structured_query_translator: Visitor | None = None
 
-    _searches_by_text: ClassVar[bool] = True
+    def searched(self) -> Sequence[Any]:
+        """The store."""
+        return [self.vectorstore]
 
-    async def _search_in_steps(self, query: str, request: Request) -> list[Document]:
-        search_queries = partial(self._for_many, request=request)
-        search_query = partial(self._for_one, query, request)
-        scored = await search_together(self.vectorstore, query, request, search_queries, search_query)
-        return self._with_stages(query, request, scored)
-
-    async def _for_one(self, query: str, request: Request) -> _Scored:
-        """Search for one query, ever deeper, until enough documents pass a filter that the store does not take."""
+    async def _search(self, query: str, call: Call) -> list[Document]:
+        """Search, ever deeper, until enough documents pass a filter that the store does not take."""
         passing: _Scored = []
-        for fetch, kwargs, passes in self._attempts(request):
-            scored = await self._searching(query, fetch, kwargs)
+        for fetch, kwargs, passes in self._attempts(call):
+            scored = await Step("search", *self._forms(query, fetch, kwargs))
             passing = scored if passes is None else [pair for pair in scored if passes(pair[0].metadata)]
-            if passes is None or len(scored) < fetch or len(passing) >= request.k:
+            if passes is None or len(scored) < fetch or len(passing) >= call.k:
                 break
-        return passing
+        return self._with_stages(query, call, passing)
 
-    def _searching(self, *arguments: Any) -> Step[_Scored]:
-        return Step("search", lambda _: self._search(*arguments), lambda _: self._asearch(*arguments))
+    async def _search_many(self, calls: Sequence[Call]) -> list[Found]:
+        """Embed the queries in one request where the model can, and search by vector for each."""
+        model = self.vectorstore.embeddings
+        try:
+            vectors = None if model is None else await embed_together(model, [call.query for call in calls])
+        except Exception:  # noqa: BLE001 - one of the queries may be at fault: each meets its error by itself
+            vectors = None
+        if vectors is None or method_by_vector(self.vectorstore) is None:
+            return await super()._search_many(calls)
+        jobs = []
+        for call, vector in zip(calls, vectors, strict=True):
+            logic = partial(self._with_vector(vector)._search, call.query, call)
+            jobs.append(Job(self.get_name(), partial(run_logic, logic), partial(arun_logic, logic)))
+        return [outcome.value_or_error for outcome in await calls[0].side_by_side(jobs)]
 
-    async def _for_many(self, queries: Sequence[str], request: Request) -> dict[str, _Scored] | None:
-        """Search for several queries by one request each to model and store; ``None`` where that is not possible."""
-        search = many_searcher(self.vectorstore) if self._searches_by_text else None
-        (fetch, kwargs, _), *deeper_attempts = self._attempts(request)
-        embeddings = self.vectorstore.embeddings
-        if search is None or embeddings is None or deeper_attempts:
-            return None
-        vectors = await embed_in_one(embeddings, list(queries))
-        if vectors is None:
-            return None
-        hits: list[Any] = await blocking_step("search", search, vectors, fetch, kwargs.get("filter"))
-        return dict(zip(queries, hits, strict=True))
+    def _with_vector(self, vector: Sequence[float]) -> VectorSearch:
+        """This retriever for one query whose vector is there already."""
+        fields = {name: getattr(self, name) for name in VectorRetriever.model_fields}
+        return VectorSearch(**{**fields, "name": self.get_name()}, vector=vector)
 
     def _attempts(
-        self, request: Request
+        self, call: Call
     ) -> list[tuple[int, dict[str, Any], Callable[[dict[str, Any]], bool] | None]]:
         """How deep to search, with which arguments, and what to filter here."""
         static = self._store_filter()
         static_kwargs = {} if static is None else {"filter": static}
-        if request.filter is None:
-            return [(request.k, static_kwargs, None)]
+        if call.filter is None:
+            return [(call.k, static_kwargs, None)]
         translator = self.structured_query_translator
-        native = native_filter(self.vectorstore, request.filter, static=static, translator=translator)
+        native = native_filter(self.vectorstore, call.filter, static=static, translator=translator)
         if native is not None:
-            return [(request.k, {"filter": native}, None)]
-        passes = compile_filter(request.filter)
-        return [(fetch, static_kwargs, passes) for fetch in deeper(request.k)]
+            return [(call.k, {"filter": native}, None)]
+        passes = compile_filter(call.filter)
+        return [(fetch, static_kwargs, passes) for fetch in deeper(call.k)]
 
     def _store_filter(self) -> Any:
         """A filter in the store's own language that holds beside the kit's, if there is one."""
         return None
 
-    def _search(self, query: str, fetch: int, kwargs: dict[str, Any]) -> _Scored:
+    def _forms(self, query: str, fetch: int, kwargs: dict[str, Any]) -> tuple[Any, Any]:
+        """The blocking and the asynchronous form of one search of the store."""
+        return (
+            lambda _: self._from_store(query, fetch, kwargs),
+            lambda _: self._afrom_store(query, fetch, kwargs),
+        )
+
+    def _from_store(self, query: str, fetch: int, kwargs: dict[str, Any]) -> _Scored:
         try:
             return list(self.vectorstore.similarity_search_with_score(query, k=fetch, **kwargs))
         except NotImplementedError:
             return [(doc, None) for doc in self.vectorstore.similarity_search(query, k=fetch, **kwargs)]
 
-    async def _asearch(self, query: str, fetch: int, kwargs: dict[str, Any]) -> _Scored:
+    async def _afrom_store(self, query: str, fetch: int, kwargs: dict[str, Any]) -> _Scored:
         store = self.vectorstore
         if native_async_scores(store):
             search = partial(store.asimilarity_search_with_score, query, k=fetch, **kwargs)
-            blocking = partial(self._search, query, fetch, kwargs)
+            blocking = partial(self._from_store, query, fetch, kwargs)
             return list(await call_client(search, blocking, connections_of(store)))
-        return await run_in_thread(partial(self._search, query, fetch, kwargs))
+        return await run_in_thread(partial(self._from_store, query, fetch, kwargs))
 
-    def _with_stages(self, query: str, request: Request, scored: _Scored) -> list[Document]:
+    def _with_stages(self, query: str, call: Call, scored: _Scored) -> list[Document]:
         """The documents, with the store's score and its relevance (0 to 1) in the provenance."""
         relevance = self._relevance()
         return [
@@ -141,7 +146,7 @@ class VectorRetriever(SteppedRetriever):
                 notes=(),
                 store_score=raw,
             )
-            for rank, (doc, raw) in enumerate(scored[: request.k], start=1)
+            for rank, (doc, raw) in enumerate(scored[: call.k], start=1)
         ]
 
     def _relevance(self) -> Callable[[float], float] | None:
@@ -159,10 +164,22 @@ def _relevant(raw: float | None, relevance: Callable[[float], float] | None) -> 
     return value if math.isfinite(value) else None
 
 
+def method_by_vector(store: VectorStore) -> str | None:
+    """The store's method that finds by vector what its search by text does; known of two stores.
+
+    Of other stores, and of classes made from these, the search by text may do more than compare vectors.
+    """
+    search = type(store).similarity_search_with_score
+    if search is InMemoryVectorStore.similarity_search_with_score:
+        return _SCORED[0]
+    chroma = sys.modules.get("langchain_chroma")
+    return _SCORED[1] if chroma and search is chroma.Chroma.similarity_search_with_score else None
+
+
 class VectorSearch(VectorRetriever):
     """As ``VectorRetriever``, with a ready vector, and a filter in the store's own language beside the kit's."""
 
-    _searches_by_text: ClassVar[bool] = False
+    searches_together: ClassVar[bool] = False
 
     vector: Sequence[float]
     store_filter: Any = None
@@ -170,18 +187,20 @@ class VectorSearch(VectorRetriever):
     def _store_filter(self) -> Any:
         return self.store_filter
 
-    def _search(self, query: str, fetch: int, kwargs: dict[str, Any]) -> _Scored:
+    def _from_store(self, query: str, fetch: int, kwargs: dict[str, Any]) -> _Scored:
         store, vector = self.vectorstore, list(self.vector)
         for name in _SCORED:
             if hasattr(store, name):
                 return list(getattr(store, name)(vector, k=fetch, **kwargs))
         return [(doc, None) for doc in store.similarity_search_by_vector(vector, k=fetch, **kwargs)]
 
-    async def _asearch(self, query: str, fetch: int, kwargs: dict[str, Any]) -> _Scored:
-        store, vector = self.vectorstore, list(self.vector)
-        below = partial(self._search, query, fetch, kwargs)
+    async def _afrom_store(self, query: str, fetch: int, kwargs: dict[str, Any]) -> _Scored:
+        store, blocking = self.vectorstore, partial(self._from_store, query, fetch, kwargs)
         for name in _SCORED:
             if hasattr(store, f"a{name}"):
-                search = partial(getattr(store, f"a{name}"), vector, k=fetch, **kwargs)
-                return list(await call_client(search, below))
-        return await run_in_thread(below)
+                search = partial(getattr(store, f"a{name}"), list(self.vector), k=fetch, **kwargs)
+                return list(await call_client(search, blocking))
+        return await run_in_thread(blocking)
+
+    async def _search_many(self, calls: Sequence[Call]) -> list[Found]:
+        return await RagKitRetriever._search_many(self, calls)

@@ -10,7 +10,7 @@ from langchain_core.embeddings import Embeddings
 
 from rag_kit.errors import InvalidInputError, ModelOutputError
 from rag_kit.models.clients import aembed_documents, aembed_query, embed_documents, embed_query
-from rag_kit.retrieval.query_call import Call, QueryCall
+from rag_kit.retrieval.call import Call, Job, value_or_raise
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,16 +18,15 @@ if TYPE_CHECKING:
 
 
 async def embed(
-    embeddings: Embeddings, query: str, texts: Sequence[str], call: QueryCall, name: str
+    embeddings: Embeddings, query: str, texts: Sequence[str], call: Call, name: str
 ) -> tuple[np.ndarray, np.ndarray]:
     """Embed a query and texts, at the same time, into float64 of shapes (size,) and (number, size)."""
     question, batch = (embeddings, query), (embeddings, list(texts))
     calls = [
-        Call(f"{name}, query embedding", partial(embed_query, *question), partial(aembed_query, *question)),
-        Call(f"{name}, embeddings", partial(embed_documents, *batch), partial(aembed_documents, *batch)),
+        Job(f"{name}, query embedding", partial(embed_query, *question), partial(aembed_query, *question)),
+        Job(f"{name}, embeddings", partial(embed_documents, *batch), partial(aembed_documents, *batch)),
     ]
-    result = await call.do_all(calls)
-    query_answer, text_answers = (call.value_or_raise(outcome) for outcome in result.outcomes)
+    query_answer, text_answers = map(value_or_raise, await call.side_by_side(calls))
     vector = checked_vectors([query_answer], 1, embeddings)[0]
     vectors = checked_vectors(text_answers, len(texts), embeddings)
     if len(texts) and vectors.shape[1] != vector.size:

@@ -14,9 +14,10 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
+from rag_kit.concurrency.steps import Step
 from rag_kit.documents import get_provenance, matches
 from rag_kit.retrieval import RagKitRetriever
-from rag_kit.retrieval.base import Request
+from rag_kit.retrieval.call import Call
 
 
 class Scripted(BaseChatModel):
@@ -68,6 +69,11 @@ class Scripted(BaseChatModel):
         return self._end(reply)
 
 
+def pause(seconds: float) -> Step[None]:
+    """A step that waits."""
+    return Step("pause", lambda _: time.sleep(seconds), lambda _: asyncio.sleep(seconds))
+
+
 class Words(RagKitRetriever):
     """Finds the documents that share words (or Chinese characters) with the query, most first.
 
@@ -84,21 +90,17 @@ class Words(RagKitRetriever):
         if self.asked is None:
             self.asked = []
 
-    def _find(self, query: str, request: Request) -> list[Document]:
-        self.asked.append((query, request))
+    def _find(self, query: str, call: Call) -> list[Document]:
+        self.asked.append((query, call))
         if self.fail_on and self.fail_on in query:
             raise ConnectionError("the search is down")
-        allowed = [doc for doc in self.docs if matches(request.filter, doc.metadata)]
+        allowed = [doc for doc in self.docs if matches(call.filter, doc.metadata)]
         scored = [(len(_terms(query) & _terms(doc.page_content)), doc) for doc in allowed]
         return [doc for score, doc in sorted(scored, key=lambda pair: -pair[0]) if score]
 
-    def _retrieve(self, query: str, request: Request) -> list[Document]:
-        time.sleep(self.delay)
-        return self._find(query, request)
-
-    async def _aretrieve(self, query: str, request: Request) -> list[Document]:
-        await asyncio.sleep(self.delay)
-        return self._find(query, request)
+    async def _search(self, query: str, call: Call) -> list[Document]:
+        await pause(self.delay)
+        return self._find(query, call)
 
     @property
     def queries(self) -> list[str]:

@@ -171,14 +171,11 @@ def _index_documents(kind: Any, parts: Parts, **settings: Any) -> Any:
 RECIPES: dict[str, Recipe] = {
     "bm25": Recipe(lambda parts: parts.bm25, ("bm25",)),
     "dense": Recipe(lambda parts: parts.dense, ("dense",)),
-    "hybrid": _fusion_recipe(HybridRetriever)._replace(settings={"fusion": "auto", "feedback": 0.45}),
-    "auto": _fusion_recipe(fusion="auto"),
+    "hybrid": _fusion_recipe(HybridRetriever)._replace(settings={"fusion": "convex", "feedback": 0.45}),
     "rrf": _fusion_recipe(fusion="rrf", rrf_k=60),
     "rrf-10": _fusion_recipe(fusion="rrf", rrf_k=10),
     "weighted-rrf": _fusion_recipe(fusion="rrf", rrf_k=60, weights=[0.6, 0.4]),
-    "convex": _fusion_recipe(fusion="convex", normalisation="min-max", weights=[0.5, 0.5]),
-    "convex-z": _fusion_recipe(fusion="convex", normalisation="z-score", weights=[0.5, 0.5]),
-    "convex-maximum": _fusion_recipe(fusion="convex", normalisation="maximum", weights=[0.7, 0.3]),
+    "convex": _fusion_recipe(fusion="convex", weights=[0.5, 0.5]),
     "rm3": Recipe(
         lambda parts: retrieval.ExpansionRetriever.from_feedback(
             parts.index, k=parts.depth, on_error="raise"

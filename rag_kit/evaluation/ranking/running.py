@@ -17,7 +17,7 @@ from rag_kit.evaluation.ours.span_recall import SpanRecall
 from rag_kit.evaluation.outputs import Passage
 from rag_kit.evaluation.ranking.pipelines import Pipeline
 from rag_kit.evaluation.sets.beir import CORPUS_ID
-from rag_kit.retrieval.compose import call_retriever
+from rag_kit.retrieval.inner import call_retriever
 
 #: Queries asked before the clock runs: caches, lazy imports and dictionaries are not what is measured.
 _WARM_UP = 3

@@ -17,15 +17,13 @@ from rag_kit.indexing.bm25.inverted import InvertedIndex
 from rag_kit.indexing.bm25.parameters import DEFAULT_B, DEFAULT_K1
 from rag_kit.indexing.bm25.postings import Floats, Postings, Run, Variant, Weights, bm25_weights, count_terms
 from rag_kit.indexing.bm25.term_graph import TermGraph
-from rag_kit.indexing.bm25.view import Query
+from rag_kit.indexing.bm25.view import Hits, Query
 from rag_kit.text import default_analyzer
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
     from rag_kit.documents import Filter
-
-Hits = list[tuple["Document", float]]
 
 
 class BM25Index(InvertedIndex):
@@ -92,7 +90,8 @@ class BM25Index(InvertedIndex):
             filter: Condition on the metadata (see ``rag_kit.documents.filters``); it is met by all results.
 
         Returns:
-            ``(document, score)`` by falling score, all above 0, so maybe fewer than ``k``; ties in insertion order.
+            ``(document, score)`` by falling score, all above 0, so maybe fewer than ``k``; ties in insertion order. The
+            list's attribute ``maximum`` is what no score for the query can exceed.
 
         Raises:
             InvalidInputError: ``k`` below 1, or the query is not a string.

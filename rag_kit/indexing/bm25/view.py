@@ -39,6 +39,12 @@ class Row(NamedTuple):
     length: int  # in terms
 
 
+class Hits(list["tuple[Document, float]"]):
+    """Documents and scores, best first; no score for the query can exceed ``maximum``."""
+
+    maximum: float = 0.0
+
+
 class View:
     """Scores documents and picks the best; never changes.
 
@@ -96,10 +102,13 @@ class View:
             self._fields = MetadataColumns([row.metadata for row in self.rows])
         return self._fields.mask(where)
 
-    def search(self, terms: Query, k: int, passes: Passes | None = None) -> list[tuple[Document, float]]:
+    def search(self, terms: Query, k: int, passes: Passes | None = None) -> Hits:
         """Copies of the best documents for the terms of a query, and their scores; see :meth:`top`."""
-        positions, scores = self.top(terms, k, passes)
-        return list(zip(self.documents(positions.tolist()), scores.tolist(), strict=True))
+        weights = term_weights(terms)
+        positions, scores = self.top(weights, k, passes)
+        hits = Hits(zip(self.documents(positions.tolist()), scores.tolist(), strict=True))
+        hits.maximum = self.maximum(weights)
+        return hits
 
     def top(self, terms: Query, k: int, passes: Passes | None = None) -> tuple[Positions, Floats]:
         """Positions and scores of the best documents above zero whose metadata pass: by score, equals by insertion.

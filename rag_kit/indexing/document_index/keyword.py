@@ -14,9 +14,9 @@ from rag_kit.documents import Filter, compile_filter
 from rag_kit.errors import IndexFormatError
 from rag_kit.indexing.bm25.index import BM25Index
 from rag_kit.indexing.bm25.parameters import check_k, check_query, check_weights
-from rag_kit.indexing.bm25.view import Query
+from rag_kit.indexing.bm25.view import Hits, Query, term_weights
 from rag_kit.indexing.document_index.file_leg import LoadedLeg
-from rag_kit.indexing.document_index.rows import read_changed_documents, text_hash
+from rag_kit.indexing.document_index.rows import documents_of_ids, read_changed_documents, text_hash
 from rag_kit.indexing.document_index.state import NO_GENERATION, Connection, IndexReport, State
 from rag_kit.indexing.document_index.vectors import TIE
 from rag_kit.indexing.searched import passage_filter, searched_text
@@ -145,15 +145,21 @@ class KeywordView:
         return list(self._index.analyzer(text))
 
     def search(
-        self, query: str | Mapping[str, float], k: int = 4, filter: Filter | None = None
-    ) -> list[tuple[Document, float]]:
+        self,
+        query: str | Mapping[str, float],
+        k: int = 4,
+        filter: Filter | None = None,
+        *,
+        ids_only: bool = False,
+    ) -> Hits:
         """The best documents for a query, or for weighted terms, ties by id; see ``DocumentIndex.search_keyword``."""
         check_k(k)
-        return self._best(self._terms(query), k, passage_filter(filter, self._derived))
+        weights = term_weights(self._terms(query))
+        hits = Hits(self._best(weights, k, passage_filter(filter, self._derived), ids_only))
+        hits.maximum = self.maximum(weights) if hits else 0.0
+        return hits
 
-    def search_weighted(
-        self, terms: Mapping[str, float], k: int = 4, filter: Filter | None = None
-    ) -> list[tuple[Document, float]]:
+    def search_weighted(self, terms: Mapping[str, float], k: int = 4, filter: Filter | None = None) -> Hits:
         """As `search`, for weighted terms."""
         return self.search(terms, k, filter)
 
@@ -178,8 +184,10 @@ class KeywordView:
         """What no score for the query, or for weighted terms, can exceed."""
         return self._index.maximum(query)
 
-    def _best(self, terms: Query, k: int, where: Filter | None) -> list[tuple[Document, float]]:
-        """The k best documents for some terms, ties by id."""
+    def _best(
+        self, terms: Query, k: int, where: Filter | None, ids_only: bool
+    ) -> list[tuple[Document, float]]:
+        """The k best documents for some terms, ties by id; with ``ids_only`` without text and metadata."""
         # a finished state, which no writer changes; documents are made of the k that are returned only
         view = self._index.current()
         passes = None if where is None else compile_filter(where)
@@ -194,7 +202,10 @@ class KeywordView:
         by_id = np.array(sorted(range(len(ids)), key=ids.__getitem__), np.int64)
         steps = np.rint(scores.astype(np.float64) / TIE)[by_id]
         best = by_id[np.argsort(-steps, kind="stable")][:k]
-        documents = view.documents(places[best].tolist())
+        if ids_only:
+            documents = documents_of_ids(ids[at] for at in best.tolist())
+        else:
+            documents = view.documents(places[best].tolist())
         return list(zip(documents, scores[best].tolist(), strict=True))
 
     def _terms(self, query: str | Mapping[str, float]) -> Query:

@@ -14,10 +14,11 @@ from langchain_core.embeddings import Embeddings
 from rag_kit.documents import Filter
 from rag_kit.errors import IndexMismatchError, InvalidInputError
 from rag_kit.indexing.bm25.parameters import check_k
+from rag_kit.indexing.bm25.view import Hits
 from rag_kit.indexing.document_index import verifying
 from rag_kit.indexing.document_index.embedding import name_of, query_vector
 from rag_kit.indexing.document_index.keyword import KeywordView
-from rag_kit.indexing.document_index.rows import FamilyView, read_documents
+from rag_kit.indexing.document_index.rows import FamilyView, documents_of_ids, read_documents
 from rag_kit.indexing.document_index.state import Connection, IndexReport, State, select_in
 from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.document_index.vectors import decode_vectors
@@ -140,9 +141,7 @@ class ReadableIndex:
         """How files are read and split, as recorded."""
         return self._store.state().settings
 
-    def search_keyword(
-        self, query: str, k: int = 4, filter: Filter | None = None
-    ) -> list[tuple[Document, float]]:
+    def search_keyword(self, query: str, k: int = 4, filter: Filter | None = None) -> Hits:
         """The k best documents by BM25.
 
         Args:
@@ -152,7 +151,8 @@ class ReadableIndex:
                 summaries (metadata ``representation``), passes only a filter that names this field.
 
         Returns:
-            Copies and their scores, above zero, best first, ties by id.
+            Copies and their scores, above zero, best first, ties by id; the list's attribute ``maximum`` is what no
+            score for the query can exceed.
 
         Raises:
             FilterError: The filter is malformed.
@@ -165,7 +165,12 @@ class ReadableIndex:
         return self._store.keyword_view()
 
     def search_dense(
-        self, query: str | Sequence[float], k: int = 4, filter: Filter | None = None
+        self,
+        query: str | Sequence[float],
+        k: int = 4,
+        filter: Filter | None = None,
+        *,
+        ids_only: bool = False,
     ) -> list[tuple[Document, float]]:
         """The k nearest documents by cosine similarity of their vectors.
 
@@ -173,6 +178,7 @@ class ReadableIndex:
             query: A text, or its vector.
             k: How many.
             filter: Only documents whose metadata pass; the same meaning as for `search_keyword`.
+            ids_only: Give documents that have their id alone, and read no text.
 
         Returns:
             Copies and their cosines (-1 to 1), best first, ties by id.
@@ -190,6 +196,8 @@ class ReadableIndex:
             where = passage_filter(filter, state.derived)
             near = query_vector(query, state.dimension)
             hits = self._store.vectors.search(connection, state, near, k, where)
+            if ids_only:
+                return list(zip(documents_of_ids(key for key, _ in hits), [s for _, s in hits], strict=True))
             rows = read_documents(connection, [key for key, _ in hits])
         return [(rows[key], score) for key, score in hits if key in rows]
 

@@ -132,6 +132,13 @@ def read_documents(connection: Connection, ids: Sequence[str], table: str = "chu
     return {row[0]: document(*row) for row in select_in(connection, query, ids)}
 
 
+def documents_of_ids(ids: Iterable[str]) -> list[Document]:
+    """Documents that have their id alone: text and metadata are read where they are needed."""
+    from langchain_core.documents import Document
+
+    return [Document(id=key, page_content="") for key in ids]
+
+
 def read_changed_documents(connection: Connection, since: int) -> list[Document]:
     """Documents that were added or changed after a generation, source by source."""
     # by an expression, which keeps SQLite from reading all rows in the order of the sources

@@ -20,7 +20,7 @@ from rag_kit.indexing.bm25.postings import Postings, inverse_frequencies
 from rag_kit.indexing.bm25.term_graph import TermGraph
 from rag_kit.indexing.bm25.view import Query, term_weights
 from rag_kit.indexing.document_index.keyword import KeywordView
-from rag_kit.indexing.document_index.rows import read_documents
+from rag_kit.indexing.document_index.rows import documents_of_ids, read_documents
 from rag_kit.indexing.document_index.state import NO_GENERATION
 from rag_kit.indexing.document_index.vectors import TIE
 from rag_kit.indexing.postgres.connection import filter_rows
@@ -178,10 +178,16 @@ class PostgresKeywordView(KeywordView):
         """See ``KeywordView``."""
         return self._analyzer(text)
 
-    def _best(self, terms: Query, k: int, where: Filter | None) -> list[tuple[Document, float]]:
+    def _best(
+        self, terms: Query, k: int, where: Filter | None, ids_only: bool
+    ) -> list[tuple[Document, float]]:
         with self._store.reading() as connection:
             hits = best_hits(connection.native, *score_all(connection.native, terms), k, where)
-            rows = read_documents(connection, [key for key, _, _ in hits])
+            keys = [key for key, _, _ in hits]
+            if ids_only:
+                rows = dict(zip(keys, documents_of_ids(keys), strict=True))
+            else:
+                rows = read_documents(connection, keys)
         return [(rows[key], score) for key, _, score in hits]
 
     def document_frequencies(self, terms: Iterable[str]) -> dict[str, int]:

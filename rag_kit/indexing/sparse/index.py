@@ -20,11 +20,10 @@ from rag_kit.indexing.bm25.inverted import InvertedIndex
 from rag_kit.indexing.bm25.parameters import check_k, check_query
 from rag_kit.indexing.bm25.postings import Postings, Run, weighted_terms
 from rag_kit.indexing.bm25.postings import Weights as Scores
+from rag_kit.indexing.bm25.view import Hits
 from rag_kit.text import default_analyzer
 
 if TYPE_CHECKING:
-    from langchain_core.documents import Document
-
     from rag_kit.documents import Filter
 
 
@@ -150,7 +149,7 @@ class SparseIndex(InvertedIndex):
 
     # Reading
 
-    def search(self, query: str, k: int = 4, filter: Filter | None = None) -> list[tuple[Document, float]]:
+    def search(self, query: str, k: int = 4, filter: Filter | None = None) -> Hits:
         """The best documents for a query.
 
         Args:
@@ -167,9 +166,7 @@ class SparseIndex(InvertedIndex):
         """
         return self.search_vector(self.encode_query(query), k, filter)
 
-    def search_vector(
-        self, vector: Weights, k: int = 4, filter: Filter | None = None
-    ) -> list[tuple[Document, float]]:
+    def search_vector(self, vector: Weights, k: int = 4, filter: Filter | None = None) -> Hits:
         """As :meth:`search`, for a vector that is there already."""
         passes = compile_filter(filter) if filter else None
         return self.current().search(check_vector(vector), check_k(k), passes)

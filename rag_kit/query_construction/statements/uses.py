@@ -11,10 +11,12 @@ from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import BaseModel, Field, field_validator
 
 from rag_kit.concurrency.bridge import blocking
+from rag_kit.concurrency.steps import Step
 from rag_kit.errors import InvalidInputError, RagKitError, StatementError
 from rag_kit.query_construction.statements.asking import TextToStatement
 from rag_kit.query_construction.statements.result import QueryResult
-from rag_kit.retrieval.base import RagKitRetriever, Request
+from rag_kit.retrieval.base import RagKitRetriever
+from rag_kit.retrieval.call import Call
 
 
 class StatementRetriever(RagKitRetriever):
@@ -46,13 +48,15 @@ class StatementRetriever(RagKitRetriever):
         """Make the retriever from a model and a database; `settings` as those of its ``TextToStatement``."""
         return cls(query=cls.writer(llm, database, **settings), k=k)
 
-    def _retrieve(self, query: str, request: Request) -> list[Document]:
-        _refuse_filter(request.filter)
-        return self.query.invoke(query, request.child(self.query.kind)).documents
-
-    async def _aretrieve(self, query: str, request: Request) -> list[Document]:
-        _refuse_filter(request.filter)
-        return (await self.query.ainvoke(query, request.child(self.query.kind))).documents
+    async def _search(self, query: str, call: Call) -> list[Document]:
+        _refuse_filter(call.filter)
+        config = call.child(self.query.kind)
+        result = await Step(
+            self.query.kind,
+            lambda _: self.query.invoke(query, config),
+            lambda _: self.query.ainvoke(query, config),
+        )
+        return result.documents
 
 
 def _refuse_filter(filter: Any) -> None:

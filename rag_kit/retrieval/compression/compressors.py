@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -12,14 +12,15 @@ from langchain_core.documents import Document
 from rag_kit.concurrency.branches import describe_failure
 from rag_kit.concurrency.steps import Logic
 from rag_kit.documents import content_hash
-from rag_kit.documents.identity import field_of
+from rag_kit.documents.identity import ORIGINAL_ID_KEY, field_of
 from rag_kit.models.clients import check_embeddings
 from rag_kit.prompts import render_passages
 from rag_kit.prompts.grading import ChosenSentences
 from rag_kit.retrieval.answers import read_numbers
-from rag_kit.retrieval.base import check_count, check_number
-from rag_kit.retrieval.query_call import LanguagePrompts, QueryCall, check_model
-from rag_kit.retrieval.rerank.base import ORIGINAL_ID_KEY
+from rag_kit.retrieval.base import HasRunnables, check_count, check_number
+from rag_kit.retrieval.call import Call, failures_or_raise
+from rag_kit.retrieval.fields import check_model
+from rag_kit.retrieval.language_prompts import LanguagePrompts
 from rag_kit.retrieval.vectors import embed, unit
 from rag_kit.text import sentences
 from rag_kit.text.analysis import warm_up
@@ -58,7 +59,7 @@ Selection = list[int] | None
 """Places of the sentences to keep of a passage: none if it is irrelevant; ``None``: not judged, so it stays whole."""
 
 
-class Compressor(ABC):
+class Compressor(HasRunnables):
     """Base of compressors; implement ``select``.
 
     Attributes:
@@ -68,7 +69,7 @@ class Compressor(ABC):
     name: str = "compressor"
 
     @abstractmethod
-    def select(self, query: str, passages: Sequence[Passage], call: QueryCall) -> Logic[list[Selection]]:
+    def select(self, query: str, passages: Sequence[Passage], call: Call) -> Logic[list[Selection]]:
         """Choose sentences: a coroutine that does all waiting through ``call``, and returns one selection per passage.
 
         Each passage has at least one sentence. What is raised leaves all passages whole.
@@ -96,7 +97,7 @@ class LexicalCompressor(Compressor):
         warm_up()
         analyse("warm")
 
-    async def select(self, query: str, passages: Sequence[Passage], call: QueryCall) -> list[Selection]:
+    async def select(self, query: str, passages: Sequence[Passage], call: Call) -> list[Selection]:
         """Choose sentences; see ``Compressor.select``."""
         question = analyse(query)
         scores = [[0.0] * len(passage.sentences) for passage in passages]
@@ -132,7 +133,7 @@ class EmbeddingCompressor(Compressor):
         self.min_score = check_number("min_score", min_score, maximum=1.0)
         self.share = check_number("share", share, maximum=1.0)
 
-    async def select(self, query: str, passages: Sequence[Passage], call: QueryCall) -> list[Selection]:
+    async def select(self, query: str, passages: Sequence[Passage], call: Call) -> list[Selection]:
         """Choose sentences; see ``Compressor.select``."""
         texts = [sentence.text for passage in passages for sentence in passage.sentences]
         distinct = list(dict.fromkeys(texts))
@@ -165,7 +166,7 @@ class ModelCompressor(Compressor):
         self.prompts = LanguagePrompts("compress", prompt, ("question", "passages"), language)
         self.most_sentences = check_count("most_sentences", most_sentences)
 
-    async def select(self, query: str, passages: Sequence[Passage], call: QueryCall) -> list[Selection]:
+    async def select(self, query: str, passages: Sequence[Passage], call: Call) -> list[Selection]:
         """Choose sentences; see ``Compressor.select``."""
         batches = [
             (number, start, passage.sentences[start : start + self.most_sentences])
@@ -182,7 +183,7 @@ class ModelCompressor(Compressor):
         ]
         names = [f"sentences of passage {number + 1}" for number, _, _ in batches]
         outcomes = await call.ask(self.llm, self.prompts.choose(query), values, ChosenSentences, names)
-        call.failures_or_raise(outcomes)
+        failures_or_raise(outcomes, call)
         stage = f"compress:{self.name}"
         chosen: dict[int, list[int]] = {number: [] for number in range(len(passages))}
         failed: dict[int, str] = {}

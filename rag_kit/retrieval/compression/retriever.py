@@ -16,6 +16,7 @@ from pydantic import Field, field_validator
 from rag_kit.documents import PROVENANCE_KEY, copy_document, get_provenance, with_provenance
 from rag_kit.documents.provenance import peek_score
 from rag_kit.errors import InvalidInputError, ModelOutputError
+from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.compression.compressors import (
     KEPT_KEY,
     Compressor,
@@ -27,7 +28,6 @@ from rag_kit.retrieval.compression.compressors import (
     identity,
     shortened,
 )
-from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.retrieval.refining import RefiningRetriever
 from rag_kit.retrieval.rerank.base import DocumentCompressor
 from rag_kit.text import fold
@@ -112,7 +112,7 @@ class CompressionRetriever(RefiningRetriever):
     def _fetch_size(self, k: int) -> int:
         return k
 
-    async def _refine(self, documents: list[Document], call: QueryCall) -> list[Document]:
+    async def _refine(self, documents: list[Document], call: Call) -> list[Document]:
         """Shorten the passages, leave out those without a sentence that matters, and merge near-duplicates."""
         passages = [passage for doc in documents if (passage := Passage.of(doc)).sentences]
         if empty := len(documents) - len(passages):
@@ -123,7 +123,7 @@ class CompressionRetriever(RefiningRetriever):
         if isinstance(self.compressor, DocumentCompressor):
             steps = self.compressor.compressed(whole, call, stage="compress", retriever=self.get_name())
             shorter = await call.attempt(name, steps, "the passages are whole")
-            return self._merge(whole if shorter is None else shorter, call)[: call.request.k]
+            return self._merge(whole if shorter is None else shorter, call)[: call.k]
         selections = await call.attempt(name, self._selections(passages, call), "the passages are whole")
         if selections is None:
             return self._merge(whole, call)
@@ -140,7 +140,7 @@ class CompressionRetriever(RefiningRetriever):
             call.note(f"{count} of {len(passages)} passages had no sentence that matters: {_ids(dropped)}")
         return self._merge([self._shorten(*pair, call) for pair in pairs if pair[1] != []], call)
 
-    async def _selections(self, passages: Sequence[Passage], call: QueryCall) -> list[Selection]:
+    async def _selections(self, passages: Sequence[Passage], call: Call) -> list[Selection]:
         """The compressor's selection for each passage; refuses one that names sentences that are not there."""
         selections: list[Selection] = await self.compressor.select(call.query, passages, call)
         if len(selections) != len(passages) or any(
@@ -154,7 +154,7 @@ class CompressionRetriever(RefiningRetriever):
             )
         return selections
 
-    def _shorten(self, passage: Passage, selection: Selection, call: QueryCall) -> Document:
+    def _shorten(self, passage: Passage, selection: Selection, call: Call) -> Document:
         """The passage cut to the sentences selected, with those around them; whole if the selection is ``None``."""
         doc, count = passage.document, len(passage.sentences)
         if selection is None:
@@ -175,7 +175,7 @@ class CompressionRetriever(RefiningRetriever):
             spans=[list(span) for span in spans],
         )
 
-    def _merge(self, documents: list[Document], call: QueryCall) -> list[Document]:
+    def _merge(self, documents: list[Document], call: Call) -> list[Document]:
         """Near-duplicates become one document; the ranks are counted anew."""
         threshold = self.merge_threshold
         texts = [doc.page_content for doc in documents]
@@ -187,7 +187,7 @@ class CompressionRetriever(RefiningRetriever):
             call.note(f"{repeats} near-duplicate{'' if repeats == 1 else 's'} merged")
         return [self._merge_group(group, rank, call) for rank, group in enumerate(groups.values(), start=1)]
 
-    def _merge_group(self, group: Sequence[Document], rank: int, call: QueryCall) -> Document:
+    def _merge_group(self, group: Sequence[Document], rank: int, call: Call) -> Document:
         """Merge near-duplicates into a copy of the first at ``rank``, with the stages and ids of all."""
         doc, *repeats = group
         if not repeats:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.documents import Document
@@ -17,8 +17,10 @@ from rag_kit.indexing.bm25.index import BM25Index
 from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.document_index.keyword import KeywordView
 from rag_kit.indexing.searched import searched_text
-from rag_kit.retrieval.base import Count, RagKitRetriever, Request
+from rag_kit.retrieval.base import RagKitRetriever, blocking_step
 from rag_kit.retrieval.bm25 import BM25Retriever
+from rag_kit.retrieval.call import Call
+from rag_kit.retrieval.fields import Count
 from rag_kit.retrieval.indexed import KeywordIndexRetriever
 
 if TYPE_CHECKING:
@@ -60,16 +62,21 @@ class WeightedTermsRetriever(RagKitRetriever):
     terms: Mapping[str, float]
     note: str | None = None
 
-    def _retrieve(self, query: str, request: Request) -> list[Document]:
-        index = reader_of(self.index)
-        hits = index.search_weighted(self.terms, request.k, request.filter)
-        documents = add_first_stage(hits, "bm25", self.get_name(), query, max_score=index.maximum(self.terms))
-        return documents if self.note is None else [add_note(document, self.note) for document in documents]
+    def searched(self) -> Sequence[Any]:
+        """The index."""
+        return [self.index]
 
-    async def _aretrieve(self, query: str, request: Request) -> list[Document]:
+    async def _search(self, query: str, call: Call) -> list[Document]:
         if isinstance(self.index, BM25Index):
-            return self._retrieve(query, request)
-        return await super()._aretrieve(query, request)  # on a thread: it reads the store
+            return self._find(query, call)
+        # it reads the store
+        documents: list[Document] = await blocking_step("search", self._find, query, call)
+        return documents
+
+    def _find(self, query: str, call: Call) -> list[Document]:
+        hits = reader_of(self.index).search_weighted(self.terms, call.k, call.filter)
+        documents = add_first_stage(hits, "bm25", self.get_name(), query, max_score=hits.maximum)
+        return documents if self.note is None else [add_note(document, self.note) for document in documents]
 
 
 class RelevanceFeedback(BaseModel):

@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field, field_validator, model_validator
 from rag_kit.documents import combine_filters
 from rag_kit.errors import InvalidInputError
 from rag_kit.prompts.schemas import Queries
+from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.expansion.feedback import (
     KeywordIndex,
     KeywordRetriever,
@@ -23,9 +24,9 @@ from rag_kit.retrieval.expansion.feedback import (
     reader_of,
 )
 from rag_kit.retrieval.expansion.thesaurus import Entries, Thesaurus
+from rag_kit.retrieval.fields import Model, Rewrites
 from rag_kit.retrieval.fusion import Search
-from rag_kit.retrieval.query_call import QueryCall
-from rag_kit.retrieval.rewriting import Model, Rewrites, RewritingRetriever, texts_of
+from rag_kit.retrieval.rewriting import RewritingRetriever, texts_of
 from rag_kit.text import detect_language, fold
 from rag_kit.text.analysis import load_segmenter
 from rag_kit.text.language import CHINESE_EVIDENCE, ENGLISH_EVIDENCE, HAN
@@ -148,7 +149,7 @@ class ExpansionRetriever(RewritingRetriever):
             )
         return self
 
-    async def _rewrite(self, question: str, call: QueryCall) -> list[Search]:
+    async def _rewrite(self, question: str, call: Call) -> list[Search]:
         """Searches with the terms of the model, the thesaurus and feedback added, and one for each template."""
         added = await self._from_model(question, call)
         matched = self.thesaurus.find(question) if self.thesaurus is not None else {}
@@ -167,7 +168,7 @@ class ExpansionRetriever(RewritingRetriever):
             call.note("expansion: nothing to add")
         return searches
 
-    async def _from_model(self, question: str, call: QueryCall) -> list[Added]:
+    async def _from_model(self, question: str, call: Call) -> list[Added]:
         """The related terms that the model names."""
         if self.llm is None:
             return []
@@ -179,7 +180,7 @@ class ExpansionRetriever(RewritingRetriever):
         return [Added(term, "model") for term in terms]
 
     async def _weighted(
-        self, leg: KeywordRetriever, question: str, added: Sequence[Added], call: QueryCall
+        self, leg: KeywordRetriever, question: str, added: Sequence[Added], call: Call
     ) -> list[Search]:
         """One search of the index with the question's terms and the added ones."""
         reading = call.do("keyword index", partial(self._terms, leg, question, added, call))
@@ -198,14 +199,14 @@ class ExpansionRetriever(RewritingRetriever):
         return [Search(" ".join([question, *details]), "expansion", searcher)]
 
     def _terms(
-        self, leg: KeywordRetriever, question: str, added: Sequence[Added], call: QueryCall
+        self, leg: KeywordRetriever, question: str, added: Sequence[Added], call: Call
     ) -> tuple[dict[str, float], dict[str, dict[str, Any]]]:
         """The terms to search for with their weights, and what provenance says of each added text; reads the store."""
         analyse = reader_of(leg.index).analyzer
         query_terms = Counter(analyse(question))
         terms: dict[str, float] = dict(query_terms)
         if self.feedback is not None:
-            where = combine_filters(leg.filter, call.request.filter)
+            where = combine_filters(leg.filter, call.filter)
             terms = self.feedback.weights(leg.index, question, where)
         details = {
             term: {"term": term, "weight": round(weight, 6), "source": "feedback"}
@@ -218,7 +219,7 @@ class ExpansionRetriever(RewritingRetriever):
                 details[text] = {"term": text, "weight": self.term_weight, "source": source}
         return terms, details
 
-    def _appended(self, question: str, added: Sequence[Added], call: QueryCall) -> list[Search]:
+    def _appended(self, question: str, added: Sequence[Added], call: Call) -> list[Search]:
         """One search with a longer text, for a retriever that knows no weights."""
         if not added:
             return []
@@ -236,7 +237,7 @@ class ExpansionRetriever(RewritingRetriever):
         new = [query for query in dict.fromkeys(queries) if fold(query) != fold(question)]
         return [Search(query, "template") for query in new[:_MAX_TEMPLATES]]
 
-    def _original(self, question: str, call: QueryCall, rewritten: Sequence[Search]) -> list[Search]:
+    def _original(self, question: str, call: Call, rewritten: Sequence[Search]) -> list[Search]:
         if any(search.retriever is not None for search in rewritten):
             return []  # the question's words are part of that search
         return super()._original(question, call, rewritten)

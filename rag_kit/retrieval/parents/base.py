@@ -14,10 +14,11 @@ from pydantic import PrivateAttr
 from rag_kit.documents import combine_filters, compile_filter, get_provenance, with_provenance
 from rag_kit.documents.provenance import peek_score
 from rag_kit.indexing.document_index.rows import PARENT_KEY, Family, FamilyView, Place, offset_in_source
-from rag_kit.retrieval.base import Count, OptionalCount, Request
-from rag_kit.retrieval.batching import SteppedRetriever, blocking_step, search_step
+from rag_kit.retrieval.base import blocking_step
+from rag_kit.retrieval.call import Call
+from rag_kit.retrieval.fields import Count, OptionalCount
 from rag_kit.retrieval.indexed import rows_retriever
-from rag_kit.retrieval.own_filter import own_filter
+from rag_kit.retrieval.inside import own_filter
 from rag_kit.retrieval.parents.writing import FamilyWriter
 
 _GROWTH = 4  # times as many children in the next round
@@ -82,7 +83,7 @@ def span_of(parent: Document, start: int, end: int, heading: str | None = None) 
     )
 
 
-class FamilyRetriever(SteppedRetriever, FamilyWriter):
+class FamilyRetriever(FamilyWriter):
     """Search the parts of documents, return what stands around them; arguments as of ``ParentDocumentRetriever``."""
 
     pipeline: Literal["hybrid", "bm25", "dense"] = "hybrid"
@@ -110,15 +111,22 @@ class FamilyRetriever(SteppedRetriever, FamilyWriter):
     ) -> list[Passage]:
         """At most k passages, best first; what does not pass is left out."""
 
-    async def _search_in_steps(self, query: str, request: Request) -> list[Document]:
+    def inner_retrievers(self) -> Sequence[Any]:
+        """The one that searches children."""
+        return [self._children]
+
+    def searched(self) -> Sequence[Any]:
+        """The index."""
+        return [self.index]
+
+    async def _search(self, query: str, call: Call) -> list[Document]:
         """Search children, ever deeper, until they give enough passages or there are no more."""
         results: list[Document] = []
-        for fetch, last in self._depths(request.k):
-            config = request.child("children")
-            children = await search_step(self._children, query, config=config, k=fetch, filter=request.filter)
+        for fetch, last in self._depths(call.k):
+            children = await call.search(self._children, query, fetch)
             cut = last and len(children) >= fetch
-            results = await blocking_step("parents", self._results, query, request, children, cut)
-            if len(results) >= request.k or len(children) < fetch:
+            results = await blocking_step("parents", self._results, query, call, children, cut)
+            if len(results) >= call.k or len(children) < fetch:
                 break
         return results
 
@@ -131,19 +139,20 @@ class FamilyRetriever(SteppedRetriever, FamilyWriter):
             fetch = min(max_fetch, fetch * _GROWTH)
         yield max_fetch, True
 
-    def _results(self, query: str, request: Request, children: list[Document], cut: bool) -> list[Document]:
+    def _results(self, query: str, call: Call, children: list[Document], cut: bool) -> list[Document]:
         """The passages around the children that were found; ``cut``: there may be more children."""
-        where = combine_filters(request.filter, own_filter(self._children, request.config))
+        where = combine_filters(call.filter, own_filter(self._children, call.config))
         passes = compile_filter(where) if where else None
         with self.index.families() as view:
-            passages = self._passages(view, place_matches(view, children), request.k, passes)
-        notes = []
-        if cut and len(passages) < request.k:
-            notes.append(
-                f"degraded: {len(passages)} of {request.k} passages in the first {len(children)} children; raise "
+            passages = self._passages(view, place_matches(view, children), call.k, passes)
+        if cut and len(passages) < call.k:
+            call.note(
+                f"degraded: {len(passages)} of {call.k} passages in the first {len(children)} children; raise "
                 "max_fetch_k to look deeper"
             )
-        return [self._result(passage, rank, query, notes) for rank, passage in enumerate(passages, start=1)]
+        return [
+            self._result(passage, rank, query, call.notes) for rank, passage in enumerate(passages, start=1)
+        ]
 
     def _result(self, passage: Passage, rank: int, query: str, notes: Sequence[str]) -> Document:
         """A copy with every matched child in the provenance."""

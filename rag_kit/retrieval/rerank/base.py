@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,13 +15,13 @@ from langchain_core.documents import BaseDocumentCompressor, Document
 
 from rag_kit.concurrency.steps import Logic
 from rag_kit.documents import PROVENANCE_KEY, content_hash, copy_document, with_provenance
+from rag_kit.documents.identity import ORIGINAL_ID_KEY
 from rag_kit.documents.provenance import peek_score
 from rag_kit.errors import ModelOutputError
-from rag_kit.retrieval.base import check_count
-from rag_kit.retrieval.query_call import QueryCall
+from rag_kit.retrieval.base import HasRunnables, check_count
+from rag_kit.retrieval.call import Call
 
 SCORE_KEY = "relevance_score"
-ORIGINAL_ID_KEY = "original_id"
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Ranking:
     notes: Sequence[str] = ()
 
 
-class Reranker(ABC):
+class Reranker(HasRunnables):
     """Base of rerankers; implement ``rank``.
 
     Args:
@@ -62,7 +62,7 @@ class Reranker(ABC):
         self.depth = None if depth is None else check_count("depth", depth)
 
     @abstractmethod
-    def rank(self, query: str, documents: Sequence[Document], call: QueryCall) -> Logic[Ranking]:
+    def rank(self, query: str, documents: Sequence[Document], call: Call) -> Logic[Ranking]:
         """Order documents, of which there is at least one: a coroutine that does all waiting through ``call``.
 
         The documents come best first as far as known, and are not to be changed. What is raised leaves their order.
@@ -113,7 +113,7 @@ def by_scores(
     return Ranking(order, list(scores), details, failed, list(notes))
 
 
-class DocumentCompressor:
+class DocumentCompressor(HasRunnables):
     """A LangChain ``BaseDocumentCompressor`` in the place of a reranker or a compressor of the kit.
 
     It may reorder, drop, shorten and split documents. What comes back is matched to what it was given, gets its
@@ -129,7 +129,7 @@ class DocumentCompressor:
         self.name = type(compressor).__name__
 
     async def compressed(
-        self, documents: Sequence[Document], call: QueryCall, *, stage: str, retriever: str
+        self, documents: Sequence[Document], call: Call, *, stage: str, retriever: str
     ) -> list[Document]:
         """Compress documents, best first; the call's notes say how many were dropped."""
         marked = [_with_position(doc, position) for position, doc in enumerate(documents)]
@@ -142,15 +142,16 @@ class DocumentCompressor:
         return self._matched(result, documents, call, name, retriever)
 
     @staticmethod
-    def _call(method: Any, documents: Sequence[Document], call: QueryCall, *, threaded: bool = False) -> Any:
+    def _call(method: Any, documents: Sequence[Document], call: Call, *, threaded: bool = False) -> Any:
         """Call a method of the compressor, with callbacks for what it runs."""
-        manager = call.request.run_manager
+        manager = call.run_manager
         if threaded and isinstance(manager, AsyncCallbackManagerForRetrieverRun):
             manager = manager.get_sync()
-        return method(documents, call.query, callbacks=manager.get_child("compressor"))
+        callbacks = None if manager is None else manager.get_child("compressor")
+        return method(documents, call.query, callbacks=callbacks)
 
     def _matched(
-        self, result: Any, documents: Sequence[Document], call: QueryCall, name: str, retriever: str
+        self, result: Any, documents: Sequence[Document], call: Call, name: str, retriever: str
     ) -> list[Document]:
         """The returned documents, each with the id, the provenance and the score of the one it was made of."""
         if not isinstance(result, Sequence) or not all(isinstance(doc, Document) for doc in result):

@@ -11,13 +11,12 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig, RunnablePassthrough
 from pydantic import SecretStr
 
-from rag_kit.concurrency.branches import describe_failure
 from rag_kit.errors import InvalidInputError, ModelOutputError
 from rag_kit.models.calls import ModelCall, ask_for_value
 from rag_kit.models.http import with_http_clients
 from rag_kit.models.providers import options
 from rag_kit.retrieval.base import check_count
-from rag_kit.retrieval.query_call import Call, QueryCall
+from rag_kit.retrieval.call import Call, Job, value_or_raise
 from rag_kit.retrieval.rerank.base import Ranking, Reranker, by_scores, check_scores
 
 _DIALECTS = {"common": ("documents", 100), "tei": ("texts", 32)}
@@ -74,15 +73,15 @@ class EndpointReranker(Reranker):
         extra = {"truncate": True} if dialect == "tei" else {}
         self._endpoint = _Endpoint(self.url, field, {**extra, **({"model": model} if model else {})}, api_key)
 
-    async def rank(self, query: str, documents: Sequence[Document], call: QueryCall) -> Ranking:
+    async def rank(self, query: str, documents: Sequence[Document], call: Call) -> Ranking:
         """Order the documents; see ``Reranker.rank``."""
         texts = [doc.page_content for doc in documents]
         batches = [texts[at : at + self.batch_size] for at in range(0, len(texts), self.batch_size)]
-        outcomes = (await call.do_all([self._score_call(query, batch, call) for batch in batches])).outcomes
-        strict = call.owner.on_error == "raise"
+        outcomes = await call.side_by_side([self._score_call(query, batch, call) for batch in batches])
+        strict = call.limits.on_error == "raise"
         if strict or not any(outcome.ok for outcome in outcomes):
             for outcome in outcomes:
-                call.value_or_raise(outcome)
+                value_or_raise(outcome)
         scores: list[float | None] = []
         for batch, outcome in zip(batches, outcomes, strict=True):
             scores += [None] * len(batch) if outcome.value is None else outcome.value
@@ -92,15 +91,15 @@ class EndpointReranker(Reranker):
             )
         for outcome in outcomes:
             if outcome.error is not None:
-                call.note(f"degraded: {describe_failure(outcome.name, outcome.error)}")
+                call.note_failure(outcome.name, outcome.error)
         return by_scores(scores)
 
-    def _score_call(self, query: str, texts: list[str], call: QueryCall) -> Call:
-        config = call.request.child("model")
+    def _score_call(self, query: str, texts: list[str], call: Call) -> Job:
+        config = call.child("model")
         # without a prompt: query and passages are sent as they are
         model_call = ModelCall(self._endpoint, RunnablePassthrough(), {}, config, timeout=self.timeout)
         logic = partial(_scores, model_call, [query, *texts])
-        return Call(f"rerank:{self.name}", partial(model_call.run, logic), partial(model_call.arun, logic))
+        return Job(f"rerank:{self.name}", partial(model_call.run, logic), partial(model_call.arun, logic))
 
 
 async def _scores(call: ModelCall, texts: list[Any]) -> list[float | None]:

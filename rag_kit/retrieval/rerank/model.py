@@ -14,7 +14,9 @@ from rag_kit.prompts import render_passages
 from rag_kit.prompts.grading import Grade, RankedPassages
 from rag_kit.retrieval.answers import grade_score, read_numbers
 from rag_kit.retrieval.base import check_count
-from rag_kit.retrieval.query_call import LanguagePrompts, QueryCall, check_model
+from rag_kit.retrieval.call import Call, failures_or_raise, value_or_raise
+from rag_kit.retrieval.fields import check_model
+from rag_kit.retrieval.language_prompts import LanguagePrompts
 from rag_kit.retrieval.rerank.base import Ranking, Reranker, by_scores
 
 
@@ -67,13 +69,13 @@ class PointwiseReranker(ModelReranker):
     name = "pointwise"
     task: ClassVar[str] = "rerank_pointwise"
 
-    async def rank(self, query: str, documents: Sequence[Document], call: QueryCall) -> Ranking:
+    async def rank(self, query: str, documents: Sequence[Document], call: Call) -> Ranking:
         """Order the documents; see ``Reranker.rank``."""
         texts = [render_passages([doc], max_chars=self.max_chars) for doc in documents]
         values = [{"question": query, "passages": text} for text in texts]
         names = [f"grade of passage {number}" for number in range(1, len(documents) + 1)]
         outcomes = await call.ask(self.llm, self.prompts.choose(query), values, Grade, names)
-        failed = call.failures_or_raise(outcomes)
+        failed = failures_or_raise(outcomes, call)
         scores = [grade_score(outcome.value) if outcome.ok else None for outcome in outcomes]
         grades = [outcome.value for outcome in outcomes]
         details = [{name: field_of(grade, name) for name in ("relevant", "reason")} for grade in grades]
@@ -119,7 +121,7 @@ class ListwiseReranker(ModelReranker):
                 "window, or passages between two windows would never be looked at."
             )
 
-    async def rank(self, query: str, documents: Sequence[Document], call: QueryCall) -> Ranking:
+    async def rank(self, query: str, documents: Sequence[Document], call: Call) -> Ranking:
         """Order the documents; see ``Reranker.rank``."""
         prompt = self.prompts.choose(query)
         order = list(range(len(documents)))
@@ -154,9 +156,9 @@ class ListwiseReranker(ModelReranker):
             notes.append(f"degraded: rerank:{self.name}: original order")
         return Ranking(order, [None] * len(documents), notes=notes)
 
-    async def _ask(self, prompt: Any, values: dict[str, Any], label: str, call: QueryCall) -> Any:
+    async def _ask(self, prompt: Any, values: dict[str, Any], label: str, call: Call) -> Any:
         (outcome,) = await call.ask(self.llm, prompt, [values], RankedPassages, [label])
-        return call.value_or_raise(outcome)
+        return value_or_raise(outcome)
 
 
 def windows(count: int, window: int, step: int) -> list[tuple[int, int]]:

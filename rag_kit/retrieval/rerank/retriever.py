@@ -14,8 +14,9 @@ from rag_kit.documents import with_provenance
 from rag_kit.documents.provenance import peek_score
 from rag_kit.errors import InvalidInputError, ModelOutputError
 from rag_kit.models.replies import estimate_tokens
-from rag_kit.retrieval.base import OptionalCount, check_count
-from rag_kit.retrieval.query_call import QueryCall
+from rag_kit.retrieval.base import check_count
+from rag_kit.retrieval.call import Call
+from rag_kit.retrieval.fields import OptionalCount
 from rag_kit.retrieval.refining import RefiningRetriever
 from rag_kit.retrieval.rerank.base import DocumentCompressor, Ranking, Reranker
 from rag_kit.retrieval.rerank.model import ListwiseReranker, PointwiseReranker
@@ -159,7 +160,7 @@ class RerankRetriever(RefiningRetriever):
     def _fetch_size(self, k: int) -> int:
         return min(max(_MIN_FETCH, _FETCH_FACTOR * k), _MAX_FETCH)
 
-    async def _refine(self, documents: list[Document], call: QueryCall) -> list[Document]:
+    async def _refine(self, documents: list[Document], call: Call) -> list[Document]:
         """Rerank by each reranker in turn, cut by score, fit the budget, and order for the model."""
         cuttable: set[int] | None = None
         for reranker in self.reranker:
@@ -177,7 +178,7 @@ class RerankRetriever(RefiningRetriever):
         return documents
 
     async def _rerank(
-        self, reranker: Reranker | DocumentCompressor, documents: list[Document], call: QueryCall
+        self, reranker: Reranker | DocumentCompressor, documents: list[Document], call: Call
     ) -> tuple[list[Document], set[int] | None]:
         """Apply one reranker: the new order, and the places that it could not judge; ``None`` if it judged none."""
         if isinstance(reranker, DocumentCompressor):
@@ -218,7 +219,7 @@ class RerankRetriever(RefiningRetriever):
         ]
         return ranked, {rank for rank, position in enumerate(order) if position in ranking.failed}
 
-    async def _rank_head(self, reranker: Reranker, head: Sequence[Document], call: QueryCall) -> Ranking:
+    async def _rank_head(self, reranker: Reranker, head: Sequence[Document], call: Call) -> Ranking:
         """The reranker's ranking; refuses one that does not hold each document once."""
         ranking = await reranker.rank(call.query, head, call)
         if sorted(ranking.order) != list(range(len(head))) or len(ranking.scores) != len(head):
@@ -228,7 +229,7 @@ class RerankRetriever(RefiningRetriever):
             )
         return ranking
 
-    def _cut(self, documents: list[Document], failed: set[int], call: QueryCall) -> list[Document]:
+    def _cut(self, documents: list[Document], failed: set[int], call: Call) -> list[Document]:
         """By threshold, then by gap; documents that could not be judged are no evidence for either."""
         remaining = [(position, doc, peek_score(doc)) for position, doc in enumerate(documents)]
         if (low := self.score_threshold) is not None:
@@ -241,7 +242,7 @@ class RerankRetriever(RefiningRetriever):
                 call.note(f"{dropped} of {len(documents)} passages below score_threshold={low:g} left out")
         if isinstance(self.score_gap, ScoreGap):
             scored = [(position, score) for position, _, score in remaining if score is not None]
-            count = self.score_gap.cut([score for _, score in scored], call.request.k)
+            count = self.score_gap.cut([score for _, score in scored], call.k)
             if 0 < count < len(scored):
                 (last, high), (_, following) = scored[count - 1 : count + 1]
                 within = [entry for entry in remaining if entry[0] <= last]
@@ -253,14 +254,14 @@ class RerankRetriever(RefiningRetriever):
                 remaining = within
         return [doc for _, doc, _ in remaining]
 
-    def _fitting(self, documents: list[Document], call: QueryCall) -> list[Document]:
+    def _fitting(self, documents: list[Document], call: Call) -> list[Document]:
         """The first k that fit into the token budget."""
         if (room := self.token_budget) is None:
-            return documents[: call.request.k]
+            return documents[: call.k]
         chosen: list[Document] = []
         dropped = 0
         for doc in documents:
-            if len(chosen) == call.request.k:
+            if len(chosen) == call.k:
                 break
             size = (self.count_tokens or estimate_tokens)(doc.page_content)
             if size > room:

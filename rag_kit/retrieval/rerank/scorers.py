@@ -14,7 +14,7 @@ from langchain_core.runnables import Runnable
 from rag_kit.errors import InvalidInputError
 from rag_kit.models.clients import check_embeddings
 from rag_kit.retrieval.base import check_number
-from rag_kit.retrieval.query_call import QueryCall
+from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.rerank.base import DocumentCompressor, Ranking, Reranker, by_scores, check_scores
 from rag_kit.retrieval.vectors import embed, unit
 
@@ -37,7 +37,7 @@ class FunctionReranker(Reranker):
         function_name = getattr(func, "__name__", "function")
         self.name = name or ("function" if function_name == "<lambda>" else function_name)
 
-    async def rank(self, query: str, documents: Sequence[Document], call: QueryCall) -> Ranking:
+    async def rank(self, query: str, documents: Sequence[Document], call: Call) -> Ranking:
         """Order the documents; see ``Reranker.rank``."""
         copies = [doc.model_copy(deep=True) for doc in documents]
         scores = await call.call(f"rerank:{self.name}", self.func, query, copies)
@@ -76,7 +76,7 @@ class CrossEncoderReranker(Reranker):
             )
         self.model = model
 
-    async def rank(self, query: str, documents: Sequence[Document], call: QueryCall) -> Ranking:
+    async def rank(self, query: str, documents: Sequence[Document], call: Call) -> Ranking:
         """Order the documents; see ``Reranker.rank``."""
         pairs = [(query, doc.page_content) for doc in documents]
         scores = await call.call(f"rerank:{self.name}", self.model.score, pairs)
@@ -99,7 +99,7 @@ class EmbeddingReranker(Reranker):
         super().__init__(depth=depth)
         self.embeddings = check_embeddings(embeddings)
 
-    async def rank(self, query: str, documents: Sequence[Document], call: QueryCall) -> Ranking:
+    async def rank(self, query: str, documents: Sequence[Document], call: Call) -> Ranking:
         """Order the documents; see ``Reranker.rank``."""
         texts = [doc.page_content for doc in documents]
         query_vector, vectors = await embed(self.embeddings, query, texts, call, f"rerank:{self.name}")
@@ -127,7 +127,7 @@ class MMRReranker(Reranker):
         self.embeddings = check_embeddings(embeddings)
         self.lambda_mult = check_number("lambda_mult", lambda_mult, maximum=1.0)
 
-    async def rank(self, query: str, documents: Sequence[Document], call: QueryCall) -> Ranking:
+    async def rank(self, query: str, documents: Sequence[Document], call: Call) -> Ranking:
         """Order the documents; see ``Reranker.rank``."""
         texts = [doc.page_content for doc in documents]
         query_vector, text_vectors = await embed(self.embeddings, query, texts, call, f"rerank:{self.name}")

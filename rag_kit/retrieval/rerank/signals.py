@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
@@ -15,8 +16,7 @@ from rag_kit.documents.identity import document_key
 from rag_kit.documents.provenance import peek_score
 from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval.base import check_number
-from rag_kit.retrieval.convex import normalise
-from rag_kit.retrieval.query_call import QueryCall
+from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.rerank.base import Ranking, Reranker, by_scores
 
 _UTC = datetime.UTC
@@ -171,23 +171,36 @@ class MetadataReranker(Reranker):
             )
         self.shown_penalty = check_number("shown_penalty", shown_penalty)
 
-    async def rank(self, query: str, documents: Sequence[Document], call: QueryCall) -> Ranking:
+    async def rank(self, query: str, documents: Sequence[Document], call: Call) -> Ranking:
         """Order the documents; see ``Reranker.rank``."""
-        shown_ids = _ids(call.request.extra.get("shown") or ())
-        scaled = normalise([peek_score(doc) for doc in documents])
+        shown_ids = _ids(call.arguments.get("shown") or ())
+        scaled, note = _scaled([peek_score(doc) for doc in documents])
         names = [f"{signal.name}:{signal.field}" for signal in self.signals]
         weights = [self.score_weight, *(signal.weight for signal in self.signals)]
         scores: list[float] = []
         details: list[dict[str, Any]] = []
-        for doc, base in zip(documents, scaled.values, strict=True):
+        for doc, base in zip(documents, scaled, strict=True):
             values = [base, *(_value(signal, doc) for signal in self.signals)]
             mean = sum(weight * value for weight, value in zip(weights, values, strict=True)) / sum(weights)
             was_shown = document_key(doc, call.owner.id_key) in shown_ids
             scores.append(mean - (self.shown_penalty if was_shown else 0.0))
             detail = {"parts": dict(zip(["score", *names], values, strict=True))}
             details.append({**detail, "shown": True} if was_shown else detail)
-        notes = [f"rerank:{self.name}: {scaled.note}"] if scaled.note and self.score_weight else []
+        notes = [f"rerank:{self.name}: {note}"] if note and self.score_weight else []
         return by_scores(scores, details=details, notes=notes)
+
+
+def _scaled(scores: Sequence[float | None]) -> tuple[list[float], str | None]:
+    """Scores from 0, the lowest, to 1, the highest; by rank where one is missing, with a note."""
+    present = [score for score in scores if score is not None and math.isfinite(score)]
+    note = None
+    if len(present) < len(scores):
+        note = "no scores, so the ranks were used"
+        present = [1 - position / len(scores) for position in range(len(scores))]
+    low, high = min(present), max(present)
+    if not high > low:
+        return [1.0] * len(present), note
+    return [(score - low) / (high - low) for score in present], note
 
 
 def _value(signal: Signal, doc: Document) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, Self, cast
+from typing import Any, ClassVar, Literal, Self
 
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
@@ -13,17 +13,16 @@ from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from rag_kit.concurrency.branches import describe_failure
 from rag_kit.concurrency.steps import arun, run
-from rag_kit.documents import document_keys
 from rag_kit.errors import InvalidInputError, ModelOutputError, RagKitError
-from rag_kit.retrieval.base import Request
-from rag_kit.retrieval.fusion import Merged, Search, check_fusion
-from rag_kit.retrieval.query_call import CallRetriever, QueryCall
-from rag_kit.retrieval.rewriting import merge
+from rag_kit.retrieval.base import RagKitRetriever
+from rag_kit.retrieval.call import Call
+from rag_kit.retrieval.fields import Cap, OptionalCount, Seconds
+from rag_kit.retrieval.fusion import Merged, Search, check_fusion, merge
 from rag_kit.retrieval.routing.source import MAX_SOURCES, Choice, Route, Source, allowed_among, read_sources
 from rag_kit.retrieval.routing.ways import Way, make_way
 
 
-class RoutingRetriever(CallRetriever):
+class RoutingRetriever(RagKitRetriever):
     """Send a question to the data sources that it belongs to.
 
     "None fits" is an answer: the result is then ``[]``. To tell it from a search that found nothing, call
@@ -85,6 +84,13 @@ class RoutingRetriever(CallRetriever):
     allow: Callable[[RunnableConfig], Any] | None = None
     fusion: str = "rrf"
     rrf_k: float = 60
+    fetch_k: OptionalCount = None
+    on_error: Literal["raise", "skip"] = "skip"
+    timeout: Seconds = None
+    max_concurrency: OptionalCount = None
+    max_calls: Cap = None
+    max_tokens: Cap = None
+    deadline: Seconds = None
 
     _way: Way = PrivateAttr()
 
@@ -114,24 +120,25 @@ class RoutingRetriever(CallRetriever):
         The route is false if the question goes nowhere. Raises as ``invoke``.
         """
         call = self._outside_call(question, config)
-        return run(self._route(call, sources), call.budget)
+        with call.bounds():
+            return run(self._route(call, sources))
 
     async def aroute(
         self, question: str, config: RunnableConfig | None = None, *, sources: Sequence[str] | None = None
     ) -> Route:
         """As ``route``, natively asynchronous."""
         call = self._outside_call(question, config)
-        return await arun(self._route(call, sources), call.budget)
+        with call.bounds():
+            return await arun(self._route(call, sources))
 
-    def _outside_call(self, question: Any, config: RunnableConfig | None) -> QueryCall:
+    def _outside_call(self, question: Any, config: RunnableConfig | None) -> Call:
         if not isinstance(question, str):
             raise InvalidInputError(f"A question must be a string, not {type(question).__name__}.")
-        request = _Outside(1, None, ensure_config(config), cast("Any", None), {})
-        return QueryCall(self, question, request)
+        return Call(self, question, k=1, filter=None, config=ensure_config(config), run_manager=None)
 
-    async def _route(self, call: QueryCall, names: Any) -> Route:
+    async def _route(self, call: Call, names: Any) -> Route:
         """Decide where a question goes, of the sources that this caller may use."""
-        sources = self._allowed_sources(call.request.config, names)
+        sources = self._allowed_sources(call.config, names)
         scores: Mapping[str, float] = {}
         notes: list[str] = []
         if sources and call.query.strip():
@@ -189,13 +196,21 @@ class RoutingRetriever(CallRetriever):
             raise InvalidInputError(f"route leads to {refused}, which this call may not use.")
         return route
 
-    async def _steps(self, call: QueryCall) -> list[Document]:
+    def inner_retrievers(self) -> Sequence[Any]:
+        """Those of the sources."""
+        return [source.retriever for source in self.sources]
+
+    def searched(self) -> Sequence[Any]:
+        """Nothing: each source has a part of the rows only."""
+        return ()
+
+    async def _search(self, query: str, call: Call) -> list[Document]:
         """Choose the sources, search them, and join what they found."""
-        names, decided = call.request.extra.get("sources"), call.request.extra.get("route")
+        names, decided = call.arguments.get("sources"), call.arguments.get("route")
         if decided is None:
             route = await self._route(call, names)
         else:
-            route = self._check_route(decided, call.request.config, names)
+            route = self._check_route(decided, call.config, names)
         for note in route.notes:
             call.note(note)
         if not route:
@@ -208,10 +223,10 @@ class RoutingRetriever(CallRetriever):
             stage |= {"source": choice.name, "source_score": choice.score, "reason": choice.reason}
             stage["outcome"] = route.outcome
             searches.append(Search(call.query, None, by_name[choice.name].retriever, route=stage))
-        results = await call.search_all(None, searches, call.request.fetch(self.fetch_k))
+        results = await call.search_all(None, searches, call.fetch(self.fetch_k))
         return self._merge(call, results)
 
-    def _merge(self, call: QueryCall, searches: list[Search]) -> list[Document]:
+    def _merge(self, call: Call, searches: list[Search]) -> list[Document]:
         """Join what the sources found, with the route in the provenance."""
         stage = dict(searches[0].route)
         extra: dict[str, Any] = {"routed_to": [search.route["source"] for search in searches]}
@@ -221,12 +236,11 @@ class RoutingRetriever(CallRetriever):
         return merge(
             searches,
             Merged(call.query, self.get_name(), call.report(), extra),
-            call.request.k,
-            single=stage["stage"],
+            call.k,
+            alone=stage["stage"],
             fusion=self.fusion,
             rrf_k=self.rrf_k,
             id_key=self.id_key,
-            keys=None if self.id_key or len(searches) == 1 else _keys(searches),
         )
 
 
@@ -260,24 +274,3 @@ def _all(sources: Sequence[Source], reason: str) -> tuple[Choice, ...]:
 def _folded(name: str) -> str:
     """A name as models repeat it: in other case, or in quotes."""
     return name.strip(" \t\n\"'`“”‘’「」.。").casefold()
-
-
-def _keys(searches: Sequence[Search]) -> list[list[str]]:
-    """The documents' keys. Sources number their documents apart from each other: one id may mean two texts."""
-    keys = document_keys([search.documents for search in searches])
-    texts: dict[str, set[str]] = {}
-    for search, list_keys in zip(searches, keys, strict=True):
-        for key, doc in zip(list_keys, search.documents, strict=True):
-            texts.setdefault(key, set()).add(doc.page_content)
-    return [
-        [f"{key}\0{search.route['source']}" if len(texts[key]) > 1 else key for key in list_keys]
-        for search, list_keys in zip(searches, keys, strict=True)
-    ]
-
-
-class _Outside(Request):
-    """What is asked outside of any run of a retriever: parts hang on the caller's own config."""
-
-    def child(self, tag: str | None = None) -> RunnableConfig:
-        """The caller's config."""
-        return self.config

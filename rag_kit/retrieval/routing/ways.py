@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.runnables import Runnable
 
-from rag_kit.concurrency.bridge import acall_function, call_function, run_in_thread
+from rag_kit.concurrency.bridge import acall_function, call_function
 from rag_kit.errors import InvalidInputError, ModelOutputError
 from rag_kit.models.clients import aembed_query, check_embeddings, embed_documents, embed_query
 from rag_kit.models.runnables import acall_runnable
 from rag_kit.prompts.schemas import routes_among
-from rag_kit.retrieval.query_call import Call, LanguagePrompts, QueryCall, check_model
+from rag_kit.retrieval.call import Call, Job, value_or_raise
+from rag_kit.retrieval.fields import check_model
+from rag_kit.retrieval.language_prompts import LanguagePrompts
 from rag_kit.retrieval.routing.source import Choice, Source
 from rag_kit.retrieval.vectors import checked_vectors, unit
 from rag_kit.text import detect_language
@@ -56,7 +58,7 @@ class KeywordWay:
         self._likeness = WordLikeness([source.texts for source in sources])
         self._places = {source.name: position for position, source in enumerate(sources)}
 
-    async def decide(self, call: QueryCall, sources: Sequence[Source], max_choices: int) -> Decision:
+    async def decide(self, call: Call, sources: Sequence[Source], max_choices: int) -> Decision:
         """Compare the words."""
         names = [source.name for source in sources]
         values = self._likeness.scores(call.query, [self._places[name] for name in names])
@@ -93,17 +95,17 @@ class SimilarityWay:
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _lock=threading.Lock())
 
-    async def decide(self, call: QueryCall, sources: Sequence[Source], max_choices: int) -> Decision:
+    async def decide(self, call: Call, sources: Sequence[Source], max_choices: int) -> Decision:
         """Embed and compare."""
         import numpy as np
 
         question = self._embeddings, call.query
         calls = [
-            Call("query embedding", partial(embed_query, *question), partial(aembed_query, *question)),
-            Call("embeddings", self._vectors, partial(run_in_thread, self._vectors)),
+            Job("query embedding", partial(embed_query, *question), partial(aembed_query, *question)),
+            Job("embeddings", self._vectors),
         ]
-        result = await call.do_first(calls)
-        answer, matrix = map(call.value_or_raise, result.outcomes)
+        with call.before_search():
+            answer, matrix = map(value_or_raise, await call.side_by_side(calls))
         vector = checked_vectors([answer], 1, self._embeddings)[0]
         if vector.size != matrix.shape[1]:
             raise ModelOutputError(
@@ -138,7 +140,7 @@ class ModelWay:
         self._llm = check_model(llm)
         self._prompts = LanguagePrompts("route", prompt, ("question", "sources"), language)
 
-    async def decide(self, call: QueryCall, sources: Sequence[Source], max_choices: int) -> Decision:
+    async def decide(self, call: Call, sources: Sequence[Source], max_choices: int) -> Decision:
         """Ask the model."""
         prompt = self._prompts.choose(call.query)
         metadata = getattr(prompt, "metadata", None) or {}
@@ -161,17 +163,17 @@ class FunctionWay:
     def __init__(self, func: Any) -> None:
         self._func = func
 
-    async def decide(self, call: QueryCall, sources: Sequence[Source], max_choices: int) -> Decision:
+    async def decide(self, call: Call, sources: Sequence[Source], max_choices: int) -> Decision:
         """Call the function."""
-        func, config = self._func, call.request.child("route")
+        func, config = self._func, call.child("route")
         if isinstance(func, Runnable):
             sync: Any = partial(func.invoke, call.query, config)
             native: Any = partial(acall_runnable, func, call.query, config)
         else:
             sync = partial(call_function, func, call.query)
             native = partial(acall_function, func, call.query)
-        (outcome,) = (await call.do_first([Call("function", sync, native)])).outcomes
-        answer = call.value_or_raise(outcome)
+        with call.before_search():
+            answer = await call.do("function", sync, native)
         answer = [] if answer is None else [answer] if isinstance(answer, str) else answer
         names = [*answer] if isinstance(answer, Iterable) else [None]
         if not all(isinstance(name, str) for name in names):

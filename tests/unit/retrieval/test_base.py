@@ -9,7 +9,8 @@ from langchain_core.runnables import ConfigurableField, RunnableLambda
 
 from rag_kit.errors import FilterError, InvalidInputError
 from rag_kit.retrieval import RagKitRetriever
-from rag_kit.retrieval.base import Request
+from rag_kit.retrieval.base import blocking_step
+from rag_kit.retrieval.call import Call
 
 
 class Ranked(RagKitRetriever):
@@ -18,8 +19,11 @@ class Ranked(RagKitRetriever):
     texts: list[str] = [f"text {n}" for n in range(10)]
     seen: Any = []
 
-    def _retrieve(self, query: str, request: Request) -> list[Document]:
-        self.seen.append((query, request, threading.current_thread().name))
+    async def _search(self, query: str, call: Call) -> list[Document]:
+        return await blocking_step("texts", self._find, query, call)
+
+    def _find(self, query: str, call: Call) -> list[Document]:
+        self.seen.append((query, call, threading.current_thread().name))
         return [Document(text) for text in self.texts]
 
 
@@ -34,7 +38,7 @@ def test_k_of_the_call_and_of_the_constructor() -> None:
 
 
 async def test_async_runs_on_the_shared_pool() -> None:
-    """Without async code of its own a retriever runs on the kit's threads, not on asyncio's small one."""
+    """Blocking work of a retriever runs on the kit's threads, not on asyncio's small pool."""
     retriever = Ranked(seen=[])
     assert len(await retriever.ainvoke("q", None, k=5)) == 5
     assert retriever.seen[0][2] == "rag_kit"

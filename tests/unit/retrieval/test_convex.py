@@ -13,8 +13,10 @@ from langchain_core.documents import Document
 from rag_kit.documents import get_provenance
 from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval import EnsembleRetriever
-from rag_kit.retrieval.base import RagKitRetriever, Request
-from rag_kit.retrieval.convex import RankedList, fuse
+from rag_kit.retrieval.base import RagKitRetriever
+from rag_kit.retrieval.call import Call
+from rag_kit.retrieval.convex import standardise
+from rag_kit.retrieval.fusion import Search, fuse
 
 
 class Scored(RagKitRetriever):
@@ -24,8 +26,8 @@ class Scored(RagKitRetriever):
     stage: dict[str, Any] = {}
     asked: list[int] = []
 
-    def _retrieve(self, query: str, request: Request) -> list[Document]:
-        self.asked.append(request.k)
+    async def _search(self, query: str, call: Call) -> list[Document]:
+        self.asked.append(call.k)
         return [
             Document(
                 key,
@@ -42,35 +44,36 @@ KEYWORD = [("a", 12.0), ("b", 6.0), ("c", 0.0)]
 DENSE = [("d", 0.75), ("b", 0.5), ("a", 0.25)]
 
 
-def convex_combination(lists, *, weights=None, normalisation="min-max", maxima=None):
+def convex_combination(lists, *, weights=None):
     """Fuse lists of keys and scores as an ensemble does."""
-    shares, tops = weights or [1.0] * len(lists), maxima or [None] * len(lists)
-    ranked = [
-        RankedList([key for key, _ in pairs], [score for _, score in pairs], weight, maximum=top)
-        for pairs, weight, top in zip(lists, shares, tops, strict=True)
+    searches = [
+        Search(
+            "q",
+            None,
+            None,
+            weight,
+            [Document(str(key), metadata={"rag_kit": {"score": score}}) for key, score in pairs],
+        )
+        for pairs, weight in zip(lists, weights or [1.0] * len(lists), strict=True)
     ]
-    return fuse("convex", ranked, normalisation)
+    return fuse(searches, [[key for key, _ in pairs] for pairs in lists], "convex").ranking
 
 
-def test_min_max_by_hand() -> None:
-    """Each score is the weighted mean of the normalised ones; what a list lacks counts 0."""
-    fused = convex_combination([KEYWORD, DENSE], weights=[3, 1])
-    assert fused == [("a", 0.75), ("b", 0.5), ("d", 0.25), ("c", 0.0)]
-
-
-def test_z_score_by_hand() -> None:
-    """The same by z-scores; what a list lacks counts as its last."""
+def test_z_scores_by_hand() -> None:
+    """Each score is the weighted mean of the z-scores; what a list lacks counts as its last, at most -1."""
     step = math.sqrt(3 / 2)
-    fused = dict(convex_combination([KEYWORD, DENSE], normalisation="z-score"))
+    fused = dict(convex_combination([KEYWORD, DENSE]))
     assert fused == pytest.approx({"a": 0.0, "b": 0.0, "c": -step, "d": 0.0})
+    assert dict(convex_combination([KEYWORD, DENSE], weights=[3, 1]))["a"] == pytest.approx(step / 2)
 
 
-def test_maximum_by_hand() -> None:
-    """Keyword scores are divided by the query's maximum, cosines stay."""
-    fused = convex_combination(
-        [KEYWORD, DENSE], weights=[0.7, 0.3], normalisation="maximum", maxima=[16.0, None]
-    )
-    assert dict(fused) == pytest.approx({"a": 0.6, "b": 0.4125, "c": 0.075, "d": 0.225})
+def test_a_list_that_is_filled_up() -> None:
+    """Keyword scores are seen beside the zeros of all that was not found; absence counts as they do."""
+    table = standardise([4.0, 2.0], depth=4)
+    assert table.values == pytest.approx([1.507557, 0.301511], abs=1e-6)
+    assert table.absent == pytest.approx(-0.904534, abs=1e-6)
+    assert standardise([], depth=4).values == [] and standardise([5.0, 5.0]).values == [0.0, 0.0]
+    assert standardise([1e308, -1e308]).values == [1.0, -1.0]
 
 
 def test_scores_count_where_ranks_cannot() -> None:
@@ -80,26 +83,24 @@ def test_scores_count_where_ranks_cannot() -> None:
     assert convex_combination([one, two])[0][0] == "sure"
 
 
-@pytest.mark.parametrize("normalisation", ["min-max", "z-score", "maximum"])
-def test_an_empty_list_says_nothing(normalisation: str) -> None:
+def test_an_empty_list_says_nothing() -> None:
     """Beside an empty list the other keeps its order and its values."""
-    alone = convex_combination([DENSE], normalisation=normalisation)
-    assert convex_combination([DENSE, []], normalisation=normalisation) == alone
+    alone = convex_combination([DENSE])
+    assert convex_combination([DENSE, []]) == alone
     assert [key for key, _ in alone] == ["d", "b", "a"]
-    assert convex_combination([[], []], normalisation=normalisation) == []
+    assert convex_combination([[], []]) == []
 
 
-@pytest.mark.parametrize("normalisation", ["min-max", "z-score"])
-def test_one_result_counts(normalisation: str) -> None:
+def test_one_result_counts() -> None:
     """A list of one document lifts it against the others, whatever its score."""
-    alone = dict(convex_combination([DENSE], normalisation=normalisation))
-    fused = dict(convex_combination([DENSE, [("b", 3.0)]], normalisation=normalisation))
+    alone = dict(convex_combination([DENSE]))
+    fused = dict(convex_combination([DENSE, [("b", 3.0)]]))
     assert fused["b"] - fused["a"] == pytest.approx((alone["b"] - alone["a"] + 1) / 2)
 
 
 def test_repeated_key_counts_once() -> None:
     """A document that a list holds twice counts with its first score."""
-    assert convex_combination([[("a", 4.0), ("a", 1.0), ("b", 2.0)]]) == [("a", 1.0), ("b", 0.0)]
+    assert convex_combination([[("a", 4.0), ("a", 1.0), ("b", 2.0)]]) == [("a", 1.0), ("b", -1.0)]
 
 
 _PAIRS = st.lists(
@@ -107,19 +108,17 @@ _PAIRS = st.lists(
 )
 
 
-@given(st.lists(_PAIRS, min_size=1, max_size=4), st.sampled_from(["min-max", "z-score", "maximum"]))
-def test_order_of_the_lists_does_not_matter(lists: list[list[tuple[int, int]]], normalisation: str) -> None:
+@given(st.lists(_PAIRS, min_size=1, max_size=4))
+def test_order_of_the_lists_does_not_matter(lists: list[list[tuple[int, int]]]) -> None:
     """The scores are the same whichever list comes first."""
     weights = [1.0 + number for number in range(len(lists))]
-    forward = convex_combination(lists, weights=weights, normalisation=normalisation)
-    backward = convex_combination(lists[::-1], weights=weights[::-1], normalisation=normalisation)
+    forward = convex_combination(lists, weights=weights)
+    backward = convex_combination(lists[::-1], weights=weights[::-1])
     assert dict(forward) == pytest.approx(dict(backward))
 
 
 @given(_PAIRS, _PAIRS, st.sampled_from([0.5, 4.0]), st.integers(-9, 9))
-@pytest.mark.parametrize("normalisation", ["min-max", "z-score"])
 def test_unit_of_the_scores_does_not_matter(
-    normalisation: str,
     one: list[tuple[int, int]],
     two: list[tuple[int, int]],
     factor: float,
@@ -127,8 +126,8 @@ def test_unit_of_the_scores_does_not_matter(
 ) -> None:
     """Scores of one list multiplied and shifted give the same fused scores."""
     moved = [(key, score * factor + shift) for key, score in one]
-    plain = convex_combination([one, two], normalisation=normalisation)
-    changed = convex_combination([moved, two], normalisation=normalisation)
+    plain = convex_combination([one, two])
+    changed = convex_combination([moved, two])
     assert dict(changed) == pytest.approx(dict(plain), abs=1e-9)
 
 
@@ -144,17 +143,13 @@ async def test_ensemble_differs_from_rank_fusion() -> None:
 
 
 def test_provenance_shows_the_arithmetic() -> None:
-    """Each branch's stage holds weight and normalised score; their sum is the document's score."""
+    """Each branch's stage holds its share and z-score; their sum is the document's score."""
     parts = [Scored(found=KEYWORD, stage={"max_score": 16.0}), Scored(found=DENSE)]
-    ensemble = EnsembleRetriever(
-        retrievers=parts, weights=[7, 3], fusion="convex", normalisation="maximum", k=1
-    )
-    [best] = ensemble.invoke("q")
+    [best] = EnsembleRetriever(retrievers=parts, weights=[7, 3], fusion="convex", k=1, fetch_k=3).invoke("q")
     *branches, last = get_provenance(best)["stages"]
     assert [stage["weight"] for stage in branches] == pytest.approx([0.7, 0.3])
-    assert [stage["normalised"] for stage in branches] == [0.75, 0.25]
-    assert last["score"] == pytest.approx(0.6)
-    assert (last["stage"], last["normalisation"]) == ("fusion:convex", "maximum")
+    total = sum(stage["weight"] * stage["normalised"] for stage in branches)
+    assert last["stage"] == "fusion:convex" and last["score"] == pytest.approx(total)
 
 
 def test_scores_are_seen_in_depth() -> None:
@@ -178,7 +173,11 @@ def test_nan_is_refused() -> None:
         convex_combination([[("a", math.nan), ("b", 1.0)], DENSE])
 
 
-def test_unknown_normalisation_is_refused() -> None:
-    """The message names the field."""
-    with pytest.raises(InvalidInputError, match="normalisation"):
-        EnsembleRetriever(retrievers=[Scored(found=[])], fusion="convex", normalisation="softmax")
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [({"fusion": "auto"}, "'rrf', 'convex'"), ({"normalisation": "min-max"}, "standard deviations")],
+)
+def test_fusions_that_went_are_refused(settings: dict[str, Any], told: str) -> None:
+    """The message names what there is."""
+    with pytest.raises(InvalidInputError, match=told):
+        EnsembleRetriever(retrievers=[Scored(found=[])], **settings)

@@ -16,6 +16,7 @@ from langchain_core.runnables import ConfigurableField, RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_tests.integration_tests import RetrieversIntegrationTests
 from support.blocking import blockbuster_ctx
+from support.rewriters import pause
 
 from rag_kit.documents import get_provenance
 from rag_kit.errors import (
@@ -26,8 +27,8 @@ from rag_kit.errors import (
     InvalidInputError,
 )
 from rag_kit.retrieval import EnsembleRetriever, RagKitRetriever, VectorRetriever, explain
-from rag_kit.retrieval.base import Request
-from rag_kit.retrieval.compose import acall_retriever, call_retriever
+from rag_kit.retrieval.call import Call
+from rag_kit.retrieval.inner import acall_retriever, call_retriever
 
 
 class Fixed(RagKitRetriever):
@@ -37,14 +38,9 @@ class Fixed(RagKitRetriever):
     seen: Any = []
     delay: float = 0
 
-    def _retrieve(self, query: str, request: Request) -> list[Document]:
-        self.seen.append(request)
-        time.sleep(self.delay)
-        return self.docs
-
-    async def _aretrieve(self, query: str, request: Request) -> list[Document]:
-        self.seen.append(request)
-        await asyncio.sleep(self.delay)
+    async def _search(self, query: str, call: Call) -> list[Document]:
+        self.seen.append(call)
+        await pause(self.delay)
         return self.docs
 
 

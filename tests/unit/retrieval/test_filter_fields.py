@@ -24,6 +24,7 @@ from rag_kit.indexing import DocumentIndex
 from rag_kit.retrieval import (
     BM25Retriever,
     EnsembleRetriever,
+    ExactVectorRetriever,
     MultiQueryRetriever,
     SparseRetriever,
     TrigramRetriever,
@@ -60,10 +61,12 @@ def refused(retriever: Any, where: dict[str, Any], match: str) -> str:
         lambda: BM25Retriever.from_documents(DOCUMENTS),
         lambda: TrigramRetriever.from_documents(DOCUMENTS),
         lambda: SparseRetriever.from_documents(DOCUMENTS),
-        in_memory,
-        lambda: EnsembleRetriever(retrievers=[BM25Retriever.from_documents(DOCUMENTS), in_memory()]),
+        lambda: ExactVectorRetriever.from_documents(DOCUMENTS, MODEL),
+        lambda: EnsembleRetriever(
+            retrievers=[BM25Retriever.from_documents(DOCUMENTS), TrigramRetriever.from_documents(DOCUMENTS)]
+        ),
     ],
-    ids=["bm25", "trigram", "sparse", "vectors", "ensemble"],
+    ids=["bm25", "trigram", "sparse", "exact", "ensemble"],
 )
 def test_a_field_of_no_document_is_an_error(make: Callable[[], Any]) -> None:
     """It lists the fields and what was meant, says what $contains means, and gives away no value."""
@@ -112,17 +115,17 @@ def test_an_index_knows_its_fields(tmp_path: Path, pipeline: Any) -> None:
         assert [doc.id for doc in retriever.invoke("pump", filter={"year": 2021})] == ["d"]
 
 
-def test_chroma_knows_its_fields(tmp_path: Path) -> None:
-    """LangChain's store, which the kit did not write to; one in memory may keep fields of deleted collections."""
+def test_a_foreign_store_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is known of the fields of a store that the kit did not make, and none of its rows is read for it."""
     client = PersistentClient(str(tmp_path), Settings(anonymized_telemetry=False))
     store = Chroma("filter_fields", client=client, embedding_function=MODEL)
-    retriever = VectorRetriever(vectorstore=store)
-    assert retriever.invoke("pump", filter={"year": 1}) == []
     store.add_documents(
         [Document(doc.page_content, metadata={"file": doc.metadata["file"]}) for doc in DOCUMENTS]
     )
-    refused(retriever, {"year": 1}, "The fields there are: file")
-    assert len(retriever.invoke("pump", filter={"file": {"$startswith": "hr/"}})) == 2
+    monkeypatch.setattr(Chroma, "get", lambda *_, **__: pytest.fail("rows were read"))
+    for retriever in (VectorRetriever(vectorstore=store), in_memory()):
+        assert retriever.invoke("pump", filter={"fiel": "hr/stop.md"}) == []
+        assert len(retriever.invoke("pump", filter={"file": "hr/stop.md"})) == 1
 
 
 def test_sources_of_different_fields() -> None:

@@ -13,8 +13,9 @@ from rag_kit.concurrency import fan_out
 from rag_kit.documents import get_provenance
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing import DocumentIndex
+from rag_kit.models.query_vectors import QueryVectors
 from rag_kit.retrieval import BM25Retriever, EnsembleRetriever, ExactVectorRetriever, explain, index_retriever
-from rag_kit.retrieval.hybrid import HybridRetriever, QueryVectors
+from rag_kit.retrieval.hybrid import HybridRetriever
 
 WORDS = ("pump", "valve", "lake", "heron", "fish", "motor")
 
@@ -145,7 +146,8 @@ def test_the_vectors_of_queries_asked_at_once_are_all_kept():
     """Two threads used to replace each other's table, and a query lost its feedback; the table stays bounded."""
     kept = QueryVectors()
     names = [f"query {number}" for number in range(200)]
-    fan_out([partial(kept.keep, [name], [[1.0]]) for name in names], max_concurrency=32)
+    fan_out([partial(kept.keep, name, [1.0]) for name in names], max_concurrency=32)
     assert all(kept.get(name) == [1.0] for name in names)
-    kept.keep([f"later {number}" for number in range(256)], [[0.0]] * 256)
+    for number in range(256):
+        kept.keep(f"later {number}", [0.0])
     assert kept.get("query 0") is None and kept.get("later 0") == [0.0]

@@ -47,7 +47,7 @@ async def test_each_pipeline_finds_with_provenance(index: DocumentIndex, pipelin
     ]
     assert found[0].id == "h42" and len(found) == 3
     stages = {stage["stage"] for stage in get_provenance(found[0])["stages"]}
-    expected = {"bm25": {"bm25"}, "dense": {"dense"}, "hybrid": {"bm25", "dense", "fusion:auto"}}
+    expected = {"bm25": {"bm25"}, "dense": {"dense"}, "hybrid": {"bm25", "dense", "fusion:convex"}}
     assert stages == expected[pipeline]
     assert [get_provenance(document)["rank"] for document in found] == [1, 2, 3]
     found[0].metadata["n"] = "changed by the caller"
@@ -72,7 +72,7 @@ def test_hybrid_legs_look_deeper_than_k(index: DocumentIndex) -> None:
 def test_hybrid_may_be_fused_otherwise(index: DocumentIndex) -> None:
     """By default weights follow the query; weights given are of z-scores; rrf or rrf_k asks for reciprocal rank."""
     default = index_retriever(index)
-    assert isinstance(default, HybridRetriever) and default.fusion == "auto"  # type: ignore[attr-defined]
+    assert isinstance(default, HybridRetriever) and default.fusion == "convex"  # type: ignore[attr-defined]
     assert index_retriever(index, weights=[1, 3]).weights == [1, 3]  # type: ignore[attr-defined]
     for settings in ({"rrf_k": 10}, {"fusion": "rrf"}):
         by_rank = index_retriever(index, **settings)

@@ -21,7 +21,7 @@ from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore
 from support.embedding import WordEmbeddings
-from support.rewriters import Scripted, Words, corpus, ids
+from support.rewriters import Scripted, Words, corpus, ids, pause
 
 from rag_kit.documents import get_provenance
 from rag_kit.errors import BranchError, InvalidInputError
@@ -66,17 +66,11 @@ class Counted(Words):
         with state["lock"]:
             state["now"] -= 1
 
-    def _retrieve(self, query: str, request: Any) -> list[Document]:
+    async def _search(self, query: str, call: Any) -> list[Document]:
         self._enter()
-        time.sleep(0.05)
+        await pause(0.05)
         self._leave()
-        return self.docs[: request.k]
-
-    async def _aretrieve(self, query: str, request: Any) -> list[Document]:
-        self._enter()
-        await asyncio.sleep(0.05)
-        self._leave()
-        return self.docs[: request.k]
+        return self.docs[: call.k]
 
 
 @pytest.mark.parametrize("wrap", ["multi query", "rerank", "ensemble"])

@@ -20,6 +20,7 @@ from support.families import children, lines, numbered
 from rag_kit.documents import get_provenance
 from rag_kit.errors import DocumentIndexError, FilterError, InvalidInputError, LockedError
 from rag_kit.indexing import DocumentIndex
+from rag_kit.indexing.document_index.keyword import KeywordView
 from rag_kit.indexing.document_index.rows import Child, Family
 from rag_kit.retrieval import MultiQueryRetriever, ParentDocumentRetriever, index_retriever
 from rag_kit.retrieval.parents.base import FamilyRetriever
@@ -112,18 +113,18 @@ async def test_k_counts_parents() -> None:
     assert ids(await both(retriever, "lake", k=9))[0] == "many" and len(retriever.invoke("lake", k=9)) == 5
 
 
-async def test_the_depth_is_bounded_and_told() -> None:
+async def test_the_depth_is_bounded_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """At max_fetch_k the search ends, with fewer parents and a note that says what to raise."""
     many = Document(" ".join(f"Lake lake lake number{i} here." for i in range(60)), id="many")
     retriever = make(many, Document("A lake.", id="one"), k=2, fetch_k=2, max_fetch_k=8, child_size=30)
     asked: list[int] = []
-    search = retriever.index.search_keyword
+    search = KeywordView.search
 
-    def counted(query: str, k: int = 4, filter: Any = None) -> Any:
+    def counted(self: KeywordView, query: str, k: int = 4, *more: Any, **options: Any) -> Any:
         asked.append(k)
-        return search(query, k, filter)
+        return search(self, query, k, *more, **options)
 
-    retriever.index.search_keyword = counted  # type: ignore[method-assign]
+    monkeypatch.setattr(KeywordView, "search", counted)
     [found] = retriever.invoke("lake number3 number4 number5 number6 number7 number8 number9 number10")
     assert asked == [2, 8]
     assert any(

@@ -6,7 +6,6 @@ import asyncio
 import json
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +98,7 @@ class Talking(ConversationalRetriever):
     """As if each call were made in the midst of a conversation."""
 
     async def _rewrite(self, question: str, call: Any) -> Any:
-        call.request = replace(call.request, extra={"history": [("user", "What is a fan?")]})
+        call.arguments = {"history": [("user", "What is a fan?")]}
         return await super()._rewrite(question, call)
 
 

@@ -11,7 +11,7 @@ from langchain_core.structured_query import Comparator, Comparison, Operation, O
 
 from rag_kit.documents.filter_translations import to_qdrant
 from rag_kit.errors import FilterError
-from rag_kit.retrieval.compose import call_retriever
+from rag_kit.retrieval.inner import call_retriever
 from rag_kit.retrieval.stores import native_filter, to_directive
 
 EMBED = DeterministicFakeEmbedding(size=4)

@@ -13,7 +13,7 @@ from langchain_tests.integration_tests import RetrieversIntegrationTests
 
 from rag_kit.documents import get_provenance
 from rag_kit.retrieval import VectorRetriever
-from rag_kit.retrieval.compose import call_retriever
+from rag_kit.retrieval.inner import call_retriever
 
 EMBEDDING = DeterministicFakeEmbedding(size=8)
 DOCS = [Document(f"text {n}", id=str(n), metadata={"n": n, "odd": bool(n % 2)}) for n in range(30)]

@@ -9,7 +9,7 @@ from langchain_core.vectorstores import InMemoryVectorStore
 
 from rag_kit.errors import FilterError
 from rag_kit.retrieval import BM25Retriever, EnsembleRetriever, RerankRetriever
-from rag_kit.retrieval.own_filter import own_filter
+from rag_kit.retrieval.inside import own_filter
 
 A, B = {"tenant": "a"}, {"tenant": "b"}
 

@@ -1,0 +1,93 @@
+"""Vectors of queries: several in one request where the model embeds questions as it embeds documents."""
+
+from __future__ import annotations
+
+import weakref
+from collections import OrderedDict
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from langchain_core.embeddings import Embeddings
+
+from rag_kit.concurrency import afan_out, fan_out
+from rag_kit.concurrency.bridge import run_in_thread
+from rag_kit.concurrency.steps import Step
+from rag_kit.models.clients import aembed_documents, aembed_query, embed_documents, embed_query
+
+Vector = Sequence[float]
+
+# Another instruction for queries moves a vector by some hundredths, another batch by less than this.
+_MAX_DISTANCE = 1e-3
+_REMEMBERED = 256  # vectors; as many branches as run at a time in a process
+_embeds_alike: dict[int, tuple[weakref.ref[Embeddings], bool]] = {}
+
+
+class QueryVectors:
+    """The vectors of the last queries of a retriever, so that none is embedded twice for one question."""
+
+    def __init__(self) -> None:
+        self._vectors: OrderedDict[str, Vector] = OrderedDict()
+
+    def keep(self, query: str, vector: Vector) -> None:
+        """Remember a vector, and forget all but the last 256; threads may do so at once."""
+        self._vectors.pop(query, None)  # to the end
+        self._vectors[query] = vector
+        while len(self._vectors) > _REMEMBERED:
+            self._vectors.popitem(last=False)
+
+    def get(self, query: str) -> Vector | None:
+        """The vector of a query, if it is one of the last."""
+        return self._vectors.get(query)
+
+
+def embed_query_step(model: Embeddings, query: str) -> Step[list[float]]:
+    """A step that embeds one query."""
+    return Step("embedding", lambda _: embed_query(model, query), lambda _: aembed_query(model, query))
+
+
+async def embed_together(model: Embeddings, queries: list[str]) -> Sequence[Vector] | None:
+    """Embed queries in one request; ``None`` if the model embeds questions in a way of its own, one at a time.
+
+    A model may have a method ``embed_queries``. Of others, the first query is embedded both ways once: the same vector
+    shows that it embeds questions as it embeds documents.
+    """
+    own = getattr(model, "embed_queries", None)
+    if callable(own):
+        vectors: Sequence[Vector] = await Step(
+            "embed", lambda _: own(queries), lambda _: run_in_thread(own, queries)
+        )
+        return vectors if len(vectors) == len(queries) else None
+    alike = _remembered(model)
+    if alike is False:
+        return None
+    tasks: list[Any] = [partial(embed_documents, model, queries)]
+    atasks: list[Any] = [partial(aembed_documents, model, queries)]
+    if alike is None:
+        tasks.append(partial(embed_query, model, queries[0]))
+        atasks.append(partial(aembed_query, model, queries[0]))
+    values = (await Step("embeddings", lambda _: fan_out(tasks), lambda _: afan_out(atasks))).values
+    if alike is None and not _compare(model, values[0][0], values[1]):
+        return None
+    return values[0] if len(values[0]) == len(queries) else None
+
+
+def _remembered(model: Embeddings) -> bool | None:
+    """Whether a model embeds questions as it embeds documents; ``None`` before it was compared."""
+    entry = _embeds_alike.get(id(model))
+    return entry[1] if entry is not None and entry[0]() is model else None
+
+
+def _compare(model: Embeddings, as_document: Any, as_query: Any) -> bool:
+    """Compare a model's two vectors of one text, and remember whether they are alike."""
+    import numpy as np
+
+    first, second = (np.asarray(vector, np.float64) for vector in (as_document, as_query))
+    distance = np.linalg.norm(first - second) if first.shape == second.shape else np.inf
+    alike = bool(distance <= _MAX_DISTANCE * np.linalg.norm(second))
+    key = id(model)
+    try:
+        _embeds_alike[key] = (weakref.ref(model, lambda _: _embeds_alike.pop(key, None)), alike)
+    except TypeError:
+        return False  # it cannot be remembered, and comparing each time would save nothing
+    return alike

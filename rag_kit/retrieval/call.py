@@ -1,0 +1,502 @@
+"""One call of a retriever: what it asks for, what it may spend, what it notes, and all that it waits for."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from functools import cache, cached_property, partial
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
+from langchain_core.documents import Document
+from langchain_core.runnables import Runnable, RunnableConfig
+from pydantic import BaseModel
+
+from rag_kit.concurrency import Budget, afan_out, fan_out, use_budget
+from rag_kit.concurrency.branches import FanOut, OnError, Outcome, describe_failure
+from rag_kit.concurrency.bridge import acall_function, call_function, run_in_thread
+from rag_kit.concurrency.notes import outages, write_note
+from rag_kit.concurrency.steps import Logic, Step, acall_in_time, call_in_time
+from rag_kit.documents import Filter
+from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError, RagKitError
+from rag_kit.models import astructured_call, atext_call, structured_call, text_call
+from rag_kit.models.chat import is_extractive
+from rag_kit.models.identity import call_key
+from rag_kit.models.runnables import callbacks_below
+from rag_kit.models.schema import UnreadableError, target_of
+from rag_kit.retrieval.fusion import Search
+from rag_kit.retrieval.inner import Asked, acall_retriever, call_retriever, inner_searches
+
+if TYPE_CHECKING:
+    from rag_kit.retrieval.base import RagKitRetriever
+
+_log = logging.getLogger("rag_kit.retrieval")
+T = TypeVar("T")
+ALL = 2**31 - 1
+"""The ``k`` of a call for whatever is found."""
+
+_COPIED = ("tags", "metadata", "configurable")  # of a config, so that no child writes to the caller's
+_OF_ONE_RUN = ("run_name", "run_id")  # of a config, not for a child
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What bounds a call, and what is done about a failure; the fields of a retriever with these names."""
+
+    on_error: OnError = "raise"
+    timeout: float | None = None
+    max_concurrency: int | None = None
+    max_calls: int | None = None
+    max_tokens: int | None = None
+    deadline: float | None = None
+    cache: Any = None
+
+    @classmethod
+    def of(cls, owner: RagKitRetriever) -> Limits:
+        """The limits that a retriever has fields for."""
+        names = _limits_of(type(owner))
+        return cls(**{name: getattr(owner, name) for name in names}) if names else _NO_LIMITS
+
+
+@cache
+def _limits_of(owner: type[RagKitRetriever]) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(Limits) if field.name in owner.model_fields)
+
+
+_NO_LIMITS = Limits()
+
+
+@dataclass(frozen=True)
+class Job:
+    """One thing to do, blocking and asynchronous; without ``native`` the blocking form runs on a thread."""
+
+    name: str
+    sync: Callable[[], Any]
+    native: Callable[[], Awaitable[Any]] | None = None
+
+    def step(self, timeout: float | None = None) -> Step[Any]:
+        """The step that does it and waits no longer than allowed."""
+        native = self.native or partial(run_in_thread, self.sync)
+        return Step(
+            self.name,
+            lambda _: call_in_time(self.sync, timeout, self.name),
+            lambda _: acall_in_time(native, timeout, self.name),
+        )
+
+
+class Call:
+    """One call of a retriever. Models, searches and other slow things are asked through it.
+
+    Attributes:
+        owner: The retriever.
+        query: The text to search for.
+        question: The user's own words, where the query was made of them; else the query.
+        k: Most documents to return, or ``ALL`` for whatever is found.
+        filter: The retriever's own filter AND the call's.
+        config: The whole config; hand ``child(...)`` of it to what you call.
+        arguments: The arguments that the class names in ``call_arguments``.
+        notes: Notes for every result.
+        extra: Fields for the last stage of every result.
+        settled: The query alone is all there is to search for, and nothing went wrong.
+    """
+
+    def __init__(
+        self,
+        owner: RagKitRetriever,
+        query: str,
+        *,
+        k: int,
+        filter: Filter | None,
+        config: RunnableConfig,
+        run_manager: CallbackManagerForRetrieverRun | AsyncCallbackManagerForRetrieverRun | None,
+        question: str | None = None,
+        arguments: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.owner = owner
+        self.query = query
+        self.question = query if question is None else question
+        self.k = k
+        self.filter = filter
+        self.config = config
+        self.run_manager = run_manager
+        self.arguments = arguments or {}
+        self.notes: list[str] = []
+        self.extra: dict[str, Any] = {}
+        self.settled = False
+        self._new_replies: dict[str, Any] = {}
+        self._served = 0
+
+    # What is asked for
+
+    def fetch(self, minimum: int | None = None) -> int | None:
+        """How many documents to ask an inner retriever for; ``None`` (its own number) where all are wanted."""
+        return minimum or None if self.k == ALL else max(self.k, minimum or 0)
+
+    def child(self, tag: str | None = None) -> RunnableConfig:
+        """The whole config (``configurable``, tags, metadata...) for a child run of this one."""
+        if self.run_manager is None:  # outside of any run of a retriever
+            return self.config
+        # As LangChain's patch_config, for a config that is known to be whole.
+        config: dict[str, Any] = {**self.config, "callbacks": callbacks_below(self.run_manager, tag)}
+        for key in _OF_ONE_RUN:
+            config.pop(key, None)
+        for key in _COPIED:
+            if config.get(key) is not None:
+                config[key] = config[key].copy()
+        return cast("RunnableConfig", config)
+
+    # What it may spend
+
+    @cached_property
+    def limits(self) -> Limits:
+        """What bounds the call."""
+        return Limits.of(self.owner)
+
+    @cached_property
+    def budget(self) -> Budget:
+        """Caps and counts the model calls and tokens of the call; its deadline is that of the whole."""
+        limits = self.limits
+        return Budget(max_calls=limits.max_calls, max_tokens=limits.max_tokens, deadline=limits.deadline)
+
+    @contextmanager
+    def bounds(self) -> Iterator[None]:
+        """Keep everything in the block to the caps and the deadline."""
+        if self.limits is _NO_LIMITS:
+            yield
+            return
+        with use_budget(self.budget):
+            yield
+
+    @contextmanager
+    def before_search(self) -> Iterator[None]:
+        """Keep what comes before the search to the models' share of the deadline."""
+        whole, left = self.limits.deadline, self.budget.remaining_seconds()
+        if whole is None or left is None:
+            yield
+            return
+        with use_budget(Budget(deadline=max(0.0, left - whole * (1 - self.owner.model_share)))):
+            yield
+
+    # What it notes
+
+    def note(self, text: str, *, unsearched: bool = False) -> None:
+        """Add a note to every result and to the notes of the run."""
+        if text not in self.notes:
+            self.notes.append(text)
+        write_note(text, unsearched=unsearched)
+
+    def note_failure(
+        self, name: str, error: BaseException | None, instead: str = "", *, unsearched: bool = False
+    ) -> None:
+        """Note that a part failed, and log it where an outage begins."""
+        text = f"degraded: {describe_failure(name, error)}{f'; {instead}' if instead else ''}"
+        outages.failed(_log, f"{self.owner.get_name()} > {name}", text)
+        self.note(text, unsearched=unsearched)
+
+    def report(self) -> list[str]:
+        """All notes, with what the models were asked."""
+        served = self._served
+        if served or self.budget.calls:
+            calls = self.budget.calls
+            line = f"model: {calls} call{'' if calls == 1 else 's'}, {self.budget.tokens} tokens"
+            cached = f", {served} answer{'' if served == 1 else 's'} from the cache"
+            self.note(line + cached if served else line)
+        return self.notes
+
+    # What it waits for
+
+    async def do(
+        self, name: str, sync: Callable[[], T], native: Callable[[], Awaitable[T]] | None = None
+    ) -> T:
+        """Do one thing, within the time-out and the deadline; without ``native``, ``sync`` on a thread.
+
+        Raises ``BranchError`` with its own error as the cause, or ``BudgetExceededError`` where no time is left.
+        """
+        return cast("T", value_or_raise(await self._outcome(Job(name, sync, native), self.limits.timeout)))
+
+    async def call(self, name: str, func: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a user's function, which may be asynchronous; raises as ``do``."""
+        native = partial(acall_function, func, *arguments)
+        return await self.do(name, partial(call_function, func, *arguments), native)
+
+    async def side_by_side(
+        self, jobs: Sequence[Job], *, on_error: OnError = "skip", timed: bool = True
+    ) -> list[Outcome[Any]]:
+        """Do several things at the same time; each has the time-out, unless it keeps one itself (``timed=False``)."""
+        timeout = self.limits.timeout if timed else None
+        if len(jobs) == 1:
+            outcome = await self._outcome(jobs[0], timeout)
+            if on_error == "raise":
+                value_or_raise(outcome)
+            return [outcome]
+        if self.budget.remaining_seconds() == 0:
+            error = BudgetExceededError("deadline", self.limits.deadline or 0)
+            return [Outcome(job.name, error=error) for job in jobs]
+        width = self.limits.max_concurrency or self.config.get("max_concurrency")
+        settings: dict[str, Any] = {"names": [job.name for job in jobs], "on_error": on_error}
+        settings |= {"max_concurrency": width, "timeout": timeout}
+        natives = [job.native or partial(run_in_thread, job.sync) for job in jobs]
+        step: Step[FanOut[Any]] = Step(
+            "side by side",
+            lambda _: fan_out([job.sync for job in jobs], **settings),
+            lambda _: afan_out(natives, **settings),
+        )
+        return (await step).outcomes
+
+    async def _outcome(self, job: Job, timeout: float | None) -> Outcome[Any]:
+        try:
+            return Outcome(job.name, await job.step(timeout))
+        except Exception as error:  # noqa: BLE001 - the caller decides
+            return Outcome(job.name, error=error)
+
+    async def attempt(
+        self, name: str, steps: Logic[T], instead: str, *, unsearched: bool = False
+    ) -> T | None:
+        """Take steps that may fail; ``None`` if so, which is noted (``on_error="skip"``), with what is done instead.
+
+        A wrong argument is raised always: it is the caller's mistake and would fail every time.
+        """
+        try:
+            value = await steps
+        except InvalidInputError:
+            raise
+        except Exception as error:
+            if self.limits.on_error == "raise":
+                raise
+            cause = error.__cause__ if isinstance(error, BranchError) and error.__cause__ else error
+            self.note_failure(name, cause, instead, unsearched=unsearched)
+            return None
+        outages.worked(f"{self.owner.get_name()} > {name}")
+        return value
+
+    # Retrievers
+
+    async def search(
+        self,
+        retriever: Runnable[str, list[Document]],
+        query: str,
+        k: int | None,
+        filter: Filter | None = None,
+    ) -> list[Document]:
+        """Ask a retriever, under the filter of the call if no other is given; raises as ``do``."""
+        settings: dict[str, Any] = {
+            "config": self.child("retriever"),
+            "k": k,
+            "filter": filter or self.filter,
+        }
+        if self.question != self.query:
+            settings["question"] = self.question
+        sync = partial(call_retriever, retriever, query, **settings)
+        native = partial(acall_retriever, retriever, query, **settings)
+        return await self.do(retriever.get_name(), sync, native)
+
+    async def search_all(
+        self,
+        retriever: Any,
+        searches: Sequence[Search],
+        k: int | None,
+        *,
+        first: int = 1,
+        question: str | None = None,
+    ) -> list[Search]:
+        """Make searches side by side, each for ``k`` documents; several of one retriever together where it can.
+
+        Args:
+            retriever: Asked by searches that have none of their own.
+            searches: What to search for.
+            k: Documents of each search; ``None`` leaves it to the retriever.
+            first: Number of the first search, of those of the whole call.
+            question: The user's words, for retrievers inside that read conditions in them; default: each query.
+
+        Returns:
+            The searches that were answered, with their documents. What fails is noted, or raised
+            (``on_error="raise"``); if all fail, that raises, unless there were searches before.
+        """
+        targets = [search.retriever or retriever for search in searches]
+        named = [replace(search, retriever=target) for search, target in zip(searches, targets, strict=True)]
+        asked = [
+            Asked(search.retriever, search.query, self.child(f"query_{number}"), _label(search, number))
+            for number, search in enumerate(named, start=first)
+        ]
+        outcomes = await self.search_outcomes(asked, k, question=question)
+        return self.answered(named, outcomes, may_all_fail=first > 1)
+
+    async def search_outcomes(
+        self,
+        asked: Sequence[Asked],
+        k: int | None,
+        *,
+        question: str | None = None,
+        arguments: Mapping[str, Any] | None = None,
+    ) -> list[Outcome[list[Document]]]:
+        """Search side by side under the filter of the call: how each search ended.
+
+        ``arguments`` reach the kit's own retrievers.
+        """
+        calls = inner_searches(asked, k, self.filter, question=question, arguments=arguments)
+        jobs = [Job(call.name, call.sync, call.native) for call in calls]
+        outcomes: list[Outcome[list[Document]]] = [Outcome(one.name) for one in asked]
+        done = await self.side_by_side(jobs, on_error=self.limits.on_error)
+        for call, outcome in zip(calls, done, strict=True):
+            for number, at in enumerate(call.places):
+                found = outcome.error if outcome.value is None else outcome.value[number]
+                failed = isinstance(found, BaseException)
+                outcomes[at] = Outcome(asked[at].name, *((None, found) if failed else (found,)))
+        return outcomes
+
+    def answered(
+        self,
+        searches: Sequence[Search],
+        outcomes: Sequence[Outcome[list[Document]]],
+        *,
+        tasks: str = "searches",
+        may_all_fail: bool = False,
+    ) -> list[Search]:
+        """The searches that were answered, with their documents; the others are noted, or raised."""
+        failed = [outcome for outcome in outcomes if not outcome.ok]
+        if failed and self.limits.on_error == "raise":
+            value_or_raise(failed[0])
+        if failed and len(failed) == len(outcomes) and not may_all_fail:
+            raise_all_failed(f"{tasks} of {self.owner.get_name()}", outcomes)
+        answered = []
+        for search, outcome in zip(searches, outcomes, strict=True):
+            if outcome.error is not None:
+                self.note_failure(outcome.name, outcome.error, unsearched=True)
+                continue
+            outages.worked(f"{self.owner.get_name()} > {outcome.name}")
+            name = search.name or search.retriever.get_name()  # type: ignore[union-attr]
+            answered.append(replace(search, name=name, documents=outcome.value or []))
+        return answered
+
+    # Models
+
+    async def ask(
+        self,
+        model: Any,
+        prompt: Any,
+        values: Sequence[Mapping[str, Any]],
+        form: Any,
+        names: Sequence[str],
+        *,
+        form_holds: bool = False,
+    ) -> list[Outcome[Any]]:
+        """Ask a model, once for each set of values, side by side; what the cache knows is not asked again.
+
+        Of more sets than ``max_calls`` allows, the first ones are asked. Values that the prompt does not know are left
+        out; without one that it needs, ``InvalidInputError`` is raised. The answer must fit what the prompt says, else
+        ``form`` (``str``: plain text); with ``form_holds`` always ``form``.
+        """
+        schema = form if form_holds else getattr(prompt, "result_schema", None) or form
+        used = [{key: row[key] for key in row if key in prompt.input_variables} for row in values]
+        outcomes, keys = await self._from_cache(model, prompt, used, schema, names)
+        missing = [at for at, outcome in enumerate(outcomes) if outcome is None]
+        cap = self.budget.max_calls
+        room = len(missing) if cap is None else max(0, cap - self.budget.calls)
+        jobs = [self._model_job(names[at], model, prompt, used[at], schema) for at in missing[:room]]
+        with self.before_search():
+            answers = await self.side_by_side(jobs, timed=False) if jobs else []
+        answers += [Outcome(names[at], error=BudgetExceededError("calls", cap or 0)) for at in missing[room:]]
+        for at, outcome in zip(missing, answers, strict=True):
+            outcomes[at] = outcome
+            if isinstance(outcome.error, InvalidInputError):
+                raise outcome.error
+            if (key := keys[at]) is not None and outcome.ok:
+                value = outcome.value
+                self._new_replies[key] = (
+                    value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+                )
+        return cast("list[Outcome[Any]]", outcomes)
+
+    def _model_job(self, name: str, model: Any, prompt: Any, values: Any, schema: Any) -> Job:
+        """One model call; it keeps the time-out itself, request by request."""
+        functions: Any = (text_call, atext_call) if schema is str else (structured_call, astructured_call)
+        arguments = (model, prompt, values) if schema is str else (model, prompt, values, schema)
+        settings: dict[str, Any] = {"timeout": self.limits.timeout, "config": self.child("model")}
+        return Job(name, *(partial(function, *arguments, **settings) for function in functions))
+
+    def note_replies(self, outcomes: Sequence[Outcome[Any]], model: Any) -> list[Any]:
+        """The values of a model's answers; those that failed are noted, or raised (``on_error="raise"``).
+
+        What a model fails to write is not searched for; the embedded one, which cannot write, says so by itself.
+        """
+        for outcome in outcomes:
+            if outcome.error is None:
+                outages.worked(f"{self.owner.get_name()} > {outcome.name}")
+            elif self.limits.on_error == "raise":
+                raise outcome.error
+            else:
+                self.note_failure(outcome.name, outcome.error, unsearched=not is_extractive(model))
+        return [outcome.value for outcome in outcomes if outcome.ok]
+
+    async def keep_replies(self) -> None:
+        """Write new answers to the cache, now that they were of use; a useless one is to be asked for again."""
+        if self._new_replies:
+            await self._use_cache(partial(self.limits.cache.put, self._new_replies))
+            self._new_replies = {}
+
+    async def _from_cache(
+        self, model: Any, prompt: Any, values: Sequence[Mapping[str, Any]], schema: Any, names: Sequence[str]
+    ) -> tuple[list[Outcome[Any] | None], list[str | None]]:
+        """The answers that the cache has, and the key of each."""
+        if (cache := self.limits.cache) is None:
+            return [None] * len(values), [None] * len(values)
+        config = self.child("model")
+        keys = [call_key(model, prompt, row, schema, config) for row in values]
+        stored = await self._use_cache(partial(cache.get, [key for key in keys if key])) or {}
+        outcomes = [_stored(name, stored.get(key), schema) for name, key in zip(names, keys, strict=True)]
+        self._served += sum(outcome is not None for outcome in outcomes)
+        return outcomes, keys
+
+    async def _use_cache(self, work: Callable[[], Any]) -> Any:
+        """Use the cache; the answer is the same without it, so its failure is only noted."""
+        outcome = await self._outcome(Job("cache", work), None)
+        if outcome.error is not None:
+            self.note_failure("cache", outcome.error)
+        return outcome.value
+
+
+def value_or_raise(outcome: Outcome[Any]) -> Any:
+    """The value of an outcome; if there is none, raises its error, in a ``BranchError`` if it is not the kit's."""
+    if isinstance(outcome.error, RagKitError):
+        raise outcome.error
+    if outcome.error is not None:
+        raise BranchError(describe_failure(outcome.name, outcome.error)) from outcome.error
+    return outcome.value
+
+
+def failures_or_raise(outcomes: Sequence[Outcome[Any]], call: Call) -> list[Outcome[Any]]:
+    """Those that failed; raises the first one's error if all did, or with ``on_error="raise"``."""
+    failed = [outcome for outcome in outcomes if not outcome.ok]
+    if failed and (len(failed) == len(outcomes) or call.limits.on_error == "raise"):
+        value_or_raise(failed[0])
+    return failed
+
+
+def raise_all_failed(tasks: str, outcomes: Sequence[Outcome[Any]]) -> None:
+    """Raise where there was something to do, and all of it failed; a used-up budget as it is."""
+    errors = [outcome.error for outcome in outcomes]
+    if None in errors or not errors:
+        return
+    for error in errors:
+        if isinstance(error, BudgetExceededError):
+            raise error
+    lines = (describe_failure(outcome.name, outcome.error) for outcome in outcomes)
+    raise BranchError(f"All {tasks} failed. {'; '.join(lines)}") from errors[0]
+
+
+def _label(search: Search, number: int) -> str:
+    """What a search is called in notes."""
+    source, retriever = search.route.get("source"), cast("Runnable[Any, Any]", search.retriever)
+    return f"{retriever.get_name()}, query {number}" if source is None else f"source {source!r}"
+
+
+def _stored(name: str, value: Any, schema: Any) -> Outcome[Any] | None:
+    """An answer out of the cache; what does not fit the form that is asked for is asked for anew."""
+    if value is None or schema is str:
+        return Outcome(name, value) if isinstance(value, str) and value else None
+    try:
+        return Outcome(name, target_of(schema).accept(value))
+    except UnreadableError:
+        return None

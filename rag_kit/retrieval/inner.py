@@ -1,0 +1,321 @@
+"""The one way to call the retrievers inside others: with ``k`` and ``filter``, whether they take them or not.
+
+Configured fields and bound arguments are resolved first; then filters are ANDed, and a bound ``k`` holds. The kit's
+retrievers, vector-store retrievers, and retrievers whose method names the arguments get them; so do all of these
+inside ``bind``, ``with_config``, ``with_retry``, ``with_fallbacks``, configurable fields and sequences. For the rest
+the results are filtered and cut afterwards.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, partial
+from typing import Any, NamedTuple, Protocol, TypeGuard
+
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import (
+    Runnable,
+    RunnableConfig,
+    RunnableLambda,
+    RunnableSequence,
+    RunnableWithFallbacks,
+)
+from langchain_core.runnables.base import RunnableBinding, RunnableBindingBase
+from langchain_core.runnables.config import merge_configs
+from langchain_core.runnables.configurable import DynamicRunnable
+from langchain_core.vectorstores import VectorStoreRetriever
+
+from rag_kit.concurrency.bridge import run_in_thread
+from rag_kit.documents import Filter, combine_filters, compile_filter
+from rag_kit.errors import InvalidInputError
+from rag_kit.models.runnables import acall_runnable
+from rag_kit.retrieval.stores import deeper, native_async, native_filter
+
+AnyRetriever = Runnable[str, list[Document]]
+
+
+class KitRetriever(Protocol):
+    """Retrievers of the kit, as others see them; foreign ones lack this, and nothing is claimed of them."""
+
+    filter: Mapping[str, Any] | None
+    searches_together: bool
+
+    def search_many(self, queries: Sequence[str], config: Any = None, **arguments: Any) -> Any:
+        """Search for several queries."""
+
+    async def asearch_many(self, queries: Sequence[str], config: Any = None, **arguments: Any) -> Any:
+        """As ``search_many``, natively asynchronous."""
+
+    def inner_retrievers(self) -> Sequence[Any]:
+        """The retrievers that this one asks."""
+
+    def searched(self) -> Sequence[Any]:
+        """The index, store or documents that are searched, or the retrievers through which."""
+
+    def known_fields(self, needed: set[str]) -> set[str] | None:
+        """Metadata fields of the documents, as far as known for free."""
+
+
+def is_kit_retriever(value: Any) -> TypeGuard[KitRetriever]:
+    """Tell whether a retriever is one of the kit's."""
+    cls: Hashable = type(value)
+    return _has_protocol(cls)
+
+
+@cache
+def _has_protocol(cls: Hashable) -> bool:
+    return all(hasattr(cls, name) for name in ("asearch_many", "inner_retrievers", "known_fields"))
+
+
+def call_retriever(
+    retriever: AnyRetriever,
+    query: str,
+    *,
+    config: RunnableConfig | None = None,
+    k: int | None = None,
+    filter: Filter | None = None,
+    **arguments: Any,
+) -> list[Document]:
+    """Call a runnable from a string to documents, with the whole ``config``.
+
+    The documents come as it gave them (not copied): at most ``k``, those that pass the filter. ``arguments`` reach the
+    kit's own retrievers. What returns something else than documents raises ``InvalidInputError``.
+    """
+    plan = _plan(retriever, config, k, filter, arguments)
+    documents: list[Document] = []
+    for kwargs in plan.attempts():
+        documents = _check_documents(retriever, retriever.invoke(query, config, **kwargs))
+        if plan.enough(documents, kwargs):
+            break
+    return plan.finish(documents)
+
+
+async def acall_retriever(
+    retriever: AnyRetriever,
+    query: str,
+    *,
+    config: RunnableConfig | None = None,
+    k: int | None = None,
+    filter: Filter | None = None,
+    **arguments: Any,
+) -> list[Document]:
+    """As ``call_retriever``; a retriever without async code of its own runs on the shared pool of threads."""
+    plan = _plan(retriever, config, k, filter, arguments)
+    if is_kit_retriever(retriever):
+        call: Callable[..., Awaitable[Any]] = retriever.ainvoke  # type: ignore[attr-defined]
+    elif _native_async(retriever):
+        call = partial(acall_runnable, retriever)
+    else:
+        call = partial(_call_on_thread, retriever)
+    documents: list[Document] = []
+    for kwargs in plan.attempts():
+        documents = _check_documents(retriever, await call(query, config, **kwargs))
+        if plan.enough(documents, kwargs):
+            break
+    return plan.finish(documents)
+
+
+async def _call_on_thread(retriever: AnyRetriever, *arguments: Any, **kwargs: Any) -> Any:
+    return await run_in_thread(partial(retriever.invoke, *arguments, **kwargs))
+
+
+Found = list[Document] | Exception
+"""What a search found, or why it failed."""
+
+
+class Asked(NamedTuple):
+    """A search that one retriever makes by another; ``name`` is for notes."""
+
+    retriever: Any
+    query: str
+    config: RunnableConfig
+    name: str
+
+
+class InnerCall(NamedTuple):
+    """A call that makes one or several searches; ``places`` are their positions among those that were asked for."""
+
+    name: str
+    places: Sequence[int]
+    sync: Callable[[], Sequence[Found]]
+    native: Callable[[], Awaitable[Sequence[Found]]]
+
+
+def inner_searches(
+    asked: Sequence[Asked],
+    k: int | None,
+    filter: Filter | None,
+    *,
+    question: str | None = None,
+    arguments: Mapping[str, Any] | None = None,
+) -> list[InnerCall]:
+    """The calls for some searches: one for all queries of a retriever that searches for several at once.
+
+    Args:
+        asked: The searches.
+        k: Most documents of each.
+        filter: Condition on the metadata.
+        question: The user's words, where the queries were made of them.
+        arguments: Further arguments for the kit's own retrievers.
+    """
+    settings: dict[str, Any] = {"k": k, "filter": filter, **(arguments or {})}
+    if question is not None:
+        settings["question"] = question
+    groups: dict[object, list[int]] = {}
+    asked = [_unbound(one) for one in asked]
+    for at, one in enumerate(asked):
+        together = is_kit_retriever(one.retriever) and one.retriever.searches_together
+        groups.setdefault(id(one.retriever) if together else (at, None), []).append(at)
+    return [_inner_call([asked[at] for at in places], places, settings) for places in groups.values()]
+
+
+def _unbound(asked: Asked) -> Asked:
+    """The search by what is inside ``with_config``, under its config."""
+    retriever, config = asked.retriever, asked.config
+    while type(retriever) is RunnableBinding and not retriever.kwargs and not retriever.config_factories:
+        retriever, config = retriever.bound, merge_configs(retriever.config, config)
+    return asked._replace(retriever=retriever, config=config)
+
+
+def _inner_call(asked: Sequence[Asked], places: Sequence[int], settings: dict[str, Any]) -> InnerCall:
+    first = asked[0]
+    if len(asked) == 1:
+        one = partial(_one, first, settings), partial(_aone, first, settings)
+        return InnerCall(first.name, places, *one)
+    arguments: Any = [one.query for one in asked], [one.config for one in asked]
+    options = {**settings, "return_exceptions": True}
+    return InnerCall(
+        first.retriever.get_name(),
+        places,
+        partial(first.retriever.search_many, *arguments, **options),
+        partial(first.retriever.asearch_many, *arguments, **options),
+    )
+
+
+def _one(asked: Asked, settings: Mapping[str, Any]) -> list[Found]:
+    return [call_retriever(asked.retriever, asked.query, config=asked.config, **settings)]
+
+
+async def _aone(asked: Asked, settings: Mapping[str, Any]) -> list[Found]:
+    return [await acall_retriever(asked.retriever, asked.query, config=asked.config, **settings)]
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """How to call one retriever: arguments it takes, where to cut, what is left to filter afterwards."""
+
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    k: int | None = None
+    post_filter: Filter | None = None
+
+    def attempts(self) -> Iterator[dict[str, Any]]:
+        """Arguments for one call after the other: what is filtered afterwards has to be fetched deeper."""
+        k = self.kwargs.get("k")
+        if self.post_filter is None or k is None:
+            yield dict(self.kwargs)
+            return
+        yield from ({**self.kwargs, "k": fetch} for fetch in deeper(k))
+
+    def enough(self, documents: list[Document], kwargs: Mapping[str, Any]) -> bool:
+        """Tell whether no deeper call is needed."""
+        if self.post_filter is None or self.k is None:
+            return True
+        return len(documents) < kwargs.get("k", 0) or len(self.finish(documents)) >= self.k
+
+    def finish(self, documents: list[Document]) -> list[Document]:
+        """Filter what the retriever did not, and cut."""
+        if self.post_filter is not None:
+            passes = compile_filter(self.post_filter)
+            documents = [doc for doc in documents if passes(doc.metadata)]
+        return documents if self.k is None else documents[: self.k]
+
+
+def _plan(
+    retriever: Runnable[Any, Any],
+    config: RunnableConfig | None,
+    k: int | None,
+    where: Filter | None,
+    more: Mapping[str, Any],
+) -> _Plan:
+    """How to call a runnable, by its kind: which of ``k`` and the filter it takes, and what is done afterwards."""
+    arguments = {name: value for name, value in (("k", k), ("filter", where or None)) if value is not None}
+    if is_kit_retriever(retriever):
+        return _Plan({**arguments, **more}, k)
+    if isinstance(retriever, DynamicRunnable):
+        chosen, chosen_config = retriever.prepare(config)
+        return _plan(chosen, chosen_config, k, where, more)
+    if isinstance(retriever, RunnableBindingBase):
+        return _bound_plan(retriever, config, k, where, more)
+    if isinstance(retriever, RunnableWithFallbacks):
+        # one of several will run, and gets our arguments only if all of them take these
+        runnables = [retriever.runnable, *retriever.fallbacks]
+        plans = [_plan(runnable, config, k, where, more) for runnable in runnables]
+        return plans[0] if all(plan == plans[0] for plan in plans) else _Plan({}, k, where or None)
+    if isinstance(retriever, RunnableSequence):
+        # Later steps may reorder, so the first one must not be cut; it may be filtered.
+        first = _plan(retriever.first, config, None, where, more)
+        return _Plan(first.kwargs, k, where or None)
+    if isinstance(retriever, VectorStoreRetriever):
+        static = retriever.search_kwargs.get("filter")
+        native = native_filter(retriever.vectorstore, where, static=static) if where else None
+        arguments = {name: value for name, value in (("k", k), ("filter", native)) if value is not None}
+        return _Plan(arguments, k, None if native is not None else where or None)
+    if isinstance(retriever, BaseRetriever):
+        named = inspect.signature(retriever._get_relevant_documents).parameters
+        kwargs = {name: value for name, value in arguments.items() if name in named}
+        return _Plan(kwargs, k, where or None)
+    return _Plan({}, k, where or None)
+
+
+def _bound_plan(
+    binding: RunnableBindingBase[Any, Any],
+    config: RunnableConfig | None,
+    k: int | None,
+    where: Filter | None,
+    more: Mapping[str, Any],
+) -> _Plan:
+    """Leave a bound ``k`` as it is, and AND a bound filter with ours, which would take its place."""
+    bound = binding.kwargs
+    asked = None if bound.get("k") is not None else k
+    plan = _plan(binding.bound, merge_configs(binding.config, config), asked, where, more)
+    kwargs = {name: value for name, value in plan.kwargs.items() if bound.get(name) is None}
+    post_filter = plan.post_filter
+    if (mine := plan.kwargs.get("filter")) is not None and (held := bound.get("filter")) is not None:
+        if isinstance(held, Mapping) and isinstance(mine, Mapping):
+            kwargs["filter"] = combine_filters(held, mine)
+        else:
+            post_filter = where
+    return _Plan(kwargs, k, post_filter)
+
+
+def _native_async(retriever: Runnable[Any, Any]) -> bool:
+    """Tell whether ``ainvoke`` waits without a thread of asyncio's own small pool."""
+    if isinstance(retriever, RunnableBindingBase):
+        return _native_async(retriever.bound)
+    if isinstance(retriever, DynamicRunnable):
+        return _native_async(retriever.default)
+    if isinstance(retriever, RunnableLambda):
+        return hasattr(retriever, "afunc")
+    if isinstance(retriever, VectorStoreRetriever):
+        return native_async(retriever.vectorstore)
+    if isinstance(retriever, BaseRetriever) and not is_kit_retriever(retriever):
+        name = type(retriever)._aget_relevant_documents.__qualname__
+        return name != "BaseRetriever._aget_relevant_documents" and "__init_subclass__" not in name
+    return True
+
+
+def _check_documents(retriever: Runnable[Any, Any], result: Any) -> list[Document]:
+    """What a retriever returned, if it is documents."""
+    if not isinstance(result, (list, tuple)):
+        raise InvalidInputError(
+            f"{retriever.get_name()} returned {type(result).__name__}; retrievers return lists of documents."
+        )
+    if wrong := [item for item in result if not isinstance(item, Document)]:
+        raise InvalidInputError(
+            f"{retriever.get_name()} returned a list that holds {type(wrong[0]).__name__}; a retriever must return "
+            "documents: Document(page_content=text)."
+        )
+    return list(result)
