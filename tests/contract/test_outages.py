@@ -24,6 +24,7 @@ from rag_kit.retrieval import (
     DecompositionRetriever,
     EnsembleRetriever,
     MultiQueryRetriever,
+    RerankRetriever,
     RoutingRetriever,
     VectorRetriever,
 )
@@ -67,7 +68,7 @@ def test_an_outage_inside_is_in_the_notes(wrapper: str, way: str) -> None:
 def test_an_arm_that_fails_for_one_of_several_queries(cls: Any, way: str) -> None:
     """What the other queries find does not hide it."""
     for question in (*ANSWERED, *UNANSWERED):
-        found, notes = ask(one_of_several(cls, "queries"), question, way)
+        found, notes = ask(one_of_several(cls), question, way)
         check_notes(notes, "Down", found)
 
 
@@ -76,7 +77,7 @@ def test_a_source_of_a_router_that_is_down(way: str) -> None:
     """One of two sources that a question is sent to."""
     reply = '{"choices": [{"name": "fans", "reason": ""}, {"name": "leases", "reason": ""}]}'
     sources = {"fans": (words(), "Fans"), "leases": (Down(), "Leases")}
-    router = RoutingRetriever(sources=sources, how="model", llm=Scripted(script=reply))
+    router = RoutingRetriever(sources=sources, how="model", llm=Scripted(script=reply), most=2)
     for question in (ANSWERED[0], UNANSWERED[0]):
         found, notes = ask(router, question, way)
         assert bool(found) == (question in ANSWERED)
@@ -117,6 +118,19 @@ def test_nothing_is_unsearched_where_all_parts_work(way: str) -> None:
         ask(EnsembleRetriever(retrievers=[words(), Down()]), UNANSWERED[0], way)
         _, notes = ask(retriever, UNANSWERED[0], way)
         assert notes.unsearched == []
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_reranker_that_is_down_is_no_search(way: str) -> None:
+    """The notes name it, but everything was searched."""
+
+    def fails(query: str, documents: list[Document]) -> list[float]:
+        raise ConnectionError("the reranker is down")
+
+    retriever = RerankRetriever(retriever=words(), reranker=fails)
+    found, notes = ask(retriever, ANSWERED[0], way)
+    assert found and any("the reranker is down" in text for text in notes.texts)
+    assert notes.unsearched == []
 
 
 def warnings(caplog: pytest.LogCaptureFixture, part: str) -> int:

@@ -84,16 +84,21 @@ def index_hybrid(folder: Path) -> Callable[[OpenAIEmbeddings], Any]:
     return make
 
 
+def family(cls: Any) -> Callable[[OpenAIEmbeddings], Any]:
+    """A retriever that makes its own index of the documents."""
+    return lambda embeddings: cls.from_documents(DOCUMENTS, index=None, embeddings=embeddings)
+
+
 def rewriting(cls: Any) -> Callable[[Path], Any]:
     """A retriever that rewrites the question, whose model is down."""
     return lambda folder: cls.from_llm(Scripted(script=ConnectionError("the model is down")), words())
 
 
-def one_of_several(cls: Any, field: str) -> Callable[[Path], Any]:
+def one_of_several(cls: Any) -> Any:
     """A retriever of several queries, one of which the second store fails for."""
-    model = Scripted(script=json.dumps({field: ["fan broken", "fan degrees"]}))
-    both = retrieval.EnsembleRetriever(retrievers=[words(), Down(on="broken")])
-    return lambda folder: cls.from_llm(model, both)
+    queries = ["fan X9", "fan degrees", "风扇 X9", "风扇度数"]
+    both = retrieval.EnsembleRetriever(retrievers=[words(), Down(on="X9")])
+    return cls.from_llm(Scripted(script=json.dumps({"queries": queries})), both)
 
 
 class Outage(NamedTuple):
@@ -107,6 +112,11 @@ OUTAGES = {
     "ensemble": Outage("Down", lambda folder: retrieval.EnsembleRetriever(retrievers=[words(), Down()])),
     "hybrid": Outage("ExactVectorRetriever|dense", lambda folder: embedded(hybrid)),
     "index hybrid": Outage("dense", lambda folder: embedded(index_hybrid(folder))),
+    "parent": Outage("dense", lambda folder: embedded(family(retrieval.ParentDocumentRetriever))),
+    "sentence window": Outage("dense", lambda folder: embedded(family(retrieval.SentenceWindowRetriever))),
+    "representations": Outage(
+        "dense", lambda folder: embedded(family(retrieval.MultiRepresentationRetriever))
+    ),
     "multi-query": Outage("multi_query", rewriting(retrieval.MultiQueryRetriever)),
     "step-back": Outage("step_back", rewriting(retrieval.StepBackRetriever)),
     "HyDE": Outage("hyde", rewriting(retrieval.HyDERetriever)),
