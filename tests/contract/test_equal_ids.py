@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import uuid
 from collections.abc import Callable, Sequence
@@ -15,8 +14,8 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models import FakeListChatModel
 from support.chroma import memory_client
 from support.graphs import fixed
+from support.outages import ask
 
-from rag_kit.concurrency.notes import use_notes
 from rag_kit.documents import get_provenance
 from rag_kit.retrieval import EnsembleRetriever, MultiQueryRetriever, RoutingRetriever, VectorRetriever
 
@@ -80,9 +79,7 @@ class TestEqualIds:
     ) -> tuple[list[Document], list[str]]:
         """What is found, and the notes of the run."""
         arms = [make(text, name) for text, name in zip(texts, ("first", "second"), strict=True)]
-        retriever = OUTER[outer](arms)
-        with use_notes() as notes:
-            found = retriever.invoke("fan") if way == "sync" else asyncio.run(retriever.ainvoke("fan"))
+        found, notes = ask(OUTER[outer](arms), "fan", way)
         return found, notes.texts
 
     def test_another_text_is_another_document(self, make: Any, outer: str, way: str) -> None:
