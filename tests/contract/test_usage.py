@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from langchain_core.caches import InMemoryCache
 from langchain_core.globals import set_llm_cache
+from langchain_core.language_models import FakeListChatModel
 from support.graphs import BUILDERS
 from support.outages import ANSWERED, words
 
@@ -43,9 +44,12 @@ def test_a_graph_whose_answers_are_cached_uses_nothing(name: str, way: str) -> N
 
 
 @pytest.mark.parametrize("way", ["sync", "async"])
-def test_a_retriever_whose_rewrites_are_cached_notes_no_call(way: str) -> None:
+@pytest.mark.parametrize(
+    "model", [chat_model("extractive"), FakeListChatModel(responses=['{"queries": ["fan degrees"]}'])]
+)
+def test_a_retriever_whose_rewrites_are_cached_notes_no_call(model: Any, way: str) -> None:
     """The note on what a model cost is there only when it was asked."""
-    retriever = MultiQueryRetriever.from_llm(chat_model("extractive"), words())
+    retriever = MultiQueryRetriever.from_llm(model, words())
     first, second = (get_provenance(call(retriever, ANSWERED[0], way)[0])["notes"] for _ in range(2))
     assert any(note.startswith("model: 1 call,") for note in first), first
     assert not any(note.startswith("model: 1 call") for note in second), second
