@@ -55,11 +55,10 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(autouse=True)
 def nothing_logged() -> None:
-    """Each test starts with no outage logged."""
-    for module, name in (("branches", "_logged"), ("notes", "outages")):
-        kept = getattr(sys.modules.get(f"rag_kit.concurrency.{module}"), name, None)
-        if kept is not None:
-            kept.clear()
+    """Each test starts with no degraded search logged."""
+    branches = sys.modules.get("rag_kit.concurrency.branches")
+    if branches is not None:
+        branches._logged.clear()
 
 
 @pytest.fixture(autouse=True)

@@ -200,7 +200,7 @@ OVER: dict[str, Callable[[list[Document]], Any]] = {
     ("locked", "says"), [(LOCKED[:2], "'locked'.*'handle'"), (LOCKED[::2], "The old fan.*'details'")]
 )
 @pytest.mark.parametrize("name", OVER)
-def test_metadata_that_cannot_be_copied_are_named(
+def test_metadata_that_cannot_be_copied_are_an_error(
     name: str, locked: list[Document], says: str, way: str
 ) -> None:
     """The error names the document, by its id or how it begins, and the key of its metadata."""

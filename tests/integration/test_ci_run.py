@@ -26,7 +26,7 @@ def test_arguments_get_a_usage_line(arguments: list[str], code: int) -> None:
 
 
 @pytest.mark.parametrize("page", ["README.md", "README.zh.md"])
-def test_both_commands_stand_under_try_it(page: str) -> None:
+def test_both_commands_are_under_try_it(page: str) -> None:
     """``make demo`` and ``make test``, one under the other, in the first block."""
     block = re.findall(r"```bash\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)[0]
     commands = [line.partition("#")[0].strip() for line in block.splitlines()]
