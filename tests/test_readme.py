@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import os
 import re
@@ -10,6 +11,7 @@ import shutil
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -70,3 +72,23 @@ def test_python_blocks_run_and_print_what_they_say(
 def test_readme_has_blocks_to_run() -> None:
     """The block finder finds what README holds, so that the test above cannot pass by finding nothing."""
     assert len(_BLOCK.findall((ROOT / "README.md").read_text(encoding="utf-8"))) >= 2
+
+
+_RETRIEVERS = set(re.findall(r"`(\w+Retriever)`", (ROOT / "README.md").read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize("name", sorted(_RETRIEVERS - {"BaseRetriever"}))
+def test_a_retriever_of_the_table_is_where_a_reader_looks_first(name: str) -> None:
+    """``rag_kit.retrieval`` has it, or names the module that has."""
+    package: Any = importlib.import_module("rag_kit.retrieval")
+    try:
+        found = getattr(package, name)
+    except AttributeError as error:
+        module = re.search(r"rag_kit\.(?!retrieval\b)[\w.]*\w|$", str(error))[0]  # type: ignore[index]
+        found = getattr(importlib.import_module(module or "rag_kit"), name, error)
+    assert isinstance(found, type) and issubclass(found, package.RagKitRetriever), found
+
+
+def test_the_table_of_retrievers_is_found() -> None:
+    """The names that the test above asks for are those of the table."""
+    assert len(_RETRIEVERS) > 20 and "SelfQueryRetriever" in _RETRIEVERS

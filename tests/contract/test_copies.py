@@ -6,6 +6,7 @@ import copy
 import multiprocessing
 import pickle
 import re
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,12 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore
+from support.outages import ask
 
 import rag_kit.retrieval as kit
+from rag_kit.errors import RagKitError
 from rag_kit.indexing import DocumentIndex
 from rag_kit.indexing.raptor.build import build_raptor
 from rag_kit.models import chat_model
@@ -160,3 +164,45 @@ def test_the_package_loads_no_pickle() -> None:
     assert [
         path.name for path in root.rglob("*.py") if loading.search(path.read_text(encoding="utf-8"))
     ] == []
+
+
+LOCKED = [
+    Document("The fan is loud.", id="fine", metadata={"year": 2003}),
+    Document("A fan is loud. 风扇", id="locked", metadata={"year": 2003, "handle": threading.Lock()}),
+    Document("The old fan is loud.", metadata={"year": 2003, "details": {"handles": [threading.Lock()]}}),
+]
+
+
+def gives(documents: list[Document]) -> RunnableLambda[str, list[Document]]:
+    """A retriever of a user's own."""
+    return RunnableLambda(lambda query: documents)
+
+
+OVER: dict[str, Callable[[list[Document]], Any]] = {
+    "BM25Retriever": kit.BM25Retriever.from_documents,
+    "ExactVectorRetriever": lambda documents: kit.ExactVectorRetriever.from_documents(documents, EMBEDDINGS),
+    "EnsembleRetriever": lambda documents: kit.EnsembleRetriever(
+        retrievers=[gives(documents)], on_error="raise"
+    ),
+    "MultiQueryRetriever": lambda documents: kit.MultiQueryRetriever.from_llm(model(), gives(documents)),
+    "RerankRetriever": lambda documents: kit.RerankRetriever(
+        retriever=gives(documents), reranker=lambda query, found: [1.0] * len(found)
+    ),
+    "CompressionRetriever": lambda documents: kit.CompressionRetriever(retriever=gives(documents)),
+    "RoutingRetriever": lambda documents: kit.RoutingRetriever(
+        sources={"a": (gives(documents), "fans")}, how="model", llm=model(), on_none="all"
+    ),
+}
+
+
+@pytest.mark.parametrize("way", ["sync", "async"])
+@pytest.mark.parametrize(
+    ("locked", "says"), [(LOCKED[:2], "'locked'.*'handle'"), (LOCKED[::2], "The old fan.*'details'")]
+)
+@pytest.mark.parametrize("name", OVER)
+def test_metadata_that_cannot_be_copied_are_an_error(
+    name: str, locked: list[Document], says: str, way: str
+) -> None:
+    """The error names the document, by its id or how it begins, and the key of its metadata."""
+    with pytest.raises(RagKitError, match=says):
+        ask(OVER[name](locked), "fan", way)

@@ -67,6 +67,7 @@ class Reply:
     content: str | None = None
     value: Any = None
     tool_arguments: str | None = None
+    tool_name: str | None = None  # of the tool that is called; the first one that was offered if None
     refusal: str | None = None
     finish: str = "stop"
     status: int = 200
@@ -311,7 +312,8 @@ class _Handler(BaseHTTPRequestHandler):
         message: dict[str, Any] = {"role": "assistant", "content": reply.content, "refusal": reply.refusal}
         if reply.tool_arguments is not None:
             offered = request.body.get("tools") or [{"function": {"name": "tool"}}]
-            function = {"name": offered[0]["function"]["name"], "arguments": reply.tool_arguments}
+            name = reply.tool_name or offered[0]["function"]["name"]
+            function = {"name": name, "arguments": reply.tool_arguments}
             message["tool_calls"] = [{"id": "call_1", "type": "function", "function": function}]
         if request.body.get("stream") and reply.wire != "whole":
             return self._stream(request, reply, message)

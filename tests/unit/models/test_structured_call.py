@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import itertools
 import time
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from langchain_core.caches import InMemoryCache
 from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.globals import set_llm_cache
 from langchain_core.language_models import FakeListChatModel
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda
 from langchain_openai import ChatOpenAI
@@ -173,6 +178,32 @@ def test_truncated_tool_arguments_get_one_repair(call: Any) -> None:
     assert result.repaired and result.calls == 3
 
 
+def test_the_arguments_of_an_unknown_tool_are_no_answer(call: Any) -> None:
+    """A call of a tool that was not offered is no value, whatever its arguments are; the model is asked again."""
+    unknown = tool({"queries": ["rm -rf"]}, tool_name="run_command")
+    with OpenAIServer([unknown, GOOD], refuse={"json_schema"}) as server:
+        assert call(server).value.queries == ["a", "b"]
+    with OpenAIServer([unknown], refuse={"json_schema"}) as server:
+        assert call(server, fallback="instead").value == "instead"
+        with pytest.raises(ModelOutputError):
+            call(server)
+
+
+@pytest.mark.parametrize(
+    ("content", "more", "expected"),
+    [
+        ("", [], "instead"),
+        ("", [{"name": "Query", "args": {"query": "fans"}, "id": "2"}], Query(query="fans")),
+        ('{"query": "fans"}', [], Query(query="fans")),
+    ],
+)
+def test_unknown_tools_where_none_was_offered(content: str, more: list[Any], expected: Any) -> None:
+    """A model without the client's own way to structured output may call tools as well; only ours counts."""
+    calls = [{"name": "run_command", "args": {"query": "rm -rf"}, "id": "1"}, *more]
+    model = GenericFakeChatModel(messages=itertools.repeat(AIMessage(content, tool_calls=calls)))
+    assert structured_call(model, PROMPT, VALUES, Query, fallback="instead") == expected
+
+
 def test_only_one_repair(call: Any) -> None:
     """What still does not fit after the repair is an error; requests are bounded."""
     with OpenAIServer(["I like cats."]) as server:
@@ -320,6 +351,20 @@ def test_active_budgets_are_charged_and_checked(call: Any) -> None:
             call(server)
             with pytest.raises(BudgetExceededError):
                 call(server)
+
+
+def test_answers_of_langchains_cache_cost_nothing(call: Any) -> None:
+    """No request is sent, so neither calls nor tokens are counted, whatever the kept answer once cost."""
+    set_llm_cache(InMemoryCache())
+    try:
+        with OpenAIServer([GOOD]) as server:
+            first = call(server)
+            with use_budget(Budget()) as budget:
+                second = call(server)
+    finally:
+        set_llm_cache(None)
+    assert (first.calls, second.calls) == (1, 0) and second.value == first.value
+    assert first.tokens > 0 and (budget.calls, budget.tokens) == (0, 0)
 
 
 def test_missing_usage_is_estimated(call: Any) -> None:

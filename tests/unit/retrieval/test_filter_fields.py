@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from chromadb import PersistentClient
-from chromadb.config import Settings
 from langchain_chroma import Chroma
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.runnables import RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore
+from support.chroma import memory_client
+from support.outages import ask
 
 from rag_kit.cli.main import main
 from rag_kit.documents import get_provenance
 from rag_kit.errors import FilterError, InvalidInputError
 from rag_kit.indexing import DocumentIndex
+from rag_kit.query_construction import SelfQueryRetriever
 from rag_kit.retrieval import (
     BM25Retriever,
     EnsembleRetriever,
@@ -40,10 +42,50 @@ DOCUMENTS = [
 ]
 
 
-def in_memory() -> VectorRetriever:
+def bm25(**settings: Any) -> BM25Retriever:
+    return BM25Retriever.from_documents(DOCUMENTS, **settings)
+
+
+def exact() -> ExactVectorRetriever:
+    return ExactVectorRetriever.from_documents(DOCUMENTS, MODEL)
+
+
+class Counted:
+    """A Chroma collection that counts the requests made to it."""
+
+    def __init__(self, collection: Any) -> None:
+        self.collection = collection
+        self.requests: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self.collection, name)
+        if not callable(value):
+            return value
+
+        def request(*args: Any, **kwargs: Any) -> Any:
+            self.requests.append(name)
+            return value(*args, **kwargs)
+
+        return request
+
+
+@pytest.fixture
+def chroma() -> Iterator[Chroma]:
+    """A store that the kit did not write to, with a field that one document has."""
+    store = Chroma("filter_fields", client=memory_client(), embedding_function=MODEL)
+    texts = [f"pump {number}" for number in range(40)]
+    store.add_texts(texts, [{"n": number, **({"rare": 1} if number == 39 else {})} for number in range(40)])
+    counted: Any = Counted(store._collection)
+    store._chroma_collection = counted
+    yield store
+    store.delete_collection()
+
+
+def in_memory() -> InMemoryVectorStore:
+    """LangChain's store."""
     store = InMemoryVectorStore(MODEL)
     store.add_documents(DOCUMENTS)
-    return VectorRetriever(vectorstore=store)
+    return store
 
 
 def refused(retriever: Any, where: dict[str, Any], match: str) -> str:
@@ -58,15 +100,14 @@ def refused(retriever: Any, where: dict[str, Any], match: str) -> str:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: BM25Retriever.from_documents(DOCUMENTS),
+        bm25,
         lambda: TrigramRetriever.from_documents(DOCUMENTS),
         lambda: SparseRetriever.from_documents(DOCUMENTS),
-        lambda: ExactVectorRetriever.from_documents(DOCUMENTS, MODEL),
-        lambda: EnsembleRetriever(
-            retrievers=[BM25Retriever.from_documents(DOCUMENTS), TrigramRetriever.from_documents(DOCUMENTS)]
-        ),
+        exact,
+        lambda: SelfQueryRetriever.from_rules(DOCUMENTS),
+        lambda: EnsembleRetriever(retrievers=[bm25(), exact()]),
     ],
-    ids=["bm25", "trigram", "sparse", "exact", "ensemble"],
+    ids=["bm25", "trigram", "sparse", "vectors", "list", "ensemble"],
 )
 def test_a_field_of_no_document_is_an_error(make: Callable[[], Any]) -> None:
     """It lists the fields and what was meant, says what $contains means, and gives away no value."""
@@ -85,14 +126,14 @@ def test_a_field_of_no_document_is_an_error(make: Callable[[], Any]) -> None:
 
 def test_contains_on_text_is_an_error_that_says_what_it_means() -> None:
     """It never held of a text, so nothing was found and nobody knew why."""
-    retriever = BM25Retriever.from_documents(DOCUMENTS)
+    retriever = bm25()
     message = refused(retriever, {"file": {"$contains": "hr"}}, "'file', which is a list in no document")
     assert "does not search inside a text" in message and "{'file': {'$startswith': 'folder/'}}" in message
     assert [doc.id for doc in retriever.invoke("pump", filter={"tags": {"$contains": "heat"}})] == ["b"]
 
 
 @pytest.mark.parametrize(
-    "make", [lambda: BM25Retriever.from_documents(DOCUMENTS), in_memory], ids=["bm25", "vectors"]
+    "make", [bm25, exact, lambda: VectorRetriever(vectorstore=in_memory())], ids=["bm25", "exact", "store"]
 )
 def test_a_folder_can_be_filtered_by(make: Callable[[], Any]) -> None:
     """With all that is below it, and not its neighbour of a longer name."""
@@ -115,23 +156,51 @@ def test_an_index_knows_its_fields(tmp_path: Path, pipeline: Any) -> None:
         assert [doc.id for doc in retriever.invoke("pump", filter={"year": 2021})] == ["d"]
 
 
-def test_a_foreign_store_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is known of the fields of a store that the kit did not make, and none of its rows is read for it."""
-    client = PersistentClient(str(tmp_path), Settings(anonymized_telemetry=False))
-    store = Chroma("filter_fields", client=client, embedding_function=MODEL)
-    store.add_documents(
-        [Document(doc.page_content, metadata={"file": doc.metadata["file"]}) for doc in DOCUMENTS]
-    )
-    monkeypatch.setattr(Chroma, "get", lambda *_, **__: pytest.fail("rows were read"))
-    for retriever in (VectorRetriever(vectorstore=store), in_memory()):
-        assert retriever.invoke("pump", filter={"fiel": "hr/stop.md"}) == []
-        assert len(retriever.invoke("pump", filter={"file": "hr/stop.md"})) == 1
+#: Retrievers over a store of LangChain's: name -> how one is made, and for how many queries the store is asked.
+OVER_A_STORE: dict[str, tuple[Callable[[Any], Any], int]] = {
+    "vector": (lambda store: VectorRetriever(vectorstore=store), 1),
+    "ensemble": (lambda store: EnsembleRetriever(retrievers=[bm25(), store.as_retriever()]), 1),
+    "self-query": (
+        lambda store: SelfQueryRetriever.from_rules(
+            store.as_retriever(), schema=[{"name": "n", "type": "int"}]
+        ),
+        1,
+    ),
+    "multi-query": (
+        lambda store: MultiQueryRetriever.from_llm(
+            FakeListChatModel(responses=['{"queries": ["a pump"]}']), store.as_retriever()
+        ),
+        2,
+    ),
+}
+
+
+@pytest.mark.parametrize("way", ["sync", "async"])
+@pytest.mark.parametrize("name", OVER_A_STORE)
+def test_a_store_gets_no_request_but_the_search(chroma: Any, name: str, way: str) -> None:
+    """Neither for a field that one document has, nor for one that none has, which is no error."""
+    make, queries = OVER_A_STORE[name]
+    retriever = make(chroma)
+    for where, found in (({"rare": 1}, ["pump 39"]), ({"raer": 1}, []), ({"rare": 1}, ["pump 39"])):
+        chroma._collection.requests.clear()
+        documents, _ = ask(retriever, "pump", way, filter=where)
+        assert [doc.page_content for doc in documents] == found
+        assert Counter(chroma._collection.requests) <= Counter({"query": queries})
+
+
+@pytest.mark.parametrize("way", ["sync", "async"])
+def test_a_misspelt_field_of_a_store_is_no_error(way: str) -> None:
+    """Its fields are not known; nor are those of an ensemble that searches it too."""
+    vectors = VectorRetriever(vectorstore=in_memory())
+    for retriever in (vectors, EnsembleRetriever(retrievers=[bm25(), vectors])):
+        found, notes = ask(retriever, "pump", way, filter={"fiel": "hr/stop.md"})
+        assert found == [] and notes.unsearched == []
 
 
 def test_sources_of_different_fields() -> None:
     """A field that one of them has is enough; one that cannot be listed has what it has."""
     years = BM25Retriever.from_texts(["A pump of 1912."], [{"year": 1912}])
-    both = EnsembleRetriever(retrievers=[BM25Retriever.from_documents(DOCUMENTS), years])
+    both = EnsembleRetriever(retrievers=[bm25(), years])
     assert [doc.page_content for doc in both.invoke("pump", filter={"year": 1912})] == ["A pump of 1912."]
     refused(both, {"month": 1}, "The fields there are: file, secret, tags, year, 年份")
     foreign = RunnableLambda(lambda query: [Document("A pump.", metadata={"month": 1})])
@@ -141,15 +210,15 @@ def test_sources_of_different_fields() -> None:
 def test_no_model_is_asked_before_the_error() -> None:
     """A retriever that rewrites the query sees the mistake first."""
     model = FakeListChatModel(responses=["never"])
-    retriever = MultiQueryRetriever.from_llm(model, BM25Retriever.from_documents(DOCUMENTS).with_retry())
+    retriever = MultiQueryRetriever.from_llm(model, bm25().with_retry())
     refused(retriever, {"year": 1}, "a field that no document has")
     assert model.i == 0
 
 
 def test_a_filter_of_ones_own_inside_is_checked_too() -> None:
     """A part that fails is left out by default: the results say which one and why."""
-    inner = BM25Retriever.from_documents(DOCUMENTS, filter={"year": 1})
-    found = EnsembleRetriever(retrievers=[inner, in_memory()]).invoke("pump")
+    inner = bm25(filter={"year": 1})
+    found = EnsembleRetriever(retrievers=[inner, exact()]).invoke("pump")
     assert "BM25Retriever failed" in (note := get_provenance(found[0])["notes"][0])
     assert "a field that no document has" in note
 
@@ -177,10 +246,10 @@ def test_the_command_line_says_it(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 def test_fields_stay_unnamed_to_who_may_see_some_documents_only() -> None:
     """A retriever's own filter may be a tenant's: a caller's wrong field lists no others' fields, a wrong own does."""
-    words = BM25Retriever.from_documents(DOCUMENTS, filter={"file": {"$startswith": "hr/"}})
+    words = bm25(filter={"file": {"$startswith": "hr/"}})
     for retriever in (words, EnsembleRetriever(retrievers=[words])):
         for field in ("nothing", "secre"):
             message = refused(retriever, {field: 1}, field)
             assert "年份" not in message and "secret" not in message and "stay unnamed" in message
-    own = BM25Retriever.from_documents(DOCUMENTS, filter={"fil": "hr/stop.md"})
+    own = bm25(filter={"fil": "hr/stop.md"})
     assert "did you mean 'file'" in refused(own, {"file": "hr/stop.md"}, "fil")

@@ -1,0 +1,173 @@
+"""An outage is in the notes of the run and of each document, and nothing is unsearched where all parts work."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.documents import Document
+from langchain_core.runnables import RunnableLambda
+from support import tenants
+from support.outages import ANSWERED, OUTAGES, UNANSWERED, Down, ask, one_of_several, words
+from support.rewriters import Scripted
+
+from rag_kit.concurrency.notes import Notes, use_notes
+from rag_kit.documents import get_provenance
+from rag_kit.retrieval import (
+    DecompositionRetriever,
+    EnsembleRetriever,
+    MultiQueryRetriever,
+    RerankRetriever,
+    RoutingRetriever,
+    VectorRetriever,
+)
+
+WAYS = ("sync", "async")
+
+
+def check_notes(notes: Notes, part: str, found: list[Document]) -> None:
+    """The part is named, as one that was not searched; each document has a copy."""
+    assert any(re.search(part, text) for text in notes.unsearched), (notes.texts, notes.unsearched)
+    assert set(notes.unsearched) <= set(notes.texts)
+    for document in found:
+        assert set(notes.unsearched) <= set(get_provenance(document)["notes"])
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", OUTAGES)
+def test_an_outage_is_in_the_notes_of_the_run(name: str, way: str, tmp_path: Path) -> None:
+    """In both languages, whether documents are found or not."""
+    retriever = OUTAGES[name].make(tmp_path)
+    for question in (*ANSWERED, *UNANSWERED):
+        found, notes = ask(retriever, question, way)
+        assert bool(found) == (question in ANSWERED)
+        check_notes(notes, OUTAGES[name].part, found)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("wrapper", tenants.wrappers())
+def test_an_outage_inside_is_in_the_notes(wrapper: str, way: str) -> None:
+    """Every retriever around another hands the note on, also where nothing is left to carry it."""
+    inner = EnsembleRetriever(retrievers=[tenants.words(k=6), Down()])
+    retriever = tenants.wrappers()[wrapper](inner, k=6)
+    for where in (None, {"year": 1900}):
+        found, notes = ask(retriever, tenants.QUESTION, way, filter=where)
+        assert bool(found) == (where is None)
+        check_notes(notes, "Down", found)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("cls", [MultiQueryRetriever, DecompositionRetriever])
+def test_an_arm_that_fails_for_one_of_several_queries(cls: Any, way: str) -> None:
+    """What the other queries find does not hide it."""
+    for question in (*ANSWERED, *UNANSWERED):
+        found, notes = ask(one_of_several(cls), question, way)
+        check_notes(notes, "Down", found)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_source_of_a_router_that_is_down(way: str) -> None:
+    """One of two sources that a question is sent to."""
+    reply = '{"choices": [{"name": "fans", "reason": ""}, {"name": "leases", "reason": ""}]}'
+    sources = {"fans": (words(), "Fans"), "leases": (Down(), "Leases")}
+    router = RoutingRetriever(sources=sources, how="model", llm=Scripted(script=reply), most=2)
+    for question in (ANSWERED[0], UNANSWERED[0]):
+        found, notes = ask(router, question, way)
+        assert bool(found) == (question in ANSWERED)
+        check_notes(notes, "leases", found)
+
+
+def test_langchains_other_calls_have_the_notes() -> None:
+    """Batches, streams, chains, and runs that somebody listens to."""
+    retriever = EnsembleRetriever(retrievers=[words(), Down()])
+    question, listened = UNANSWERED[0], {"callbacks": [BaseCallbackHandler()]}
+    calls: list[Callable[[], Any]] = [
+        lambda: retriever.batch([question, ANSWERED[0]]),
+        lambda: asyncio.run(retriever.abatch([question, ANSWERED[0]])),
+        lambda: list(retriever.stream(question)),
+        lambda: (retriever | RunnableLambda(len)).invoke(question),
+        lambda: retriever.with_retry().invoke(question),
+        lambda: retriever.invoke(question, listened),
+        lambda: asyncio.run(retriever.ainvoke(question, listened)),
+        lambda: EnsembleRetriever(retrievers=[words(), RunnableLambda(retriever.invoke)]).invoke(question),
+    ]
+    for call in calls:
+        with use_notes() as notes:
+            call()
+        check_notes(notes, "Down", [])
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_nothing_is_unsearched_where_all_parts_work(way: str) -> None:
+    """Nothing found is not an outage, nor is one that a fallback made up for, or a call before."""
+    store = VectorRetriever(vectorstore=tenants.store())
+    model = Scripted(script='{"queries": ["lease length", "lease"]}')
+    for retriever in (
+        EnsembleRetriever(retrievers=[words(), words()]),
+        EnsembleRetriever(retrievers=[words(), Down().with_fallbacks([words()])]),
+        EnsembleRetriever(retrievers=[words(), store]),
+        MultiQueryRetriever.from_llm(model, words()),
+    ):
+        ask(EnsembleRetriever(retrievers=[words(), Down()]), UNANSWERED[0], way)
+        _, notes = ask(retriever, UNANSWERED[0], way)
+        assert notes.unsearched == []
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_reranker_that_is_down_is_no_search(way: str) -> None:
+    """The notes name it, but everything was searched."""
+
+    def fails(query: str, documents: list[Document]) -> list[float]:
+        raise ConnectionError("the reranker is down")
+
+    retriever = RerankRetriever(retriever=words(), reranker=fails)
+    found, notes = ask(retriever, ANSWERED[0], way)
+    assert found and any("the reranker is down" in text for text in notes.texts)
+    assert notes.unsearched == []
+
+
+def warnings(caplog: pytest.LogCaptureFixture, part: str) -> int:
+    """How many warnings name the part."""
+    return sum(record.levelno >= logging.WARNING and part in record.getMessage() for record in caplog.records)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", ["store", "model"])
+def test_each_outage_is_logged_when_it_begins(
+    kind: str, way: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once while it lasts, again when it begins anew, at most once a minute."""
+    clock, is_down = [0.0], [True]
+    monkeypatch.setattr("rag_kit.concurrency.notes.time", SimpleNamespace(monotonic=lambda: clock[0]))
+
+    def answer(_: Any) -> Any:
+        error = ConnectionError("it is down")
+        if kind == "store" and is_down[0]:
+            raise error
+        return [] if kind == "store" else error if is_down[0] else '{"queries": ["fan degrees"]}'
+
+    if kind == "store":
+        store = RunnableLambda(answer, name="second")
+        retriever, part = EnsembleRetriever(retrievers=[words(), store]), "second"
+    else:
+        retriever, part = MultiQueryRetriever.from_llm(Scripted(script=answer), words()), "multi_query failed"
+    logged = []
+    for at, down in ((0, True), (1, True), (61, True), (62, False), (63, True), (64, False), (65, True)):
+        clock[0], is_down[0] = float(at), down
+        ask(retriever, ANSWERED[0], way)
+        logged.append(warnings(caplog, part))
+    assert logged == [1, 1, 1, 1, 2, 2, 2]
+
+
+def test_two_parts_that_are_down_are_logged_each(caplog: pytest.LogCaptureFixture) -> None:
+    """One does not silence the other."""
+    both = [Down(name="first"), Down(name="second")]
+    ask(EnsembleRetriever(retrievers=[words(), *both]), ANSWERED[0], "sync")
+    assert warnings(caplog, "first failed") == warnings(caplog, "second failed") == 1
