@@ -119,6 +119,13 @@ def _charge_call(budgets: tuple[Budget, ...]) -> None:
             budget.calls += 1
 
 
+def return_call() -> None:
+    """Take back a call that was counted: nothing was sent, since a cache had the answer."""
+    with _lock:
+        for budget in _active.get():
+            budget.calls -= 1
+
+
 def charge_tokens(n: int) -> None:
     """Count tokens in every active budget."""
     for budget in _active.get():

@@ -113,7 +113,27 @@ def copy_document(doc: Document) -> Document:
         >>> original.metadata
         {'tags': ['a']}
     """
-    return doc.model_copy(update={"metadata": copy_value(doc.metadata)})
+    return doc.model_copy(update={"metadata": copy_metadata(doc)})
+
+
+def copy_metadata(doc: Document, *, without: str | None = None) -> dict[str, Any]:
+    """Copy a document's metadata, to any depth, without the value of one key.
+
+    Raises:
+        InvalidInputError: A value cannot be copied, such as a lock or an open file.
+    """
+    copied = {}
+    for key, value in doc.metadata.items():
+        if key != without:
+            try:
+                copied[key] = copy_value(value)
+            except Exception as error:
+                name = f"{doc.id!r} " if doc.id else ""
+                raise InvalidInputError(
+                    f"The metadata of the document {name}({doc.page_content[:40]!r}) hold {type(value).__name__} under {key!r}, which cannot be "
+                    f"copied ({error}). Leave it out, or keep a name or number in its place."
+                ) from error
+    return copied
 
 
 def copy_value(value: Any) -> Any:

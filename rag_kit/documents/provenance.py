@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, cast
 
-from rag_kit.documents.identity import copy_document, copy_value, to_plain
+from rag_kit.documents.identity import copy_document, copy_metadata, to_plain
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -166,7 +166,7 @@ def peek_score(doc: Document) -> float | None:
 
 def _copy_with_record(doc: Document, record: dict[str, Any]) -> Document:
     """Copy a document with another record of provenance."""
-    metadata = {key: copy_value(value) for key, value in doc.metadata.items() if key != PROVENANCE_KEY}
+    metadata = copy_metadata(doc, without=PROVENANCE_KEY)
     metadata[PROVENANCE_KEY] = record if retriever_depth.get() else encode_provenance(record)
     return doc.model_copy(update={"metadata": metadata})
 

@@ -25,6 +25,7 @@ from rag_kit.concurrency.budget import (
     charge_tokens,
     check_seconds,
     remaining_seconds,
+    return_call,
     time_limit,
     use_budget,
 )
@@ -34,7 +35,7 @@ from rag_kit.prompts import PromptTemplate
 
 from .failures import RETRYABLE, Failure, classify, map_model_error, retry_after
 from .redact import secrets_of, short
-from .replies import refusal_of, text_of, used_tokens, without_thinking
+from .replies import refusal_of, text_of, used_tokens, was_cached, without_thinking
 from .runnables import acall_runnable, has_handlers, has_listeners, without_retries
 
 T = TypeVar("T")
@@ -168,7 +169,10 @@ async def ask(call: ModelCall, runnable: Runnable[Any, Any], messages: list[Any]
         charge_call()
         reply = await _ask_once(call, runnable, messages)
         if not isinstance(reply, Exception):
-            charge_tokens(used_tokens(reply, messages))
+            if was_cached(reply):
+                return_call()
+            else:
+                charge_tokens(used_tokens(reply, messages))
             return reply
         kind = classify(reply)
         if kind in (Failure.REFUSED, Failure.OUTPUT):

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from rag_kit.prompts.rendering import unescape_tags
 
 from .json_text import MAX_TEXT, is_truncated, json_values
-from .replies import refusal_of, split_reply, without_thinking, written_text
+from .replies import refusal_of, split_reply, text_of, without_thinking, written_text
 from .schema import Target, UnreadableError
 
 _MAX_PLAIN = 1000
@@ -106,8 +106,11 @@ def read_reply(reply: Any, target: Target, *, lines: bool = False) -> Any:
     if refusal := refusal_of(message):
         raise UnreadableError(f"the model refused: {refusal}", refused=True)
     if calls := getattr(message, "tool_calls", None):
-        return _first_fitting((call["args"] for call in calls), target)
-    if text := written_text(reply):
+        if own := [call["args"] for call in calls if call["name"] == target.name]:
+            return _first_fitting(own, target)
+        if not text_of(message).strip():
+            raise UnreadableError(f"the model called a tool that is not there: {calls[0]['name']!r:.60}")
+    if text := text_of(message) if calls else written_text(reply):
         return parse_text(text, target, lines=lines)
     # Only now the parsed value counts: LangChain's JSON parser closes a truncated answer by itself, and
     # what was cut off would be missing without a word.

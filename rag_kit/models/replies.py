@@ -36,6 +36,12 @@ def used_tokens(value: Any, messages: Iterable[Any]) -> int:
     return tokens_in + estimate_tokens(text_of(reply) + arguments)
 
 
+def was_cached(value: Any) -> bool:
+    """Tell whether LangChain's cache gave the reply: it says then that the reply cost nothing."""
+    usage = getattr(split_reply(value)[0], "usage_metadata", None) or {}
+    return usage.get("total_cost") == 0
+
+
 def text_of(message: Any) -> str:
     """The text of a message (its text blocks, joined), of a string, or of whatever else a model gives."""
     content = getattr(message, "content", message)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from rag_kit.concurrency.notes import write_note
 from rag_kit.documents import add_note, document_keys, with_provenance
 from rag_kit.documents.identity import ORIGINAL_ID_KEY
 from rag_kit.documents.provenance import peek_provenance, peek_score
@@ -250,7 +251,10 @@ def merge(
         first_role: The best document of each search of this role comes first, in turn.
     """
     keys, shared = identify(searches, id_key)
-    notes = [*common.notes, *shared, *(nothing_found(search) for search in searches if not search.documents)]
+    fresh = [*shared, *(nothing_found(search) for search in searches if not search.documents)]
+    notes = [*common.notes, *fresh]
+    for note in fresh:
+        write_note(note)
     positions = [first_places(list_keys) for list_keys in keys]
     ranking: Sequence[tuple[str, float | None]]
     if len(searches) == 1 and alone is not None:
@@ -265,21 +269,29 @@ def merge(
 
 
 def identify(searches: Sequence[Search], id_key: str | None) -> tuple[list[list[str]], list[str]]:
-    """The keys of each search's documents, and a note for each id that means several texts.
+    """The keys of each search's documents, and a note on ids that mean several texts.
 
-    Stores number their documents apart from each other: one id of two retrievers may mean two texts. Searches of one
-    retriever are not told apart, since it may cut its documents by the query.
+    Stores number their documents apart from each other: one id of two retrievers, or twice in one list, may mean two
+    texts. Several searches of one retriever are not told apart, since it may cut its documents by the query.
     """
     keys = document_keys([search.documents for search in searches], id_key)
-    origins = [id(search.retriever) for search in searches]
-    if id_key is not None or len(set(origins)) < 2:
+    if id_key is not None:
         return keys, []
+    origins = [id(search.retriever) for search in searches]
     texts: dict[str, dict[str, int]] = {}  # key -> text -> the retriever that has it
+    split = set()
     for origin, list_keys, search in zip(origins, keys, searches, strict=True):
+        of_list: dict[str, str] = {}
         for key, doc in zip(list_keys, search.documents, strict=True):
-            if ORIGINAL_ID_KEY not in doc.metadata:  # a shortened text is that of its id
-                texts.setdefault(key, {}).setdefault(doc.page_content, origin)
-    split = {key for key, of_key in texts.items() if len(set(of_key.values())) > 1}
+            if ORIGINAL_ID_KEY in doc.metadata:  # a shortened text is that of its id
+                continue
+            origin_of = texts.setdefault(key, {})
+            origin_of.setdefault(doc.page_content, origin)
+            if (
+                of_list.setdefault(key, doc.page_content) != doc.page_content
+                or len({*origin_of.values()}) > 1
+            ):
+                split.add(key)
     if not split:
         return keys, []
     numbers = {key: {text: number for number, text in enumerate(texts[key])} for key in split}
@@ -291,8 +303,12 @@ def identify(searches: Sequence[Search], id_key: str | None) -> tuple[list[list[
         for list_keys, search in zip(keys, searches, strict=True)
     ]
     example = min(split)
-    note = f"{len(split)} ids, such as {example[:60]!r}, mean different texts in different retrievers: kept apart"
-    return renamed, [note]
+    count = (
+        f"{len(split)} ids, such as {example[:60]!r}, mean"
+        if len(split) > 1
+        else f"id {example[:60]!r} means"
+    )
+    return renamed, [f"{count} different texts in different stores: they are kept apart"]
 
 
 def _put_first(

@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_kit.documents import PROVENANCE_KEY, content_hash
+from rag_kit.documents.identity import copy_metadata
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25 import storage
 from rag_kit.indexing.bm25.parameters import check_ids, documents_of, documents_of_texts
 from rag_kit.indexing.bm25.postings import Postings, Run, Vocabulary, Weights, merge
 from rag_kit.indexing.bm25.storage import State
-from rag_kit.indexing.bm25.view import Row, View, copy_metadata, documents_of_rows
+from rag_kit.indexing.bm25.view import Row, View, documents_of_rows
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -236,6 +237,7 @@ class InvertedIndex(ABC):
         documents = documents_of(documents)
         document_ids = [doc.id for doc in documents] if ids is None else check_ids(ids, len(documents))
         texts = [doc.page_content for doc in documents] if texts is None else texts
+        copies = [copy_metadata(doc, without=PROVENANCE_KEY) for doc in documents]
         runs, lengths = list[Run](), list[int]()
         for start in range(0, len(documents), _BATCH):
             analysed = self._analyse(texts[start : start + _BATCH])
@@ -245,8 +247,8 @@ class InvertedIndex(ABC):
         with self._lock:
             keys = self._keys(document_ids, documents, replace)
             first = len(self._numbered) + len(self._added)
-            for key, document_id, doc, length in zip(keys, document_ids, documents, lengths, strict=True):
-                metadata = copy_metadata(doc.metadata, without=PROVENANCE_KEY)
+            columns = zip(keys, document_ids, documents, copies, lengths, strict=True)
+            for key, document_id, doc, metadata, length in columns:
                 row = Row(key, document_id, doc.page_content, metadata, length)
                 self._rows.pop(key, None)  # what replaces another comes last
                 self._rows[key] = row

@@ -184,17 +184,15 @@ def documents_of_rows(rows: Iterable[Row]) -> list[Document]:
     """Copies of documents of the index."""
     from langchain_core.documents import Document
 
-    return [Document(page_content=row.text, metadata=copy_metadata(row.metadata), id=row.id) for row in rows]
+    return [Document(page_content=row.text, metadata=_copy(row.metadata), id=row.id) for row in rows]
 
 
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
-def copy_metadata(metadata: Mapping[str, Any], without: str | None = None) -> dict[str, Any]:
+def _copy(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """A deep copy, quick for the flat metadata that nearly all documents have."""
     result = dict(metadata)
-    if without is not None:
-        result.pop(without, None)
     for value in result.values():
         if type(value) not in _PLAIN:
             return copy.deepcopy(result)
