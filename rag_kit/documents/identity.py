@@ -130,8 +130,8 @@ def copy_metadata(doc: Document, *, without: str | None = None) -> dict[str, Any
             except Exception as error:
                 name = f"{doc.id!r} " if doc.id else ""
                 raise InvalidInputError(
-                    f"The metadata of the document {name}({doc.page_content[:40]!r}) hold {type(value).__name__} under {key!r}, which cannot be "
-                    f"copied ({error}). Leave it out, or keep a name or number in its place."
+                    f"The metadata of the document {name}({doc.page_content[:40]!r}) hold {type(value).__name__} "
+                    f"under {key!r}, which cannot be copied ({error}). Leave it out, or keep its name in its place."
                 ) from error
     return copied
 

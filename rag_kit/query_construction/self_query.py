@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import date
-from typing import Any, ClassVar, Literal, Self, cast
+from typing import Any, ClassVar, Literal, Self, Unpack, cast
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -29,6 +29,7 @@ from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.fields import Cap, OptionalCount, Seconds, check_model
 from rag_kit.retrieval.inside import own_filter
 from rag_kit.retrieval.language_prompts import LanguagePrompts
+from rag_kit.retrieval.settings import SelfQuerySettings
 
 _MAX_SCHEMAS = 32
 
@@ -126,22 +127,26 @@ class SelfQueryRetriever(RagKitRetriever):
         *,
         prompt: Any = None,
         k: int = 4,
-        **settings: Any,
+        **settings: Unpack[SelfQuerySettings],
     ) -> Self:
         """Make the retriever from a model and what to search; the other arguments are those of the class.
 
         ``metadata_field_info`` is LangChain's name for ``schema``.
         """
+        options: dict[str, Any] = {**settings}
         if metadata_field_info is not None:
-            settings["metadata_field_info"] = metadata_field_info
+            options["metadata_field_info"] = metadata_field_info
         if retriever is not None:
-            settings["retriever"] = retriever
-        return cls(llm=llm, document_contents=document_contents, prompt=prompt, k=k, **settings)
+            options["retriever"] = retriever
+        return cls(llm=llm, document_contents=document_contents, prompt=prompt, k=k, **options)
 
     @classmethod
-    def from_rules(cls, retriever: Any, *, schema: Any = None, k: int = 4, **settings: Any) -> Self:
+    def from_rules(
+        cls, retriever: Any, *, schema: Any = None, k: int = 4, **settings: Unpack[SelfQuerySettings]
+    ) -> Self:
         """Make the retriever without a model: values, numbers and dates that the question names become the filter."""
-        return cls(llm=None, retriever=retriever, schema_=schema, k=k, **settings)
+        options: dict[str, Any] = {"schema_": schema, **settings}
+        return cls(llm=None, retriever=retriever, k=k, **options)
 
     @model_validator(mode="before")
     @classmethod

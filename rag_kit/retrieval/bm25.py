@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, Unpack
 
 from langchain_core.documents import Document
 from pydantic import Field, field_validator
@@ -18,6 +18,7 @@ from rag_kit.indexing.bm25.postings import Variant
 from rag_kit.retrieval.arguments import unknown_arguments
 from rag_kit.retrieval.base import RagKitRetriever, blocking_step
 from rag_kit.retrieval.call import Call
+from rag_kit.retrieval.settings import LeafSettings
 from rag_kit.text.ngrams import CharacterNgrams
 
 _LONG = 20_000  # characters; analysing a longer query would hold up an event loop
@@ -40,7 +41,10 @@ class MemoryIndexRetriever(RagKitRetriever):
 
     @classmethod
     def from_texts(
-        cls, texts: Iterable[str], metadatas: Iterable[Mapping[str, Any]] | None = None, **settings: Any
+        cls,
+        texts: Iterable[str],
+        metadatas: Iterable[Mapping[str, Any]] | None = None,
+        **settings: Unpack[LeafSettings],
     ) -> Self:
         """Index texts, with the metadata of each, and search them; arguments as for ``from_documents``."""
         return cls.from_documents(documents_of_texts(texts, metadatas), **settings)
@@ -92,7 +96,7 @@ class BM25Retriever(MemoryIndexRetriever):
     index: BM25Index
 
     @classmethod
-    def from_documents(
+    def from_documents(  # type: ignore[override]
         cls,
         documents: Iterable[Document],
         *,
@@ -103,7 +107,7 @@ class BM25Retriever(MemoryIndexRetriever):
         analyzer: Callable[[str], list[str]] | None = None,
         preprocess_func: Callable[[str], list[str]] | None = None,
         bm25_params: Mapping[str, Any] | None = None,
-        **fields: Any,
+        **fields: Unpack[LeafSettings],
     ) -> Self:
         """Index documents and search them.
 
@@ -126,7 +130,8 @@ class BM25Retriever(MemoryIndexRetriever):
             problem = unknown_arguments(unknown, settings, instead)
             raise InvalidInputError(f"bm25_params cannot be used: {problem}.")
         settings |= {**(bm25_params or {}), "analyzer": analyzer or preprocess_func}
-        return cls(index=BM25Index.from_documents(documents, ids=ids, **settings), **fields)
+        options: Any = fields
+        return cls(index=BM25Index.from_documents(documents, ids=ids, **settings), **options)
 
     async def _search(self, query: str, call: Call) -> list[Document]:
         return await _in_memory(self._find, query, call)
@@ -174,8 +179,12 @@ class TrigramRetriever(MemoryIndexRetriever):
         return value
 
     @classmethod
-    def from_documents(
-        cls, documents: Iterable[Document], *, ids: Iterable[str] | None = None, **fields: Any
+    def from_documents(  # type: ignore[override]
+        cls,
+        documents: Iterable[Document],
+        *,
+        ids: Iterable[str] | None = None,
+        **fields: Unpack[LeafSettings],
     ) -> Self:
         """Index documents and search them.
 

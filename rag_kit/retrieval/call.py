@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
@@ -28,9 +28,6 @@ from rag_kit.models.runnables import callbacks_below
 from rag_kit.models.schema import UnreadableError, target_of
 from rag_kit.retrieval.fusion import Search
 from rag_kit.retrieval.inner import Asked, acall_retriever, call_retriever, inner_searches
-
-if TYPE_CHECKING:
-    from rag_kit.retrieval.base import RagKitRetriever
 
 _log = logging.getLogger("rag_kit.retrieval")
 T = TypeVar("T")
@@ -54,14 +51,14 @@ class Limits:
     cache: Any = None
 
     @classmethod
-    def of(cls, owner: RagKitRetriever) -> Limits:
+    def of(cls, owner: Any) -> Limits:
         """The limits that a retriever has fields for."""
         names = _limits_of(type(owner))
         return cls(**{name: getattr(owner, name) for name in names}) if names else _NO_LIMITS
 
 
 @cache
-def _limits_of(owner: type[RagKitRetriever]) -> tuple[str, ...]:
+def _limits_of(owner: Any) -> tuple[str, ...]:
     return tuple(field.name for field in fields(Limits) if field.name in owner.model_fields)
 
 
@@ -104,7 +101,7 @@ class Call:
 
     def __init__(
         self,
-        owner: RagKitRetriever,
+        owner: Any,
         query: str,
         *,
         k: int,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
@@ -20,6 +20,7 @@ from rag_kit.models.query_vectors import QueryVectors
 from rag_kit.retrieval.by_vector import ByVectorRetriever
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.hybrid import reads
+from rag_kit.retrieval.settings import LeafSettings
 from rag_kit.retrieval.vectors import checked_vectors, unit
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class ExactVectorRetriever(ByVectorRetriever):
         embeddings: Embeddings,
         *,
         vectors: np.ndarray | None = None,
-        **settings: Any,
+        **settings: Unpack[LeafSettings],
     ) -> ExactVectorRetriever:
         """Make a retriever.
 
@@ -87,7 +88,8 @@ class ExactVectorRetriever(ByVectorRetriever):
             raise InvalidInputError(
                 f"vectors of shape {vectors.shape} for {len(documents)} documents; give one row a document"
             )
-        retriever = cls(documents=list(documents), embeddings=embeddings, **settings)
+        options: Any = settings
+        retriever = cls(documents=list(documents), embeddings=embeddings, **options)
         retriever._matrix = unit(np.array(vectors, dtype=np.float32, order="C"))
         retriever._columns = MetadataColumns([document.metadata for document in retriever.documents])
         return retriever

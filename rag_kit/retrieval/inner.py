@@ -9,7 +9,7 @@ the results are filtered and cut afterwards.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any, NamedTuple, Protocol, TypeGuard
@@ -61,12 +61,12 @@ class KitRetriever(Protocol):
 
 def is_kit_retriever(value: Any) -> TypeGuard[KitRetriever]:
     """Tell whether a retriever is one of the kit's."""
-    cls: Hashable = type(value)
+    cls: Any = type(value)
     return _has_protocol(cls)
 
 
 @cache
-def _has_protocol(cls: Hashable) -> bool:
+def _has_protocol(cls: Any) -> bool:
     return all(hasattr(cls, name) for name in ("asearch_many", "inner_retrievers", "known_fields"))
 
 
@@ -174,7 +174,8 @@ def inner_searches(
 
 def _unbound(asked: Asked) -> Asked:
     """The search by what is inside ``with_config``, under its config."""
-    retriever, config = asked.retriever, asked.config
+    retriever: Any = asked.retriever
+    config = asked.config
     while type(retriever) is RunnableBinding and not retriever.kwargs and not retriever.config_factories:
         retriever, config = retriever.bound, merge_configs(retriever.config, config)
     return asked._replace(retriever=retriever, config=config)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Any, ClassVar, Self, Unpack
+from typing import ClassVar
 
-from langchain_core.runnables import Runnable
 from pydantic import BaseModel
 
 from rag_kit.prompts.schemas import Queries, Query
 from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.fields import Rewrites
 from rag_kit.retrieval.fusion import Search
-from rag_kit.retrieval.rewriting import RewritingRetriever, RewritingSettings
+from rag_kit.retrieval.rewriting import RewritingRetriever
 from rag_kit.text.comparisons import entity_queries, missing_queries
 
 _MAX_CHARS = 500  # of a version
@@ -20,13 +19,6 @@ _MAX_CHARS = 500  # of a version
 _COMPARES = re.compile(
     r"compar|contrast|differ|distinct|similar|trade-?off|\b(?:vs|versus|or)\b|[比对区差异优哪]", re.I
 )
-
-
-class MultiQuerySettings(RewritingSettings, total=False):
-    """The further arguments of ``MultiQueryRetriever``."""
-
-    n: int
-    entity_variants: bool
 
 
 class MultiQueryRetriever(RewritingRetriever):
@@ -58,19 +50,6 @@ class MultiQueryRetriever(RewritingRetriever):
 
     n: Rewrites = 3
     entity_variants: bool = True
-
-    @classmethod
-    def from_llm(
-        cls,
-        llm: Runnable[Any, Any],
-        retriever: Any,
-        *,
-        prompt: Any = None,
-        k: int | None = 4,
-        **settings: Unpack[MultiQuerySettings],
-    ) -> Self:
-        """Make the retriever from a model and the retriever to search with."""
-        return super().from_llm(llm, retriever, prompt=prompt, k=k, **settings)  # type: ignore[misc]
 
     async def _rewrite(self, question: str, call: Call) -> list[Search]:
         values = [{"question": question, "count": self.n}]

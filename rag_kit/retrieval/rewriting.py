@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from os import PathLike
-from typing import Any, ClassVar, Literal, Self, TypedDict, Unpack
+from typing import Any, ClassVar, Literal, Self, Unpack
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
@@ -24,32 +24,10 @@ from rag_kit.retrieval.call import Call
 from rag_kit.retrieval.fields import Cap, InnerRetriever, Model, OptionalCount, Seconds, Weights
 from rag_kit.retrieval.fusion import Merged, Search, check_fusion, merge
 from rag_kit.retrieval.language_prompts import LanguagePrompts
+from rag_kit.retrieval.settings import RewritingSettings
 from rag_kit.text import detect_language, fold
 
 _MAX_QUERY_CHARS = 2_000  # of a text made one line; what may be longer is a passage, whose lines stay
-
-
-class RewritingSettings(TypedDict, total=False):
-    """The further arguments of retrievers that rewrite the question; see ``RewritingRetriever``."""
-
-    language: Literal["auto", "en", "zh"]
-    include_original: bool
-    fusion: str
-    rrf_k: float
-    weights: Sequence[float] | None
-    filter: Mapping[str, Any] | None
-    id_key: str | None
-    fetch_k: int | None
-    on_error: Literal["raise", "skip"]
-    timeout: float | None
-    max_concurrency: int | None
-    max_calls: int | None
-    max_tokens: int | None
-    deadline: float | None
-    cache: JsonCache | str | PathLike[str] | None
-    name: str | None
-    tags: list[str] | None
-    metadata: dict[str, Any] | None
 
 
 class RewritingRetriever(RagKitRetriever):
@@ -128,7 +106,8 @@ class RewritingRetriever(RagKitRetriever):
         **settings: Unpack[RewritingSettings],
     ) -> Self:
         """Make the retriever from a model and the retriever to search with; ``settings`` are any further arguments."""
-        return cls(llm=llm, retriever=retriever, prompt=prompt, k=k, **settings)
+        options: Any = settings
+        return cls(llm=llm, retriever=retriever, prompt=prompt, k=k, **options)
 
     @field_validator("cache", mode="before")
     @classmethod

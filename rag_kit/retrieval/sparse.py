@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from langchain_core.documents import Document
 
@@ -12,6 +12,7 @@ from rag_kit.documents.provenance import add_first_stage
 from rag_kit.indexing.sparse.index import SparseEncoder, SparseIndex, Weights
 from rag_kit.retrieval.bm25 import MemoryIndexRetriever
 from rag_kit.retrieval.call import Call
+from rag_kit.retrieval.settings import LeafSettings
 
 
 class SparseRetriever(MemoryIndexRetriever):
@@ -37,7 +38,7 @@ class SparseRetriever(MemoryIndexRetriever):
     index: SparseIndex
 
     @classmethod
-    def from_documents(
+    def from_documents(  # type: ignore[override]
         cls,
         documents: Iterable[Document],
         *,
@@ -45,7 +46,7 @@ class SparseRetriever(MemoryIndexRetriever):
         query_encoder: SparseEncoder | None = None,
         ids: Iterable[str] | None = None,
         batch_size: int = 64,
-        **fields: Any,
+        **fields: Unpack[LeafSettings],
     ) -> Self:
         """Encode documents and search them.
 
@@ -60,7 +61,8 @@ class SparseRetriever(MemoryIndexRetriever):
         index = SparseIndex.from_documents(
             documents, ids=ids, encoder=encoder, query_encoder=query_encoder, batch_size=batch_size
         )
-        return cls(index=index, **fields)
+        options: Any = fields
+        return cls(index=index, **options)
 
     async def _search(self, query: str, call: Call) -> list[Document]:
         vector: Weights = await Step(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, Unpack
 
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.embeddings import Embeddings
@@ -30,6 +30,7 @@ from rag_kit.retrieval.compression.compressors import (
 )
 from rag_kit.retrieval.refining import RefiningRetriever
 from rag_kit.retrieval.rerank.base import DocumentCompressor
+from rag_kit.retrieval.settings import CompressionSettings
 from rag_kit.text import fold
 
 _SHOWN_IDS = 5  # in a note
@@ -85,7 +86,13 @@ class CompressionRetriever(RefiningRetriever):
 
     @classmethod
     def from_llm(
-        cls, llm: Runnable[Any, Any], retriever: Any, *, prompt: Any = None, k: int = 4, **settings: Any
+        cls,
+        llm: Runnable[Any, Any],
+        retriever: Any,
+        *,
+        prompt: Any = None,
+        k: int = 4,
+        **settings: Unpack[CompressionSettings],
     ) -> Self:
         """Make the retriever with a ``ModelCompressor``; ``settings`` are any further arguments of the class."""
         return cls(retriever=retriever, compressor=ModelCompressor(llm, prompt=prompt), k=k, **settings)

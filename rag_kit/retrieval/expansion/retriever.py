@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from os import PathLike
-from typing import Annotated, Any, ClassVar, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Self, Unpack
 
 from pydantic import BaseModel, Field, field_validator, model_validator
 
@@ -27,6 +27,7 @@ from rag_kit.retrieval.expansion.thesaurus import Entries, Thesaurus
 from rag_kit.retrieval.fields import Model, Rewrites
 from rag_kit.retrieval.fusion import Search
 from rag_kit.retrieval.rewriting import RewritingRetriever, texts_of
+from rag_kit.retrieval.settings import RewritingSettings
 from rag_kit.text import detect_language, fold
 from rag_kit.text.analysis import load_segmenter
 from rag_kit.text.language import CHINESE_EVIDENCE, ENGLISH_EVIDENCE, HAN
@@ -101,10 +102,11 @@ class ExpansionRetriever(RewritingRetriever):
         retriever: Any,
         *,
         k: int = 4,
-        **settings: Any,
+        **settings: Unpack[RewritingSettings],
     ) -> Self:
         """Expand by a thesaurus, the entries of one, or the path of a ``.json`` or ``.csv`` file."""
-        return cls(thesaurus=thesaurus, retriever=retriever, k=k, **settings)
+        options: Any = settings
+        return cls(thesaurus=thesaurus, retriever=retriever, k=k, **options)
 
     @classmethod
     def from_feedback(
@@ -115,7 +117,7 @@ class ExpansionRetriever(RewritingRetriever):
         fb_terms: int = 10,
         original_weight: float = 0.5,
         k: int = 4,
-        **settings: Any,
+        **settings: Unpack[RewritingSettings],
     ) -> Self:
         """Expand by the terms of the first results (RM3).
 
@@ -123,10 +125,11 @@ class ExpansionRetriever(RewritingRetriever):
             index: What to search: a ``BM25Index``, a ``DocumentIndex``, or a retriever by keywords over one.
             fb_docs: See :class:`RelevanceFeedback`, as for ``fb_terms`` and ``original_weight``.
             k: Most documents to return.
-            **settings: Any further argument of the class.
+            **settings: Unpack[RewritingSettings] further argument of the class.
         """
-        feedback = {"fb_docs": fb_docs, "fb_terms": fb_terms, "original_weight": original_weight}
-        return cls(feedback=feedback, retriever=keyword_retriever(index), k=k, **settings)
+        options: Any = settings
+        feedback: Any = {"fb_docs": fb_docs, "fb_terms": fb_terms, "original_weight": original_weight}
+        return cls(feedback=feedback, retriever=keyword_retriever(index), k=k, **options)
 
     @field_validator("thesaurus", mode="before")
     @classmethod

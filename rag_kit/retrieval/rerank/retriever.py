@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self, TypeVar
+from typing import Any, ClassVar, Literal, Self, TypeVar, Unpack
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
@@ -21,6 +21,7 @@ from rag_kit.retrieval.refining import RefiningRetriever
 from rag_kit.retrieval.rerank.base import DocumentCompressor, Ranking, Reranker
 from rag_kit.retrieval.rerank.model import ListwiseReranker, PointwiseReranker
 from rag_kit.retrieval.rerank.scorers import as_rerankers
+from rag_kit.retrieval.settings import RerankSettings
 
 T = TypeVar("T")
 _FETCH_FACTOR, _MIN_FETCH, _MAX_FETCH = 5, 20, 100  # candidates: times k, and at least, at most
@@ -124,7 +125,7 @@ class RerankRetriever(RefiningRetriever):
         mode: Literal["pointwise", "listwise"] = "listwise",
         prompt: Any = None,
         k: int = 4,
-        **settings: Any,
+        **settings: Unpack[RerankSettings],
     ) -> Self:
         """Make the retriever with a language model as the reranker.
 

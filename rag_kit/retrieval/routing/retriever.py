@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, Unpack
 
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
@@ -20,6 +20,7 @@ from rag_kit.retrieval.fields import Cap, OptionalCount, Seconds
 from rag_kit.retrieval.fusion import Merged, Search, check_fusion, merge
 from rag_kit.retrieval.routing.source import MAX_SOURCES, Choice, Route, Source, allowed_among, read_sources
 from rag_kit.retrieval.routing.ways import Way, make_way
+from rag_kit.retrieval.settings import RoutingSettings
 
 
 class RoutingRetriever(RagKitRetriever):
@@ -95,7 +96,9 @@ class RoutingRetriever(RagKitRetriever):
     _way: Way = PrivateAttr()
 
     @classmethod
-    def from_llm(cls, llm: Any, sources: Any, *, prompt: Any = None, k: int = 4, **settings: Any) -> Self:
+    def from_llm(
+        cls, llm: Any, sources: Any, *, prompt: Any = None, k: int = 4, **settings: Unpack[RoutingSettings]
+    ) -> Self:
         """Make a retriever that routes by a model; ``settings`` are any further arguments of the class."""
         return cls(how="model", llm=llm, sources=sources, prompt=prompt, k=k, **settings)
 
