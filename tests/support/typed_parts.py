@@ -76,7 +76,7 @@ def use(question: str) -> list[str]:
 
 def mistakes(llm: BaseChatModel, words: BM25Retriever, embeddings: Any) -> list[Callable[[], object]]:
     """Misspelt settings, each beside the right one."""
-    return [
+    made: list[Any] = [
         lambda: MultiQueryRetriever.from_llm(llm, words, max_calls=3),
         lambda: MultiQueryRetriever.from_llm(llm, words, maxcalls=3),  # refused
         lambda: StepBackRetriever.from_llm(llm, words, include_original=True),
@@ -104,3 +104,4 @@ def mistakes(llm: BaseChatModel, words: BM25Retriever, embeddings: Any) -> list[
         lambda: RoutingRetriever.from_llm(llm, {"a": (words, "Pumps")}, most=2),
         lambda: RoutingRetriever.from_llm(llm, {"a": (words, "Pumps")}, mots=2),  # refused
     ]
+    return made
