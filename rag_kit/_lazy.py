@@ -5,17 +5,20 @@ from __future__ import annotations
 import importlib
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 _IMPORT = re.compile(r"^    from (\S+) import \(?\s*(\w+) as \2\b", re.MULTILINE)
 
 
-def lazy_names(package: str) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
+def lazy_names(
+    package: str, elsewhere: Mapping[str, str] | None = None
+) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
     """Make ``__all__``, ``__getattr__`` and ``__dir__`` for a package that imports its parts on demand.
 
     The names are those that the package's own source imports for type checkers, a line each:
-    ``from module import Name as Name`` under ``if TYPE_CHECKING``.
+    ``from module import Name as Name`` under ``if TYPE_CHECKING``. Names of ``elsewhere`` (name -> module) are those of
+    other packages that readers look for here; they are not in ``__all__``.
 
     Example:
         >>> import rag_kit.prompts
@@ -30,9 +33,10 @@ def lazy_names(package: str) -> tuple[list[str], Callable[[str], Any], Callable[
     where = {name: module for module, name in _IMPORT.findall(source)}
 
     def __getattr__(name: str) -> Any:  # noqa: N807 - this is the module hook itself
-        if name not in where:
+        module = where.get(name) or (elsewhere or {}).get(name)
+        if module is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(importlib.import_module(where[name]), name)
+        value = getattr(importlib.import_module(module), name)
         setattr(sys.modules[package], name, value)
         return value
 

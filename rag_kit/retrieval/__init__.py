@@ -29,12 +29,23 @@ if TYPE_CHECKING:
     from rag_kit.retrieval.raptor import RaptorRetriever as RaptorRetriever
     from rag_kit.retrieval.representations import MultiRepresentationRetriever as MultiRepresentationRetriever
     from rag_kit.retrieval.representations import index_retriever as index_retriever
+    from rag_kit.retrieval.rerank.endpoint import EndpointReranker as EndpointReranker
+    from rag_kit.retrieval.rerank.model import ListwiseReranker as ListwiseReranker
     from rag_kit.retrieval.rerank.model import PointwiseReranker as PointwiseReranker
     from rag_kit.retrieval.rerank.retriever import RerankRetriever as RerankRetriever
     from rag_kit.retrieval.rerank.scorers import CrossEncoderReranker as CrossEncoderReranker
+    from rag_kit.retrieval.rerank.scorers import EmbeddingReranker as EmbeddingReranker
+    from rag_kit.retrieval.rerank.scorers import MMRReranker as MMRReranker
+    from rag_kit.retrieval.rerank.signals import MetadataReranker as MetadataReranker
     from rag_kit.retrieval.routing.retriever import RoutingRetriever as RoutingRetriever
     from rag_kit.retrieval.routing.source import Source as Source
     from rag_kit.retrieval.sparse import SparseRetriever as SparseRetriever
     from rag_kit.retrieval.vector import VectorRetriever as VectorRetriever
 
-__all__, __getattr__, __dir__ = lazy_names(__name__)
+# retrievers of a package above, where a reader looks first
+_ELSEWHERE = {
+    "SelfQueryRetriever": "rag_kit.query_construction.self_query",
+    "SqlRetriever": "rag_kit.query_construction.sql.query",
+    "CypherRetriever": "rag_kit.query_construction.cypher.query",
+}
+__all__, __getattr__, __dir__ = lazy_names(__name__, _ELSEWHERE)

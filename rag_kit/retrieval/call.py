@@ -53,7 +53,8 @@ class Limits:
     @classmethod
     def of(cls, owner: Any) -> Limits:
         """The limits that a retriever has fields for."""
-        names = _limits_of(type(owner))
+        owner_type: Any = type(owner)
+        names = _limits_of(owner_type)
         return cls(**{name: getattr(owner, name) for name in names}) if names else _NO_LIMITS
 
 
