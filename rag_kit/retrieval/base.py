@@ -254,26 +254,33 @@ class RagKitRetriever(BaseRetriever):
 
     async def _answer(self, call: Call) -> list[Document]:
         """Check the filter, search, and cut."""
-        [found] = await self._answer_calls([call])
-        if isinstance(found, Exception):
-            raise found
-        return found
+        depth = await self._enter([call])
+        try:
+            with call.bounds():
+                found = (await self._search(call.query, call))[: call.k] if call.query.strip() else []
+        finally:
+            retriever_depth.set(depth)
+        return found if depth else compact_provenance(found)
 
-    async def _answer_calls(self, calls: Sequence[Call]) -> list[Found]:
-        """Search for calls that differ in their queries alone."""
+    async def _enter(self, calls: Sequence[Call]) -> int:
+        """Check the filter, and go a retriever deeper: how many retrievers are around this one."""
         depth = retriever_depth.get()
         # a filter from an outer retriever was checked there
         if where := self.filter if depth else calls[0].filter:
             await self._check_filter(where, calls[0].config)
+        retriever_depth.set(depth + 1)
+        return depth
+
+    async def _answer_calls(self, calls: Sequence[Call]) -> list[Found]:
+        """Search for calls that differ in their queries alone."""
+        if len(calls) == 1:
+            return [await self._answer(calls[0])]
+        depth = await self._enter(calls)
         asked = [call for call in calls if call.query.strip()]
-        within = retriever_depth.set(depth + 1)
         try:
-            if len(asked) == 1:
-                found: list[Found] = [await self._search_within(asked[0])]
-            else:
-                found = await self._search_many(asked) if asked else []
+            found = await self._search_many(asked) if asked else []
         finally:
-            retriever_depth.reset(within)
+            retriever_depth.set(depth)
         answers = iter(found)
         return [_finished(next(answers), call.k, depth) if call.query.strip() else [] for call in calls]
 

@@ -9,12 +9,14 @@ from typing import Any, ClassVar, Self, Unpack
 from langchain_core.documents import Document
 from pydantic import Field, field_validator
 
+from rag_kit.concurrency.steps import Step
 from rag_kit.documents.fields import read_fields
 from rag_kit.documents.provenance import add_first_stage
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25.index import BM25Index
 from rag_kit.indexing.bm25.parameters import DEFAULT_B, DEFAULT_K1, documents_of_texts
 from rag_kit.indexing.bm25.postings import Variant
+from rag_kit.indexing.bm25.view import Hits
 from rag_kit.retrieval.arguments import unknown_arguments
 from rag_kit.retrieval.base import RagKitRetriever, blocking_step
 from rag_kit.retrieval.call import Call
@@ -53,17 +55,13 @@ class MemoryIndexRetriever(RagKitRetriever):
         """The index."""
         return [self.index]
 
+    def _hits(self, query: str, call: Call) -> Step[Hits]:
+        """Search for a long query, on an event loop on a thread."""
+        return blocking_step("search", self.index.search, query, call.k, call.filter)
+
     def known_fields(self, needed: set[str]) -> set[str] | None:
         """Metadata fields of the documents, read until those that are needed were seen."""
         return read_fields(self.index.metadata_rows(), needed)[0]
-
-
-async def _in_memory(find: Callable[[str, Call], list[Document]], query: str, call: Call) -> list[Document]:
-    """Search in the event loop, which takes less than a change of threads; a long query on a thread."""
-    if len(query) <= _LONG:
-        return find(query, call)
-    documents: list[Document] = await blocking_step("search", find, query, call)
-    return documents
 
 
 class BM25Retriever(MemoryIndexRetriever):
@@ -134,10 +132,11 @@ class BM25Retriever(MemoryIndexRetriever):
         return cls(index=BM25Index.from_documents(documents, ids=ids, **settings), **options)
 
     async def _search(self, query: str, call: Call) -> list[Document]:
-        return await _in_memory(self._find, query, call)
-
-    def _find(self, query: str, call: Call) -> list[Document]:
-        hits = self.index.search(query, call.k, call.filter)
+        hits = (
+            await self._hits(query, call)
+            if len(query) > _LONG
+            else self.index.search(query, call.k, call.filter)
+        )
         return add_first_stage(hits, "bm25", self.get_name(), query, max_score=hits.maximum)
 
 
@@ -197,9 +196,10 @@ class TrigramRetriever(MemoryIndexRetriever):
         return cls(index=index, **fields)
 
     async def _search(self, query: str, call: Call) -> list[Document]:
-        return await _in_memory(self._find, query, call)
-
-    def _find(self, query: str, call: Call) -> list[Document]:
-        hits = self.index.search(query, call.k, call.filter)
+        hits = (
+            await self._hits(query, call)
+            if len(query) > _LONG
+            else self.index.search(query, call.k, call.filter)
+        )
         good = [hit for hit in hits if hit[1] >= self.min_match * hits.maximum]
         return add_first_stage(good, "trigram", self.get_name(), query, max_score=hits.maximum)
