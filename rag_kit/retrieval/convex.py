@@ -36,8 +36,8 @@ def standardise(scores: Sequence[float | None], depth: int | None = None) -> Sta
         InvalidInputError: A score is not finite.
 
     Example:
-        >>> standardise([3.0, 2.0, 1.0]).values
-        [1.224744871391589, 0.0, -1.224744871391589]
+        >>> [round(value, 3) for value in standardise([3.0, 2.0, 1.0]).values]
+        [1.225, 0.0, -1.225]
     """
     present = [float(score) for score in scores if score is not None]
     if not all(map(math.isfinite, present)):
