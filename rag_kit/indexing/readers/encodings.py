@@ -37,6 +37,7 @@ _GUESSED = (
     *(f"cp125{n}" for n in range(8)),
     *("iso8859-2", "iso8859-5", "iso8859-7", "iso8859-15"),
 )
+_SEVEN_BIT = ("iso-2022", "hz", "utf-7")  # their bytes are all ASCII, so that only a declaration tells
 _WHOLE_FOR_DAMAGED = 4  # well-formed sequences for each damaged one in UTF-8; long GB18030 and Thai have 1.5
 _FEW = 2
 _CLEAR_SCORE = 1.0  # of an East Asian text, where chardet takes it for another
@@ -126,6 +127,8 @@ def detect(data: bytes, *, declared: str = "") -> str:
 
     A ``declared`` encoding is believed where it decodes the bytes.
     """
+    if declared.startswith(_SEVEN_BIT) and _decode_nearly(data, declared) is not None:
+        return declared
     whole, damaged = _utf8_sequences(data)
     if whole >= _WHOLE_FOR_DAMAGED * damaged:
         return "utf-8"
