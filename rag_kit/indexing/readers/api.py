@@ -121,7 +121,9 @@ class Reader:
         with _as_read_error(path):
             self._reader_of(path, _resolved(path, root), self.limits or ReadLimits(), self.ocr)
 
-    def _reader_of(self, path: Path, real: Path, limits: ReadLimits, ocr: str) -> tuple[UserReader | None, str]:
+    def _reader_of(
+        self, path: Path, real: Path, limits: ReadLimits, ocr: str
+    ) -> tuple[UserReader | None, str]:
         """A user's reader for a file, and its format; raises `Unreadable` for what is none or too large."""
         user = reader_for(path, self.readers)
         kind = path.suffix.lower().lstrip(".") if user else format_of(path, ocr=bool(ocr))

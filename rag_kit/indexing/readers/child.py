@@ -85,8 +85,10 @@ def _serve(request: dict[str, Any], out: IO[str]) -> None:
                 count += 1
         last: dict[str, Any] = {"done": count, "notes": list(map(_clean, _first_notes(notes.texts)))}
     except Unreadable as error:
-        left_out = [note for note in notes.texts if LEFT_OUT in note]  # of a file of which nothing is left, the reason
-        last = {"unreadable": "; ".join([error.reason, *left_out[:3]]), "advice": error.advice}
+        left_out = [
+            note for note in notes.texts if LEFT_OUT in note
+        ]  # of a file of which nothing is left, the reason
+        last = {"unreadable": "; ".join([error.reason, *left_out[:1]]), "advice": error.advice}
     except MemoryError:
         raise  # it may have lost more than the one allocation: a new process takes the next file
     except Exception as error:  # noqa: BLE001 - a converter's own failure is a report, not a crash

@@ -175,7 +175,9 @@ def decode(data: bytes, *, markup: bool = False, declared: str = "") -> str:
         'hello\nworld'
     """
     marked = next((encoding for mark, encoding in _BOMS if data.startswith(mark)), "")
-    encoding = marked or detect(data, declared=codec_of(declared) or (_declared_encoding(data) if markup else ""))
+    encoding = marked or detect(
+        data, declared=codec_of(declared) or (_declared_encoding(data) if markup else "")
+    )
     if encoding == "cp1252" and data.startswith(b"\x00"):
         encoding = "utf-8"
     try:

@@ -15,7 +15,9 @@ from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable, le
 
 # "From ann@example.org Mon Mar  2 10:00:00 2026": a time of day, a year, and a header on the next line; a line of text
 # that begins with "From " has not all of these
-_FROM = re.compile(rb"(?:\A|(?<=\n)\r?\n)From [^\n]*\d:\d\d[^\n]*\d{4}[^\n]*\n(?=[\x21-\x39\x3b-\x7e]+:|>From )")
+_FROM = re.compile(
+    rb"(?:\A|(?<=\n)\r?\n)From [^\n]*\d:\d\d[^\n]*\d{4}[^\n]*\n(?=[\x21-\x39\x3b-\x7e]+:|>From )"
+)
 _FIRST_FROM = re.compile(rb"\AFrom [^\n]*\n")
 _QUOTED_FROM = re.compile(rb"^>(>*From )", re.M)
 _HEADERS = ("From", "To", "Cc", "Date")
@@ -114,7 +116,12 @@ def _header(message: Message, name: str) -> str:
         # an encoding that is declared is often the smaller one of two
         words = _CHARSET.sub(lambda match: codec_of(match[0]), decode(data, declared=_charset(message)))
         return " ".join(str(policy.default.header_factory(name, words)).split())[:2000]
-    except (ValueError, IndexError, AttributeError, Unreadable):  # the library's parser of addresses fails on some
+    except (
+        ValueError,
+        IndexError,
+        AttributeError,
+        Unreadable,
+    ):  # the library's parser of addresses fails on some
         return ""
 
 

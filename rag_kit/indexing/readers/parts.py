@@ -52,8 +52,9 @@ def reason_of(error: Exception) -> str:
     """An error of a converter in words."""
     if isinstance(error, RecursionError):
         return "nested too deeply"
-    text = error.reason if isinstance(error, Unreadable) else f"{type(error).__name__}: {error}"
-    return clean_text(text)[:300]
+    inner = error.__cause__ or error
+    text = error.reason if isinstance(error, Unreadable) else f"{type(inner).__name__}: {inner}"
+    return " ".join(clean_text(text.removeprefix("it is ")).split())[:300]
 
 
 def over_limit(what: str, limit: str, value: float) -> Unreadable:
