@@ -110,7 +110,7 @@ def _letters(texts: list[str]) -> int:
 
 def _header(message: Message, name: str) -> str:
     """A header in words; bytes that no encoding was declared for are decoded like the body, or by their look."""
-    raw = next((value for key, value in message.raw_items() if key.lower() == name.lower()), "")  # type: ignore[attr-defined]
+    raw = next((value for key, value in message.raw_items() if key.lower() == name.lower()), "")
     try:
         data = str(raw).encode("utf-8", "surrogateescape")
         # an encoding that is declared is often the smaller one of two

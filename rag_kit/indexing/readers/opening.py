@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 from rag_kit.indexing.readers.parts import Unreadable, over_limit
 
 
-def open_regular(path: str | Path, max_bytes: int | None = None) -> BinaryIO:
+def open_regular(path: str | Path, max_bytes: int | None = None) -> BufferedReader:
     """Open a file for reading; raises `Unreadable` for what is no regular file, or is larger than allowed.
 
     A pipe, socket or device is refused without waiting for its other end, also one that has just replaced a file.

@@ -93,14 +93,14 @@ def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
 
 def _read_page(document: Any, index: int, context: Context) -> _Page:
     """The lines of a page, its form fields among them, and its rules; recognised text where it has no lines."""
+    read = _Page([], [])  # a damaged page among good ones counts as one without text
     with leave_out(f"page {index + 1}"), closing(document[index]) as page:
         lines = page_lines(page)
         if document.formenv is not None:
             add_fields(lines, page, document.formenv)
-        if lines:
-            return _Page(lines, page_rules(page))
-        return _Page([], [], recognise_page(page, context) if context.ocr else "")
-    return _Page([], [])  # a damaged page among good ones; it counts as one without text
+        recognised = recognise_page(page, context) if context.ocr and not lines else ""
+        read = _Page(lines, page_rules(page) if lines else [], recognised)
+    return read
 
 
 def _without_running_lines(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:

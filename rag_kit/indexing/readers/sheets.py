@@ -103,7 +103,7 @@ def _only_cells(package: Package, part: str, parts: list[str], *, keep_formats: 
 
 
 def _drop_hidden(sheet: Any, rows: Rows) -> Rows:
-    """The rows without what the sheet does not show; a hidden row is empty, and later columns close up to hidden ones."""
+    """The rows that the sheet shows; a hidden row is empty, and columns close up over a hidden one."""
     areas = [area for area in sheet.column_dimensions.values() if area.hidden and area.min]
     columns = {column for row in rows.values() for column in row}
     gone = {column for column in columns if any(area.min <= column <= area.max for area in areas)}

@@ -26,7 +26,7 @@ from rag_kit.errors import (
     ModelUnreachableError,
     ReadError,
 )
-from rag_kit.indexing import DocumentIndex, ingest
+from rag_kit.indexing import DocumentIndex, IngestOptions, ingest
 from rag_kit.indexing.readers.api import Reader
 from rag_kit.models import embedding_model
 
@@ -141,7 +141,7 @@ def test_a_touched_file_is_compared_by_its_bytes_once(
     for _ in range(2):
         assert ingest(docs, tmp_path / "index", embeddings=model).unchanged == 6
     assert hashes == ["file1.md"] and len(reads) == 6
-    ingest(docs, tmp_path / "index", embeddings=model, rehash=True)
+    ingest(docs, tmp_path / "index", embeddings=model, options=IngestOptions(rehash=True))
     assert len(hashes) == 1 + 6
 
 
@@ -238,15 +238,15 @@ def test_strict_stops_and_leaves_the_index_as_it_was(
     """With strict one bad file means: an error by name, and nothing changed."""
     (docs / "zz-empty.md").write_text("")
     with pytest.raises(ReadError, match=r"zz-empty\.md.*Nothing was changed"):
-        ingest(docs, tmp_path / "index", embeddings=model, strict=True)
+        ingest(docs, tmp_path / "index", embeddings=model, options=IngestOptions(strict=True))
     assert rows(tmp_path / "index") == []
     (docs / "zz-empty.md").unlink()
-    ingest(docs, tmp_path / "index", embeddings=model, strict=True)
+    ingest(docs, tmp_path / "index", embeddings=model, options=IngestOptions(strict=True))
     before = rows(tmp_path / "index")
     (docs / "file0.md").write_text("A changed file.")
     (docs / "zz-empty.md").write_text("")
     with pytest.raises(ReadError):
-        ingest(docs, tmp_path / "index", embeddings=model, strict=True, prune=True)
+        ingest(docs, tmp_path / "index", embeddings=model, options=IngestOptions(strict=True), prune=True)
     assert rows(tmp_path / "index") == before
     with DocumentIndex.open(tmp_path / "index", embeddings=model) as index:
         assert index.verify().ok
@@ -265,13 +265,15 @@ def test_other_chunk_size_splits_all_again_and_says_so(
     """A new chunk size is recorded, told, applied to all files, and is then the default."""
     (docs / "long.txt").write_text("A sentence of some length stands here. " * 30)
     ingest(docs, tmp_path / "index", embeddings=model)
-    report = ingest(docs, tmp_path / "index", embeddings=model, chunk_size=100, chunk_overlap=0)
+    report = ingest(
+        docs, tmp_path / "index", embeddings=model, options=IngestOptions(chunk_size=100, chunk_overlap=0)
+    )
     assert report.updated == 7 and "chunk_size changed from 1000 to 100" in report.notes[0]
     assert max(len(text) for _, text in rows(tmp_path / "index")) <= 100
     again = ingest(docs, tmp_path / "index", embeddings=model)
     assert again.unchanged == 7 and again.notes == []
     with pytest.raises(InvalidInputError, match="chunk_size"):
-        ingest(docs, tmp_path / "index", embeddings=model, chunk_size=0)
+        ingest(docs, tmp_path / "index", embeddings=model, options=IngestOptions(chunk_size=0))
 
 
 def test_a_file_that_changes_while_it_is_read(
@@ -355,7 +357,7 @@ def test_files_are_read_while_others_are_embedded(
         ahead.append(len(reads) - done)
 
     monkeypatch.setattr(Reader, "read", read)
-    report = ingest(docs, tmp_path / "index", embeddings=model, progress=progress)
+    report = ingest(docs, tmp_path / "index", embeddings=model, on_progress=progress)
     assert report.added == 41 and max(ahead) <= 12
     with DocumentIndex.open(tmp_path / "index", embeddings=model) as index:
         rows = [row["file"] for row in index.metadata_rows()]
@@ -389,7 +391,9 @@ def test_an_endpoint_gets_several_requests_at_once(
         )
         assert old is not None and new is not None
         first.release(2)  # the first two requests wait for each other
-        assert ingest(docs, tmp_path / "index", embeddings=old, max_concurrency=2).added == 6 and most == [2]
+        assert ingest(
+            docs, tmp_path / "index", embeddings=old, options=IngestOptions(max_concurrency=2)
+        ).added == 6 and most == [2]
         with DocumentIndex.open(tmp_path / "index", mode="w", embeddings=old) as index:
             first.release(2)
             index.upsert([Document(f"number {n}", id=str(n)) for n in range(40)])
@@ -463,7 +467,7 @@ def test_progress_counts_files_and_bytes(docs: Path, tmp_path: Path) -> None:
         calls.append((file, done, total, bytes))
 
     (docs / "empty.md").write_text("")
-    ingest(docs, tmp_path / "index", progress=progress)
+    ingest(docs, tmp_path / "index", on_progress=progress)
     assert {file for file, *_ in calls} >= {"file0.md", "sub/泵.txt", "empty.md"}
     assert [done for _, done, *_ in calls] == sorted(done for _, done, *_ in calls)
     size = sum(path.stat().st_size for path in docs.rglob("*") if path.is_file())
