@@ -75,6 +75,7 @@ class Store(ABC):
 
     def __init__(self, *, writable: bool) -> None:
         self.writable = writable
+        self.readonly_because = "was opened for reading"
         self.write_lock = threading.RLock()
         self._open: Connection | None = None
 
@@ -133,7 +134,7 @@ class Store(ABC):
                 return
             if not self.writable:
                 raise DocumentIndexError(
-                    f"The index in {self.location} was opened for reading. Open it with "
+                    f"The index in {self.location} {self.readonly_because}. Open it with "
                     "DocumentIndex.open(..., mode='w')."
                 )
             with self._transaction() as connection:
