@@ -150,9 +150,7 @@ def test_a_field_of_that_name_hides_nothing_silently(tmp_path, caplog):
     """A reader that gives it fails for its file, with what to do; documents given by hand are counted in the log."""
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "a.own").write_text("Fans hum.")
-    readers = {
-        "*.own": lambda path: Document(path.read_text(), metadata={"representation": "oil on canvas"})
-    }
+    readers = {"*.own": lambda path: Document(path.read_text(), metadata={"representation": "oil on canvas"})}
     report = ingest(tmp_path / "docs", tmp_path / "index", options=IngestOptions(readers=readers))
     (failed,) = report.failed
     assert "a.own" in failed[0] and "another name" in failed[1]

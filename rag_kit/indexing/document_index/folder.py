@@ -151,7 +151,11 @@ def connect_reader(path: Path) -> tuple[sqlite3.Connection, tuple[int, int] | No
     except sqlite3.OperationalError as error:
         # on a full disk, or a read-only one, SQLite cannot make its shared-memory file; a closed index needs none
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
-        if code not in _ROOM or (taken := stamp(path)) is None or path.with_name(f"{path.name}-journal").exists():
+        if (
+            code not in _ROOM
+            or (taken := stamp(path)) is None
+            or path.with_name(f"{path.name}-journal").exists()
+        ):
             raise
         connection = _connect(path, "mode=ro&immutable=1")
         connection.execute("SELECT count(*) FROM meta").fetchone()

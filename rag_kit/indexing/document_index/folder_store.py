@@ -201,7 +201,10 @@ class FolderStore(Store):
         if self.writable:
             self.writable = False
             self.readonly_because = "was opened for writing in the process that this one was forked from"
-        self.write_lock, self._read_lock = threading.RLock(), threading.RLock()  # another thread may have held them
+        self.write_lock, self._read_lock = (
+            threading.RLock(),
+            threading.RLock(),
+        )  # another thread may have held them
         for leg in self.legs:
             leg.renew_lock()
 

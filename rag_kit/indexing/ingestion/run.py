@@ -91,7 +91,9 @@ def ingest(
     if not named:
         raise InvalidInputError("paths is empty; name files or folders.")
     if not isinstance(options, IngestOptions):
-        raise InvalidInputError(f"options is {type(options).__name__}; give IngestOptions(chunk_size=400, ...).")
+        raise InvalidInputError(
+            f"options is {type(options).__name__}; give IngestOptions(chunk_size=400, ...)."
+        )
     place = location_of(index)
     with (
         open_index(named, place, embeddings, options.wait, dry_run=dry_run) as opened,
