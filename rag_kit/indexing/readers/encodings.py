@@ -187,7 +187,7 @@ def decode(data: bytes, *, markup: bool = False, declared: str = "") -> str:
         write_note(f"damaged at {text.count(chr(0xFFFD))} places, read as {encoding}")
     sample = text[:_SAMPLE]
     strange = len(_CONTROLS.findall(sample)) + sample.count("\ufffd")
-    if strange > 0.02 * len(sample) + 1:
+    if strange > 0.02 * len(sample) + 2:
         raise Unreadable(
             "it holds binary data, not text",
             "Give it the suffix of its real format, or save it as UTF-8 text",
