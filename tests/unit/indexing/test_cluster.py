@@ -259,7 +259,8 @@ def test_what_cannot_work_is_said_in_one_line(
         ),
     ):
         with pytest.raises(error, match=words) as caught:
-            ingest(docs, index, options=IngestOptions(**given))
+            embeddings = given.pop("embeddings", None)
+            ingest(docs, index, embeddings=embeddings, options=IngestOptions(**given))
         assert "\n" not in str(caught.value)
         assert "thisisakey" not in str(caught.value) + caplog.text
     with monkeypatch.context() as patch:
@@ -315,13 +316,14 @@ def test_a_plain_script_starts_workers_and_leaves_none(docs: Path, tmp_path: Pat
     script = tmp_path / "script.py"
     script.write_text(
         "import sys, time\n"
-        "from rag_kit.indexing import ingest\n"
+        "from rag_kit.indexing import IngestOptions, ingest\n"
         "def slow(path):\n"
         "    time.sleep(30)\n"
         "    return 'last'\n"
         "def told(name, done, total, bytes):\n"
         "    if name == 'zz.last': print('last', flush=True)\n"
-        "print(ingest(sys.argv[1], sys.argv[2], workers=2, readers={'*.last': slow}, progress=told).summary())\n"
+        "options = IngestOptions(workers=2, readers={'*.last': slow})\n"
+        "print(ingest(sys.argv[1], sys.argv[2], options=options, on_progress=told).summary())\n"
     )
     command = [sys.executable, str(script), str(docs), str(tmp_path / "index")]
     environment = {**os.environ, "CLUSTER_TEST": str(tmp_path)}

@@ -172,8 +172,8 @@ def test_many_ingests_at_the_same_time_are_as_one(server: str, tmp_path: Path) -
     once, together = f"{server}&index=once", f"{server}&index=together"
     ingest(tmp_path, once, embeddings=WordEmbeddings(), options=IngestOptions(keep_duplicates=False))
     code = (
-        "import sys; from support.embedding import WordEmbeddings; from rag_kit.indexing import ingest; "
-        "ingest(sys.argv[2:], sys.argv[1], embeddings=WordEmbeddings(), keep_duplicates=False)"
+        "import sys; from support.embedding import WordEmbeddings; from rag_kit.indexing import IngestOptions, ingest; "
+        "ingest(sys.argv[2:], sys.argv[1], embeddings=WordEmbeddings(), options=IngestOptions(keep_duplicates=False))"
     )
     path = os.pathsep.join([str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])])
     running = [

@@ -21,6 +21,7 @@ from rag_kit.concurrency.notes import use_notes
 from rag_kit.errors import ReadError
 from rag_kit.indexing.readers.api import Reader
 
+MACRO = b"ms-powerpoint.presentation.macroEnabled"
 Edit = Callable[[str, bytes], bytes | None]
 
 
@@ -217,7 +218,7 @@ def test_the_main_part_is_found_by_relationships(tmp_path, reader):
     ("name", "data", "old", "new"),
     [
         ("a.docm", make.docx(make.paragraph("Sign.")), b"wordprocessingml.document.main", b"x.macroEnabled.main"),
-        ("a.pptm", deck(), b"openxmlformats-officedocument.presentationml.", b"x.macroEnabled."),
+        ("a.pptm", deck(), b"openxmlformats-officedocument.presentationml.presentation", MACRO),
         ("a.ppsx", deck(), b"presentationml.presentation.main", b"presentationml.slideshow.main"),
         ("a.potx", deck(), b"presentationml.presentation.main", b"presentationml.template.main"),
         ("a.xlsm", workbook(), b"openxmlformats-officedocument.spreadsheetml.sheet", b"ms-excel.sheet.macroEnabled"),
