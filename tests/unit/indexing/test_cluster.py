@@ -258,8 +258,8 @@ def test_what_cannot_work_is_said_in_one_line(
             "embeddings=Locked cannot be sent",
         ),
     ):
+        embeddings = given.pop("embeddings", None)
         with pytest.raises(error, match=words) as caught:
-            embeddings = given.pop("embeddings", None)
             ingest(docs, index, embeddings=embeddings, options=IngestOptions(**given))
         assert "\n" not in str(caught.value)
         assert "thisisakey" not in str(caught.value) + caplog.text
